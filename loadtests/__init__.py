@@ -7,8 +7,20 @@ those with clients that are a nuisance, ``operate`` those in which servers are r
 stopped, ``content`` compares servers of files and programs, ``proxies`` and ``gateways`` put them
 behind others, ``develop`` saves files; ``report`` turns raw results into pages, tables and plots.
 
-A request's way through it: a study plans steps (``studies``), ``bench`` takes them one by one, each
-starts a server (``servers``, ``process``), lets a client ask it (``clients``), reads what it cost
-(``measure``, ``sampler``) and appends records (``store``); ``results`` puts rounds together, and
-``paper`` prints what the study says of them.
+A study plans steps; the engine takes them one by one: each starts a server, lets clients ask it,
+reads what it used and appends records; the report is made from these.
+
+- `__main__`: the command line.
+- `studies/`: what is measured, a folder each, and the engine that takes the steps.
+- `advise/`: search for the best configuration of an application.
+- `soak/`: mixed load with every fault at once, for any time.
+- `reporting/`: reports as pages, Markdown, CSV and figures.
+- `stats/`: medians and spreads of results, tests and distributions.
+- `store`: raw results, one JSON object per line, in `results/`.
+- `servers/`: the servers under test: how each is started, awaited, checked and stopped.
+- `clients/`: load generators and other clients.
+- `measure/`: CPU time, memory and traffic of processes; cores, networks, histograms.
+- `programs`: installed programs: path, version, package.
+- `apps/`: the applications that servers are measured with.
+- `errors`: errors with messages for the person who runs it.
 """

@@ -13,47 +13,41 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 
-from loadtests import (
-    bench,
-    endurance,
-    experiments,
-    peers,
-    reliability,
-    report,
-    scenarios,
-    servers,
-    store,
-    targets,
-)
+from loadtests import store
 from loadtests.advise import command as advise
-from loadtests.application import ROOT
-from loadtests.behind import experiments as behind
-from loadtests.behind import promises as behind_promises
-from loadtests.behind import report as behind_report
-from loadtests.behind import setups
-from loadtests.choice import choose
-from loadtests.clients import wrk
-from loadtests.cluster import experiments as cluster
-from loadtests.cluster import report as cluster_report
-from loadtests.content import contestants as content_contestants
-from loadtests.content import experiments as content
-from loadtests.content import promises as content_promises
-from loadtests.content import report as content_report
-from loadtests.content.material import Material
-from loadtests.development import experiments as development
-from loadtests.development import promises as development_promises
-from loadtests.development import report as development_report
+from loadtests.clients.external import wrk
 from loadtests.errors import LabError
-from loadtests.operations import contestants, promises, trial
-from loadtests.operations import experiments as operations
-from loadtests.operations import report as operations_report
-from loadtests.pin import cores
-from loadtests.results import Results
+from loadtests.measure.cpu_affinity import cores
+from loadtests.programs import ROOT
+from loadtests.servers import peers, registry
+from loadtests.servers.lists import content as content_contestants
+from loadtests.servers.lists import lifecycle
+from loadtests.servers.material import Material
+from loadtests.servers.proxies import setups
 from loadtests.soak import report as soak_report
 from loadtests.soak import together
 from loadtests.soak.run import OPTIONS, Plan
-from loadtests.studies import catalogue
+from loadtests.stats.results import Results
+from loadtests.studies import catalogue, engine
 from loadtests.studies import command as studies
+from loadtests.studies.adverse import experiments as endurance
+from loadtests.studies.adverse import report as reliability
+from loadtests.studies.bench import experiments, report, scenarios, targets
+from loadtests.studies.choice import choose
+from loadtests.studies.cluster import experiments as cluster
+from loadtests.studies.cluster import report as cluster_report
+from loadtests.studies.content import experiments as content
+from loadtests.studies.content import promises as content_promises
+from loadtests.studies.content import report as content_report
+from loadtests.studies.lifecycle import experiments as operations
+from loadtests.studies.lifecycle import promises, trial
+from loadtests.studies.lifecycle import report as operations_report
+from loadtests.studies.proxies import experiments as behind
+from loadtests.studies.proxies import promises as behind_promises
+from loadtests.studies.proxies import report as behind_report
+from loadtests.studies.reload import experiments as development
+from loadtests.studies.reload import promises as development_promises
+from loadtests.studies.reload import report as development_report
 
 MEASURING = (
     "bench",
@@ -245,26 +239,26 @@ def _measure(options: argparse.Namespace) -> int:
     path = options.output or store.new_path(run)
     server_core, client_core = cores()
     results = store.Store(path.resolve(), run)
-    lab = bench.Lab(
+    lab = engine.Lab(
         results, options.seconds or seconds, options.rounds or rounds, server_core, client_core
     )
     material = contextlib.ExitStack()
     if options.command == "bench":
-        chosen = [server for server in servers.SERVERS if server.compared]
+        chosen = [server for server in registry.SERVERS if server.compared]
         if options.servers:
-            chosen = servers.named(options.servers)
+            chosen = registry.named(options.servers)
         asked = options.scenarios or (scenarios.QUICK if options.quick else None)
         compared = [scenario for scenario in scenarios.SCENARIOS if scenario.compared]
-        planned = bench.steps(lab, chosen, scenarios.named(asked) if asked else compared)
+        planned = engine.steps(lab, chosen, scenarios.named(asked) if asked else compared)
     elif options.command in behind.EXPERIMENTS:
         planned = behind.EXPERIMENTS[options.command](lab, options.servers or [""])
     else:
-        known: dict[str, Callable[[], list[bench.Step]]] = {
+        known: dict[str, Callable[[], list[engine.Step]]] = {
             name: partial(experiment, lab) for name, experiment in experiments.EXPERIMENTS.items()
         }
         if options.command == "endure":
             if options.servers:
-                lab = replace(lab, servers=servers.named(options.servers))
+                lab = replace(lab, servers=registry.named(options.servers))
             known = {
                 name: partial(experiment, lab, endurance.FULL)
                 for name, experiment in endurance.EXPERIMENTS.items()
@@ -273,7 +267,7 @@ def _measure(options: argparse.Namespace) -> int:
             scale = trial.QUICK if options.quick else trial.FULL
             if options.seconds:
                 scale = replace(scale, seconds=options.seconds)
-            chosen_ones = choose("server", contestants.CONTESTANTS, options.servers or [""])
+            chosen_ones = choose("server", lifecycle.CONTESTANTS, options.servers or [""])
             known = {
                 name: partial(operations.steps, lab, scale, name, chosen_ones)
                 for name in operations.TRIALS
@@ -306,7 +300,7 @@ def _measure(options: argparse.Namespace) -> int:
     os.sched_setaffinity(0, {client_core})
     failed = False
     try:
-        bench.run(lab, planned, _command(sys.argv[1:]))
+        engine.run(lab, planned, _command(sys.argv[1:]))
     finally:
         material.close()
         results.close()
@@ -399,11 +393,11 @@ def _report(options: argparse.Namespace) -> None:
 
 
 def _name_all() -> None:
-    print("servers: " + ", ".join(server.name for server in servers.SERVERS))
+    print("servers: " + ", ".join(server.name for server in registry.SERVERS))
     print("scenarios: " + ", ".join(scenario.name for scenario in scenarios.SCENARIOS))
     print("experiments to show: " + " ".join(experiments.EXPERIMENTS))
     print("experiments to endure: " + " ".join(endurance.EXPERIMENTS))
-    print("servers to operate: " + ", ".join(one.name for one in contestants.CONTESTANTS))
+    print("servers to operate: " + ", ".join(one.name for one in lifecycle.CONTESTANTS))
     print("experiments to operate them: " + " ".join(operations.TRIALS))
     print("servers of content: " + ", ".join(content_contestants.CONTESTANTS))
     print("experiments of content: " + " ".join(content.EXPERIMENTS))

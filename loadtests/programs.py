@@ -1,4 +1,4 @@
-"""Installed programs used by the lab: path, version, Debian package."""
+"""Installed programs used by the lab: path, version, Debian package; and the project's folder."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from loadtests.errors import LabError
+
+ROOT = Path(__file__).resolve().parent.parent
+"""The project's folder."""
 
 
 @dataclass(frozen=True)

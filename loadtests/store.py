@@ -5,13 +5,14 @@ from __future__ import annotations
 import errno
 import json
 import os
+import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from loadtests.application import ROOT
 from loadtests.errors import LabError
+from loadtests.programs import ROOT
 
 RESULTS = ROOT / "loadtests" / "results"
 
@@ -68,6 +69,13 @@ def _cut_half_line(path: Path) -> None:
     """Takes away what a run wrote last that was cut off."""
     if path.is_file() and (text := path.read_bytes()) and not text.endswith(b"\n"):
         os.truncate(path, text.rfind(b"\n") + 1)
+
+
+def without_paths(text: str) -> str:
+    """`text` without the folders of this machine, for results that others will read."""
+    for folder, name in ((str(ROOT), "."), (sys.prefix, "venv"), (str(Path.home()), "~")):
+        text = text.replace(folder, name)
+    return text
 
 
 def new_path(run: str) -> Path:

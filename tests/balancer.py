@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from loadtests.network.hosts import Host
+from loadtests.measure.network.hosts import Host
 from proxy.programs import PROGRAMS
 from tests.client import HANG, Connection
 from tests.packages import need

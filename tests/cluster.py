@@ -7,7 +7,7 @@ import signal
 from contextlib import ExitStack
 from pathlib import Path
 
-from loadtests.network.hosts import Host, Network
+from loadtests.measure.network.hosts import Host, Network
 from tests.balancer import NOTICED, PORT, Balancer
 from tests.client import Connection
 from tests.process import workers

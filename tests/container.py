@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from loadtests.network.hosts import Host
+from loadtests.measure.network.hosts import Host
 from tests.client import HANG, Connection
 from tests.process import children
 from tests.server import READY, ROOT, environment, wait_for, written

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from loadtests.network.hosts import Network, Unavailable
+from loadtests.measure.network.hosts import Network, Unavailable
 from tests.packages import need
 
 

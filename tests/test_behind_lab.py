@@ -11,18 +11,23 @@ from pathlib import Path
 
 import pytest
 
-from loadtests import __main__, bench, place, servers, store
-from loadtests.behind import chain, experiments, promises, setups
-from loadtests.behind import report as behind_report
-from loadtests.choice import choose
-from loadtests.clients import fetch
+from loadtests import __main__, store
 from loadtests.clients.load import Load
+from loadtests.clients.native import fetch
 from loadtests.errors import LabError, ServerFailure
-from loadtests.pin import cores
-from loadtests.process import Running
-from loadtests.results import Results
-from loadtests.scenarios import HELLO
-from loadtests.servers import Server
+from loadtests.measure.cpu_affinity import cores
+from loadtests.reporting import markdown_insert
+from loadtests.servers import registry
+from loadtests.servers.lists.pages import TABLE
+from loadtests.servers.proxies import chain, setups
+from loadtests.servers.registry import Server
+from loadtests.servers.running import Running
+from loadtests.stats.results import Results
+from loadtests.studies import engine
+from loadtests.studies.bench.scenarios import HELLO
+from loadtests.studies.choice import choose
+from loadtests.studies.proxies import experiments, promises
+from loadtests.studies.proxies import report as behind_report
 from tests.client import HANG
 from tests.packages import need
 
@@ -36,7 +41,7 @@ def silent() -> Iterator[int]:
 
 class TestBursts:
     def test_so_many_at_once_again_and_again(self) -> None:
-        with Running(servers.FLOOR, HELLO) as running:
+        with Running(registry.FLOOR, HELLO) as running:
             load = fetch.drive(running.port, HANG, 2, [["/a"]], requests=7, every=0.05, keep=False)
         assert (load.requests, load.errors) == (7, {})
         # The fourth burst has the seventh request.
@@ -53,7 +58,7 @@ class TestBursts:
         assert load.errors["timeout"] > 6 * 2
 
     def test_the_beginning_of_an_answer(self) -> None:
-        with Running(servers.FLOOR, HELLO) as running:
+        with Running(registry.FLOOR, HELLO) as running:
             load = fetch.drive(running.port, HANG, 1, [["/"]], requests=100)
         assert 0 < load.answer_us <= load.mean_us
 
@@ -108,13 +113,13 @@ class TestSetups:
 
 
 @pytest.fixture
-def lab(tmp_path: Path) -> Iterator[bench.Lab]:
+def lab(tmp_path: Path) -> Iterator[engine.Lab]:
     writing = store.Store(tmp_path / "results.jsonl", "2026-01-01")
-    yield bench.Lab(writing, 0.3, 1, *cores())
+    yield engine.Lab(writing, 0.3, 1, *cores())
     writing.close()
 
 
-def stored(lab: bench.Lab) -> Results:
+def stored(lab: engine.Lab) -> Results:
     return Results(store.load([lab.store.path]))
 
 
@@ -139,7 +144,7 @@ class TestSmallRuns:
             "nginx + 2 × Single",
         ],
     )
-    def test_the_study(self, lab: bench.Lab, name: str) -> None:
+    def test_the_study(self, lab: engine.Lab, name: str) -> None:
         need(*(proxy for proxy in ("lighttpd", "nginx") if name.startswith(proxy)))
         (step,) = [one for one in experiments.proxies(lab, [name]) if one.server.name == name]
         assert "serial-heavy-1 " in step.action()
@@ -156,7 +161,7 @@ class TestSmallRuns:
         processes = 1 if name == "Single" else 3 if name == "lighttpd + Single" else 4
         assert samples[0]["processes"] >= processes - 1
 
-    def test_gateways(self, lab: bench.Lab) -> None:
+    def test_gateways(self, lab: engine.Lab) -> None:
         need("nginx", "wrk")
         (step,) = experiments.gateways(lab, ["poorhttp single by HTTP (kept)"])
         assert step.action()
@@ -168,22 +173,22 @@ class TestSmallRuns:
         ]
         self.check(samples, proxy=True)
 
-    def test_a_failed_request_is_an_error(self, lab: bench.Lab) -> None:
+    def test_a_failed_request_is_an_error(self, lab: engine.Lab) -> None:
         class Failing(experiments.Anew):
             def drive(self, port: int, seconds: float, core: int | None) -> Load:
                 load = super().drive(port, seconds, core)
                 return replace(load, errors={"read": 2, "status": 1})
 
-        scenario = Failing("failing", "", experiments.TABLE, 1, target="/light")
+        scenario = Failing("failing", "", TABLE, 1, target="/light")
         step = experiments.steps(lab, "proxies", setups.studied()[:1], [scenario])[0]
         with pytest.raises(ServerFailure, match="failing-1: 3 requests failed beside "):
             step.action()
         assert stored(lab).samples[0]["failed"] == 3
 
-    def test_no_answer_at_all(self, lab: bench.Lab) -> None:
-        scenario = experiments.Anew("lost", "", experiments.TABLE, 1, target="/light")
+    def test_no_answer_at_all(self, lab: engine.Lab) -> None:
+        scenario = experiments.Anew("lost", "", TABLE, 1, target="/light")
         alone = setups.studied()[0]
-        with chain.Chain(alone, experiments.TABLE, "/light", None) as running:
+        with chain.Chain(alone, TABLE, "/light", None) as running:
             nowhere = replace(scenario, target="/nowhere")
             with pytest.raises(ServerFailure, match=r"no request was answered, \d+ failed"):
                 experiments.take(lab, "proxies", 0, running, nowhere)
@@ -198,8 +203,8 @@ class TestSmallRuns:
 
         nobody = Server("nobody", "", "true")
         planned = [
-            bench.Step(nobody, "sound", lambda: "well"),
-            bench.Step(nobody, "failing", refuse),
+            engine.Step(nobody, "sound", lambda: "well"),
+            engine.Step(nobody, "failing", refuse),
         ]
         monkeypatch.setitem(experiments.EXPERIMENTS, "proxies", lambda lab, names: planned)
         monkeypatch.setattr("os.sched_setaffinity", lambda process, chosen: None)
@@ -309,7 +314,9 @@ class TestReport:
 
     def test_into_a_page(self, results: Results, tmp_path: Path) -> None:
         page = tmp_path / "page.md"
-        page.write_text(f"Before.\n{place.PROXIES_BEGIN}\n{place.PROXIES_END}\nAfter.\n")
+        page.write_text(
+            f"Before.\n{markdown_insert.PROXIES_BEGIN}\n{markdown_insert.PROXIES_END}\nAfter.\n"
+        )
         for _ in range(2):
             behind_report.insert(results, page)
         text = page.read_text()

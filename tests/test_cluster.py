@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from loadtests.network.hosts import Network
+from loadtests.measure.network.hosts import Network
 from tests.client import Closed, Connection
 from tests.cluster import NAMES, Cluster, Member
 from tests.load import Load

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from loadtests import store
-from loadtests.bench import Lab
-from loadtests.choice import choose
-from loadtests.cluster import experiments, report
 from loadtests.errors import LabError
-from loadtests.results import Results
+from loadtests.stats.results import Results
+from loadtests.studies.choice import choose
+from loadtests.studies.cluster import experiments, report
+from loadtests.studies.engine import Lab
 from tests.network import hosts
 from tests.packages import need
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from loadtests.network.hosts import Network
+from loadtests.measure.network.hosts import Network
 from tests.client import HANG
 from tests.container import Container, instructions, only
 from tests.network import hosts

@@ -13,15 +13,20 @@ from pathlib import Path
 
 import pytest
 
-from loadtests import bench, place, programs, scenarios, servers, store
-from loadtests.clients import fetch
-from loadtests.content import contestants, experiments, material, promises
-from loadtests.content import report as content_report
+from loadtests import programs, store
+from loadtests.clients.native import fetch
 from loadtests.errors import LabError
-from loadtests.family import Family
-from loadtests.pin import cores
-from loadtests.process import Running
-from loadtests.results import Results
+from loadtests.measure.cpu_affinity import cores
+from loadtests.measure.process_tree import Family
+from loadtests.reporting import markdown_insert
+from loadtests.servers import material, registry
+from loadtests.servers.lists import content
+from loadtests.servers.running import Running
+from loadtests.stats.results import Results
+from loadtests.studies import engine
+from loadtests.studies.bench import scenarios
+from loadtests.studies.content import experiments, promises
+from loadtests.studies.content import report as content_report
 from tests.client import HANG
 from tests.packages import need
 from tests.server import wait_for
@@ -63,7 +68,7 @@ def saying(answer: bytes, *, at_once: int = 1 << 20, keep: bool = True) -> Itera
 
 class TestFetch:
     def test_a_number_of_requests_and_no_more(self) -> None:
-        with Running(servers.FLOOR, scenarios.HELLO) as running:
+        with Running(registry.FLOOR, scenarios.HELLO) as running:
             load = fetch.drive(running.port, HANG, 3, [["/a", "/b"], ["/c"]], requests=100)
         assert load.requests == 100
         assert load.errors == {}
@@ -143,8 +148,8 @@ class TestPrograms:
         absent = programs.Program(["no-such-server"], "no-package")
         monkeypatch.setitem(programs.PROGRAMS, "nginx", absent)
         reason = "no-such-server is not installed (Debian: apt install no-package)"
-        nginx = contestants.CONTESTANTS["nginx"]
-        assert servers.missing(nginx) == reason
+        nginx = content.CONTESTANTS["nginx"]
+        assert registry.missing(nginx) == reason
         assert programs.version("nginx") == ""
         with pytest.raises(LabError, match="apt install no-package"):
             programs.path("nginx")
@@ -152,15 +157,15 @@ class TestPrograms:
 
 class TestContestants:
     def test_a_beginning_stands_for_all(self) -> None:
-        assert contestants.names(["nginx +"]) == {"nginx + open_file_cache", "nginx + php-fpm"}
+        assert content.names(["nginx +"]) == {"nginx + open_file_cache", "nginx + php-fpm"}
         with pytest.raises(LabError, match=r"'thttpd'\. There are: floor, poorhttp single"):
-            contestants.names(["thttpd"])
+            content.names(["thttpd"])
 
     def test_a_name_means_one_look(self) -> None:
-        everyone = [*contestants.FILES, *contestants.programs(1), *contestants.PAGES]
-        everyone += [*contestants.FLASK, *contestants.PHP]
+        everyone = [*content.FILES, *content.programs(1), *content.PAGES]
+        everyone += [*content.FLASK, *content.PHP]
         for server in everyone:
-            assert contestants.CONTESTANTS[server.name].colour == server.colour
+            assert content.CONTESTANTS[server.name].colour == server.colour
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +193,7 @@ class TestSmallRuns:
 
     def measure(self, names: list[str], made: material.Material, folder: Path) -> Results:
         writing = store.Store(folder / "results.jsonl", store.now())
-        lab = bench.Lab(writing, 0.3, 1, *cores())
+        lab = engine.Lab(writing, 0.3, 1, *cores())
         try:
             for name in names:
                 # One of each; for programs the first is the one without others at once.
@@ -339,7 +344,9 @@ class TestReport:
 
     def test_into_a_page(self, results: Results, tmp_path: Path) -> None:
         page = tmp_path / "page.md"
-        page.write_text(f"Before.\n{place.CONTENT_BEGIN}\n{place.CONTENT_END}\nAfter.\n")
+        page.write_text(
+            f"Before.\n{markdown_insert.CONTENT_BEGIN}\n{markdown_insert.CONTENT_END}\nAfter.\n"
+        )
         for _ in range(2):
             content_report.insert(results, page)
         text = page.read_text()
@@ -347,4 +354,4 @@ class TestReport:
         assert text.startswith("Before.\n")
         assert text.endswith("After.\n")
         with pytest.raises(LabError, match="has no place"):
-            place.insert(page, "<!-- none -->", "<!-- end -->", [])
+            markdown_insert.insert(page, "<!-- none -->", "<!-- end -->", [])

@@ -12,17 +12,21 @@ from xml.etree import ElementTree
 
 import pytest
 
-from loadtests import bench, plot, store
-from loadtests.application import ROOT
-from loadtests.choice import choose
-from loadtests.development import contestants, experiments, projects, promises, report
-from loadtests.development.author import BOTH, Author, Save
-from loadtests.development.browsers import Asked, Browsers
-from loadtests.development.browsing import CLIENTS
-from loadtests.development.judgement import BACKWARDS, HALF_LOADED, judge
-from loadtests.development.projects import FIRST, MAIN, SUB
+from loadtests import store
+from loadtests.clients.steady.polling import CLIENTS
 from loadtests.errors import LabError, ServerFailure
-from loadtests.results import Results
+from loadtests.programs import ROOT
+from loadtests.reporting.figures import plot
+from loadtests.servers import projects
+from loadtests.servers.lists import reload
+from loadtests.servers.projects import FIRST, MAIN, SUB
+from loadtests.stats.results import Results
+from loadtests.studies import engine
+from loadtests.studies.choice import choose
+from loadtests.studies.reload import experiments, promises, report
+from loadtests.studies.reload.author import BOTH, Author, Save
+from loadtests.studies.reload.browsers import Asked, Browsers
+from loadtests.studies.reload.judgement import BACKWARDS, HALF_LOADED, judge
 from tests.client import HANG
 
 
@@ -129,7 +133,7 @@ server = ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler)
 print(server.server_port, flush=True)
 server.serve_forever()
 """
-STUB = contestants.Contestant(
+STUB = reload.Contestant(
     "stub",
     "#000000",
     "pytest",
@@ -139,24 +143,24 @@ STUB = contestants.Contestant(
 
 
 @pytest.fixture
-def lab(tmp_path: Path) -> Iterator[bench.Lab]:
+def lab(tmp_path: Path) -> Iterator[engine.Lab]:
     writing = store.Store(tmp_path / "results.jsonl", "2026-01-01")
-    yield bench.Lab(writing, 0, 1, None, None)
+    yield engine.Lab(writing, 0, 1, None, None)
     writing.close()
 
 
-def stored(lab: bench.Lab) -> Results:
+def stored(lab: engine.Lab) -> Results:
     return Results(store.load([lab.store.path]))
 
 
-def figures(lab: bench.Lab) -> dict[str, float]:
+def figures(lab: engine.Lab) -> dict[str, float]:
     return {figure["name"]: figure["value"] for figure in stored(lab).figures}
 
 
 SMALL = experiments.Scale(saves=2, many=10, bursts=1, remembered=1, seconds=0.3)
 
 
-def trial(lab: bench.Lab, experiment: str, scale: experiments.Scale = SMALL) -> experiments.Trial:
+def trial(lab: engine.Lab, experiment: str, scale: experiments.Scale = SMALL) -> experiments.Trial:
     server = STUB.server(projects.HELLO)
     assert server is not None
     return experiments.Trial(lab, scale, experiment, 0, STUB, server, projects.HELLO)
@@ -165,7 +169,7 @@ def trial(lab: bench.Lab, experiment: str, scale: experiments.Scale = SMALL) -> 
 class TestSmallRuns:
     """Against a server that looks at the files for each request."""
 
-    def test_all_clients(self, lab: bench.Lab) -> None:
+    def test_all_clients(self, lab: engine.Lab) -> None:
         assert "10 saves, 0 never" in experiments.saves(trial(lab, "saves"))
         found = figures(lab)
         assert found["saves"] == 10
@@ -174,14 +178,14 @@ class TestSmallRuns:
         assert found["pages"] > 0
         assert found["requests"] > 10
 
-    def test_from_a_save_to_its_answer(self, lab: bench.Lab) -> None:
+    def test_from_a_save_to_its_answer(self, lab: engine.Lab) -> None:
         assert " ms, worst " in experiments.save_to_answer(trial(lab, "hello"))
         found = figures(lab)
         assert 0 < found[f"seconds, {MAIN}"] < experiments.LIMIT
         assert 0 < found[f"seconds, {SUB}"] < experiments.LIMIT
         assert (found["saves"], found["never answered"]) == (2, 0)
 
-    def test_memory_and_rest(self, lab: bench.Lab) -> None:
+    def test_memory_and_rest(self, lab: engine.Lab) -> None:
         assert experiments.idle(trial(lab, "idle")).endswith(" 1 processes")
         assert "PSS " in experiments.memory(trial(lab, "memory"))
         found = figures(lab)
@@ -190,7 +194,7 @@ class TestSmallRuns:
         assert found["hello: pss after saves"] > 0
 
     def test_a_version_that_never_comes(
-        self, lab: bench.Lab, monkeypatch: pytest.MonkeyPatch
+        self, lab: engine.Lab, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(Browsers, "first", lambda *_: None)
         with pytest.raises(ServerFailure, match="no version was answered"):
@@ -239,7 +243,7 @@ class TestBrowsers:
 class TestContestants:
     def test_who_is_for_what(self) -> None:
         def who(kind: projects.Kind) -> set[str]:
-            return {one.name for one in contestants.CONTESTANTS if one.server(kind)}
+            return {one.name for one in reload.CONTESTANTS if one.server(kind)}
 
         everywhere = who(projects.HELLO) & who(projects.FLASK) & who(projects.DJANGO)
         assert who(projects.HELLO) - everywhere == {"Werkzeug run_simple"}
@@ -256,7 +260,7 @@ class TestContestants:
             hidden = "sitecustomize.py" in dict(server.files)
             assert (str(ROOT) in paths, hidden) == (one.ours, not one.ours)
 
-    def test_rounds(self, lab: bench.Lab) -> None:
+    def test_rounds(self, lab: engine.Lab) -> None:
         chosen = choose("server", experiments.everyone(), ["poorhttp dev", "granian"])
         planned = experiments.steps(replace(lab, rounds=0), experiments.FULL, "hello", chosen)
         assert len(planned) == 3 * 3

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from loadtests.network.hosts import Network
+from loadtests.measure.network.hosts import Network
 from poorhttp.net import handshakes
 from poorhttp.net.handshakes import drain_handshakes
 from poorhttp.net.listener import Listener

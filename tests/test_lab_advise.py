@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from loadtests import process, store
+from loadtests import store
 from loadtests.advise import answer, command, prior, prove, report
 from loadtests.advise.answer import MEMORY, P99, THROUGHPUT, Advice, Budget, Wish, advise, pace
 from loadtests.advise.asking import Asking, LocustFile, Requests
@@ -26,17 +26,19 @@ from loadtests.advise.recorded import recorded
 from loadtests.advise.search import Found
 from loadtests.advise.target import HARMLESS, Own, Target
 from loadtests.advise.trial import Bench, Sample, delayed_seconds
-from loadtests.application import ROOT
-from loadtests.clients import locust, replay
-from loadtests.clients.replay import Request
-from loadtests.connection import Connection
+from loadtests.clients import locust
+from loadtests.clients.connection import Connection
+from loadtests.clients.native import replay
+from loadtests.clients.native.replay import Request
 from loadtests.errors import LabError
-from loadtests.measure import living
-from loadtests.paper.model import Table
-from loadtests.process import Running
-from loadtests.results import Results
-from loadtests.scenarios import HELLO
-from loadtests.servers import named
+from loadtests.measure.resources import living
+from loadtests.programs import ROOT
+from loadtests.reporting.model import Table
+from loadtests.servers import running as process
+from loadtests.servers.registry import named
+from loadtests.servers.running import Running
+from loadtests.stats.results import Results
+from loadtests.studies.bench.scenarios import HELLO
 from poorhttp.config import loader
 from tests.client import HANG
 from tests.server import wait_for
@@ -665,8 +667,8 @@ def test_the_report_of_a_proof() -> None:
 def test_without_matplotlib_there_is_no_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(sys.modules, "loadtests.paper.page", None)
-    monkeypatch.delattr("loadtests.paper.page", raising=False)
+    monkeypatch.setitem(sys.modules, "loadtests.reporting.page", None)
+    monkeypatch.delattr("loadtests.reporting.page", raising=False)
     report.publish([], Results([]), tmp_path / "page.html")
     assert "pip install '.[lab]'" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

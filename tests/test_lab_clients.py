@@ -14,19 +14,21 @@ from pathlib import Path
 import psutil
 import pytest
 
-from loadtests import servers
-from loadtests.clients import ab, asker, fetch, h2load, httperf, locust, program, trace
+from loadtests.clients import asker, locust, program
 from loadtests.clients.client import Client, Job
+from loadtests.clients.external import ab, h2load, httperf
 from loadtests.clients.load import Load
 from loadtests.clients.locust import driving, swarm
 from loadtests.clients.locust.swarm import Outcome, Report
+from loadtests.clients.native import fetch, trace
+from loadtests.clients.native.trace import FIELDS, MAGIC, Trace
 from loadtests.clients.registry import CLIENTS
-from loadtests.clients.trace import FIELDS, MAGIC, Trace
 from loadtests.errors import LabError
-from loadtests.histogram import quantile
-from loadtests.process import Running
+from loadtests.measure.histogram import quantile
 from loadtests.programs import Program
-from loadtests.scenarios import HELLO
+from loadtests.servers import registry
+from loadtests.servers.running import Running
+from loadtests.studies.bench.scenarios import HELLO
 from tests.client import HANG
 from tests.server import wait_for
 
@@ -34,14 +36,14 @@ from tests.server import wait_for
 @pytest.fixture(scope="module")
 def floor() -> Iterator[Running]:
     """The server that is never the limit."""
-    with Running(servers.FLOOR, HELLO) as running:
+    with Running(registry.FLOOR, HELLO) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def single() -> Iterator[Running]:
     """A server that speaks all that clients do."""
-    (server,) = servers.named(["poorhttp single"])
+    (server,) = registry.named(["poorhttp single"])
     with Running(server, HELLO) as running:
         yield running
 

@@ -11,17 +11,17 @@ from dataclasses import replace
 import pytest
 
 from loadtests import programs
-from loadtests.clients import fetch
-from loadtests.content.material import Material
+from loadtests.clients.native import fetch
 from loadtests.errors import LabError, ServerFailure
-from loadtests.process import Running
-from loadtests.servers import Server, missing
-from loadtests.studies import contestants
-from loadtests.studies.contestants import colours
-from loadtests.studies.contestants.pages import PAGES
+from loadtests.servers import lists
+from loadtests.servers.lists import colours
+from loadtests.servers.lists.pages import PAGES
+from loadtests.servers.material import Material
+from loadtests.servers.registry import Server, missing
+from loadtests.servers.running import Running
 
 FAST = ("poorhttp single", "lighttpd + 2 × single", "nginx + single", "Apache mod_wsgi 8 threads")
-EVERYBODY = [*contestants.WSGI, *contestants.PROXIED, *contestants.STATIC]
+EVERYBODY = [*lists.WSGI, *lists.PROXIED, *lists.STATIC]
 
 
 def _installed(server: Server) -> Server:
@@ -46,7 +46,7 @@ def material() -> Iterator[Material]:
 class TestNames:
     @pytest.mark.parametrize(
         "group",
-        [[*contestants.WSGI, *contestants.PROXIED], contestants.STATIC],
+        [[*lists.WSGI, *lists.PROXIED], lists.STATIC],
         ids=["dynamic", "static"],
     )
     def test_names_and_colours_are_unique_where_they_meet(self, group: list[Server]) -> None:
@@ -60,9 +60,9 @@ class TestNames:
         assert {name: all_ for name, all_ in found.items() if len(all_) > 1} == {}
 
     def test_families(self) -> None:
-        assert contestants.colour_of("poorhttp single") == "#0b4f9e"
-        assert contestants.colour_of("gunicorn sync") == "#8c5a2b"
-        assert contestants.colour_of("nobody knows") == colours.UNKNOWN
+        assert lists.colour_of("poorhttp single") == "#0b4f9e"
+        assert lists.colour_of("gunicorn sync") == "#8c5a2b"
+        assert lists.colour_of("nobody knows") == colours.UNKNOWN
 
     def test_programs_are_known(self) -> None:
         assert {name for server in EVERYBODY for name in server.programs} <= set(programs.PROGRAMS)
@@ -90,9 +90,9 @@ class TestStart:
     @pytest.mark.parametrize("name", FAST)
     @pytest.mark.parametrize("page", PAGES)
     def test_pages(self, page: str, name: str) -> None:
-        all_ = {server.name: server for server in (*contestants.WSGI, *contestants.PROXIED)}
-        (server,) = contestants.with_pages([_installed(all_[name])])
-        application = contestants.application_of(server)
+        all_ = {server.name: server for server in (*lists.WSGI, *lists.PROXIED)}
+        (server,) = lists.with_pages([_installed(all_[name])])
+        application = lists.application_of(server)
         with (
             _forgiving(server),
             Running(server, application, target=f"/{page}") as running,
@@ -102,22 +102,22 @@ class TestStart:
             assert running.left() == []
 
     def test_ours_get_the_dispatch_table(self) -> None:
-        ours, peer = contestants.with_pages(
-            [server for server in contestants.WSGI if server.name in ("poorhttp single", "granian")]
+        ours, peer = lists.with_pages(
+            [server for server in lists.WSGI if server.name in ("poorhttp single", "granian")]
         )
         assert "dispatch:{root}" in ours.command
-        assert contestants.application_of(ours) != contestants.application_of(peer)
+        assert lists.application_of(ours) != lists.application_of(peer)
 
     def test_nobody_waits_for_the_end_of_a_page(self) -> None:
         """It says no length, so its end is that of the connection."""
-        (threads,) = [server for server in contestants.WSGI if server.name == "uWSGI 8 threads"]
-        (server,) = contestants.with_pages([_installed(threads)])
-        application = contestants.application_of(server)
+        (threads,) = [server for server in lists.WSGI if server.name == "uWSGI 8 threads"]
+        (server,) = lists.with_pages([_installed(threads)])
+        application = lists.application_of(server)
         with Running(server, application, target="/light") as running:
             load = fetch.drive(running.port, 1, 1, [["/light"]], keep=False)
             assert load.requests > 1
 
-    @pytest.mark.parametrize("server", contestants.STATIC, ids=lambda server: server.name)
+    @pytest.mark.parametrize("server", lists.STATIC, ids=lambda server: server.name)
     def test_files(self, material: Material, server: Server) -> None:
         with (
             _forgiving(_installed(server)),
@@ -126,10 +126,10 @@ class TestStart:
             assert running.processes()
 
     def test_a_server_behind_that_does_not_start(self) -> None:
-        server = _installed(contestants.PROXIED[0])
+        server = _installed(lists.PROXIED[0])
         # Without a table in its folder ours ends, and nobody waits for it.
         command = server.command.replace("{module}.py:{callable}", "dispatch:{folder}")
-        application = contestants.application_of(server)
+        application = lists.application_of(server)
         with (
             pytest.raises(ServerFailure, match="exit code"),
             Running(replace(server, command=command), application, target="/light"),

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from loadtests import bench, store
+from loadtests import store
 from loadtests.errors import LabError, ServerFailure
-from loadtests.paper.model import Panels, Table
-from loadtests.pin import cores
-from loadtests.process import Running
-from loadtests.results import Results
-from loadtests.servers import Server, missing
-from loadtests.studies import deadconn
+from loadtests.measure.cpu_affinity import cores
+from loadtests.reporting.model import Panels, Table
+from loadtests.servers.registry import Server, missing
+from loadtests.servers.running import Running
+from loadtests.stats.results import Results
+from loadtests.studies import deadconn, engine
 from loadtests.studies.deadconn import report as deadconn_report
 from loadtests.studies.study import FULL, QUICK, TINY
 from tests.packages import need
@@ -57,10 +57,10 @@ def chosen(*names: str) -> list[Server]:
 def run(path: Path, servers: list[Server]) -> Results:
     need("wrk")
     writing = store.Store(path, "r")
-    lab = bench.Lab(writing, TINY.seconds, TINY.rounds, *cores())
+    lab = engine.Lab(writing, TINY.seconds, TINY.rounds, *cores())
     planned = deadconn.STUDY.plan(lab, TINY, servers, argparse.Namespace())
     try:
-        bench.run(lab, planned, "t", study=deadconn.NAME)
+        engine.run(lab, planned, "t", study=deadconn.NAME)
     finally:
         writing.close()
     return Results(store.load([path])).experiment(deadconn.NAME)

@@ -10,18 +10,19 @@ from typing import Any
 
 import pytest
 
-from loadtests import bench, servers, store
-from loadtests.clients import fetch
+from loadtests import store
 from loadtests.clients.client import Client, Job
 from loadtests.clients.load import Load
+from loadtests.clients.native import fetch
 from loadtests.errors import LabError
-from loadtests.paper.model import Table
-from loadtests.pin import cores
-from loadtests.results import Results
-from loadtests.servers import Server
-from loadtests.studies import influence
-from loadtests.studies.influence.grid import grid, largest
-from loadtests.studies.influence.verdict import verdict
+from loadtests.measure.cpu_affinity import cores
+from loadtests.reporting.model import Table
+from loadtests.servers import registry
+from loadtests.servers.registry import Server
+from loadtests.stats.results import Results
+from loadtests.studies import client_effect, engine
+from loadtests.studies.client_effect.grid import grid, largest
+from loadtests.studies.client_effect.verdict import verdict
 from loadtests.studies.study import TINY
 
 Rate = Callable[[str, str], float]
@@ -33,7 +34,7 @@ def sample(client: str, server: str, number: int, rate: float, busy: float) -> d
     return {
         "record": "sample",
         "run": "r",
-        "experiment": influence.NAME,
+        "experiment": client_effect.NAME,
         "scenario": f"page-4, {client}",
         "server": server,
         "client": client,
@@ -65,7 +66,7 @@ def made_up(rates: Mapping[str, Callable[[float], tuple[float, float]]]) -> Resu
 
 
 def tables(results: Results) -> dict[str, Table]:
-    told = influence.STUDY.report(results)
+    told = client_effect.STUDY.report(results)
     return {part.name: part for one in told for part in one.parts if isinstance(part, Table)}
 
 
@@ -108,7 +109,7 @@ class TestVerdict:
         """Is busy with every server, and that says nothing."""
         results = made_up({"spinning": lambda speed: (speed, 1.0), "b": lambda s: (s, 0.2)})
         assert verdict(results).startswith("No, the client was not the bottleneck")
-        told = " ".join(influence.STUDY.report(results)[0].text)
+        told = " ".join(client_effect.STUDY.report(results)[0].text)
         assert "Whether spinning was the limit cannot be told" in told
 
     def test_clients_that_matter_too(self) -> None:
@@ -149,7 +150,7 @@ class TestHoles:
         assert [row[0] for row in table.rows] == ["slow", "fast", "middle", "Mean", "Effect"]
         assert table.rows[2][1:3] == [None, None]
         assert table.rows[2][3] is not None
-        told = " ".join(influence.STUDY.report(results)[0].text)
+        told = " ".join(client_effect.STUDY.report(results)[0].text)
         assert "without middle" in told
         assert "a with middle; b with middle" in told
 
@@ -167,17 +168,17 @@ class TestHoles:
         results = Results([one for one in self.whole.samples if one["client"] == "a"])
         assert largest(grid(results, "rate")).replications == 0
         assert set(tables(results)) >= {"influence-rate", "influence-busy"}
-        assert "Nothing can be analysed" in " ".join(influence.STUDY.report(results)[0].text)
+        assert "Nothing can be analysed" in " ".join(client_effect.STUDY.report(results)[0].text)
 
     def test_without_replication(self) -> None:
         results = Results([one for one in self.whole.samples if one["round"] == 0])
         assert largest(grid(results, "rate")).replications == 1
         sources = [row[0] for row in tables(results)["influence-rate-variance"].rows]
         assert sources == ["client", "server", "error", "total"]
-        assert "cannot be told apart" in " ".join(influence.STUDY.report(results)[0].text)
+        assert "cannot be told apart" in " ".join(client_effect.STUDY.report(results)[0].text)
 
     def test_no_results(self) -> None:
-        assert influence.STUDY.report(Results([])) == []
+        assert client_effect.STUDY.report(Results([])) == []
 
 
 def made(name: str, reason: str = "", fails_with: str = "") -> Client:
@@ -194,20 +195,22 @@ def made(name: str, reason: str = "", fails_with: str = "") -> Client:
 def run(
     path: Path, chosen: list[Server], clients: list[Client], monkeypatch: pytest.MonkeyPatch
 ) -> Results:
-    monkeypatch.setattr(influence, "CLIENTS", clients)
+    monkeypatch.setattr(client_effect, "CLIENTS", clients)
     writing = store.Store(path, "r")
-    lab = bench.Lab(writing, TINY.seconds, TINY.rounds, *cores())
+    lab = engine.Lab(writing, TINY.seconds, TINY.rounds, *cores())
     options = argparse.Namespace(clients=None)
     try:
-        bench.run(lab, influence.STUDY.plan(lab, TINY, chosen, options), "t", study=influence.NAME)
+        engine.run(
+            lab, client_effect.STUDY.plan(lab, TINY, chosen, options), "t", study=client_effect.NAME
+        )
     finally:
         writing.close()
-    return Results(store.load([path])).experiment(influence.NAME)
+    return Results(store.load([path])).experiment(client_effect.NAME)
 
 
 @pytest.mark.timing
 def test_a_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen = servers.named(["poorhttp single", "poorhttp threading 8"])
+    chosen = registry.named(["poorhttp single", "poorhttp threading 8"])
     clients = [
         made("one"),
         made("two"),
@@ -220,7 +223,7 @@ def test_a_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (client, server.name, number)
         for client in ("one", "two")
         for server in chosen
-        for number in range(influence.REPLICATIONS)
+        for number in range(client_effect.REPLICATIONS)
     )
     for one in results.samples:
         assert one["requests"] > 0
@@ -230,7 +233,7 @@ def test_a_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Each failure in its place: the broken client with both servers, twice.
     assert len(results.failures) == 4
     assert {one["server"] for one in results.missing} == {"client absent"}
-    told = " ".join(influence.STUDY.report(results)[0].text)
+    told = " ".join(client_effect.STUDY.report(results)[0].text)
     assert "it gave no result" in told
     assert "absent is not installed" in told
     variance = tables(results)["influence-rate-variance"]
@@ -241,20 +244,20 @@ def test_a_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.timing
 def test_a_server_that_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (good,) = servers.named(["poorhttp single"])
+    (good,) = registry.named(["poorhttp single"])
     dead = replace(good, name="dead", command="{python} -c import~sys;sys.exit(3)")
     results = run(tmp_path / "r.jsonl", [good, dead], [made("one"), made("two")], monkeypatch)
     assert {one["server"] for one in results.samples} == {"poorhttp single"}
     assert all("exit code 3" in one["reason"] for one in results.failures)
-    assert len(results.failures) == influence.REPLICATIONS
-    assert "exit code 3" in " ".join(influence.STUDY.report(results)[0].text)
+    assert len(results.failures) == client_effect.REPLICATIONS
+    assert "exit code 3" in " ".join(client_effect.STUDY.report(results)[0].text)
 
 
 def test_no_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(LabError, match="nothing could be measured"):
         run(
             tmp_path / "r.jsonl",
-            servers.named(["poorhttp single"]),
+            registry.named(["poorhttp single"]),
             [made("absent", reason="absent is not installed")],
             monkeypatch,
         )

@@ -10,17 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from loadtests import bench, histogram, store
-from loadtests.bench import Lab
-from loadtests.choice import choose
-from loadtests.network.hosts import Host, Network, Unavailable
-from loadtests.paper.model import Section, Table
-from loadtests.results import Results
-from loadtests.sampler import parse_traffic
-from loadtests.servers import Server
+from loadtests import store
+from loadtests.measure import histogram
+from loadtests.measure.network.hosts import Host, Network, Unavailable
+from loadtests.measure.sampler import parse_traffic
+from loadtests.reporting.model import Section, Table
+from loadtests.servers.registry import Server
+from loadtests.stats.results import Results
 from loadtests.store import Record
-from loadtests.studies.loops import STUDY, steps
-from loadtests.studies.loops.run import Outlier, asked, curve, outliers
+from loadtests.studies import engine
+from loadtests.studies.choice import choose
+from loadtests.studies.engine import Lab
+from loadtests.studies.page_latency import STUDY, steps
+from loadtests.studies.page_latency.run import Outlier, asked, curve, outliers
 from loadtests.studies.study import FULL, TINY
 from loadtests.studies.uniserve import remote
 from loadtests.studies.uniserve.remote import LAN, OUTSIDE, Ends, Way
@@ -68,7 +70,7 @@ def measured(path: Path, servers: list[Server], *, local: bool) -> list[Record]:
     lab = Lab(results, TINY.seconds, TINY.rounds, None, None)
     options = argparse.Namespace(local=local, servers=[])
     try:
-        bench.run(lab, STUDY.plan(lab, TINY, servers, options), "loops", study=STUDY.name)
+        engine.run(lab, STUDY.plan(lab, TINY, servers, options), "loops", study=STUDY.name)
     finally:
         results.close()
     return store.load([path / "results.jsonl"])

@@ -15,21 +15,26 @@ from pathlib import Path
 import psutil
 import pytest
 
-from loadtests import bench, process, store
-from loadtests.application import Application
+from loadtests import store
 from loadtests.errors import LabError, ServerFailure
-from loadtests.paper import markdown
-from loadtests.paper.model import Section, Table
-from loadtests.process import Running
-from loadtests.results import Results
-from loadtests.scenarios import LIGHT
-from loadtests.servers import Server
-from loadtests.studies.memory import STUDY, by_line, curve, leak, mixture, moments, parallel, past
+from loadtests.reporting import markdown
+from loadtests.reporting.model import Section, Table
+from loadtests.servers import running as process
+from loadtests.servers.application import Application
+from loadtests.servers.lists.memory import servers
+from loadtests.servers.registry import Server
+from loadtests.servers.running import Running
+from loadtests.stats.results import Results
+from loadtests.stats.trend import Slope, theil_sen
+from loadtests.studies import engine
+from loadtests.studies.bench.scenarios import LIGHT
+from loadtests.studies.memory import STUDY, past
 from loadtests.studies.memory import stages as stages_of
-from loadtests.studies.memory.configurations import servers
-from loadtests.studies.memory.examples import EXAMPLES
-from loadtests.studies.memory.leak import Point, Stages
-from loadtests.studies.memory.trend import Slope, theil_sen
+from loadtests.studies.memory.leaks import leak, mixture
+from loadtests.studies.memory.leaks.leak import Point, Stages
+from loadtests.studies.memory.lines import by_line
+from loadtests.studies.memory.lines.examples import EXAMPLES
+from loadtests.studies.memory.over_time import curve, moments, parallel
 from loadtests.studies.memory.usage import Sizes, look, parse_ps, ps
 from loadtests.studies.study import FULL, QUICK, TINY
 from tests.packages import need
@@ -57,8 +62,8 @@ def an_application(folder: Path, body: str) -> Application:
     return Application(str(folder), "written")
 
 
-def a_lab(path: Path) -> bench.Lab:
-    return bench.Lab(store.Store(path, "now"), TINY.seconds, TINY.rounds, None, None)
+def a_lab(path: Path) -> engine.Lab:
+    return engine.Lab(store.Store(path, "now"), TINY.seconds, TINY.rounds, None, None)
 
 
 # What ps says
@@ -276,7 +281,7 @@ def measured(path: Path, chosen: Sequence[Server]) -> Results:
     planned = STUDY.plan(lab, TINY, chosen, argparse.Namespace())
     assert len({step.what for step in planned}) == len(planned)
     try:
-        bench.run(lab, planned, "memory")
+        engine.run(lab, planned, "memory")
     finally:
         lab.store.close()
     return Results(store.load([path]))

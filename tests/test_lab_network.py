@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from loadtests.network import wire
+from loadtests.measure.network import wire
 
 
 class End:

@@ -13,20 +13,30 @@ from typing import Any
 
 import pytest
 
-from loadtests import bench, histogram, programs, store
-from loadtests.clients import fetch
-from loadtests.content.material import Material
+from loadtests import programs, store
+from loadtests.clients.native import fetch
 from loadtests.errors import ServerFailure
-from loadtests.paper.model import Panels, Section, Table
-from loadtests.pin import cores
-from loadtests.results import Results
-from loadtests.scenarios import HELLO
-from loadtests.servers import Server, missing
-from loadtests.studies.contestants import colour_of
-from loadtests.studies.ordered import STUDY, klone, measuring, times, witness
-from loadtests.studies.ordered.contents import CONTENTS, FILE, PAGE, PERL, SHELL, TEMPLATE, Content
-from loadtests.studies.ordered.contestants import Contestant, contestants, everyone
-from loadtests.studies.ordered.measuring import Task
+from loadtests.measure import histogram
+from loadtests.measure.cpu_affinity import cores
+from loadtests.reporting.model import Panels, Section, Table
+from loadtests.servers.lists import colour_of
+from loadtests.servers.lists.latency_distribution import Contestant, contestants, everyone
+from loadtests.servers.material import Material
+from loadtests.servers.registry import Server, missing
+from loadtests.stats.results import Results
+from loadtests.studies import engine
+from loadtests.studies.bench.scenarios import HELLO
+from loadtests.studies.latency_distribution import STUDY, klone, measuring, times, witness
+from loadtests.studies.latency_distribution.contents import (
+    CONTENTS,
+    FILE,
+    PAGE,
+    PERL,
+    SHELL,
+    TEMPLATE,
+    Content,
+)
+from loadtests.studies.latency_distribution.measuring import Task
 from loadtests.studies.study import FULL, QUICK, TINY, Scale
 from tests.client import HANG
 from tests.packages import need
@@ -44,10 +54,10 @@ def material() -> Iterator[Material]:
 
 
 @pytest.fixture
-def lab(tmp_path: Path) -> Iterator[bench.Lab]:
+def lab(tmp_path: Path) -> Iterator[engine.Lab]:
     """Which keeps its records in a file."""
     writing = store.Store(tmp_path / "results.jsonl", store.now())
-    yield bench.Lab(writing, TINY.seconds, TINY.rounds, *cores())
+    yield engine.Lab(writing, TINY.seconds, TINY.rounds, *cores())
     writing.close()
 
 
@@ -143,7 +153,7 @@ class TestContestants:
 
     @pytest.mark.parametrize("content", [SHELL, TEMPLATE], ids=lambda content: content.name)
     def test_answers_are_right(
-        self, content: Content, material: Material, lab: bench.Lab, subtests: pytest.Subtests
+        self, content: Content, material: Material, lab: engine.Lab, subtests: pytest.Subtests
     ) -> None:
         """Which is looked at when a server has been started; a peer of another version may fail."""
         for name, one in contestants(content, material).items():
@@ -157,13 +167,13 @@ class TestContestants:
 
 class TestPlan:
     @pytest.mark.parametrize("scale", SCALES, ids=lambda scale: scale.name)
-    def test_each_step_once(self, scale: Scale, lab: bench.Lab) -> None:
+    def test_each_step_once(self, scale: Scale, lab: engine.Lab) -> None:
         steps = STUDY.plan(lab, scale, STUDY.servers(), NOTHING)
         names = [step.what for step in steps]
         assert len(set(names)) == len(names) > 50
         assert all(step.what.endswith(step.server.name) for step in steps)
 
-    def test_some_servers_only(self, lab: bench.Lab) -> None:
+    def test_some_servers_only(self, lab: engine.Lab) -> None:
         floor = [server for server in STUDY.servers() if server.name == "floor"]
         steps = STUDY.plan(lab, TINY, floor, NOTHING)
         assert [step.what for step in steps] == [
@@ -252,7 +262,7 @@ class TestFaults:
             Server("ill", "#000000", SERVING), replace(HELLO, folder=str(folder), module="app"), "/"
         )
 
-    def test_a_server_that_dies(self, lab: bench.Lab, tmp_path: Path) -> None:
+    def test_a_server_that_dies(self, lab: engine.Lab, tmp_path: Path) -> None:
         """One is looked at when it starts, ten are made to warm it up, and three are answered."""
         contestant = self.contestant(DIES, tmp_path)
         described, died = measuring.sample(lab, contestant, Task(20, 1, HANG))
@@ -262,7 +272,7 @@ class TestFaults:
         assert "cpu_us" not in described
         assert histogram.merge([described["total"]]).get_total_count() == 3
 
-    def test_a_server_that_hangs(self, lab: bench.Lab, tmp_path: Path) -> None:
+    def test_a_server_that_hangs(self, lab: engine.Lab, tmp_path: Path) -> None:
         contestant = self.contestant(HANGS, tmp_path)
         described, died = measuring.sample(lab, contestant, Task(20, 2, 3.0))
         assert died is None
@@ -270,19 +280,19 @@ class TestFaults:
         assert described["failed"] == 17
         assert described["errors"]["timeout"] >= 1
 
-    def test_a_server_that_is_wrong(self, lab: bench.Lab, tmp_path: Path) -> None:
+    def test_a_server_that_is_wrong(self, lab: engine.Lab, tmp_path: Path) -> None:
         contestant = self.contestant(WRONG, tmp_path)
         described, _ = measuring.sample(lab, contestant, Task(20, 1, HANG))
         assert described["answered"] == 3
         assert described["errors"] == {"status": 17}
 
-    def test_nothing_is_answered(self, lab: bench.Lab, tmp_path: Path) -> None:
+    def test_nothing_is_answered(self, lab: engine.Lab, tmp_path: Path) -> None:
         contestant = self.contestant(HANGS.replace("left = 15", "left = 12"), tmp_path)
         with pytest.raises(ServerFailure, match=r"answered none of 5 requests in 0 s: \{'timeout'"):
             measuring.sample(lab, contestant, Task(5, 5, 0.4))
 
     def test_a_program_is_missing(
-        self, lab: bench.Lab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+        self, lab: engine.Lab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
         monkeypatch.setitem(
             programs.PROGRAMS, "lighttpd", programs.Program(["no-such"], "no-package")
@@ -294,11 +304,11 @@ class TestFaults:
 
 
 class TestSmallRun:
-    def test_two_servers(self, lab: bench.Lab) -> None:
+    def test_two_servers(self, lab: engine.Lab) -> None:
         need("nginx", "ab")
         servers = [one for one in STUDY.servers() if one.name in ("poorhttp single", "nginx")]
         planned = STUDY.plan(lab, TINY, servers, NOTHING)
-        bench.run(lab, planned, "test", study=STUDY.name, scale=TINY.name)
+        engine.run(lab, planned, "test", study=STUDY.name, scale=TINY.name)
         results = Results(lab.store.records).experiment(STUDY.name)
         here = [server.name for server in servers]
         assert results.failures == []
@@ -321,11 +331,11 @@ class TestSmallRun:
             assert parts == pytest.approx(total.get_mean_value(), rel=0.02, abs=3)
             assert one["octets"] > one["requests"] * 300
 
-    def test_without_ab(self, lab: bench.Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_without_ab(self, lab: engine.Lab, monkeypatch: pytest.MonkeyPatch) -> None:
         absent = programs.Program(["no-such"], "no-package")
         monkeypatch.setitem(programs.PROGRAMS, "ab", absent)
         servers = [one for one in STUDY.servers() if one.name == "poorhttp single"]
-        bench.run(lab, STUDY.plan(lab, TINY, servers, NOTHING), "t", study=STUDY.name)
+        engine.run(lab, STUDY.plan(lab, TINY, servers, NOTHING), "t", study=STUDY.name)
         results = Results(lab.store.records).experiment(STUDY.name)
         assert {one["reason"] for one in results.failures} == {programs.missing("ab")}
         assert not [one for one in results.samples if "ab_ms" in one]

@@ -16,10 +16,11 @@ from xml.etree import ElementTree
 import pytest
 
 from loadtests.__main__ import main
-from loadtests.paper import figure, legend, markdown, page, sheets
-from loadtests.paper.cells import brief, number, written
-from loadtests.paper.colophon import colophon, lost
-from loadtests.paper.model import (
+from loadtests.reporting import markdown, page, sheets
+from loadtests.reporting.cells import brief, number, written
+from loadtests.reporting.figures import figure, legend
+from loadtests.reporting.figures.ticks import scale
+from loadtests.reporting.model import (
     Axis,
     Bar,
     Bars,
@@ -31,9 +32,9 @@ from loadtests.paper.model import (
     Section,
     Table,
 )
-from loadtests.paper.ticks import scale
-from loadtests.results import Results, Spread
-from loadtests.servers import SERVERS
+from loadtests.reporting.provenance import colophon, lost
+from loadtests.servers.registry import SERVERS
+from loadtests.stats.results import Results, Spread
 from loadtests.studies import command
 from loadtests.studies.study import Study
 from tests.browser import Browser
@@ -499,10 +500,10 @@ class TestCommand:
     def test_without_matplotlib_there_are_tables(
         self, results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        for name in ("loadtests.paper.figure", "loadtests.paper.page"):
+        for name in ("loadtests.reporting.figures.figure", "loadtests.reporting.page"):
             monkeypatch.setitem(sys.modules, name, None)
-        monkeypatch.delattr("loadtests.paper.figure", raising=False)
-        monkeypatch.delattr("loadtests.paper.page", raising=False)
+        monkeypatch.delattr("loadtests.reporting.figures.figure", raising=False)
+        monkeypatch.delattr("loadtests.reporting.page", raising=False)
         assert self.report(monkeypatch, results, "--html", results.parent / "p.html") == 1
         assert "pip install '.[lab]'" in capsys.readouterr().err
         assert self.report(monkeypatch, results) == 0

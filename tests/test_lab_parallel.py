@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from loadtests import bench, store
-from loadtests.clients.trace import Trace
-from loadtests.paper.model import Lines, Table
-from loadtests.pin import cores
-from loadtests.results import Results, Spread
-from loadtests.servers import Server
-from loadtests.studies import parallel
+from loadtests import store
+from loadtests.clients.native.trace import Trace
+from loadtests.measure.cpu_affinity import cores
+from loadtests.reporting.model import Lines, Table
+from loadtests.servers.registry import Server
+from loadtests.stats.results import Results, Spread
+from loadtests.studies import engine, parallel
 from loadtests.studies.originals.poorhttp_2010 import AT_ONCE
 from loadtests.studies.parallel import ramp
 from loadtests.studies.study import FULL, QUICK, TINY, Scale
@@ -30,11 +30,11 @@ def _chosen(*names: str) -> list[Server]:
     return [one for one in parallel.servers() if one.name in names]
 
 
-def _lab(writing: store.Store, scale: Scale) -> bench.Lab:
-    return bench.Lab(writing, scale.seconds, scale.rounds, *cores())
+def _lab(writing: store.Store, scale: Scale) -> engine.Lab:
+    return engine.Lab(writing, scale.seconds, scale.rounds, *cores())
 
 
-def _steps(scale: Scale, servers: Sequence[Server], *words: str) -> list[bench.Step]:
+def _steps(scale: Scale, servers: Sequence[Server], *words: str) -> list[engine.Step]:
     parser = ArgumentParser()
     parallel.STUDY.arguments(parser)
     options = parser.parse_args(words)
@@ -53,7 +53,7 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> list[store.Record]:
         patched.setattr(parallel, "MOST_UNANSWERED", FLOODED_AT)
         options = Namespace(servers=["some"])
         planned = parallel.STUDY.plan(lab, TINY, [*chosen, ends], options)
-        bench.run(lab, planned, "test", study="parallel")
+        engine.run(lab, planned, "test", study="parallel")
     writing.close()
     return writing.records
 
@@ -143,7 +143,7 @@ class TestOptions:
     def test_a_ramp(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(ramp, "RATES", (50, 50_000))
         writing = store.Store(tmp_path / "results.jsonl", "now")
-        bench.run(
+        engine.run(
             _lab(writing, TINY),
             ramp.steps(_lab(writing, TINY), "parallel", _chosen(SINGLE)),
             "test",

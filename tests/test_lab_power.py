@@ -7,16 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from loadtests import bench, histogram, store
-from loadtests.bench import Lab
+from loadtests import store
 from loadtests.clients.locust import swarm
 from loadtests.errors import LabError
-from loadtests.paper.model import Table
-from loadtests.results import Results
-from loadtests.servers import Server
+from loadtests.measure import histogram
+from loadtests.reporting.model import Table
+from loadtests.servers.registry import Server
+from loadtests.stats.results import Results
 from loadtests.store import Record
-from loadtests.studies.power import STUDY, steps
-from loadtests.studies.power.injection import Fit, Injector, Phase, counts, fit, phases
+from loadtests.studies import engine
+from loadtests.studies.engine import Lab
+from loadtests.studies.scalability import STUDY, steps
+from loadtests.studies.scalability.injection import Fit, Injector, Phase, counts, fit, phases
 from loadtests.studies.study import FULL, TINY
 
 FIRST = Injector(0.0, 3.0, [0.5, 1.0, 2.0, 3.0], [10, 20, 30, 40])
@@ -57,7 +59,7 @@ def measured(path: Path, servers: list[Server], *numbers: int, by: str = steps.O
     options = argparse.Namespace(injectors=list(numbers), by=by)
     try:
         planned = STUDY.plan(lab, TINY, servers, options)
-        bench.run(lab, planned, "power", study=STUDY.name)
+        engine.run(lab, planned, "power", study=STUDY.name)
     finally:
         results.close()
     return store.load([path / "results.jsonl"])

@@ -1,4 +1,4 @@
-"""Repeated sampling in the background (`loadtests/repeatedly.py`)."""
+"""Repeated sampling in the background (`loadtests/measure/repeatedly.py`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from loadtests.repeatedly import Repeatedly
+from loadtests.measure.repeatedly import Repeatedly
 from tests.client import HANG
 
 

@@ -11,14 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from loadtests import bench, sampler, store
-from loadtests.bench import Lab
-from loadtests.network.hosts import Network, Unavailable
-from loadtests.paper.model import Panels, Table
-from loadtests.results import Results
-from loadtests.sampler import Look, Sampler, Traffic
-from loadtests.servers import Server
+from loadtests import store
+from loadtests.measure import sampler
+from loadtests.measure.network.hosts import Network, Unavailable
+from loadtests.measure.sampler import Look, Sampler, Traffic
+from loadtests.reporting.model import Panels, Table
+from loadtests.servers.registry import Server
+from loadtests.stats.results import Results
 from loadtests.store import Record
+from loadtests.studies import engine
+from loadtests.studies.engine import Lab
 from loadtests.studies.resources import STUDY, steps
 from loadtests.studies.study import TINY
 from loadtests.studies.uniserve import remote
@@ -105,7 +107,7 @@ def measured(path: Path, servers: list[Server]) -> list[Record]:
     lab = Lab(results, TINY.seconds, TINY.rounds, None, None)
     try:
         planned = STUDY.plan(lab, TINY, servers, argparse.Namespace())
-        bench.run(lab, planned, "resources", study=STUDY.name)
+        engine.run(lab, planned, "resources", study=STUDY.name)
     finally:
         results.close()
     return store.load([path / "results.jsonl"])

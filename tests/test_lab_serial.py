@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
-from loadtests import bench, histogram, store
+from loadtests import store
 from loadtests.errors import LabError
-from loadtests.paper.model import Table
-from loadtests.pin import cores
-from loadtests.results import Results
-from loadtests.servers import Server, missing
-from loadtests.studies import sample, serial
+from loadtests.measure import histogram
+from loadtests.measure.cpu_affinity import cores
+from loadtests.reporting.model import Table
+from loadtests.servers.registry import Server, missing
+from loadtests.stats.results import Results
+from loadtests.studies import engine, sample, serial
 from loadtests.studies.study import TINY
 
 NAMES = ("poorhttp single", "poorhttp threading 8", "lighttpd + single")
@@ -33,9 +34,9 @@ def _chosen(*names: str) -> list[Server]:
 def _run(path: Path, chosen: Sequence[Server]) -> list[store.Record]:
     """The records of a tiny run."""
     writing = store.Store(path / "results.jsonl", "now")
-    lab = bench.Lab(writing, TINY.seconds, TINY.rounds, *cores())
+    lab = engine.Lab(writing, TINY.seconds, TINY.rounds, *cores())
     try:
-        bench.run(lab, serial.STUDY.plan(lab, TINY, chosen, Namespace()), "test", study="serial")
+        engine.run(lab, serial.STUDY.plan(lab, TINY, chosen, Namespace()), "test", study="serial")
     finally:
         writing.close()
     return writing.records

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from loadtests.distribution import beta, f_probability, f_quantile, t_probability, t_quantile
+from loadtests.stats.distribution import beta, f_probability, f_quantile, t_probability, t_quantile
+from loadtests.stats.variance import Analysis, Source, analyse
 from loadtests.studies.originals import client_2001
-from loadtests.variance import Analysis, Source, analyse
 
 # Three caches (columns) and five programs: Jain, example 21.1.
 CACHES = ((54, 55, 106), (60, 60, 123), (43, 43, 120), (49, 52, 111), (49, 50, 108))

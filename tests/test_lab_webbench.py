@@ -11,14 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from loadtests import bench, histogram, store
-from loadtests.clients.trace import Trace
+from loadtests import store
+from loadtests.clients.native.trace import Trace
 from loadtests.errors import LabError
-from loadtests.paper.model import Table
-from loadtests.pin import cores
-from loadtests.results import Results
-from loadtests.servers import Server, missing
-from loadtests.studies import webbench
+from loadtests.measure import histogram
+from loadtests.measure.cpu_affinity import cores
+from loadtests.reporting.model import Table
+from loadtests.servers.registry import Server, missing
+from loadtests.stats.results import Results
+from loadtests.studies import engine, webbench
 from loadtests.studies.originals import client_2001
 from loadtests.studies.study import FULL, TINY
 from loadtests.studies.webbench import workload
@@ -130,10 +131,10 @@ class TestSettings:
 
 def run(path: Path, chosen: list[Server], *told: str) -> Results:
     writing = store.Store(path, "r")
-    lab = bench.Lab(writing, TINY.seconds, TINY.rounds, *cores())
+    lab = engine.Lab(writing, TINY.seconds, TINY.rounds, *cores())
     planned = webbench.STUDY.plan(lab, TINY, chosen, options(*told))
     try:
-        bench.run(lab, planned, "t", study=webbench.NAME)
+        engine.run(lab, planned, "t", study=webbench.NAME)
     finally:
         writing.close()
     return Results(store.load([path])).experiment(webbench.NAME)

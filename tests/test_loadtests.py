@@ -15,31 +15,26 @@ from xml.etree import ElementTree
 import psutil
 import pytest
 
-from loadtests import (
-    __main__,
-    bench,
-    crowd,
-    endurance,
-    experiments,
-    measure,
-    peers,
-    plot,
-    reliability,
-    report,
-    scenarios,
-    servers,
-    store,
-    targets,
-)
-from loadtests.application import Application, expected
-from loadtests.clients import program, wrk
+from loadtests import __main__, store
+from loadtests.clients import program
+from loadtests.clients.adverse import handle
+from loadtests.clients.connection import Connection, request_bytes
+from loadtests.clients.external import wrk
 from loadtests.clients.load import Load
-from loadtests.connection import Connection, request_bytes
-from loadtests.development.contestants import CONTESTANTS
 from loadtests.errors import LabError, ServerFailure
-from loadtests.pin import cores
-from loadtests.process import Running, free_port
-from loadtests.results import Results, Spread, spread
+from loadtests.measure import resources
+from loadtests.measure.cpu_affinity import cores
+from loadtests.measure.network.port import free_port
+from loadtests.reporting.figures import plot
+from loadtests.servers import peers, registry
+from loadtests.servers.application import Application, expected
+from loadtests.servers.lists.reload import CONTESTANTS
+from loadtests.servers.running import Running
+from loadtests.stats.results import Results, Spread, spread
+from loadtests.studies import engine
+from loadtests.studies.adverse import experiments as endurance
+from loadtests.studies.adverse import report as reliability
+from loadtests.studies.bench import experiments, report, scenarios, targets
 from tests.client import HANG
 from tests.packages import need
 from tests.server import wait_for
@@ -100,20 +95,22 @@ class TestMeasure:
         ) as process:
             assert process.stdout
             assert process.stdout.read(1) == b"x"
-            processes = measure.session_processes(process.pid)
+            processes = resources.session_processes(process.pid)
             assert processes == [process.pid]
-            before = measure.cpu_seconds(processes)
-            wait_for(lambda: measure.cpu_seconds(processes) > before, "CPU time of the process")
-            used = measure.memory(processes)
+            before = resources.cpu_seconds(processes)
+            wait_for(lambda: resources.cpu_seconds(processes) > before, "CPU time of the process")
+            used = resources.memory(processes)
             process.kill()
         assert 0 < used.uss <= used.pss <= used.rss
         assert used.processes == len(processes)
 
     def test_a_process_that_has_ended(self) -> None:
         with pytest.raises(ServerFailure, match="ended"):
-            measure.cpu_seconds([ENDED])
+            resources.cpu_seconds([ENDED])
 
-    @pytest.mark.parametrize("count", [lambda some: measure.memory(some).rss, measure.descriptors])
+    @pytest.mark.parametrize(
+        "count", [lambda some: resources.memory(some).rss, resources.descriptors]
+    )
     def test_what_is_held_by_those_that_are_left(self, count: Callable[[list[int]], int]) -> None:
         assert count([ENDED, os.getpid()]) > 0
         with pytest.raises(ServerFailure, match="ended"):
@@ -121,7 +118,7 @@ class TestMeasure:
 
     def test_smaps_rollup_is_in_bytes(self) -> None:
         text = "55-7f ---p 00000000 00:00 0    [rollup]\nRss:      1616 kB\nPss:       317 kB\n"
-        assert measure.parse_smaps_rollup(text) == {"Rss": 1616 * 1024, "Pss": 317 * 1024}
+        assert resources.parse_smaps_rollup(text) == {"Rss": 1616 * 1024, "Pss": 317 * 1024}
 
 
 class TestResults:
@@ -191,10 +188,10 @@ class TestTargets:
 
 class TestNames:
     def test_a_beginning_stands_for_all(self) -> None:
-        ours = servers.named(["poorhttp"])
+        ours = registry.named(["poorhttp"])
         assert len(ours) >= 5
         assert all(server.ours for server in ours)
-        assert [server.name for server in servers.named(["granian"])] == ["granian"]
+        assert [server.name for server in registry.named(["granian"])] == ["granian"]
 
     def test_a_kind_stands_for_all_loads(self) -> None:
         names = [scenario.name for scenario in scenarios.named(["echo"])]
@@ -202,18 +199,18 @@ class TestNames:
 
     def test_unknown_names_are_told_with_the_known_ones(self) -> None:
         with pytest.raises(LabError, match=r"'nginx'\. There are: floor, poorhttp single"):
-            servers.named(["nginx"])
+            registry.named(["nginx"])
         with pytest.raises(LabError, match=r"'hello-3'\. There are: hello-1"):
             scenarios.named(["hello-3"])
 
     def test_every_server_has_its_own_name_and_colour(self) -> None:
-        names = [server.name for server in servers.SERVERS]
+        names = [server.name for server in registry.SERVERS]
         assert len(set(names)) == len(names)
-        compared = [server.colour for server in servers.SERVERS if server.compared]
+        compared = [server.colour for server in registry.SERVERS if server.compared]
         assert len(set(compared)) == len(compared)
 
     def test_every_peer_is_installed_by_peers(self) -> None:
-        packages = {server.package.lower() for server in servers.SERVERS if server.peer}
+        packages = {server.package.lower() for server in registry.SERVERS if server.peer}
         # Some are compared only as development servers, or bring another thing along there.
         others = {each.package.lower() for each in CONTESTANTS if not each.ours}
         others |= {each.extra.lower() for each in CONTESTANTS if each.extra and not each.ours}
@@ -298,7 +295,7 @@ class TestFloor:
 
     @pytest.fixture
     def running(self) -> Iterator[Running]:
-        with Running(servers.FLOOR, scenarios.HELLO) as running:
+        with Running(registry.FLOOR, scenarios.HELLO) as running:
             yield running
 
     def test_every_request_has_its_answer_however_it_is_cut(self, running: Running) -> None:
@@ -313,7 +310,7 @@ class TestFloor:
         body = scenarios.POSTED
         request = request_bytes("/", body=body)
         with (
-            Running(servers.FLOOR, scenarios.ECHO, request=request, body=body) as running,
+            Running(registry.FLOOR, scenarios.ECHO, request=request, body=body) as running,
             Connection(running.port) as connection,
         ):
             assert [answer.body for answer in connection.ask(request, 20)] == [body] * 20
@@ -336,7 +333,7 @@ class TestFloor:
             _check_against(fickle)
 
     def test_a_server_that_ends_at_once(self) -> None:
-        broken = servers.Server("broken", "#000000", "{python} -c raise~SystemExit('no~reason')")
+        broken = registry.Server("broken", "#000000", "{python} -c raise~SystemExit('no~reason')")
         with (
             pytest.raises(ServerFailure, match="exit code 1: it said: no reason"),
             Running(broken, scenarios.HELLO),
@@ -353,7 +350,7 @@ SMALL = endurance.Scale(
     header_timeout=0.5,
     body_timeout=0.7,
 )
-MODES = servers.named(endurance.MODES[:2])
+MODES = registry.named(endurance.MODES[:2])
 
 
 class TestEndurance:
@@ -370,18 +367,18 @@ class TestEndurance:
         monkeypatch.setattr(wrk, "drive", drive)
 
     def measure(
-        self, experiment: str, tmp_path: Path, server: servers.Server = MODES[0]
+        self, experiment: str, tmp_path: Path, server: registry.Server = MODES[0]
     ) -> Results:
         server_core, client_core = cores()
         writing = store.Store(tmp_path / "results.jsonl", "r")
-        lab = bench.Lab(writing, 0.1, 1, server_core, client_core, [server])
+        lab = engine.Lab(writing, 0.1, 1, server_core, client_core, [server])
         for step in endurance.EXPERIMENTS[experiment](lab, SMALL):
             assert step.action()
         writing.close()
         return Results(store.load([writing.path]))
 
     @pytest.mark.parametrize("server", MODES, ids=lambda server: str(server.name))
-    def test_dead(self, server: servers.Server, tmp_path: Path) -> None:
+    def test_dead(self, server: registry.Server, tmp_path: Path) -> None:
         results = self.measure("dead", tmp_path, server)
         assert len(results.samples) == 2 * len(scenarios.SIZED)
         lines = reliability.comparison(results, "dead")
@@ -405,7 +402,7 @@ class TestEndurance:
         impatient = replace(MODES[0], command=f"{MODES[0].command} --write-timeout 0.3")
         with (
             Running(impatient, scenarios.DOCUMENTS, target="/128") as running,
-            crowd.Crowd("stalled", running.port, 6) as stalled,
+            handle.Crowd("stalled", running.port, 6) as stalled,
         ):
             wait_for(lambda: stalled.state().never == 0, "the end of those who do not read")
             assert stalled.state().told == {"200": 6}
@@ -418,7 +415,7 @@ class TestEndurance:
 
     def test_a_server_that_lets_nobody_in(self) -> None:
         with pytest.raises(ServerFailure, match="let 3 clients in: connection 1 failed"):
-            crowd.Crowd("dead", free_port(), 3).__enter__()
+            handle.Crowd("dead", free_port(), 3).__enter__()
 
 
 class TestReliability:
@@ -460,18 +457,18 @@ class TestReliability:
 
 def _check_against(application: Application) -> None:
     """Starts the floor with this application's answer, then expects the answer of another one."""
-    running = Running(servers.FLOOR, application)
+    running = Running(registry.FLOOR, application)
     running.answer = expected(scenarios.HELLO, "/", b"")
     with running:
         pass
 
 
 def test_a_run_without_wrk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    lab = bench.Lab(store.Store(tmp_path / "results.jsonl", store.now()), 0.3, 1, *cores())
-    planned = bench.steps(lab, [servers.FLOOR], scenarios.named(["hello-1"]))
+    lab = engine.Lab(store.Store(tmp_path / "results.jsonl", store.now()), 0.3, 1, *cores())
+    planned = engine.steps(lab, [registry.FLOOR], scenarios.named(["hello-1"]))
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(LabError, match="apt install wrk"):
-        bench.run(lab, planned, "test")
+        engine.run(lab, planned, "test")
     lab.store.close()
 
 
@@ -481,9 +478,9 @@ def test_a_tiny_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     server_core, client_core = cores()
     path = tmp_path / "results.jsonl"
     writing = store.Store(path, store.now())
-    lab = bench.Lab(writing, 0.3, 1, server_core, client_core)
-    planned = bench.steps(lab, [servers.FLOOR], scenarios.named(["hello-1"]))
-    bench.run(lab, planned, "test")
+    lab = engine.Lab(writing, 0.3, 1, server_core, client_core)
+    planned = engine.steps(lab, [registry.FLOOR], scenarios.named(["hello-1"]))
+    engine.run(lab, planned, "test")
     writing.close()
     run, measured, done = (json.loads(line) for line in path.read_text().splitlines())
     assert done["what"] == planned[0].what

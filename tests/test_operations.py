@@ -13,15 +13,20 @@ from pathlib import Path
 
 import pytest
 
-from loadtests import bench, store
-from loadtests.choice import choose
+from loadtests import store
+from loadtests.apps.content import content
+from loadtests.clients.steady import clients as steady
+from loadtests.clients.steady import connection as line
+from loadtests.clients.steady import handle
+from loadtests.clients.steady.tally import Tally
 from loadtests.errors import LabError, ServerFailure
-from loadtests.operations import contestants, experiments, line, load, promises, report, steady
-from loadtests.operations.tally import Tally
-from loadtests.operations.trial import EARLY, LATE, Scale, Trial
-from loadtests.process import free_port
-from loadtests.results import Results
-from loadtests.soak.content import content
+from loadtests.measure.network.port import free_port
+from loadtests.servers.lists import lifecycle
+from loadtests.stats.results import Results
+from loadtests.studies import engine
+from loadtests.studies.choice import choose
+from loadtests.studies.lifecycle import experiments, promises, report
+from loadtests.studies.lifecycle.trial import EARLY, LATE, Scale, Trial
 from tests.client import HANG
 from tests.server import wait_for
 
@@ -213,15 +218,15 @@ class TestSteady:
         assert set(tally.kinds) <= {"closed", "reset"}
 
     def test_what_was_lost_with_a_process(self) -> None:
-        death = load.Death(7, 10.0, frozenset({1000, 1001}))
+        death = handle.Death(7, 10.0, frozenset({1000, 1001}))
 
-        def fault(port: int, opened: float) -> load.Fault:
-            return load.Fault("reset", "", "busy0", "GET /", 1, 11.0, opened, port, 7, 1)
+        def fault(port: int, opened: float) -> handle.Fault:
+            return handle.Fault("reset", "", "busy0", "GET /", 1, 11.0, opened, port, 7, 1)
 
         lost, other, later = fault(1000, 9.0), fault(1002, 9.0), fault(1001, 10.5)
-        assert load.unexplained([lost, other, later], [death]) == [other, later]
+        assert handle.unexplained([lost, other, later], [death]) == [other, later]
         before = replace(lost, at=9.5)
-        assert load.unexplained([before], [death]) == [before]
+        assert handle.unexplained([before], [death]) == [before]
 
 
 SMALL = Scale(
@@ -243,8 +248,8 @@ class TestExperiments:
 
     def measure(self, name: str, tmp_path: Path, mode: str = "forking") -> Results:
         writing = store.Store(tmp_path / "operations.jsonl", "r")
-        chosen = choose("server", contestants.CONTESTANTS, [f"poorhttp {mode}"])
-        lab = bench.Lab(writing, 1, 1, None, None)
+        chosen = choose("server", lifecycle.CONTESTANTS, [f"poorhttp {mode}"])
+        lab = engine.Lab(writing, 1, 1, None, None)
         # Fewer clients than usual: the machine has other tests to run.
         few = [replace(one, clients=dict.fromkeys(one.clients, 1)) for one in chosen]
         for step in experiments.steps(lab, SMALL, name, few):
@@ -295,8 +300,8 @@ class TestExperiments:
         assert promises.values(results, "preload", "poorhttp forking", f"pss, {LATE}")[0] > 0
 
     def test_a_server_that_dies_is_no_result(self, tmp_path: Path) -> None:
-        lab = bench.Lab(store.Store(tmp_path / "r.jsonl", "r"), 1, 1, None, None)
-        [one] = choose("server", contestants.CONTESTANTS, ["poorhttp single"])
+        lab = engine.Lab(store.Store(tmp_path / "r.jsonl", "r"), 1, 1, None, None)
+        [one] = choose("server", lifecycle.CONTESTANTS, ["poorhttp single"])
         trial = Trial(
             lab, SMALL, "stop", 1, replace(one, command="{python} -c raise~SystemExit(3)")
         )
@@ -304,11 +309,11 @@ class TestExperiments:
             experiments.stop(trial)
 
     def test_who_cannot_take_part(self) -> None:
-        lab = bench.Lab(store.Store(Path("unused"), "r"), 1, 1, None, None)
-        granian = choose("server", contestants.CONTESTANTS, ["granian"])
+        lab = engine.Lab(store.Store(Path("unused"), "r"), 1, 1, None, None)
+        granian = choose("server", lifecycle.CONTESTANTS, ["granian"])
         assert experiments.steps(lab, SMALL, "upgrade", granian) == []
         with pytest.raises(LabError, match=r"'nginx'\. There are: poorhttp single"):
-            choose("server", contestants.CONTESTANTS, ["nginx"])
+            choose("server", lifecycle.CONTESTANTS, ["nginx"])
 
 
 class TestReport:

@@ -10,11 +10,12 @@ from xml.etree import ElementTree
 import pytest
 
 from loadtests import __main__, store
-from loadtests.soak import questions, report
-from loadtests.soak.content import BLOCK, content, pieces
+from loadtests.apps.content import BLOCK, content, pieces
+from loadtests.clients.steady import known_requests
+from loadtests.clients.steady.known_requests import Question, Wrong, unchunked
+from loadtests.soak import report
 from loadtests.soak.gauge import Reading, growth
 from loadtests.soak.journal import Journal
-from loadtests.soak.questions import Question, Wrong, unchunked
 from loadtests.soak.run import Plan, run
 from loadtests.soak.tally import Deaths
 from tests.client import Response
@@ -71,8 +72,8 @@ def test_a_short_soak(
     outcomes = {r["mode"]: r for r in store.load([path]) if r["record"] == "outcome"}
     assert set(outcomes) == {"forking", "threading"}
     for outcome in outcomes.values():
-        assert set(questions.Nature) - {questions.Nature.DIED} <= {
-            questions.Nature(name) for name in outcome["natures"]
+        assert set(known_requests.Nature) - {known_requests.Nature.DIED} <= {
+            known_requests.Nature(name) for name in outcome["natures"]
         }
         assert outcome["faults"]
     assert outcomes["forking"]["killed"] > 0
@@ -103,7 +104,7 @@ def test_what_a_soak_notices(tmp_path: Path, program: str, noticed: str) -> None
 
 
 def asked() -> Question:
-    return questions.in_pieces("streamed")("mine", Random(1))
+    return known_requests.in_pieces("streamed")("mine", Random(1))
 
 
 def answer(body: bytes, token: str = "mine", **more: str) -> Response:
@@ -140,7 +141,7 @@ def test_a_right_answer() -> None:
         answer(RIGHT[:BLOCK] + RIGHT[2 * BLOCK : 3 * BLOCK] + RIGHT[2 * BLOCK :]),
         answer(RIGHT, **{"X-Injected": "1"}),
         answer(RIGHT, Connection="close"),
-        Response(500, "Internal Server Error", [], questions.FAILED),
+        Response(500, "Internal Server Error", [], known_requests.FAILED),
     ],
 )
 def test_a_wrong_answer(wrong: Response) -> None:

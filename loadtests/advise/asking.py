@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from loadtests import histogram
-from loadtests.clients import locust, replay
-from loadtests.clients.replay import Request, Seen
+from loadtests.clients import locust
+from loadtests.clients.native import replay
+from loadtests.clients.native.replay import Request, Seen
 from loadtests.errors import LabError
+from loadtests.measure import histogram
 
 SEED = 8
 

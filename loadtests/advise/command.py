@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from loadtests import machine, servers, store
+from loadtests import store
 from loadtests.advise import prove, report
 from loadtests.advise.answer import AIMS, ENOUGH, LOAD, Advice, Budget, Wish, advise
 from loadtests.advise.asking import Asking, LocustFile, Requests
@@ -16,10 +16,12 @@ from loadtests.advise.configuration import THREADS, Configuration, space
 from loadtests.advise.recorded import recorded
 from loadtests.advise.target import Own, Target
 from loadtests.advise.trial import EXPERIMENT, Bench
-from loadtests.clients.replay import Request
+from loadtests.clients.native.replay import Request
 from loadtests.errors import LabError
-from loadtests.pin import USABLE
-from loadtests.results import Results
+from loadtests.measure import machine
+from loadtests.measure.cpu_affinity import USABLE
+from loadtests.servers import registry
+from loadtests.stats.results import Results
 from poorhttp.config.options.server import MODES
 
 COMMAND = "advise"
@@ -239,10 +241,10 @@ def begin(
     keeping: store.Store, command: str, target: Target, asking: Asking, budget: float
 ) -> None:
     """Stores where and how it is measured. Raises LabError if our core is not a release build."""
-    ours = [server for server in servers.SERVERS if server.ours]
-    servers.require_release(ours)
-    if servers.missing(ours[0]):
-        raise LabError(f"poorhttp cannot be measured: {servers.missing(ours[0])}")
+    ours = [server for server in registry.SERVERS if server.ours]
+    registry.require_release(ours)
+    if registry.missing(ours[0]):
+        raise LabError(f"poorhttp cannot be measured: {registry.missing(ours[0])}")
     keeping.add(
         "run",
         command=command,
@@ -251,7 +253,7 @@ def begin(
         server_core=None,
         client_core=None,
         commands={"poorhttp": "poorhttp serve " + (target.text or f"-c {target.file}")},
-        machine=machine.describe(ours),
+        machine=machine.describe(registry.versions(ours)),
         asked=asking.words,
     )
 

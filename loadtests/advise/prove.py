@@ -21,20 +21,20 @@ from loadtests.advise.asking import Requests
 from loadtests.advise.configuration import Configuration
 from loadtests.advise.target import Own, Target
 from loadtests.advise.trial import Bench, Sample
-from loadtests.application import ROOT
-from loadtests.clients.replay import Request
+from loadtests.clients.native.replay import Request
 from loadtests.errors import LabError
-from loadtests.paper.model import Cell, Column, Section, Table
-from loadtests.pin import USABLE
-from loadtests.process import free_port
-from loadtests.results import Results, Spread, spread
+from loadtests.measure.cpu_affinity import USABLE
+from loadtests.measure.network.port import free_port
+from loadtests.programs import ROOT
+from loadtests.reporting.model import Cell, Column, Section, Table
+from loadtests.stats.results import Results, Spread, spread
 from loadtests.store import Store
 
 PROVE = "prove"
 APPLICATIONS = {
-    "computes": "loadtests/apps/computes.py",
-    "waits": "loadtests/apps/waits.py",
-    "both": "loadtests/apps/both.py",
+    "computes": "loadtests/apps/prove/computes.py",
+    "waits": "loadtests/apps/prove/waits.py",
+    "both": "loadtests/apps/prove/both.py",
 }
 PART = 0.25
 """What the search gets of the time of the grid."""
@@ -66,7 +66,7 @@ FULL = Scale("full", 2, 2.0, 5, (THROUGHPUT, P99))
 def upstream() -> Iterator[None]:
     """What the applications wait for, until the block ends; they find its port in UPSTREAM."""
     port = free_port()
-    program = ROOT / "loadtests" / "apps" / "upstream.py"
+    program = ROOT / "loadtests" / "apps" / "prove" / "upstream.py"
     before = os.environ.get("UPSTREAM")
     with subprocess.Popen([sys.executable, str(program), str(port)], stdout=subprocess.PIPE) as one:
         try:

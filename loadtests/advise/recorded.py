@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from loadtests.advise.asking import Requests
-from loadtests.clients.replay import BODILESS, Request
+from loadtests.clients.native.replay import BODILESS, Request
 from loadtests.errors import LabError
 
 MOST = 10_000

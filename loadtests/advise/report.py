@@ -11,8 +11,8 @@ from loadtests.advise.answer import ENOUGH, TIE, Advice
 from loadtests.advise.configuration import Configuration
 from loadtests.advise.target import Target, short
 from loadtests.advise.trial import EXPERIMENT
-from loadtests.paper import markdown
-from loadtests.paper.model import (
+from loadtests.reporting import markdown
+from loadtests.reporting.model import (
     Axis,
     Bar,
     Bars,
@@ -24,7 +24,7 @@ from loadtests.paper.model import (
     Section,
     Table,
 )
-from loadtests.results import Results, Spread, spread
+from loadtests.stats.results import Results, Spread, spread
 from loadtests.store import Record
 
 COLOURS = {
@@ -244,7 +244,7 @@ def publish(told: Sequence[Section], results: Results, where: Path) -> None:
     print(markdown.tables([*shown, *failed(results)]))
     try:
         # Only now: what pages and figures need is slow to load, and a search does without it.
-        from loadtests.paper import page
+        from loadtests.reporting import page
 
         where.write_text(page.html("Advice", told, results), encoding="utf-8")
         print(f"\npage: {where}", file=sys.stderr)

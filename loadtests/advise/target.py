@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loadtests.advise.configuration import NAMES, Configuration
-from loadtests.application import ROOT, Answer, Application
+from loadtests.clients.connection import Answer
 from loadtests.errors import LabError
+from loadtests.programs import ROOT
+from loadtests.servers.application import Application
 from poorhttp.config import ini, loader
 from poorhttp.config.settings import OPTIONS
 from poorhttp.errors import Failure

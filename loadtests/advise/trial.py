@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from loadtests import histogram, measure
 from loadtests.advise.asking import Asking
 from loadtests.advise.configuration import Configuration
 from loadtests.advise.target import Own, Target, short
 from loadtests.clients.load import SATURATED, Load
 from loadtests.errors import LabError, ServerFailure
-from loadtests.pin import USABLE
-from loadtests.process import Running
-from loadtests.servers import Server
+from loadtests.measure import histogram, resources
+from loadtests.measure.cpu_affinity import USABLE
+from loadtests.servers.registry import Server
+from loadtests.servers.running import Running
 from loadtests.store import Store
 
 EXPERIMENT = "advise"
@@ -106,24 +106,24 @@ class Bench:
         with running:
             start_seconds = time.monotonic() - started
             warm = min(max(WARM_SECONDS, seconds / 8), seconds)
-            before = {one: measure.cpu_seconds([one]) for one in running.processes()}
+            before = {one: resources.cpu_seconds([one]) for one in running.processes()}
             delayed_before = delayed_seconds(before)
-            busy_before, measured = measure.machine_busy_seconds(), time.monotonic()
+            busy_before, measured = resources.machine_busy_seconds(), time.monotonic()
             seen = self.asking.drive(running.port, warm, seconds, begun.connections, rate)
             load = seen.load
             elapsed = time.monotonic() - measured
-            busy = measure.machine_busy_seconds() - busy_before
+            busy = resources.machine_busy_seconds() - busy_before
             after = running.processes()
             # One that loads the application for the others may end when it has.
             if not before.keys() <= set(after) and load.errors.keys() - {"timeout"}:
                 raise ServerFailure(
                     f"a process of it ended under load ({_errors(load)}): {running.last_words()}"
                 )
-            cpu = measure.cpu_seconds(after) - sum(before[one] for one in before if one in after)
+            cpu = resources.cpu_seconds(after) - sum(before[one] for one in before if one in after)
             client = load.busy * load.seconds
             others = max(busy - cpu - client, 0) / elapsed / len(USABLE)
             delayed = delayed_seconds(one for one in after if one in before) - delayed_before
-            memory = measure.memory(after)
+            memory = resources.memory(after)
             unanswered = load.errors.get("timeout", 0)
             # Whoever asks as fast as they can is still in the queue when time is up.
             errors = sum(load.errors.values()) - (0 if rate else unanswered)

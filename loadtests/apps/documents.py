@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from loadtests.pattern import PIECE, pieces
+from loadtests.apps.pattern import PIECE, pieces
 
 KEPT = 16_384
 """The largest document that is kept; larger ones are made anew, piece by piece."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loadtests.apps import mixed
-from loadtests.soak.content import content, pieces
+from loadtests.apps.content import content, pieces
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment

@@ -5,11 +5,11 @@ from __future__ import annotations
 import platform
 import sys
 
-from loadtests.application import ROOT
 from loadtests.clients.client import Job
 from loadtests.clients.load import Load
 from loadtests.clients.program import run
-from loadtests.pin import pinned
+from loadtests.measure.cpu_affinity import pinned
+from loadtests.programs import ROOT
 
 
 def version() -> str:

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 
 from loadtests.clients.load import Load
 from loadtests.errors import LabError
-from loadtests.interruption import postponed
+from loadtests.measure.interruption import postponed
 
 MARK = "loadtests "
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from loadtests import programs
-from loadtests.clients import ab, fetch, h2load, httperf, locust, ours, wrk
+from loadtests.clients import locust, ours
 from loadtests.clients.client import Client
+from loadtests.clients.external import ab, h2load, httperf, wrk
+from loadtests.clients.native import fetch
 
 WORKERS = 2
 

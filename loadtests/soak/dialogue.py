@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 
-from loadtests.soak.questions import Ending, Question, Wrong
+from loadtests.clients.steady.known_requests import Ending, Question, Wrong
 from tests.client import BadResponse, Closed, Connection
 
 

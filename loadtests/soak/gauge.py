@@ -8,14 +8,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from loadtests.measure import parse_smaps_rollup, session_processes
+from loadtests.measure.resources import LISTENING, parse_smaps_rollup, session_processes
 
 #: What memory may grow by when all is quiet: free memory that lies between what is in use stays.
 QUIET = (1.05, 2 << 20)
 #: And under load, where the bodies that are in hand just then are a part of it.
 LOADED = (1.10, 4 << 20)
-
-LISTENING = "0A"
 
 
 @dataclass

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from loadtests import plot
+from loadtests.clients.steady.known_requests import Nature
+from loadtests.reporting.figures import plot
 from loadtests.soak.gauge import Reading
-from loadtests.soak.questions import Nature
 from loadtests.store import Record
 
 COLOURS = {"threading": "#1a7fb8", "forking": "#c8452c", "single": "#0b4f9e", "gevent": "#3f8f3f"}

@@ -10,13 +10,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from random import Random
 
-from loadtests.application import ROOT
+from loadtests.clients.steady.known_requests import Wrong, tidying
+from loadtests.programs import ROOT
 from loadtests.soak import gauge
-from loadtests.soak.clients import COMPANY, Client, Deadlines, Killer, World, company
+from loadtests.soak.client import Client, Deadlines, World
+from loadtests.soak.clients import COMPANY, Killer, company
 from loadtests.soak.dialogue import Dialogue, Lost
 from loadtests.soak.gate import Gate
 from loadtests.soak.journal import Journal, unexpected_words
-from loadtests.soak.questions import Wrong, tidying
 from loadtests.soak.tally import Deaths, Tally
 from loadtests.store import Store
 from tests.server import Server

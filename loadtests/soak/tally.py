@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 
-from loadtests.soak.questions import Nature
+from loadtests.clients.steady.known_requests import Nature
 
 MOST_TOLD = 100
 SHOWN = 600

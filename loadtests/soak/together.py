@@ -11,7 +11,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from types import FrameType
 
-from loadtests.progress import Progress
+from loadtests.reporting.progress import Progress
 from loadtests.soak.run import Plan, Soak
 from loadtests.store import Store
 

@@ -1,6 +1,27 @@
-"""The tests of the old studies, on our server and others: one command per file.
+"""What is measured, a folder each.
 
-`study` is what they have in common, `command` their command line.
+Of any study: `study` is the class, `catalogue` the list of all, `command` their command line,
+`engine` takes the steps and stores what was measured, `choice` selects servers by the beginnings of
+their names, `sample` is stored samples of traced runs.
+
+- `serial/`: one request after another, each on a connection of its own (2010).
+- `parallel/`: 100 new requests each second, however slow the responses are (2010).
+- `memory/`: memory idle, under load and over time, by line, and leaks (2010).
+- `page_latency/`: pages in a loop, from near and from far: `loops` (2005).
+- `scalability/`: throughput by number of injectors: `power` (2005).
+- `resources/`: CPU time, memory and traffic over time (2005).
+- `deadconn/`: throughput and latency beside idle connections (2001).
+- `webbench/`: 6,471 files of 64 MB at random (2001).
+- `client_effect/`: every client with every server: `influence` (2001).
+- `latency_distribution/`: times over the ordered requests: `ordered` (KLone).
+- `originals/`, `uniserve/`: figures and parts of the old studies that several studies need.
+- `bench/`: all servers in all scenarios: `bench` and `show`.
+- `adverse/`: dead, slow and large clients: `endure`.
+- `lifecycle/`: servers reloaded, upgraded, killed and stopped under load: `operate`.
+- `content/`: servers of files, programs and template pages.
+- `proxies/`: servers behind a proxy: `proxies` and `gateways`.
+- `cluster/`: three hosts behind a balancer.
+- `reload/`: development servers: `develop`.
 """
 
 from __future__ import annotations

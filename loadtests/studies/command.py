@@ -10,16 +10,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from loadtests import bench, store
-from loadtests.choice import choose
+from loadtests import store
 from loadtests.errors import LabError
-from loadtests.paper import markdown, sheets
-from loadtests.paper.colophon import colophon, lost
-from loadtests.paper.model import Section
-from loadtests.pin import cores
-from loadtests.results import Results
+from loadtests.measure.cpu_affinity import cores
+from loadtests.reporting import markdown, sheets
+from loadtests.reporting.model import Section
+from loadtests.reporting.provenance import colophon, lost
+from loadtests.stats.results import Results
 from loadtests.store import Record
+from loadtests.studies import engine
 from loadtests.studies.catalogue import STUDIES
+from loadtests.studies.choice import choose
 from loadtests.studies.study import FULL, QUICK, TINY, Scale, Study
 
 COMPARE = "compare"
@@ -108,7 +109,7 @@ def measure(options: argparse.Namespace, command: str) -> int:
     path = (path or store.new_path(run)).resolve()
     writing = store.Store(path, run)
     server_core, client_core = cores()
-    lab = bench.Lab(writing, scale.seconds, scale.rounds, server_core, client_core)
+    lab = engine.Lab(writing, scale.seconds, scale.rounds, server_core, client_core)
     # The lab itself keeps off the server's core.
     os.sched_setaffinity(0, {client_core})
     unmade = []
@@ -120,7 +121,7 @@ def measure(options: argparse.Namespace, command: str) -> int:
             planned = study.plan(lab, scale, servers, _own(study, options))
             try:
                 about = {"study": study.name, "scale": scale.name}
-                bench.run(lab, planned, command, finished, **about)
+                engine.run(lab, planned, command, finished, **about)
             except LabError as error:
                 if len(chosen) == 1:
                     raise
@@ -224,7 +225,7 @@ def is_asked(options: argparse.Namespace) -> bool:
 def _write_page(path: Path, name: str, told: list[Section], results: Results) -> None:
     with _writing():
         # Only now: what pages and figures need is slow to load, and a run does without it.
-        from loadtests.paper import page
+        from loadtests.reporting import page
 
         text = page.html(name, told, results)
     try:

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
-from loadtests import histogram, measure
-from loadtests.clients import fetch
-from loadtests.clients.fetch import Traced
+from loadtests.clients.native import fetch
+from loadtests.clients.native.fetch import Traced
 from loadtests.errors import ServerFailure
-from loadtests.process import Running
-from loadtests.results import Results, Spread, spread
-from loadtests.servers import Server
+from loadtests.measure import histogram, resources
+from loadtests.servers.registry import Server
+from loadtests.servers.running import Running
+from loadtests.stats.results import Results, Spread, spread
 
 ATTEMPTS = 20
 WARM_REQUESTS, WARM_CONNECTIONS, WARM_SECONDS = 500, 100, 2.0
@@ -40,7 +40,7 @@ def cpu_seconds(running: Running) -> float:
     for _ in range(ATTEMPTS):
         try:
             processes = running.processes()
-            return measure.cpu_seconds(processes) + measure.reaped_seconds(processes)
+            return resources.cpu_seconds(processes) + resources.reaped_seconds(processes)
         except ServerFailure:
             # Some end processes when there is little to do; is the first one there?
             running.processes()

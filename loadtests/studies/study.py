@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from loadtests.bench import Lab, Step
-from loadtests.paper.model import Section
-from loadtests.results import Results
-from loadtests.servers import Server
+from loadtests.reporting.model import Section
+from loadtests.servers.registry import Server
+from loadtests.stats.results import Results
+from loadtests.studies.engine import Lab, Step
 
 
 @dataclass(frozen=True)

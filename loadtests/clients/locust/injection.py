@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from loadtests import histogram
 from loadtests.clients.locust import swarm
 from loadtests.clients.locust.swarm import KINDS, Report
+from loadtests.measure import histogram
 
 if TYPE_CHECKING:
     from hdrh.histogram import HdrHistogram

@@ -15,12 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from loadtests.application import ROOT
 from loadtests.clients.program import no_result
 from loadtests.errors import LabError
-from loadtests.family import Family
-from loadtests.interruption import postponed
-from loadtests.pin import pinned
+from loadtests.measure.cpu_affinity import pinned
+from loadtests.measure.interruption import postponed
+from loadtests.measure.network.port import free_port
+from loadtests.measure.process_tree import Family
+from loadtests.programs import ROOT
+from loadtests.store import without_paths
 
 FOLDER = Path(__file__).parent
 RECORDER = FOLDER / "recorder.py"
@@ -83,9 +85,6 @@ def run(
 
     Raises LabError if there is no result after so many `seconds`, and the time to start and end.
     """
-    # Late: the servers know their clients.
-    from loadtests.process import free_port, without_paths
-
     if reason := missing():
         raise LabError(reason)
     with tempfile.TemporaryDirectory(prefix="loadtests-") as name:

@@ -2,6 +2,8 @@
 
 Half of the dead connections say nothing, half stay in the middle of a head. They are made in steps
 while the server runs, and held by a process of their own.
+
+- `report`: the report.
 """
 
 from __future__ import annotations
@@ -14,19 +16,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from loadtests import bench, measure
-from loadtests.application import Answer, Application
-from loadtests.bench import Lab, Step
-from loadtests.connection import Connection, request_bytes
-from loadtests.crowd import Crowd
+from loadtests.apps.pattern import pieces
+from loadtests.clients.adverse.handle import Crowd
+from loadtests.clients.connection import Answer, Connection, request_bytes
 from loadtests.errors import LabError, ServerFailure
-from loadtests.machine import allow_files
-from loadtests.pattern import pieces
-from loadtests.process import Running
-from loadtests.scenarios import DOCUMENTS, Scenario
-from loadtests.servers import Server
-from loadtests.studies.contestants import STATIC, WSGI
+from loadtests.measure import resources
+from loadtests.measure.machine import allow_files
+from loadtests.servers.application import Application
+from loadtests.servers.lists import STATIC, WSGI
+from loadtests.servers.registry import Server
+from loadtests.servers.running import Running
+from loadtests.studies import engine
+from loadtests.studies.bench.scenarios import DOCUMENTS, Scenario
 from loadtests.studies.deadconn import report
+from loadtests.studies.engine import Lab, Step
 from loadtests.studies.study import FULL, TINY, Scale, Study
 
 NAME = report.NAME
@@ -125,7 +128,8 @@ def plan(
     rounds = min(ROUNDS, scale.rounds)
     lab = replace(lab, rounds=rounds, seconds=min(LONGEST_SECONDS, scale.seconds))
     return [
-        _step(lab, number, server, levels(scale)) for number, server in bench.in_turns(lab, servers)
+        _step(lab, number, server, levels(scale))
+        for number, server in engine.in_turns(lab, servers)
     ]
 
 
@@ -198,13 +202,13 @@ def _files(running: Running) -> int:
     deadline = time.monotonic() + ANSWER_SECONDS
     while not running.is_quiet() and time.monotonic() < deadline:
         pass
-    return measure.descriptors(running.processes())
+    return resources.descriptors(running.processes())
 
 
 def _wait(running: Running, files: int, count: int) -> None:
     """Until the server has accepted all, and answers. Raises ServerFailure if it does not."""
     deadline = time.monotonic() + ACCEPT_SECONDS
-    while (held := measure.descriptors(running.processes())) < files:
+    while (held := resources.descriptors(running.processes())) < files:
         if time.monotonic() > deadline:
             raise ServerFailure(
                 f"it has accepted {held - files + count:,} of {count:,} dead connections after "
@@ -223,7 +227,7 @@ def _wait(running: Running, files: int, count: int) -> None:
 
 def _hold(running: Running, files: int, count: int) -> None:
     """Raises ServerFailure if the dead were not there to the end."""
-    held = measure.descriptors(running.processes())
+    held = resources.descriptors(running.processes())
     if count and held < files:
         raise ServerFailure(f"of {count:,} dead connections it holds {held - files + count:,}")
 
@@ -252,8 +256,8 @@ def _measure(
             compared=False,
         )
         # The first of all warms it up for all.
-        warm = bench.WARM_SECONDS if not count and not rates else 0.0
-        sample = bench.observe(lab, NAME, number, server, scenario, running, warm)
+        warm = engine.WARM_SECONDS if not count and not rates else 0.0
+        sample = engine.observe(lab, NAME, number, server, scenario, running, warm)
         sample["scenario"] = f"{scenario.name}, {count:,} dead"
         lab.store.add("sample", size=size, dead=count, **sample)
         rates.append(float(sample["rate"]))

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loadtests.clients.load import SATURATED
-from loadtests.paper.model import Axis, Cell, Column, Line, Lines, Panels, Section, Table
-from loadtests.results import Results, Spread, spread
-from loadtests.studies.contestants import colour_of
+from loadtests.reporting.model import Axis, Cell, Column, Line, Lines, Panels, Section, Table
+from loadtests.servers.lists import colour_of
+from loadtests.stats.results import Results, Spread, spread
 
 NAME = "deadconn"
 SELECT = "waitress 8 threads"

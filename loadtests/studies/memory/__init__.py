@@ -1,15 +1,24 @@
-"""The study `memory`: use by configuration, over time and by line of source, and leaks."""
+"""The study `memory`: use by configuration, over time and by line of source, and leaks.
+
+- `leaks/`, `lines/`, `over_time/`: the three parts.
+- `usage`: memory of a server's processes: as `ps` counts it, and with shared pages divided.
+- `order`: order and colours of configurations.
+- `past`: figures of the study of 2010.
+- `report`: the report.
+"""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
 
-from loadtests.bench import Lab, Step, in_turns
-from loadtests.servers import Server
-from loadtests.studies.memory import by_line, curve, leak, moments
-from loadtests.studies.memory.configurations import servers
-from loadtests.studies.memory.examples import EXAMPLES
+from loadtests.servers.lists.memory import servers
+from loadtests.servers.registry import Server
+from loadtests.studies.engine import Lab, Step, in_turns
+from loadtests.studies.memory.leaks import leak
+from loadtests.studies.memory.lines import by_line
+from loadtests.studies.memory.lines.examples import EXAMPLES
+from loadtests.studies.memory.over_time import curve, moments
 from loadtests.studies.memory.report import report
 from loadtests.studies.study import QUICK, Scale, Study
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from loadtests.studies.contestants import colour_of
-from loadtests.studies.memory.configurations import servers
+from loadtests.servers.lists import colour_of
+from loadtests.servers.lists.memory import servers
 
 
 def in_order(names: Iterable[str]) -> list[str]:

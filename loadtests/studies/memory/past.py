@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loadtests.paper.model import Column, Table
+from loadtests.reporting.model import Column, Table
 
 SIZES = {
     "lighttpd": (952, 6_196, 952),

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loadtests.paper.model import Axis, Bar, Bars, Cell, Column, Section, Table
-from loadtests.results import Results
-from loadtests.studies.memory import leak_report, line_report, past, time_report
-from loadtests.studies.memory.moments import AFTER, IDLE, LAST, MOMENTS
+from loadtests.reporting.model import Axis, Bar, Bars, Cell, Column, Section, Table
+from loadtests.stats.results import Results
+from loadtests.studies.memory import past
+from loadtests.studies.memory.leaks import report as leak_report
+from loadtests.studies.memory.lines import report as line_report
 from loadtests.studies.memory.order import colour, in_order, ours
+from loadtests.studies.memory.over_time import report as time_report
+from loadtests.studies.memory.over_time.moments import AFTER, IDLE, LAST, MOMENTS
 
 KIB, MIB = 1 / 2**10, 1 / 2**20
 FIELDS = {"pss": "PSS", "uss": "USS", "rss": "RSS", "shared": "shared"}

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from loadtests import measure, programs
+from loadtests import programs
 from loadtests.errors import LabError, ServerFailure
-from loadtests.process import Running
+from loadtests.measure import resources
+from loadtests.servers.running import Running
 
 ATTEMPTS = 5
 PS_SECONDS = 10.0
@@ -84,7 +85,7 @@ def total(processes: Sequence[int], sizes: Mapping[int, Sizes]) -> Usage:
     if gone := [process for process in processes if process not in sizes]:
         raise ServerFailure(f"{len(gone)} of its processes ended while they were measured")
     own = [sizes[process] for process in processes]
-    used = measure.memory(processes)
+    used = resources.memory(processes)
     try:
         threads = sum(len(os.listdir(f"/proc/{process}/task")) for process in processes)
     except OSError as error:

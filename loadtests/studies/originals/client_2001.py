@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from loadtests.variance import Analysis, analyse
+from loadtests.stats.variance import Analysis, analyse
 
 YEAR = 2001
 CLIENTS = ("Client 1", "Client 2", "Client 1+2")

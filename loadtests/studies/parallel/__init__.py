@@ -2,6 +2,9 @@
 
 The load is open: all of a second's requests are made at its beginning, whether or not those before
 are answered, and times count from that moment. With 600 unanswered a server counts as flooded.
+
+- `ramp`: the highest rate of new requests, found by raising it.
+- `report`: the report.
 """
 
 from __future__ import annotations
@@ -12,15 +15,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from loadtests.application import Application
-from loadtests.bench import Lab, Step, in_turns
-from loadtests.clients import fetch
-from loadtests.clients.trace import Trace
-from loadtests.process import Running
-from loadtests.scenarios import SLOW
-from loadtests.servers import Server
+from loadtests.clients.native import fetch
+from loadtests.clients.native.trace import Trace
+from loadtests.servers.application import Application
+from loadtests.servers.lists import PROXIED, WSGI, application_of, with_pages
+from loadtests.servers.registry import Server
+from loadtests.servers.running import Running
 from loadtests.studies import sample
-from loadtests.studies.contestants import PROXIED, WSGI, application_of, with_pages
+from loadtests.studies.bench.scenarios import SLOW
+from loadtests.studies.engine import Lab, Step, in_turns
 from loadtests.studies.originals import poorhttp_2010
 from loadtests.studies.originals.poorhttp_2010 import AT_ONCE, EVERY, MOST_UNANSWERED
 from loadtests.studies.parallel import ramp, report

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from loadtests import bench
-from loadtests.bench import Lab, Step
-from loadtests.clients import fetch
 from loadtests.clients.load import SATURATED
-from loadtests.paper.model import Cell, Column, Table
-from loadtests.process import Running
-from loadtests.results import Results
-from loadtests.servers import Server
-from loadtests.studies import sample
-from loadtests.studies.contestants import application_of, with_pages
+from loadtests.clients.native import fetch
+from loadtests.reporting.model import Cell, Column, Table
+from loadtests.servers.lists import application_of, with_pages
+from loadtests.servers.registry import Server
+from loadtests.servers.running import Running
+from loadtests.stats.results import Results
+from loadtests.studies import engine, sample
+from loadtests.studies.engine import Lab, Step
 from loadtests.studies.originals.poorhttp_2010 import MOST_UNANSWERED
 
 RATES = tuple(100 * 2**power for power in range(8))
@@ -54,7 +53,7 @@ def _take(lab: Lab, study: str, server: Server) -> str:
                 break
             kept = rate
     for name, value, unit in ((KEPT, kept, "/s"), (FLOODED, flooded, "/s"), (BUSY, busy, "")):
-        bench.figure(lab, study, 0, server, name, value, unit)
+        engine.figure(lab, study, 0, server, name, value, unit)
     return f"{kept:,}/s, and not {flooded:,}/s" if flooded else f"{kept:,}/s and perhaps more"
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 from loadtests.clients.load import SATURATED
-from loadtests.paper.model import Axis, Cell, Column, Line, Lines, Section, Table
-from loadtests.results import Results
+from loadtests.reporting.model import Axis, Cell, Column, Line, Lines, Section, Table
+from loadtests.servers.lists import PROXIED, WSGI, colour_of
+from loadtests.stats.results import Results
 from loadtests.store import Record
 from loadtests.studies import sample
-from loadtests.studies.contestants import PROXIED, WSGI, colour_of
 from loadtests.studies.originals import poorhttp_2010
 from loadtests.studies.originals.poorhttp_2010 import AT_ONCE, MOST_UNANSWERED
 from loadtests.studies.parallel import ramp

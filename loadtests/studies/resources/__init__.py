@@ -1,8 +1,12 @@
-"""The study `resources`: CPU time, memory and traffic of a server under load in a network."""
+"""The study `resources`: CPU time, memory and traffic of a server under load in a network.
 
+- `steps`: a loop against each server, sampled several times a second.
+- `report`: the report.
+"""
+
+from loadtests.servers.lists.uniserve import servers
 from loadtests.studies.resources import report, steps
 from loadtests.studies.study import Study
-from loadtests.studies.uniserve.contestants import servers
 
 STUDY = Study(
     steps.NAME,

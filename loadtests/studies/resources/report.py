@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from loadtests.clients.load import SATURATED
-from loadtests.paper.model import Axis, Bar, Bars, Cell, Column, Line, Lines, Panels, Section, Table
-from loadtests.results import Results, Spread, spread
+from loadtests.reporting.model import (
+    Axis,
+    Bar,
+    Bars,
+    Cell,
+    Column,
+    Line,
+    Lines,
+    Panels,
+    Section,
+    Table,
+)
+from loadtests.servers.lists import colour_of
+from loadtests.stats.results import Results, Spread, spread
 from loadtests.store import Record
-from loadtests.studies.contestants import colour_of
 from loadtests.studies.uniserve import past
 from loadtests.studies.uniserve.remote import LAN
 

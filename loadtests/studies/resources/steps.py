@@ -11,17 +11,17 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from loadtests import bench
-from loadtests.bench import Lab, Step
-from loadtests.clients import fetch
+from loadtests.clients.native import fetch
 from loadtests.errors import LabError, ServerFailure
-from loadtests.process import Running
-from loadtests.sampler import Look, Sampler
-from loadtests.servers import Server
+from loadtests.measure.sampler import Look, Sampler
+from loadtests.servers.five_pages import TARGETS
+from loadtests.servers.lists.uniserve import running
+from loadtests.servers.registry import Server
+from loadtests.servers.running import Running
+from loadtests.studies import engine
+from loadtests.studies.engine import Lab, Step
 from loadtests.studies.study import FULL, QUICK, Scale
-from loadtests.studies.uniserve.contestants import running
 from loadtests.studies.uniserve.remote import LAN, apart
-from loadtests.studies.uniserve.site import TARGETS
 
 NAME = "resources"
 REQUESTS = 1_000
@@ -39,7 +39,7 @@ def plan(
     lab: Lab, scale: Scale, servers: Sequence[Server], options: argparse.Namespace
 ) -> list[Step]:
     """Interleaved rounds."""
-    lab = bench.Lab(
+    lab = engine.Lab(
         lab.store,
         SECONDS.get(scale.name, SHORTEST),
         ROUNDS.get(scale.name, 1),
@@ -52,7 +52,7 @@ def plan(
             f"resources, round {number + 1}, {server.name}",
             partial(_take, lab, number, server),
         )
-        for number, server in bench.in_turns(lab, servers)
+        for number, server in engine.in_turns(lab, servers)
     ]
 
 

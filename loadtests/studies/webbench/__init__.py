@@ -1,4 +1,8 @@
-"""The study `webbench`: files of a workload at random; requests and bytes per second."""
+"""The study `webbench`: files of a workload at random; requests and bytes per second.
+
+- `workload`: the files, and the order of requests.
+- `report`: the report.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from loadtests import bench, histogram, measure
-from loadtests.application import Answer, Application
-from loadtests.bench import Lab, Step
-from loadtests.clients import fetch
-from loadtests.clients.trace import RIGHT, Trace
+from loadtests.clients.connection import Answer
+from loadtests.clients.native import fetch
+from loadtests.clients.native.trace import RIGHT, Trace
 from loadtests.errors import ServerFailure
-from loadtests.process import Running
-from loadtests.servers import Server
-from loadtests.studies.contestants import STATIC
+from loadtests.measure import histogram, resources
+from loadtests.servers.application import Application
+from loadtests.servers.lists import STATIC
+from loadtests.servers.registry import Server
+from loadtests.servers.running import Running
+from loadtests.studies import engine
+from loadtests.studies.engine import Lab, Step
 from loadtests.studies.originals import client_2001
 from loadtests.studies.study import Scale, Study
 from loadtests.studies.webbench import report, workload
@@ -129,7 +135,7 @@ def plan(
     """A step a server and round."""
     chosen = settings(scale, options)
     lab = replace(lab, rounds=scale.rounds)
-    return [_step(lab, number, server, chosen) for number, server in bench.in_turns(lab, servers)]
+    return [_step(lab, number, server, chosen) for number, server in engine.in_turns(lab, servers)]
 
 
 def _step(lab: Lab, number: int, server: Server, chosen: Settings) -> Step:
@@ -150,7 +156,7 @@ def _measure(
     targets: Sequence[str],
     chosen: Settings,
 ) -> str:
-    cpu = measure.cpu_seconds(running.processes())
+    cpu = resources.cpu_seconds(running.processes())
     seen = fetch.traced(
         running.port,
         chosen.length + 2 * chosen.ramp,
@@ -162,7 +168,7 @@ def _measure(
         old=chosen.http == OLD,
         core=lab.client_core,
     )
-    cpu = measure.cpu_seconds(running.processes()) - cpu
+    cpu = resources.cpu_seconds(running.processes()) - cpu
     up, counted, down = phases(seen.trace, chosen)
     if not counted.answers:
         raise ServerFailure(f"it answered no request in time: {running.last_words()}")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loadtests.clients.load import SATURATED
-from loadtests.paper.model import Axis, Bar, Bars, Cell, Column, Section, Table
-from loadtests.results import Results, Spread, spread
-from loadtests.studies.contestants import colour_of
+from loadtests.reporting.model import Axis, Bar, Bars, Cell, Column, Section, Table
+from loadtests.servers.lists import colour_of
+from loadtests.stats.results import Results, Spread, spread
 from loadtests.studies.originals import client_2001
 from loadtests.studies.webbench import workload
 

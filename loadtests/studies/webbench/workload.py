@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from loadtests.compiled import cache_folder
+from loadtests.clients.native.compiled import cache_folder
 from loadtests.errors import LabError
 from loadtests.studies.originals.client_2001 import FILES, OCTETS
 

@@ -1,0 +1,48 @@
+"""A process of adverse clients, seen from the lab."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from loadtests.clients.client_process import Partner
+
+
+@dataclass(frozen=True)
+class State:
+    """What has become of the clients.
+
+    `open` are connected now, and for `unread` of them something has arrived. `closed` counts
+    connections that the server has ended, and `never` those first ones that it has not. `first`,
+    `median` and `last` are the seconds that connections lasted, None if none has ended. `told`
+    counts what they were told in the end, by status code.
+    """
+
+    count: int
+    open: int
+    unread: int
+    closed: int
+    never: int
+    first: float | None
+    median: float | None
+    last: float | None
+    told: dict[str, int]
+
+
+class Crowd(Partner):
+    """`count` clients of a kind of `loadtests.clients.adverse.clients`, connected until the end.
+
+    Raises ServerFailure if the server does not let them all in.
+    """
+
+    def __init__(
+        self, kind: str, port: int, count: int, *, renew: bool = False, core: int | None = None
+    ) -> None:
+        arguments = [kind, str(port), str(count), *(["--renew"] if renew else [])]
+        super().__init__(f"{count:,} clients", "loadtests.clients.adverse.clients", arguments, core)
+        self.kind = kind
+        self.count = count
+
+    def state(self) -> State:
+        """What has become of them."""
+        return State(**json.loads(self.ask("state")))

@@ -1,0 +1,98 @@
+"""A process of clients that answers each line with a line, seen from the lab."""
+
+from __future__ import annotations
+
+import select
+import subprocess
+import sys
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from loadtests.errors import ServerFailure
+from loadtests.measure.cpu_affinity import pinned
+from loadtests.programs import ROOT
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+ANSWER_SECONDS = 120.0
+END_SECONDS = 10.0
+
+
+class Partner:
+    """`python -m MODULE ARGUMENTS`, which says `ready` and lives until the block ends.
+
+    `who` are its clients, in words, and `launcher` begins the command. Raises ServerFailure if the
+    server does not let them in.
+    """
+
+    def __init__(
+        self,
+        who: str,
+        module: str,
+        arguments: Sequence[str],
+        core: int | None,
+        launcher: Sequence[str] = (),
+    ) -> None:
+        self.who = who
+        self._command = [*launcher, *pinned(core), sys.executable, "-m", module, *arguments]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self._process = subprocess.Popen(
+            self._command,
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        try:
+            said = self._line()
+            if said != "ready":
+                raise ServerFailure(f"it does not let {self.who} in: {said}")
+        except BaseException:
+            self._stop()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop()
+
+    def ask(self, line: str) -> str:
+        """What it says to a line."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{line}\n".encode("ascii"))
+        self._process.stdin.flush()
+        return self._line()
+
+    def _line(self) -> str:
+        assert self._process is not None
+        output = self._process.stdout
+        assert output is not None
+        if not select.select([output], [], [], ANSWER_SECONDS)[0]:
+            raise ServerFailure(f"its {self.who} say nothing any more")
+        line = output.readline().decode("utf-8").strip()
+        if not line:
+            raise ServerFailure(f"its {self.who} have died")
+        return line
+
+    def _stop(self) -> None:
+        process = self._process
+        if process is None:
+            return
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
+        try:
+            # Its sockets are closed by the kernel, one after the other.
+            process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

@@ -1,0 +1,7 @@
+"""Our clients in C.
+
+- `fetch`: for large responses and request traces (`fetch.c`).
+- `trace`: the outcome of every request of a run of `fetch`.
+- `replay`: sends given requests, as fast as they are answered or at a rate (`replay.c`).
+- `compiled`: programs of the lab that are written in C, compiled when first needed.
+"""

@@ -1,0 +1,158 @@
+"""A client in C, for large responses at which wrk would be the limit, and for request traces."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadtests.clients.client import Job
+from loadtests.clients.load import Load
+from loadtests.clients.native import compiled, trace
+from loadtests.clients.native.trace import Trace
+from loadtests.clients.program import run
+from loadtests.errors import LabError
+from loadtests.measure.cpu_affinity import pinned
+
+SOURCE = Path(__file__).with_name("fetch.c")
+PATIENCE = 5.0
+"""Seconds that what is unanswered at the end may take."""
+MOST_UNANSWERED = 1000
+"""Where requests come at a rate."""
+
+
+@dataclass(frozen=True)
+class Traced:
+    """What a run saw, in all and of every request."""
+
+    load: Load
+    trace: Trace
+
+
+def drive(
+    port: int,
+    seconds: float,
+    connections: int,
+    visits: Sequence[Sequence[str]],
+    *,
+    requests: int = 0,
+    keep: bool = True,
+    every: float = 0,
+    core: int | None = None,
+) -> Load:
+    """Makes visits, each of targets that are asked for one after the other, from the first on.
+
+    It ends after so many `requests` (0: any number) or `seconds`. With `keep` the next visit is
+    made on the same connection. With `every` it begins `connections` visits whenever so many
+    seconds have passed. Runs on `core`, or anywhere if that is None.
+    """
+    return _run(port, seconds, connections, visits, requests, keep, every, core, [])
+
+
+def traced(
+    port: int,
+    seconds: float,
+    connections: int,
+    visits: Sequence[Sequence[str]],
+    *,
+    requests: int = 0,
+    keep: bool = False,
+    every: float = 0,
+    rate: float = 0,
+    most_unanswered: int = 0,
+    think: float = 0,
+    seed: int | None = None,
+    receive: int = 0,
+    old: bool = False,
+    host: str = "127.0.0.1",
+    patience: float = PATIENCE,
+    core: int | None = None,
+) -> Traced:
+    """As `drive`, with what became of each request.
+
+    Nothing is begun after `requests` or `seconds`; what is unanswered then has `patience` more
+    seconds, and counts as timed out. A request that failed counts as one of `requests`.
+
+    Open loads, whose times count from when a request should have been sent: with `every` so many
+    `connections` begin each time; with `rate` one begins at a time, so many a second. With
+    `most_unanswered` of these the run stops, and says so (`Trace.stopped`). Without it no more than
+    six times `connections` are there at once, and what should have been begun counts as timed out.
+    `rate` has MOST_UNANSWERED.
+
+    Closed loads, whose times count from the connection, or from the request on one that is kept:
+    `connections` at once, each with a pause of `think` seconds behind every answer.
+
+    With a `seed` visits are chosen at random; with `receive` no more octets are received at once
+    (up to 65,536, and they are copied); `old` requests are HTTP/1.0. `host` is an IPv4 address.
+    """
+    if rate:
+        connections, every = 1, 1 / rate
+        most_unanswered = most_unanswered or MOST_UNANSWERED
+        requests = requests or round(rate * seconds)
+    options = ["-a", host, "-p", f"{patience:g}", "-u", str(most_unanswered)]
+    options += ["-w", f"{think * 1000:g}", "-r", str(receive)]
+    if seed is not None:
+        options += ["-s", str(seed)]
+    if old:
+        options.append("-o")
+    with tempfile.NamedTemporaryFile() as file:
+        options += ["-t", file.name]
+        load = _run(
+            port, seconds, connections, visits, requests, keep, every, core, options, patience
+        )
+        return Traced(load, trace.read(Path(file.name)))
+
+
+def _run(
+    port: int,
+    seconds: float,
+    connections: int,
+    visits: Sequence[Sequence[str]],
+    requests: int,
+    keep: bool,
+    every: float,
+    core: int | None,
+    options: Sequence[str],
+    patience: float = 0,
+) -> Load:
+    pace = f"{every * 1000:.6f}" if every else "keep" if keep else "close"
+    with tempfile.NamedTemporaryFile("w", encoding="ascii") as file:
+        file.writelines(" ".join(visit) + "\n" for visit in visits)
+        file.flush()
+        command = [
+            *pinned(core),
+            str(compiled.program(SOURCE)),
+            *options,
+            *(str(port), str(connections), str(requests), f"{seconds:g}"),
+            *(pace, file.name),
+        ]
+        return run(command, seconds + patience)
+
+
+def perform(job: Job, core: int | None) -> Load:
+    """Does a job; of the times the mean to the beginning of an answer, too."""
+    visits = [[job.target]]
+    return traced(
+        job.port,
+        job.seconds,
+        job.connections,
+        visits,
+        keep=job.keep,
+        host=job.host,
+        core=core,
+    ).load
+
+
+def missing() -> str:
+    """Why it cannot run; empty if it can."""
+    try:
+        compiled.program(SOURCE)
+    except LabError as error:
+        return str(error)
+    return ""
+
+
+def version() -> str:
+    """It is of the same version as the lab."""
+    return ""

@@ -1,0 +1,92 @@
+"""A client in C that sends given requests, as fast as they are answered or at a rate."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hdrh.histogram import HdrHistogram
+
+from loadtests.clients.load import Load
+from loadtests.clients.native import compiled
+from loadtests.clients.program import run
+from loadtests.measure.cpu_affinity import pinned
+from loadtests.measure.histogram import DIGITS, LONGEST
+
+SOURCE = Path(__file__).with_name("replay.c")
+BODILESS = ("GET", "HEAD")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is asked. A `status` is right besides 2xx and 3xx; 0: none is."""
+
+    target: str = "/"
+    method: str = "GET"
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""
+    status: int = 0
+
+    def octets(self) -> bytes:
+        """The request as it is sent."""
+        lines = [f"{self.method} {self.target} HTTP/1.1"]
+        if not any(name.lower() == "host" for name, _ in self.headers):
+            lines.append("Host: 127.0.0.1")
+        lines += [f"{name}: {value}" for name, value in self.headers]
+        if self.body or self.method not in BODILESS:
+            lines.append(f"Content-Length: {len(self.body)}")
+        return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + self.body
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What counts, the times of it, and how many were answered in all."""
+
+    load: Load
+    times: HdrHistogram
+    answered: int
+
+
+def drive(
+    port: int,
+    seconds: float,
+    connections: int,
+    requests: Sequence[Request],
+    *,
+    rate: float = 0,
+    seed: int = 1,
+    warm: float = 0,
+    core: int | None = None,
+) -> Seen:
+    """Sends the requests in their order, again from the first, for `warm` and then `seconds`.
+
+    With a `rate` so many a second are due, at random times, and times count from then; otherwise
+    each connection sends as soon as it has its answer. What is sent while it warms up does not
+    count. Runs on `core`, or anywhere if that is None.
+    """
+    with tempfile.TemporaryDirectory(prefix="loadtests-") as folder:
+        asked, counts = Path(folder, "requests"), Path(folder, "counts")
+        with asked.open("wb") as file:
+            for request in requests:
+                octets = request.octets()
+                headless = int(request.method == "HEAD")
+                file.write(b"%d %d %d\n%b" % (len(octets), headless, request.status, octets))
+        command = [
+            *pinned(core),
+            str(compiled.program(SOURCE)),
+            *(str(port), str(connections), f"{warm:g}", f"{seconds:g}", f"{rate:g}", str(seed)),
+            *(str(asked), str(counts)),
+        ]
+        load = run(command, warm + seconds)
+        answered, *times = counts.read_text(encoding="ascii").splitlines()
+        return Seen(load, _times(times), int(answered))
+
+
+def _times(lines: Sequence[str]) -> HdrHistogram:
+    times = HdrHistogram(1, LONGEST, DIGITS)
+    for line in lines:
+        microseconds, count = line.split()
+        times.record_value(min(max(int(microseconds), 1), LONGEST), int(count))
+    return times

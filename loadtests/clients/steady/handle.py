@@ -1,0 +1,160 @@
+"""A process of steady clients, seen from the lab, with the workers its connections reach."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from loadtests.clients.client_process import Partner
+from loadtests.measure.resources import LISTENING
+
+STEADY = {"thinking": 8, "busy": 2, "once": 3, "posting": 4, "patient": 2, "pipelining": 2}
+"""How many clients of each kind are a steady load."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """How often something was seen, first and last when, by the monotonic clock."""
+
+    count: int
+    first: float
+    last: float
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault of `line.KINDS`, as `what` it showed, and what it has cost.
+
+    `sent` is the client, `asked` its request; `port` was its end of a connection `opened` at that
+    time, on which `process` had made the last of so many `answers`; the request `began` then, or
+    never (0).
+    """
+
+    kind: str
+    what: str
+    sent: str
+    asked: str
+    requests: int
+    at: float
+    opened: float
+    port: int
+    process: int
+    answers: int
+    began: float = 0.0
+
+
+@dataclass(frozen=True)
+class State:
+    """What has happened so far; latencies are of quick requests, in seconds.
+
+    `hung` counts what became of requests that hang, `unlucky` what a client saw that cost it
+    nothing, `connections` by the process that has made the first answer; `gap` is the longest time
+    in which nobody had an answer.
+    """
+
+    requests: int
+    failed: int
+    kinds: dict[str, int]
+    hung: dict[str, int]
+    unlucky: dict[str, int]
+    p50: float | None
+    p99: float | None
+    longest: float | None
+    gap: float
+    connections: dict[int, int]
+    processes: dict[int, Seen]
+    versions: dict[str, Seen]
+    faults: list[Fault]
+
+
+class Load(Partner):
+    """Clients of `loadtests.clients.steady.clients`, at work until the block ends.
+
+    They are run by `launcher`, and ask a port of `host`. Raises ServerFailure if they come to
+    nothing.
+    """
+
+    def __init__(
+        self,
+        port: int,
+        clients: Mapping[str, int] = STEADY,
+        *,
+        every: int = 1_000,
+        core: int | None = None,
+        host: str = "127.0.0.1",
+        launcher: Sequence[str] = (),
+    ) -> None:
+        arguments = [
+            str(port),
+            "--host",
+            host,
+            *(f"{kind}={count}" for kind, count in clients.items()),
+        ]
+        arguments += ["--every", str(every)]
+        super().__init__("clients", "loadtests.clients.steady.clients", arguments, core, launcher)
+        self.began = time.monotonic()
+
+    def state(self) -> State:
+        """What has happened so far, without single faults."""
+        return _state(json.loads(self.ask("state")))
+
+    def stopping(self) -> None:
+        """From now on the server may refuse connections; who is refused comes no more."""
+        self.ask("stopping")
+
+    def end(self) -> State:
+        """Let all finish what they have begun; what has happened, with all faults."""
+        return _state(json.loads(self.ask("end")))
+
+
+def _state(told: dict[str, Any]) -> State:
+    """Numbers as keys become words in JSON."""
+    told["connections"] = {int(process): n for process, n in told["connections"].items()}
+    told["processes"] = {int(process): Seen(*seen) for process, seen in told["processes"].items()}
+    told["versions"] = {version: Seen(*seen) for version, seen in told["versions"].items()}
+    told["faults"] = [Fault(**fault) for fault in told["faults"]]
+    return State(**told)
+
+
+def held(process: int, port: int) -> set[int]:
+    """The clients' ports of those connections to a port of 127.0.0.1 that a process holds."""
+    inodes = set()
+    for name in os.listdir(f"/proc/{process}/fd"):
+        try:
+            link = os.readlink(f"/proc/{process}/fd/{name}")
+        except OSError:
+            continue
+        if link.startswith("socket:["):
+            inodes.add(link[len("socket:[") : -1])
+    found = set()
+    with open("/proc/net/tcp", encoding="ascii") as file:
+        next(file)
+        for line in file:
+            fields = line.split()
+            local, remote, state, inode = fields[1], fields[2], fields[3], fields[9]
+            if local == f"0100007F:{port:04X}" and state != LISTENING and inode in inodes:
+                found.add(int(remote.partition(":")[2], 16))
+    return found
+
+
+@dataclass(frozen=True)
+class Death:
+    """A process that was killed, when, and the clients' ports of the connections it held."""
+
+    process: int
+    at: float
+    ports: frozenset[int]
+
+    def explains(self, fault: Fault) -> bool:
+        """Whether the connection of a fault has died with the process."""
+        return fault.port in self.ports and fault.opened <= self.at <= fault.at
+
+
+def unexplained(faults: Iterable[Fault], deaths: Iterable[Death]) -> list[Fault]:
+    """The faults of connections that no process took with it."""
+    known = list(deaths)
+    return [fault for fault in faults if not any(death.explains(fault) for death in known)]

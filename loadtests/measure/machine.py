@@ -1,0 +1,56 @@
+"""The machine of a measurement: hardware, cores used, versions of the programs."""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+from pathlib import Path
+from typing import Any
+
+from loadtests.errors import LabError
+
+
+def cpu_model() -> str:
+    """The processor's name, as the kernel tells it."""
+    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        if line.startswith(("model name", "Hardware")):
+            return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _memory_bytes() -> int:
+    for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+        if line.startswith("MemTotal:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def describe(versions: dict[str, str], client: str = "") -> dict[str, Any]:
+    """The machine, for the head of a results file. Names neither host nor user.
+
+    `versions` are those of the servers; `client` is the one of all samples, if there is one.
+    """
+    hypervisor = " hypervisor " in Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    return {
+        "cpu": cpu_model(),
+        "cores": os.cpu_count(),
+        "virtual": hypervisor,
+        "memory": _memory_bytes(),
+        "kernel": platform.release(),
+        "system": platform.system(),
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "client": client,
+        "versions": versions,
+    }
+
+
+def allow_files(count: int) -> None:
+    """Lets this process and its children have so many files open. Raises LabError if it may not."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < count:
+        raise LabError(
+            f"{count:,} open files are needed, and the hard limit is {hard:,} (ulimit -Hn)"
+        )
+    if soft != resource.RLIM_INFINITY and soft < count:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (count, hard))

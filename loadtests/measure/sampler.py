@@ -1,0 +1,134 @@
+"""Samples of a server under load, taken periodically: CPU time, memory, traffic."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from loadtests.measure.repeatedly import Repeatedly
+from loadtests.measure.resources import parse_smaps_rollup
+
+TICKS: int = os.sysconf("SC_CLK_TCK")
+
+
+class Traffic(NamedTuple):
+    """What came in at an interface and went out, since it is there."""
+
+    received_octets: int = 0
+    received_packets: int = 0
+    sent_octets: int = 0
+    sent_packets: int = 0
+
+
+@dataclass(frozen=True)
+class Look:
+    """What it was at a time: CPU seconds and traffic since ever, octets of memory just then."""
+
+    time: float
+    user: float
+    system: float
+    pss: int
+    rss: int
+    processes: int
+    traffic: Traffic
+
+
+def stat(process: int) -> list[str]:
+    """The fields of /proc/PID/stat from the state on; none if it has ended."""
+    try:
+        with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
+            # The command stands in parentheses and may hold anything, parentheses included.
+            return file.read().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def times(processes: Iterable[int]) -> tuple[float, float]:
+    """User and system seconds of these processes and of those they have started and seen end.
+
+    To a tick; who ends meanwhile is counted with whoever waits for him.
+    """
+    user = system = 0
+    for process in processes:
+        if fields := stat(process):
+            user += int(fields[11]) + int(fields[13])
+            system += int(fields[12]) + int(fields[14])
+    return user / TICKS, system / TICKS
+
+
+def spent(processes: Iterable[int]) -> float:
+    """Both together: exact for processes that live, and to a tick for those that have ended."""
+    return sum(_clock(process) + _ended(process) for process in processes)
+
+
+def _clock(process: int) -> float:
+    try:
+        # clock_getcpuclockid(3)
+        return time.clock_gettime((~process << 3) | 2)
+    except OSError:
+        return 0.0
+
+
+def _ended(process: int) -> float:
+    fields = stat(process)
+    return (int(fields[13]) + int(fields[14])) / TICKS if fields else 0.0
+
+
+def parse_traffic(text: str, interface: str) -> Traffic:
+    """The counters of an interface in /proc/net/dev; zeros if there is none."""
+    for line in text.splitlines():
+        name, colon, counters = line.partition(":")
+        if colon and name.strip() == interface:
+            fields = [int(field) for field in counters.split()]
+            return Traffic(fields[0], fields[1], fields[8], fields[9])
+    return Traffic()
+
+
+def traffic(process: int, interface: str) -> Traffic:
+    """The counters of an interface of the network in which a process is."""
+    try:
+        with open(f"/proc/{process}/net/dev", encoding="ascii") as file:
+            return parse_traffic(file.read(), interface)
+    except OSError:
+        return Traffic()
+
+
+def look(processes: Sequence[int], interface: str) -> Look:
+    """Looks at these processes, of which the first tells the network."""
+    user, system = times(processes)
+    pss = rss = count = 0
+    for process in processes:
+        try:
+            with open(f"/proc/{process}/smaps_rollup", encoding="utf-8") as file:
+                fields = parse_smaps_rollup(file.read())
+        except OSError:
+            # It has ended meanwhile, as processes do that were started for a request.
+            continue
+        pss += fields.get("Pss", 0)
+        rss += fields.get("Rss", 0)
+        count += 1
+    counted = traffic(processes[0], interface)
+    return Look(time.monotonic(), user, system, pss, rss, count, counted)
+
+
+class Sampler(Repeatedly):
+    """Looks every so many seconds until the block ends. `looks` are what it has seen, in order."""
+
+    def __init__(
+        self, processes: Callable[[], Sequence[int]], interface: str, every: float
+    ) -> None:
+        super().__init__(self._note, every)
+        self.looks: list[Look] = []
+        self._processes = processes
+        self._interface = interface
+
+    def look(self) -> Look:
+        """One look more."""
+        return look(self._processes(), self._interface)
+
+    def _note(self) -> None:
+        if self._processes():
+            self.looks.append(self.look())

@@ -1,1 +1,0 @@
-"""Several hosts on one machine: network namespaces at a switch whose cables may be slow."""

@@ -1,0 +1,15 @@
+"""Reports: sections of text, tables and figures, as one HTML page, as Markdown and as CSV.
+
+- `model`: the parts of a report, without their layout: what a study says.
+- `page`, `page.css`: one self-contained HTML page.
+- `markdown`: Markdown.
+- `sheets`: tables and figures as CSV.
+- `markdown_insert`: inserts tables between marks in a Markdown page.
+- `figures/`: bars and lines as SVG.
+- `cells`, `median_cells`: cells of tables; those of tables that compare servers.
+- `names`: file names of tables and figures.
+- `provenance`: the end of every report: place, time and method of the measurement.
+- `progress`: progress of a run on the terminal.
+"""
+
+from __future__ import annotations

@@ -1,0 +1,121 @@
+"""The parts of a report, without their layout."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from loadtests.stats.results import Spread
+
+Cell: TypeAlias = str | float | Spread | None
+"""None: not measured."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """`scale` makes the unit of the cells from that of the values; text has no places."""
+
+    name: str
+    unit: str = ""
+    places: int = 0
+    scale: float = 1.0
+
+
+@dataclass(frozen=True)
+class Table:
+    """`name` is that of its file. The first column says whose a row is; `strong` rows are ours."""
+
+    name: str
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]
+    strong: frozenset[str] = frozenset()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The label names the quantity, the unit stands behind it."""
+
+    label: str
+    unit: str = ""
+    log: bool = False
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Line:
+    """Points by x. `band` has for some x the lowest and the highest over all rounds."""
+
+    name: str
+    colour: str
+    points: Sequence[tuple[float, float]]
+    band: Sequence[tuple[float, float, float]] = ()
+    strong: bool = False
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A figure of lines. `marks` shows the points, too; `steps` draws no slopes between them."""
+
+    name: str
+    title: str
+    x: Axis
+    y: Axis
+    lines: Sequence[Line]
+    subtitle: str = ""
+    caption: str = ""
+    marks: bool = False
+    steps: bool = False
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A row: a value for each of the figure's parts, with its spread as a whisker."""
+
+    name: str
+    colour: str
+    values: Sequence[Spread | None]
+    strong: bool = False
+
+
+@dataclass(frozen=True)
+class Bars:
+    """A figure of horizontal bars: one to a row, or several with `parts` as their names.
+
+    `stacked` puts the parts of a row behind each other.
+    """
+
+    name: str
+    title: str
+    axis: Axis
+    bars: Sequence[Bar]
+    parts: Sequence[str] = ()
+    subtitle: str = ""
+    caption: str = ""
+    stacked: bool = False
+
+
+@dataclass(frozen=True)
+class Panels:
+    """Figures of lines side by side, or below each other where there is no room; one legend."""
+
+    name: str
+    title: str
+    panels: Sequence[Lines]
+    subtitle: str = ""
+    caption: str = ""
+
+
+Figure: TypeAlias = Lines | Bars | Panels
+
+
+@dataclass(frozen=True)
+class Section:
+    """Paragraphs (Markdown within a line only) above tables and figures."""
+
+    title: str
+    text: Sequence[str] = ()
+    parts: Sequence[Table | Figure] = field(default_factory=tuple)

@@ -1,0 +1,101 @@
+"""Apache as a measured server: its processes, content and start.
+
+In the parts $port, $folder, $root, $module and the like stand for what they do in commands.
+"""
+
+from __future__ import annotations
+
+import os
+
+from loadtests.servers.registry import Server
+
+PROCESSES, PROCESSES_AT_MOST = 10, 220
+"""Of prefork: those that begin and wait, and all. As in the study of 2010."""
+WORKERS = 400
+"""Threads of event, and so connections that are served at once."""
+THREADS_EACH = 25
+DAEMON_THREADS = 8
+
+_MODULES = "/usr/lib/apache2/modules"
+RIGHTS = "User www-data\nGroup www-data\n" if os.geteuid() == 0 else ""
+"""It does not serve as root."""
+_COMMON = f"""\
+{RIGHTS}ServerRoot "$folder"
+ServerName 127.0.0.1
+DefaultRuntimeDir "$folder"
+Listen 127.0.0.1:$port
+ListenBackLog $backlog
+PidFile "$folder/apache.pid"
+ErrorLog "$folder/error.log"
+LoadModule authz_core_module {_MODULES}/mod_authz_core.so
+MaxConnectionsPerChild 0
+KeepAlive On
+MaxKeepAliveRequests 0
+KeepAliveTimeout 75
+"""
+PREFORK = f"""\
+LoadModule mpm_prefork_module {_MODULES}/mod_mpm_prefork.so
+StartServers {PROCESSES}
+MinSpareServers {PROCESSES}
+MaxSpareServers {PROCESSES}
+ServerLimit {PROCESSES_AT_MOST}
+MaxRequestWorkers {PROCESSES_AT_MOST}
+"""
+EVENT = f"""\
+LoadModule mpm_event_module {_MODULES}/mod_mpm_event.so
+StartServers 1
+ThreadsPerChild {THREADS_EACH}
+ServerLimit {WORKERS // THREADS_EACH}
+MaxRequestWorkers {WORKERS}
+"""
+FILES = f"""\
+LoadModule mime_module {_MODULES}/mod_mime.so
+TypesConfig /dev/null
+AddType text/html .html
+AddType image/gif .gif
+AddType image/jpeg .jpg
+AddType image/png .png
+AddDefaultCharset utf-8
+DocumentRoot "$root"
+<Directory "$root">
+    AllowOverride None
+    Require all granted
+</Directory>
+"""
+# An extension module like our core is of one interpreter only.
+EMBEDDED = """\
+LoadModule wsgi_module $mod_wsgi
+WSGIScriptAlias / "$root/$module.py"
+WSGICallableObject $callable
+WSGIApplicationGroup %{GLOBAL}
+<Directory "$root">
+    Require all granted
+</Directory>
+"""
+DAEMON = (
+    EMBEDDED
+    + f"""\
+WSGISocketPrefix "$folder/wsgi"
+WSGIRestrictEmbedded On
+WSGIDaemonProcess lab processes=1 threads={DAEMON_THREADS} listen-backlog=$backlog
+WSGIProcessGroup lab
+"""
+)
+
+
+def apache(
+    name: str,
+    colour: str,
+    *parts: str,
+    programs: tuple[str, ...] = (),
+    note: str = "",
+) -> Server:
+    """Apache with a configuration of these parts."""
+    return Server(
+        name,
+        colour,
+        "{apache} -D FOREGROUND -f {folder}/apache.conf",
+        note=note,
+        programs=("apache", *programs),
+        files=(("apache.conf", _COMMON + "".join(parts)),),
+    )

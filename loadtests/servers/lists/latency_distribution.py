@@ -1,0 +1,193 @@
+"""Servers of the study `ordered`, for each content. The same name is the same server.
+
+In their files $port, $folder, $root and the like stand for what they do in commands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from loadtests.servers.apache import EVENT, PREFORK, apache
+from loadtests.servers.application import Application
+from loadtests.servers.lists import STATIC, colour_of
+from loadtests.servers.lists.content import CONNECTIONS, CONTESTANTS, PHP, PHP_CHILDREN, programs
+from loadtests.servers.material import Material
+from loadtests.servers.registry import Server
+
+FORKING = ("Apache", "mini_httpd", "busybox")
+"""Beginnings of the names of those whose processes come and go with the requests."""
+
+_MODULES = "/usr/lib/apache2/modules"
+_APACHE_CGI = f"""\
+LoadModule alias_module {_MODULES}/mod_alias.so
+LoadModule KIND_module {_MODULES}/mod_KIND.so
+MORE
+ScriptAlias "/" "$root/"
+<Directory "$root">
+    AllowOverride None
+    Options ExecCGI
+    Require all granted
+</Directory>
+"""
+# Whom root's Apache serves as does not come into $folder.
+_SOCKET = "$root/../$port.socket"
+_PHP_FPM = f"""\
+[global]
+daemonize = no
+error_log = $folder/php.log
+[www]
+user = root
+group = root
+listen = {_SOCKET}
+listen.mode = 0666
+listen.backlog = $backlog
+pm = static
+pm.max_children = {PHP_CHILDREN}
+pm.max_requests = 0
+"""
+_APACHE_PHP = f"""\
+LoadModule proxy_module {_MODULES}/mod_proxy.so
+LoadModule proxy_fcgi_module {_MODULES}/mod_proxy_fcgi.so
+DocumentRoot "$root"
+<Directory "$root">
+    AllowOverride None
+    Require all granted
+</Directory>
+<FilesMatch "\\.php$">
+    SetHandler "proxy:unix:{_SOCKET}|fcgi://127.0.0.1/"
+</FilesMatch>
+"""
+
+
+class Content(Protocol):
+    """What is served, and where it is asked for."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def target(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """A server with a content: where it is asked, and whether it starts programs for requests."""
+
+    server: Server
+    application: Application
+    target: str
+    programs: bool = False
+
+    @property
+    def forks(self) -> bool:
+        """Whether its processes come and go with the requests."""
+        return self.programs or self.server.name.startswith(FORKING)
+
+
+def _static(*names: str) -> list[Server]:
+    return [server for server in STATIC if server.name in names]
+
+
+def _ours(target: str, extra: str = "") -> list[Server]:
+    """Ours, with another target than a folder of files."""
+    return [
+        replace(
+            server,
+            command=server.command.replace("static:{root}", target),
+            extra=extra or server.extra,
+        )
+        for server in STATIC
+        if server.ours
+    ]
+
+
+def _webfsd_cgi() -> Server:
+    """It runs the programs of a folder below the one that it serves."""
+    (server,) = _static("webfsd")
+    command = server.command.replace("{root}", "{folder}") + " -x /cgi-bin"
+    linked = f"ln -s {{root}} {{folder}}/cgi-bin && exec {command}"
+    return replace(
+        server, command="{sh} -c " + linked.replace(" ", "~"), programs=("sh", *server.programs)
+    )
+
+
+FILES: Sequence[Server] = (
+    *(server for server in STATIC if server.ours),
+    *_static("nginx", "lighttpd", "Apache event", "Apache prefork"),
+    *_static("webfsd", "mini_httpd", "busybox httpd"),
+)
+"""Those that serve files, one of a kind: whoever is in Debian 12 and like Boa comes last."""
+
+
+def _apache_cgi(name: str, mpm: str, kind: str, more: str = "") -> Server:
+    (server,) = _static(name)
+    configuration = _APACHE_CGI.replace("KIND", kind).replace("MORE", more)
+    return apache(name, server.colour, mpm, configuration)
+
+
+CGI: Sequence[Server] = (
+    *_ours("cgi:{root}"),
+    next(server for server in programs(1) if server.name == "lighttpd"),
+    _apache_cgi("Apache event", EVENT, "cgid", f'ScriptSock "{_SOCKET}"'),
+    _apache_cgi("Apache prefork", PREFORK, "cgi"),
+    _webfsd_cgi(),
+)
+NOT_CGI = ("mini_httpd", "busybox httpd")
+"""They hand on a program's head with the line ends that it has, and so do not answer in HTTP."""
+
+
+def _apache_php() -> Server:
+    name = "Apache event + php-fpm"
+    alone = apache(name, colour_of(name), EVENT, _APACHE_PHP)
+    socket = _SOCKET.replace("$root", "{root}").replace("$port", "{port}")
+    fpm = "{php_fpm} --allow-to-run-as-root --nodaemonize --fpm-config {folder}/fpm.conf"
+    wait = f"while ! test -S {socket}; do sleep 0.02; done"
+    command = f"{fpm} & {wait}; exec {alone.command}"
+    return replace(
+        alone,
+        command="{sh} -c " + command.replace(" ", "~"),
+        programs=("sh", *alone.programs, "php_fpm"),
+        files=(*alone.files, ("fpm.conf", _PHP_FPM)),
+    )
+
+
+def _roomy(server: Server) -> Server:
+    """With room for as many connections to PHP as clients, if it is nginx."""
+    few, many = (f"worker_connections {count}" for count in (CONNECTIONS, 2 * CONNECTIONS))
+    return replace(
+        server, files=tuple((name, text.replace(few, many)) for name, text in server.files)
+    )
+
+
+TEMPLATES: Sequence[Server] = (
+    *_ours("pages:{root} --pages-reload off", "mako"),
+    *map(_roomy, PHP),
+    _apache_php(),
+)
+
+
+def contestants(content: Content, material: Material) -> Mapping[str, Contestant]:
+    """Who serves a content, by name, in the order of tables."""
+    target = content.target
+    if content.name in ("page", "file"):
+        # The floor has but one answer, and that from its memory.
+        floor = [CONTESTANTS["floor"]] if content.name == "page" else []
+        found = [Contestant(one, material.static, target) for one in (*floor, *FILES)]
+    elif content.name == "template":
+        php = Contestant(PHP[0], material.php, target.replace(".html", ".php"))
+        template = Contestant(PHP[0], material.pages, target)
+        found = [replace(template if one.ours else php, server=one) for one in TEMPLATES]
+    else:
+        program = Contestant(CGI[0], material.cgi, target, programs=True)
+        below = replace(program, target="/cgi-bin" + target)
+        found = [replace(below if one.name == "webfsd" else program, server=one) for one in CGI]
+    return {one.server.name: one for one in found}
+
+
+def everyone() -> list[Server]:
+    """All that take part with some content, each once: as it serves files, if it does."""
+    known = {one.name: one for one in (*TEMPLATES, *CGI, *FILES, CONTESTANTS["floor"])}
+    order = (CONTESTANTS["floor"], *FILES, *CGI, *TEMPLATES)
+    return [known[name] for name in dict.fromkeys(one.name for one in order)]

@@ -1,0 +1,63 @@
+"""One and two of our `single` behind a proxy, started and stopped together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from loadtests.servers.apache import RIGHTS
+from loadtests.servers.proxies.setups import SHIPPED, rewritten
+from loadtests.servers.registry import Server
+
+_OURS = (
+    "{python} -m poorhttp serve {module}.py:{callable} --bind 127.0.0.1:{BACKEND} --mode single "
+    "--access-log off --trusted-proxies 127.0.0.1 --health /- --pidfile {folder}/BACKEND.pid & "
+)
+# A pidfile is written when its server listens.
+_WAIT = (
+    "until test -s {folder}/BACKEND.pid; do kill -0 $! 2>/dev/null || exit 1; sleep 0.02; done; "
+)
+_COMMANDS = {
+    "lighttpd": "{lighttpd} -D -f {folder}/balanced.conf",
+    "nginx": "{nginx} -e stderr -p {folder} -c {folder}/balanced.conf",
+    "apache": "{apache} -D FOREGROUND -d {folder} -f {folder}/balanced.conf",
+}
+# nginx gives up root's rights otherwise, and may not write into the folder any more.
+_RIGHTS = {"nginx": "user root;\n" if os.geteuid() == 0 else "", "apache": RIGHTS}
+
+
+def _files(proxy: str, folder: str, servers: int) -> tuple[tuple[str, str], ...]:
+    """The shipped configuration of a proxy, before one server or two."""
+    files = []
+    for path in sorted((SHIPPED / folder).glob("*.conf")):
+        text = rewritten(path.read_text(encoding="utf-8"), servers)
+        text = text.replace("FIRST", "$first").replace("SECOND", "$second")
+        if path.stem == "balanced":
+            text = _RIGHTS.get(proxy, "") + text
+        files.append((path.name, text))
+    return tuple(files)
+
+
+def _before(name: str, colour: str, proxy: str, servers: int, folder: str = "") -> Server:
+    script = ""
+    for backend in ("first", "second")[:servers]:
+        script += (_OURS + _WAIT).replace("BACKEND", backend)
+    script += "exec " + _COMMANDS[proxy]
+    return Server(
+        name,
+        colour,
+        "{sh} -c " + script.replace(" ", "~"),
+        "poorhttp",
+        programs=("sh", proxy),
+        files=_files(proxy, folder or proxy, servers),
+    )
+
+
+PROXIED: Sequence[Server] = (
+    _before("lighttpd + single", "#a13c2f", "lighttpd", 1),
+    _before("lighttpd + 2 × single", "#dd7a63", "lighttpd", 2),
+    _before("nginx + single", "#00695c", "nginx", 1),
+    _before("nginx + 2 × single", "#4db6a4", "nginx", 2),
+    _before("Apache + single", "#8a6100", "apache", 1, "apache2"),
+    _before("Apache + 2 × single", "#cfa04a", "apache", 2, "apache2"),
+)

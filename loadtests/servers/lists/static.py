@@ -1,0 +1,95 @@
+"""Servers of static files."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from collections.abc import Sequence
+from dataclasses import replace
+
+from loadtests.servers.apache import EVENT, FILES, PREFORK, apache
+from loadtests.servers.lists.content import CONTESTANTS
+from loadtests.servers.lists.wsgi import OURS
+from loadtests.servers.registry import Server
+
+NOT_PACKAGED = ("boa", "thttpd", "bozohttpd", "darkhttpd")
+"""Of their kind, but not in Debian 12."""
+
+
+_CONNECTIONS = 1024
+_USER = "root" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name
+_XINETD = f"""\
+service lab
+{{
+    type = UNLISTED
+    socket_type = stream
+    protocol = tcp
+    bind = 127.0.0.1
+    port = $port
+    wait = no
+    user = {_USER}
+    server = $micro_httpd
+    server_args = $root
+    instances = UNLIMITED
+    per_source = UNLIMITED
+    cps = 1000000 1
+    log_type = FILE /dev/null
+}}
+"""
+
+STATIC: Sequence[Server] = (
+    *(
+        replace(one, command=one.command.replace("{module}.py:{callable}", "static:{root}"))
+        for one in OURS
+    ),
+    CONTESTANTS["nginx"],
+    CONTESTANTS["nginx + open_file_cache"],
+    CONTESTANTS["lighttpd"],
+    apache("Apache event", "#e6a817", EVENT, FILES),
+    apache("Apache prefork", "#a97c00", PREFORK, FILES),
+    CONTESTANTS["granian"],
+    CONTESTANTS["uWSGI"],
+    CONTESTANTS["uWSGI + router"],
+    Server(
+        "webfsd",
+        "#00838f",
+        f"{{webfsd}} -F -4 -i 127.0.0.1 -p {{port}} -c {_CONNECTIONS} -r {{root}}",
+        programs=("webfsd",),
+    ),
+    Server(
+        "mini_httpd",
+        "#5d4fa2",
+        "{mini_httpd} -D -h 127.0.0.1 -p {port} -d {root} -i {folder}/pid -l /dev/null",
+        programs=("mini_httpd",),
+        note="a process for each request, and a connection for each",
+    ),
+    Server(
+        "micro-httpd under xinetd",
+        "#9b8fd0",
+        "{xinetd} -dontfork -f {folder}/xinetd.conf -pidfile {folder}/pid",
+        programs=("xinetd", "micro_httpd"),
+        files=(("xinetd.conf", _XINETD),),
+        note="a program started for each request, and a connection for each",
+    ),
+    Server(
+        "busybox httpd",
+        "#78909c",
+        "{busybox} httpd -f -p 127.0.0.1:{port} -h {root}",
+        programs=("busybox",),
+        note="a process for each connection, and a connection for each request",
+    ),
+    Server(
+        "python -m http.server",
+        "#37474f",
+        "{python} -m http.server {port} --bind 127.0.0.1 --directory {root}",
+        note="a thread for each connection, and a connection for each request; writes a line to "
+        "its log for each, which cannot be switched off",
+    ),
+    Server(
+        "php -S",
+        "#6a6fb5",
+        "{php} -S 127.0.0.1:{port} -t {root}",
+        programs=("php",),
+        note="PHP's server for development: one request after another",
+    ),
+)

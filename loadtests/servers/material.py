@@ -1,0 +1,98 @@
+"""The published files: made in a temporary folder, which is removed at the end."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from apps.site import make_site
+from loadtests.clients.connection import Answer
+from loadtests.programs import ROOT as PROJECT
+from loadtests.servers.application import Application, expected
+
+PUBLISHED = PROJECT / "loadtests" / "servers" / "published"
+TABLE = "?name=Uniserve+%26+KLone"
+
+
+@dataclass(frozen=True)
+class Published(Application):
+    """Files of a folder, answered as they are."""
+
+    module: str = ""
+
+    def answer(self, target: str, body: bytes) -> Answer:
+        """The content of the file."""
+        content = (self.path / target.lstrip("/")).read_bytes()
+        return Answer(200, "text/html; charset=utf-8", content)
+
+
+@dataclass(frozen=True)
+class Reporting(Application):
+    """Programs that report what they were told, of which every server tells something else."""
+
+    module: str = ""
+
+    def answer(self, target: str, body: bytes) -> Answer:
+        """How the report begins, and the line of the query."""
+        query = target.partition("?")[2]
+        return Answer(200, "text/plain", f"What this program was told:\n{query}".encode("ascii"))
+
+    def accepts(self, answer: Answer, right: Answer) -> bool:
+        """Whether the query has arrived and come back."""
+        begins, _, query = right.body.partition(b"\n")
+        return (
+            answer.status == right.status
+            and answer.body.startswith(begins)
+            and b"\nQUERY_STRING = " + query + b"\n" in answer.body
+        )
+
+
+@dataclass(frozen=True)
+class Rendered(Application):
+    """A folder with a page of which a view in Python says how it has to look; the time differs."""
+
+    module: str = ""
+    dated: bool = True
+    view: Application | None = None
+
+    def answer(self, target: str, body: bytes) -> Answer:
+        """What the view gives for the same query."""
+        assert self.view is not None
+        return expected(self.view, "/table" + TABLE, body)
+
+
+class Material:
+    """The folders, as a context manager: `static`, `cgi`, `pages`, `php` and `view`."""
+
+    def __init__(self) -> None:
+        self._temporary = tempfile.TemporaryDirectory(prefix="loadtests-content-")
+        folder = Path(self._temporary.name)
+        # Apache gives up root's rights before it reads anything.
+        folder.chmod(0o755)
+        shutil.copytree(PUBLISHED, folder, dirs_exist_ok=True)
+        self.static = Published(str(folder / "static"))
+        self.cgi = Reporting(str(folder / "cgi"))
+        self.view = Application(str(folder / "view"), "table", dated=True)
+        self.pages = Rendered(str(folder / "pages"), view=self.view)
+        self.php = Rendered(str(folder / "php"), view=self.view)
+        make_site.make(self.static.path, klone=True)
+
+    def __enter__(self) -> Material:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._temporary.cleanup()
+
+
+def visits() -> list[list[str]]:
+    """What a browser asks for to show each of the five pages."""
+    names = [f"/{name}" for name in make_site.IMAGES]
+    return [[f"/index{number}.html", *names[:number]] for number in make_site.PAGES]

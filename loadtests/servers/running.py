@@ -1,0 +1,272 @@
+"""A running server: started on its core, awaited, checked, stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import string
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+from loadtests import programs
+from loadtests.clients.connection import Answer, Connection
+from loadtests.errors import ServerFailure
+from loadtests.measure.cpu_affinity import pinned
+from loadtests.measure.interruption import postponed
+from loadtests.measure.network.hosts import Host
+from loadtests.measure.network.port import LOOPBACK, free_port
+from loadtests.measure.process_tree import Family
+from loadtests.measure.resources import cpu_seconds
+from loadtests.programs import ROOT
+from loadtests.servers import baseline
+from loadtests.servers.application import Application
+from loadtests.servers.registry import Server
+from loadtests.store import without_paths
+
+START_SECONDS = 20.0
+ANSWER_SECONDS = 5.0
+"""For each answer of a server that has just started."""
+STOP_SECONDS = 5.0
+ATTEMPT_SECONDS = 0.0005
+QUIET_SECONDS = 0.3
+BUSY_SECONDS = 0.015
+"""CPU time in QUIET_SECONDS from which on it is not quiet."""
+
+
+def longest_backlog() -> int:
+    """What the kernel allows, at most 2048: uWSGI refuses to start with more."""
+    return min(2048, int(Path("/proc/sys/net/core/somaxconn").read_text(encoding="ascii")))
+
+
+class Running:
+    """A started server, as a context manager. `core` pins it; None leaves it all cores.
+
+    Entering waits until `request` (default: a GET of `target`) gets the answer that the application
+    gives, and raises ServerFailure if it does not within START_SECONDS or gets another one.
+    `files` are written before into `folder`, which vanishes with the run; `environ` goes to the
+    environment. `main` is the process that gets signals: the one that was started, until somebody
+    knows of a successor. On a `host` of a network it listens at its address `ip`, and is checked
+    from there; whoever loads it has to be on a host of that network himself.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        application: Application,
+        *,
+        target: str = "/",
+        request: bytes | None = None,
+        body: bytes = b"",
+        count: int = 1,
+        core: int | None = None,
+        files: Mapping[str, str] | None = None,
+        environ: Mapping[str, str] | None = None,
+        host: Host | None = None,
+    ) -> None:
+        self.server = server
+        self.application = application
+        self.host = host
+        self.ip = host.address if host else LOOPBACK
+        with self._there():
+            self.port = free_port()
+        self.answer: Answer = application.answer(target, body)
+        self.request = request or f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode(
+            "ascii"
+        )
+        self.first_answer_seconds = 0.0
+        self._count = count
+        self._core = core
+        self._temporary = tempfile.TemporaryDirectory(prefix="loadtests-")
+        self.folder = Path(self._temporary.name)
+        # Apache's processes are somebody else's.
+        self.folder.chmod(0o755)
+        self._said = self.folder / "output"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._family = Family(0)
+        self.main = 0
+        self._environ = {
+            name: value.format(folder=self.folder) for name, value in (environ or {}).items()
+        }
+        body_file = self.folder / "body"
+        body_file.write_bytes(self.answer.body)
+        values = {
+            "python": sys.executable,
+            "scripts": sysconfig.get_path("scripts"),
+            "port": self.port,
+            "first": free_port(),
+            "second": free_port(),
+            "module": application.module,
+            "callable": application.name,
+            "backlog": longest_backlog(),
+            "folder": self.folder,
+            "root": application.path,
+            "log": self.folder / "access.log",
+            "floor": baseline.build() if "{floor}" in server.command else "",
+            "body": body_file,
+            "content_type": self.answer.content_type,
+            "request_body": len(body),
+            **{name: programs.path(name) for name in server.programs},
+        }
+        for name, text in server.files:
+            filled = string.Template(self._placed(text)).safe_substitute(values)
+            (self.folder / name).write_text(filled, encoding="utf-8")
+        for name, text in (files or {}).items():
+            (self.folder / name).write_text(text, encoding="utf-8")
+        # Split before it is filled in, so a path may hold spaces; "~" is a space within a word.
+        words = self._placed(server.command).split()
+        self.command = [part.replace("~", " ").format(**values) for part in words]
+
+    def _placed(self, text: str) -> str:
+        """A command or a file that says where the server listens."""
+        return text.replace(LOOPBACK, self.ip)
+
+    def _there(self) -> contextlib.AbstractContextManager[None]:
+        """What this thread opens and starts meanwhile is on the server's host."""
+        return self.host.inside() if self.host else contextlib.nullcontext()
+
+    def connect(self) -> Connection:
+        """A connection from the server's own host. OSError if nothing listens."""
+        with self._there():
+            return Connection(self.port, ANSWER_SECONDS, address=self.ip)
+
+    def __enter__(self) -> Running:
+        environ = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(self.application.path)]),
+            **self._environ,
+        }
+        started = time.perf_counter()
+        try:
+            with self._said.open("wb") as output, self._there(), postponed():
+                self._process = subprocess.Popen(
+                    pinned(self._core) + self.command,
+                    cwd=self.application.path,
+                    env=environ,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+                self.main = self._process.pid
+                self._family = Family(self.main)
+            self._wait()
+            self.first_answer_seconds = time.perf_counter() - started
+            if self._count > 1:
+                self._check(self.connect(), self._count)
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _wait(self) -> None:
+        assert self._process is not None
+        deadline = time.monotonic() + START_SECONDS
+        while not self.is_ready():
+            if self._process.poll() is not None:
+                raise ServerFailure(
+                    f"it ended with exit code {self._process.returncode}: {self.last_words()}"
+                )
+            if time.monotonic() > deadline:
+                raise ServerFailure(
+                    f"nothing listens after {START_SECONDS:.0f} s: {self.last_words()}"
+                )
+            time.sleep(ATTEMPT_SECONDS)
+
+    def is_ready(self) -> bool:
+        """Whether it listens; then it has answered rightly, too, or ServerFailure is raised."""
+        try:
+            connection = self.connect()
+        except OSError:
+            return False
+        self._check(connection, 1)
+        return True
+
+    def _check(self, connection: Connection, count: int) -> None:
+        with connection:
+            try:
+                answers = connection.ask(self.request, count)
+            except (OSError, ServerFailure) as error:
+                asked = f"{count} pipelined requests" if count > 1 else "a request"
+                raise ServerFailure(f"{asked}: {error}") from None
+        right = self.answer
+        for answer in answers:
+            if not self.application.accepts(answer, right):
+                raise ServerFailure(
+                    f"its answer is wrong: status {answer.status} and {len(answer.body)} bytes, "
+                    f"expected {right.status} and {len(right.body)} bytes"
+                )
+
+    def processes(self) -> list[int]:
+        """All processes of the server. Raises ServerFailure if it has died."""
+        found = self.left()
+        if self.main not in found:
+            assert self._process is not None
+            code = self._process.poll()
+            raise ServerFailure(f"it died, exit code {code}: {self.last_words()}")
+        return found
+
+    def is_quiet(self) -> bool:
+        """Whether it does next to nothing for a moment: no process of it ends either."""
+        try:
+            before = cpu_seconds(self.processes())
+            time.sleep(QUIET_SECONDS)
+            return cpu_seconds(self.processes()) - before < BUSY_SECONDS
+        except ServerFailure:
+            # Raised again if it is the server that has ended.
+            self.processes()
+            return False
+
+    def left(self) -> list[int]:
+        """All processes of the server, if there are any."""
+        assert self._process is not None
+        self._process.poll()
+        return self._family.processes()
+
+    def output(self) -> str:
+        """All that it wrote."""
+        try:
+            return self._said.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return ""
+
+    def last_words(self) -> str:
+        """The last two lines it wrote."""
+        lines = self.output().strip().splitlines()
+        return f"it said: {without_paths(' / '.join(lines[-2:]))}" if lines else "it said nothing"
+
+    def stop(self) -> None:
+        """Asks every process to end, kills what is left after STOP_SECONDS, waits for all."""
+        process = self._process
+        try:
+            if process is not None:
+                self._family.signal(signal.SIGTERM)
+                deadline = time.monotonic() + STOP_SECONDS
+                while self._family.processes():
+                    process.poll()
+                    if time.monotonic() > deadline:
+                        self._family.signal(signal.SIGKILL)
+                    time.sleep(0.005)
+                process.wait()
+        except BaseException:
+            # Interrupted while it was ending: no more patience with it.
+            if process is not None:
+                self._family.signal(signal.SIGKILL)
+                process.wait()
+            raise
+        finally:
+            self._temporary.cleanup()

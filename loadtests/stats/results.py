@@ -1,0 +1,104 @@
+"""Medians, spreads and ratios over stored records."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from loadtests.servers.registry import SERVERS
+from loadtests.store import Record
+
+Round = tuple[str, str, int]
+"""Run, experiment and number: values of one round were measured minutes, not hours, apart."""
+
+
+class Spread(NamedTuple):
+    """A median over rounds with the lowest and the highest of them."""
+
+    median: float
+    low: float
+    high: float
+    rounds: int
+
+
+def spread(values: Iterable[float]) -> Spread | None:
+    """The spread of these values; None if there are none."""
+    known = sorted(values)
+    if not known:
+        return None
+    return Spread(statistics.median(known), known[0], known[-1], len(known))
+
+
+class Results:
+    """The records of one or more files."""
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        self.runs = [record for record in records if record["record"] == "run"]
+        self.samples = [record for record in records if record["record"] == "sample"]
+        self.figures = [record for record in records if record["record"] == "figure"]
+        self.missing = [record for record in records if record["record"] == "missing"]
+        self.failures = [record for record in records if record["record"] == "failure"]
+        self.done = [record for record in records if record["record"] == "done"]
+        self.notes = [record for record in records if record["record"] == "note"]
+        self.faults = [record for record in records if record["record"] == "faults"]
+
+    def experiment(self, name: str) -> Results:
+        """The same with the samples and figures of one experiment only.
+
+        Where it is a study, with its own runs and failures, too.
+        """
+        chosen = Results([])
+        for kind in ("runs", "missing", "failures"):
+            own = [one for one in getattr(self, kind) if one.get("study", name) == name]
+            setattr(chosen, kind, own)
+        chosen.samples = [s for s in self.samples if s["experiment"] == name]
+        chosen.figures = [f for f in self.figures if f["experiment"] == name]
+        return chosen
+
+    def scenarios(self) -> list[str]:
+        """The names of the scenarios measured, in order of appearance."""
+        return list(dict.fromkeys(sample["scenario"] for sample in self.samples))
+
+    def servers(self, scenario: str) -> list[str]:
+        """The names of the servers measured in a scenario."""
+        return list(dict.fromkeys(s["server"] for s in self.samples if s["scenario"] == scenario))
+
+    def rounds(self, scenario: str, server: str, field: str) -> dict[Round, float]:
+        """One field of every sample of a server in a scenario."""
+        return {
+            (s["run"], s["experiment"], s["round"]): float(s[field])
+            for s in self.samples
+            if s["scenario"] == scenario and s["server"] == server and field in s
+        }
+
+    def median(self, scenario: str, server: str, field: str) -> Spread | None:
+        """A field over all rounds."""
+        return spread(self.rounds(scenario, server, field).values())
+
+    def ratio(self, scenario: str, server: str, against: str, field: str) -> Spread | None:
+        """Server to server, formed within each round and only then made a median."""
+        ours = self.rounds(scenario, server, field)
+        theirs = self.rounds(scenario, against, field)
+        return spread(ours[key] / theirs[key] for key in ours.keys() & theirs.keys() if theirs[key])
+
+    def best_peer(self, scenario: str, field: str, *, highest: bool = False) -> str | None:
+        """The peer with the best median of a field in a scenario."""
+        peers = {server.name for server in SERVERS if server.peer}
+        medians = {
+            name: found.median
+            for name in self.servers(scenario)
+            if name in peers and (found := self.median(scenario, name, field)) is not None
+        }
+        if not medians:
+            return None
+        choose = max if highest else min
+        return choose(medians, key=lambda name: medians[name])
+
+    def figure(self, experiment: str, server: str, name: str) -> Spread | None:
+        """A figure of an experiment over its rounds."""
+        return spread(
+            float(f["value"])
+            for f in self.figures
+            if (f["experiment"], f["server"], f["name"]) == (experiment, server, name)
+        )

@@ -1,0 +1,141 @@
+"""Scenarios of every comparison: number of connections, request, expected response."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from loadtests.clients.connection import request_bytes
+from loadtests.clients.external import wrk
+from loadtests.clients.load import Load
+from loadtests.errors import LabError
+from loadtests.servers.application import Application
+
+HELLO = Application("apps/hello", "app")
+PAGE = Application("apps/page", "app")
+SLOW = Application("apps/slow", "app")
+LIGHT = Application("apps/lightheavy", "bare", "light", dated=True)
+ECHO = Application("loadtests/apps", "echo")
+BURN = Application("loadtests/apps", "burn")
+DOCUMENTS = Application("loadtests/apps", "documents")
+
+# With Host these are twelve, the set and the lengths that a current Chromium sends.
+BROWSER_HEADERS = (
+    ("Connection", "keep-alive"),
+    ("Cache-Control", "max-age=0"),
+    ("sec-ch-ua", '"Chromium";v="130", "Not?A_Brand";v="99"'),
+    ("sec-ch-ua-mobile", "?0"),
+    ("sec-ch-ua-platform", '"Linux"'),
+    ("Upgrade-Insecure-Requests", "1"),
+    (
+        "User-Agent",
+        "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) "
+        "Chrome/130.0.0.0 Safari/537.36",
+    ),
+    ("Accept", "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8"),
+    ("Accept-Encoding", "gzip, deflate, br, zstd"),
+    ("Accept-Language", "cs-CZ,cs;q=0.9,en;q=0.8"),
+    ("Cookie", "session=1f0c6a8e5d2b4739; theme=dark"),
+)
+POSTED = b"".join(b"%015d\n" % line for line in range(64))
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """`depth` requests are sent at once on each of `connections`; a `body` makes it a POST.
+
+    `compared` scenarios make up the benchmark; the others belong to single experiments.
+    """
+
+    kind: str
+    title: str
+    application: Application
+    connections: int
+    depth: int = 1
+    target: str = "/"
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""
+    compared: bool = True
+
+    @property
+    def name(self) -> str:
+        """As on the command line: kind, connections and, if pipelined, the depth."""
+        return f"{self.kind}-{self.connections}" + (f"x{self.depth}" if self.depth > 1 else "")
+
+    @property
+    def load(self) -> str:
+        """The connections in words."""
+        connections = f"{self.connections} connection" + ("s" if self.connections > 1 else "")
+        return connections + (f" × {self.depth} pipelined" if self.depth > 1 else "")
+
+    def request(self) -> bytes:
+        """The request as sent by our own client."""
+        return request_bytes(self.target, self.headers, self.body)
+
+    def drive(self, port: int, seconds: float, core: int | None) -> Load:
+        """Loads the server on `port`, from that core or from anywhere."""
+        return wrk.drive(
+            port,
+            seconds,
+            self.connections,
+            depth=self.depth,
+            target=self.target,
+            headers=self.headers,
+            body=self.body,
+            core=core,
+        )
+
+
+LOADS = ((1, 1), (64, 1), (512, 1), (64, 16))
+_COMPARED = tuple(
+    scenario
+    for connections, depth in LOADS
+    for scenario in (
+        Scenario("hello", "13-byte answer", HELLO, connections, depth),
+        Scenario("page", "10 KB answer", PAGE, connections, depth),
+        Scenario(
+            "browser",
+            "13-byte answer to a browser's 12 headers",
+            HELLO,
+            connections,
+            depth,
+            headers=BROWSER_HEADERS,
+        ),
+        Scenario("echo", "POST of 1 KB, sent back", ECHO, connections, depth, body=POSTED),
+    )
+)
+SIZED = tuple(
+    Scenario(
+        f"document{size}", f"{size:,}-byte answer", DOCUMENTS, 64, target=f"/{size}", compared=False
+    )
+    for size in (128, 512, 1024)
+)
+SCENARIOS = (
+    *_COMPARED,
+    *SIZED,
+    Scenario("hello", "13-byte answer", HELLO, 2, compared=False),
+    Scenario(
+        "sleep10ms", "handler sleeps 10 ms", SLOW, 32, target="/?seconds=0.01", compared=False
+    ),
+    Scenario("beside", "beside a sleeper", SLOW, 4, target="/?seconds=0", compared=False),
+    Scenario("burn", "handler computes about 1 ms", BURN, 16, compared=False),
+)
+QUICK = ("hello-1", "hello-64", "browser-64", "hello-64x16")
+
+
+def named(names: Iterable[str]) -> list[Scenario]:
+    """The scenarios of these names; a kind stands for all compared ones of that kind.
+
+    Raises LabError for a name that fits none.
+    """
+    chosen: list[Scenario] = []
+    for name in names:
+        fitting = [scenario for scenario in SCENARIOS if scenario.name == name]
+        fitting = fitting or [
+            scenario for scenario in SCENARIOS if scenario.compared and scenario.kind == name
+        ]
+        if not fitting:
+            known = ", ".join(scenario.name for scenario in SCENARIOS)
+            raise LabError(f"no scenario is called {name!r}. There are: {known}")
+        chosen += [scenario for scenario in fitting if scenario not in chosen]
+    return chosen

@@ -1,0 +1,248 @@
+"""Runs servers in turns and stores what was measured."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Container, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from loadtests.clients.external import wrk
+from loadtests.clients.load import Load
+from loadtests.errors import LabError, ServerFailure
+from loadtests.measure import machine, resources
+from loadtests.reporting.progress import Progress
+from loadtests.servers.registry import Server, missing, require_release, versions
+from loadtests.servers.running import Running
+from loadtests.store import Store
+from loadtests.studies.bench.scenarios import Scenario
+
+WARM_SECONDS = 0.4
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Lab:
+    """How to measure: `seconds` per sample, `rounds` of them, on which cores (None: unpinned).
+
+    `servers` were asked for; if there are none the experiments choose.
+    """
+
+    store: Store
+    seconds: float
+    rounds: int
+    server_core: int | None
+    client_core: int | None
+    servers: Sequence[Server] = ()
+
+    def unpinned(self) -> Lab:
+        """The same with server and client free to use all cores."""
+        return replace(self, server_core=None, client_core=None)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One measurement of one server. `action` stores its records and tells the outcome."""
+
+    server: Server
+    what: str
+    action: Callable[[], str]
+
+
+def take(
+    lab: Lab, experiment: str, number: int, server: Server, scenario: Scenario, running: Running
+) -> dict[str, Any]:
+    """Loads a running server and stores the sample.
+
+    Raises ServerFailure if it dies or answers nothing.
+    """
+    sample = observe(lab, experiment, number, server, scenario, running)
+    lab.store.add("sample", **sample)
+    return sample
+
+
+def observe(
+    lab: Lab,
+    experiment: str,
+    number: int,
+    server: Server,
+    scenario: Scenario,
+    running: Running,
+    warm: float = WARM_SECONDS,
+) -> dict[str, Any]:
+    """As `take`, for those who have to look whether the sample counts before they store it."""
+    if warm:
+        scenario.drive(running.port, min(warm, lab.seconds), lab.client_core)
+    before = running.processes()
+    cpu_before = resources.cpu_seconds(before)
+    busy_before = resources.machine_busy_seconds()
+    started = time.monotonic()
+    load = scenario.drive(running.port, lab.seconds, lab.client_core)
+    elapsed = time.monotonic() - started
+    busy = resources.machine_busy_seconds() - busy_before
+    after = running.processes()
+    if not set(before) <= set(after):
+        raise ServerFailure(f"one of its processes ended under load: {running.last_words()}")
+    cpu = resources.cpu_seconds(after) - cpu_before
+    if load.requests == 0:
+        raise ServerFailure(f"it answered no request of this scenario: {running.last_words()}")
+    used = resources.memory(after)
+    return described(experiment, number, server, scenario, load, cpu, elapsed, busy, used)
+
+
+def described(
+    experiment: str,
+    number: int,
+    server: Server,
+    scenario: Scenario,
+    load: Load,
+    cpu: float,
+    elapsed: float,
+    busy: float,
+    used: resources.Memory,
+) -> dict[str, Any]:
+    """A sample as it is stored. `cpu` is what the server used, `busy` what the machine did."""
+    others = busy - cpu - load.busy * load.seconds
+    latencies = {
+        "mean_us": load.mean_us,
+        "p50_us": load.p50_us,
+        "p99_us": load.p99_us,
+        "max_us": load.max_us,
+    }
+    return {
+        "experiment": experiment,
+        "scenario": scenario.name,
+        "server": server.name,
+        "round": number,
+        "requests": load.requests,
+        "octets": load.octets,
+        "seconds": load.seconds,
+        "rate": round(load.rate, 1),
+        # wrk's correction loses latencies shorter than its shortest when requests are pipelined.
+        **({} if scenario.depth > 1 else latencies),
+        "errors": load.errors,
+        "cpu_us": round(cpu / load.requests * 1e6, 4),
+        "server_busy": round(cpu / elapsed, 3),
+        "client_busy": round(load.busy, 3),
+        "others_busy": round(max(others, 0.0) / (elapsed * (os.cpu_count() or 1)), 3),
+        "pss": used.pss,
+        "uss": used.uss,
+        "rss": used.rss,
+        "processes": used.processes,
+    }
+
+
+def figure(
+    lab: Lab,
+    experiment: str,
+    number: int,
+    server: Server,
+    name: str,
+    value: float,
+    unit: str,
+) -> None:
+    """Stores what is no sample: one value of a server in a round."""
+    lab.store.add(
+        "figure",
+        experiment=experiment,
+        server=server.name,
+        round=number,
+        name=name,
+        value=value,
+        unit=unit,
+    )
+
+
+def sample_step(lab: Lab, experiment: str, number: int, server: Server, scenario: Scenario) -> Step:
+    """Starts a server, checks its answer, warms it up, measures it and stops it."""
+
+    def action() -> str:
+        with Running(
+            server,
+            scenario.application,
+            target=scenario.target,
+            request=scenario.request(),
+            body=scenario.body,
+            count=scenario.depth,
+            core=lab.server_core,
+        ) as running:
+            sample = take(lab, experiment, number, server, scenario, running)
+        return f"{sample['cpu_us']:8.2f} µs  {sample['rate']:9,.0f}/s"
+
+    return Step(server, f"{scenario.name}, round {number + 1}, {server.name}", action)
+
+
+def steps(
+    lab: Lab, servers: Sequence[Server], scenarios: Iterable[Scenario], experiment: str = "bench"
+) -> list[Step]:
+    """Every scenario in rounds, every server once a round, another one first each time."""
+    return [
+        sample_step(lab, experiment, number, server, scenario)
+        for scenario in scenarios
+        for number, server in in_turns(lab, servers)
+    ]
+
+
+def in_turns(lab: Lab, servers: Sequence[T]) -> list[tuple[int, T]]:
+    """The rounds: the number and a server, every server in each, another one first each time."""
+    turns: list[tuple[int, T]] = []
+    for number in range(lab.rounds):
+        first = number * max(len(servers) // lab.rounds, 1) % max(len(servers), 1)
+        turns += [(number, server) for server in [*servers[first:], *servers[:first]]]
+    return turns
+
+
+def run(
+    lab: Lab, planned: Sequence[Step], command: str, finished: Container[str] = (), **more: Any
+) -> None:
+    """Takes the steps; servers that are missing or fail are recorded, and the rest goes on.
+
+    Those of which `finished` has the name were taken before the run was interrupted; `more` is
+    stored with the description of the run, and with what was missing or failed.
+
+    Raises LabError if nothing could be measured at all, or if our core is not a release build.
+    """
+    # A study has clients of its own.
+    version = "" if more else wrk.version()
+    servers = list(dict.fromkeys(step.server for step in planned))
+    require_release(servers)
+    absent = {server.name: reason for server in servers if (reason := missing(server))}
+    lab.store.add(
+        "run",
+        command=command,
+        steps=len({step.what for step in planned if step.server.name not in absent}),
+        seconds=lab.seconds,
+        server_core=lab.server_core,
+        client_core=lab.client_core,
+        commands={server.name: server.command.replace("~", " ") for server in servers},
+        machine=machine.describe(versions(servers), version),
+        **more,
+    )
+    for name, reason in absent.items():
+        lab.store.add("missing", server=name, reason=reason, **more)
+    todo = [
+        step for step in planned if step.server.name not in absent and step.what not in finished
+    ]
+    told = False
+    done = len(planned) - len(todo) - sum(step.server.name in absent for step in planned)
+    with Progress(len(todo)) as progress:
+        for name, reason in absent.items():
+            progress.say(f"left out: {name}: {reason}")
+        for step in todo:
+            try:
+                outcome = step.action()
+                done += 1
+                lab.store.add("done", what=step.what, **more)
+            except (ServerFailure, LabError) as failure:
+                outcome = f"failed: {failure}"
+                what, reason = step.what, str(failure)
+                lab.store.add("failure", server=step.server.name, what=what, reason=reason, **more)
+                progress.say(f"{step.what} {outcome}")
+            progress.step(step.what, outcome)
+            if lab.store.lost and not told:
+                progress.say(f"not kept: {lab.store.lost}; the rest is measured all the same")
+                told = True
+    if planned and not done:
+        raise LabError(f"nothing could be measured; the reasons are in {lab.store.path}")

@@ -1,0 +1,69 @@
+"""Requests of the study `ordered`: content, number, concurrency."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from loadtests.servers.material import TABLE
+from loadtests.studies.study import Scale
+
+LEAST = 10
+"""Requests of the smallest sample, as far as the study made so many."""
+
+
+@dataclass(frozen=True)
+class Content:
+    """`requests` by `at_once` clients in `rounds`, each on a connection of its own, in FULL.
+
+    A smaller scale makes its share of them, and `ease` times as many of what is quickly made.
+    After `longest` seconds a sample is over, whatever is still unanswered.
+    """
+
+    name: str
+    title: str
+    target: str
+    at_once: Sequence[int]
+    requests: int
+    rounds: int
+    longest: float
+    ease: float = 1.0
+
+    def number(self, scale: Scale) -> int:
+        """Requests in a sample."""
+        share = min(scale.share * self.ease, 1.0)
+        return max(min(LEAST, self.requests), round(self.requests * share))
+
+    def levels(self, scale: Scale) -> list[int]:
+        """Clients at once: no more than requests, and for all of these if the study had that."""
+        most = self.number(scale)
+        levels = [level for level in self.at_once if level <= most]
+        return levels or [most]
+
+
+PAGE = Content(
+    "page", "1.5 KB page", "/page.html", (1, 10, 100, 1_000), 1_000, rounds=2, longest=8, ease=10
+)
+FILE = Content("file", "10 MB file", "/large.bin", (100,), 100, rounds=2, longest=40)
+SHELL = Content(
+    "cgi-shell",
+    "CGI program in shell",
+    "/report.sh?a=1",
+    (1, 10, 100, 1_000),
+    1_000,
+    rounds=1,
+    longest=30,
+)
+PERL = Content(
+    "cgi-perl", "CGI program in Perl", "/report.pl?a=1", (200,), 200, rounds=1, longest=30
+)
+TEMPLATE = Content(
+    "template",
+    "page with a table, by a template of ours or by PHP",
+    "/table.html" + TABLE,
+    (1, 100, 1_000),
+    1_000,
+    rounds=2,
+    longest=20,
+)
+CONTENTS = (PAGE, FILE, SHELL, PERL, TEMPLATE)

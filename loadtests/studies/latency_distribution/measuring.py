@@ -1,0 +1,155 @@
+"""A server loaded by a number of requests, and every one of them timed."""
+
+from __future__ import annotations
+
+import functools
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from loadtests.clients.native import fetch
+from loadtests.clients.native.fetch import Traced
+from loadtests.errors import ServerFailure
+from loadtests.measure import histogram, resources
+from loadtests.measure.machine import allow_files
+from loadtests.servers.lists.latency_distribution import Contestant
+from loadtests.servers.registry import missing
+from loadtests.servers.running import Running
+from loadtests.studies.engine import Lab
+from loadtests.studies.latency_distribution.times import PARTS, repeated
+
+WARM_REQUESTS = 10
+SETTLING = 0.1
+"""Seconds within which a process ends that has said all."""
+SETTLED_AT_MOST = 3.0
+FILES_BESIDE = 200
+"""Open files that server and client have besides those of connections."""
+SIGCHLD_IGNORED = 1 << 16
+
+# A process is started to find out about ours.
+_missing = functools.cache(missing)
+
+
+@dataclass(frozen=True)
+class Task:
+    """`requests` by so many at once, each on a connection of its own, within `longest` seconds."""
+
+    requests: int
+    at_once: int
+    longest: float
+
+
+def start(lab: Lab, contestant: Contestant, task: Task) -> Running:
+    """Its server, to be entered. Raises ServerFailure if that is missing.
+
+    Programs that it starts may use all cores.
+    """
+    if reason := _missing(contestant.server):
+        raise ServerFailure(reason)
+    allow_files(task.at_once + FILES_BESIDE)
+    return Running(
+        contestant.server,
+        contestant.application,
+        target=contestant.target,
+        core=None if contestant.programs else lab.server_core,
+    )
+
+
+def load(lab: Lab, port: int, contestant: Contestant, task: Task) -> Traced:
+    """Makes the requests."""
+    return fetch.traced(
+        port,
+        task.longest,
+        task.at_once,
+        [[contestant.target]],
+        requests=task.requests,
+        patience=0,
+        core=lab.client_core,
+    )
+
+
+def sample(
+    lab: Lab, contestant: Contestant, task: Task
+) -> tuple[dict[str, Any], ServerFailure | None]:
+    """What a fresh server took for the task, and whether it outlived that.
+
+    Raises ServerFailure if it answers nothing.
+    """
+    forks, died = contestant.forks, None
+    whole_life = resources.ended_seconds()
+    with start(lab, contestant, task) as running:
+        known = not (forks and any(map(_forgets_children, running.processes())))
+        whole_life += _settled_cpu(running)
+        warm = load(lab, running.port, contestant, Task(WARM_REQUESTS, 1, task.longest))
+        cpu = -resources.cpu_seconds(running.processes()) if not forks else 0.0
+        seen = load(lab, running.port, contestant, task)
+        try:
+            if forks:
+                _settled_cpu(running)
+            else:
+                cpu += resources.cpu_seconds(running.processes())
+        except ServerFailure as failure:
+            died, known = failure, False
+        if not seen.load.requests:
+            raise died or ServerFailure(
+                f"it answered none of {task.requests} requests in {task.longest:.0f} s: "
+                f"{seen.trace.failed()}; {running.last_words()}"
+            )
+    if forks:
+        clients = sum(one.load.busy * one.load.seconds for one in (warm, seen))
+        done = seen.load.requests / (seen.load.requests + warm.load.requests)
+        cpu = (resources.ended_seconds() - whole_life - clients) * done
+    described = describe(seen, task)
+    if known:
+        described["cpu_us"] = round(cpu / seen.load.requests * 1e6, 3)
+    return described, died
+
+
+def describe(seen: Traced, task: Task) -> dict[str, Any]:
+    """The distributions of the three times, what failed, and how busy the client was."""
+    trace = seen.trace
+    times = {"connect": trace.connect(), "processing": trace.processing(), "total": trace.total()}
+    failed = trace.failed()
+    return {
+        "requests": task.requests,
+        "at_once": task.at_once,
+        "answered": len(times["total"]),
+        "failed": task.requests - len(times["total"]),
+        "errors": failed,
+        "seconds": round(seen.load.seconds, 6),
+        "rate": round(seen.load.rate, 1),
+        "octets": seen.load.octets,
+        "client_busy": round(seen.load.busy, 3),
+        "repeated_syn": repeated(times["connect"]),
+        **{part: histogram.encode(histogram.record(times[part])) for part in PARTS},
+    }
+
+
+def _forgets_children(process: int) -> bool:
+    """Whether the kernel drops the CPU time of its children, because it ignores their end."""
+    try:
+        status = Path(f"/proc/{process}/status").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    masks = [line.split()[1] for line in status.splitlines() if line.startswith("SigIgn:")]
+    return any(int(mask, 16) & SIGCHLD_IGNORED for mask in masks)
+
+
+def _settled_cpu(running: Running) -> float:
+    """CPU seconds of the server when the last process has ended that was started for a request.
+
+    After SETTLED_AT_MOST it is that of those who are there. Raises ServerFailure if it has died.
+    """
+    deadline = time.monotonic() + SETTLED_AT_MOST
+    before: list[int] = []
+    while True:
+        now = running.processes()
+        try:
+            spent = resources.cpu_seconds(now)
+        except ServerFailure:
+            now = []
+        if now and (now == before or time.monotonic() > deadline):
+            return spent
+        before = now
+        time.sleep(SETTLING)
