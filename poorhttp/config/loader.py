@@ -6,11 +6,14 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
-from poorhttp.config import ini
 from poorhttp.config.address import is_raw_tcp
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.config.suggestions import nearest, option_suggestion
 from poorhttp.errors import ConfigError, UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from poorhttp.config import ini
 
 #: The sections of an ini file: common options, and the prefixes of sections for a service or hosts.
 SECTION = "http"
@@ -174,6 +177,8 @@ def _is_service_link(variable: str) -> bool:
 
 
 def _sections(file: str) -> list[ini.Section]:
+    from poorhttp.config import ini  # takes memory, which a server without a file need not
+
     sections = ini.read(file)
     hosts: dict[str, int] = {}
     for section in sections:

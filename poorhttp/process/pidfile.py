@@ -9,7 +9,6 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
 from poorhttp.process.safe_open import parent_folder
 
@@ -33,11 +32,6 @@ class PidFile:
         self.place = place
         self._fd = -1
         self._pid = 0
-
-    @classmethod
-    def of(cls, settings: Settings) -> PidFile | None:
-        """Return the one that the settings ask for, `None` if they ask for none."""
-        return cls(settings.pidfile, settings.origin("pidfile")) if settings.pidfile else None
 
     def check(self, is_ours: Callable[[int], bool] = lambda pid: False) -> None:
         """Check that the file can be written, long before it is.

@@ -20,7 +20,6 @@ from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError, Failure
 from poorhttp.net.systemd import Notifier
 from poorhttp.process.exit_status import changed_children
-from poorhttp.process.pidfile import PidFile
 from poorhttp.process.privileges import apply_umask
 from poorhttp.process.signals import SIGNALS, STOP_SIGNALS, signal
 from poorhttp.supervisor import upgrade
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from poorhttp.dev.console import Console
     from poorhttp.dev.reload.reloader import Reloader
     from poorhttp.dev.terminal import Terminal
+    from poorhttp.process.pidfile import PidFile
     from poorhttp.supervisor.worker_pool import WorkerPool
 
 #: Reads the configuration again.
@@ -86,9 +86,13 @@ class Supervisor:
         self.replaced = False
         self.exit_code = 0
         apply_umask(services[0])
-        self.pidfile = PidFile.of(services[0])
-        if self.pidfile is not None and self.takeover is None:
-            self.pidfile.check()
+        self.pidfile: PidFile | None = None
+        if services[0].pidfile:
+            from poorhttp.process.pidfile import PidFile  # takes memory
+
+            self.pidfile = PidFile(services[0].pidfile, services[0].origin("pidfile"))
+            if self.takeover is None:
+                self.pidfile.check()
         have = self.takeover.listeners if self.takeover else []
         self.admin = AdminControl(services, have, self._why_not_ready, self.watchdog)
         have = [listener for listener in have if listener not in self.admin.listeners]

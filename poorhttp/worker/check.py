@@ -40,8 +40,8 @@ def check(services: Sequence[Settings]) -> int:
     loader.change_folder(services[0])
     for settings in services:
         check_options(settings)
-        if (pidfile := PidFile.of(settings)) is not None:
-            pidfile.check(is_server)
+        if settings.pidfile:
+            PidFile(settings.pidfile, settings.origin("pidfile")).check(is_server)
         routes = Routes(settings)
         approve = development.listener_check(settings)
         for listener in sockets.open_listeners(settings, is_ours=is_ours, approve=approve):

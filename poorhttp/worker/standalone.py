@@ -8,7 +8,6 @@ from poorhttp import logs
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
 from poorhttp.net.systemd import Notifier
-from poorhttp.process.pidfile import PidFile
 from poorhttp.process.privileges import apply_umask
 from poorhttp.worker.service import Service
 from poorhttp.worker.stop_signals import StopSignals
@@ -16,6 +15,8 @@ from poorhttp.worker.stop_signals import StopSignals
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
+
+    from poorhttp.process.pidfile import PidFile
 
 
 def run(
@@ -42,8 +43,11 @@ def run(
         )
     apply_umask(settings)
     notifier = Notifier()
-    pidfile = PidFile.of(settings)
-    if pidfile is not None:
+    pidfile: PidFile | None = None
+    if settings.pidfile:
+        from poorhttp.process.pidfile import PidFile  # takes memory
+
+        pidfile = PidFile(settings.pidfile, settings.origin("pidfile"))
         pidfile.check()
     service = Service(settings, application)
     signals.before_stop = notifier.stopping
