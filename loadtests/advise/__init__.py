@@ -1,8 +1,15 @@
 """Search for the best configuration of an application, by measurement within a time budget.
 
-`configuration` are the candidates, `target` the user's application, `asking` what it is asked,
-`trial` one measurement, `prior` a guess from the first one, `search` which to measure next,
-`answer` the three answers, `report` how they are told, and `prove` compares with the whole grid.
+- `command`: the command line.
+- `target`: the user's application: how it is started, and its configuration file.
+- `asking`, `recorded`: the requests of a search; those of an access log, JSON Lines or HAR.
+- `configuration`: the candidates: modes, workers and threads.
+- `trial`: one measurement of one candidate.
+- `prior`: an estimate of every candidate's throughput from the first measurement.
+- `search`: which candidate to measure next.
+- `answer`: the three answers: for throughput, for p99 and for memory.
+- `report`: reports on a terminal, as ini files, and as a page.
+- `prove`: comparison of the search with a measurement of all candidates.
 """
 
 from __future__ import annotations

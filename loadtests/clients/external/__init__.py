@@ -1,1 +1,7 @@
-"""Load generators of others: `wrk` (with `wrk.lua`), `ab`, `httperf` and `h2load`."""
+"""Load generators of others.
+
+- `wrk`: wrk, the client of most comparisons (with `wrk.lua`).
+- `ab`: ApacheBench.
+- `httperf`: httperf as a closed load.
+- `h2load`: h2load of nghttp2, speaking HTTP/1.1.
+"""
