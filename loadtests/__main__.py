@@ -213,12 +213,6 @@ def _parser() -> argparse.ArgumentParser:
         "--development", action="store_true", help="the page of servers that reload, instead"
     )
     reporting.add_argument(
-        "--into",
-        type=Path,
-        metavar="FILE",
-        help="with one of these five: put the tables into this page, where it is marked",
-    )
-    reporting.add_argument(
         "--plots",
         type=Path,
         metavar="FOLDER",
@@ -369,12 +363,7 @@ def _report(options: argparse.Namespace) -> None:
     if soaks := soak_report.results(records):
         print(soak_report.markdown(soaks, options.plots or ROOT / "docs" / "reliability"), end="")
         return
-    if studies.told_by(records) or studies.is_asked(options):
-        studies.tell(options, records)
-        return
     results = Results(records)
-    if not results.samples and not results.figures:
-        raise LabError("there is nothing to report in these results")
     pages = (
         (options.operations, operations_report),
         (options.content, content_report),
@@ -388,6 +377,11 @@ def _report(options: argparse.Namespace) -> None:
         else:
             print(made.markdown(results), end="")
         return
+    if not options.reliability and (studies.reported(records) or studies.is_asked(options)):
+        studies.tell(options, records)
+        return
+    if not results.samples and not results.figures:
+        raise LabError("there is nothing to report in these results")
     name, page = ("reliability", reliability) if options.reliability else ("benchmarks", report)
     print(page.markdown(results, options.plots or ROOT / "docs" / name), end="")
 

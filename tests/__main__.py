@@ -35,7 +35,7 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests", description=__doc__)
     parser.add_argument("--full", action="store_true", help="every test in every mode it has")
     # Tests wait for servers, clocks and each other more than they compute.
-    jobs = 3 * len(os.sched_getaffinity(0))
+    jobs = 4 * len(os.sched_getaffinity(0))
     parser.add_argument("--jobs", type=int, default=jobs, help="tests at the same time")
     parser.add_argument("--options", default="", help="more options of pytest")
     parser.add_argument("paths", nargs="*", default=["tests"], help="files, folders or tests")

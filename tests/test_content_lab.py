@@ -354,4 +354,4 @@ class TestReport:
         assert text.startswith("Before.\n")
         assert text.endswith("After.\n")
         with pytest.raises(LabError, match="has no place"):
-            markdown_insert.insert(page, "<!-- none -->", "<!-- end -->", [])
+            markdown_insert.insert_parts(page, "<!-- none -->", "<!-- end -->", [])

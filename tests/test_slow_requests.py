@@ -117,6 +117,8 @@ def test_an_answer_that_nobody_takes(mode: str) -> None:
     with Server(SLOW, mode, *LIMIT) as server:
         connection = server.connect()
         connection.send_request("GET", "/large?16000000")
+        # Until the answer is on its way: to make it takes time, too.
+        assert connection.socket.recv(1) == b"H"
         assert server.get("/briefly?0.6").status == 200
         connection.reset()
         (slow,) = slow_requests(server, 1, "/large")

@@ -13,13 +13,14 @@ WIDEST = 40
 """Characters up to which a column is filled with blanks, so that a terminal shows columns."""
 
 
-def tables(sections: Sequence[Section]) -> str:
-    """Text and tables only, for a terminal."""
+def tables(sections: Sequence[Section], level: int = 2) -> str:
+    """Text and tables only; `level` is that of the headings of sections."""
     return "\n\n".join(
         block
         for section in sections
         for block in (
-            f"## {section.title}",
+            f"{'#' * level} {section.title}",
+            *([section.answer] if section.answer else []),
             *section.text,
             *(_titled(part) for part in section.parts if isinstance(part, Table)),
         )

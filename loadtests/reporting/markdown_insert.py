@@ -11,11 +11,16 @@ CONTENT_BEGIN, CONTENT_END = "<!-- content -->", "<!-- end of content -->"
 PROXIES_BEGIN, PROXIES_END = "<!-- proxies -->", "<!-- end of proxies -->"
 
 
-def insert(page: Path, begin: str, end: str, parts: Iterable[list[str]]) -> None:
-    """Puts parts, each a list of lines, into a page that somebody has written, between two marks.
+def insert(page: Path, study: str, tables: str) -> None:
+    """Puts the tables of a study into a page that somebody has written, between its marks.
 
     Raises LabError if there is no such place.
     """
+    insert_parts(page, f"<!-- {study} -->", f"<!-- end of {study} -->", [tables.splitlines()])
+
+
+def insert_parts(page: Path, begin: str, end: str, parts: Iterable[list[str]]) -> None:
+    """Puts parts, each a list of lines, between two marks. Raises LabError if one is missing."""
     text = page.read_text(encoding="utf-8")
     before, first, rest = text.partition(begin)
     _, last, after = rest.partition(end)

@@ -24,7 +24,10 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """`name` is that of its file. The first column says whose a row is; `strong` rows are ours."""
+    """`name` is that of its file. The first column says whose a row is; `strong` rows are ours.
+
+    `ranking` is the name of the column by which the rows are ordered, best first.
+    """
 
     name: str
     title: str
@@ -32,6 +35,7 @@ class Table:
     rows: Sequence[Sequence[Cell]]
     strong: frozenset[str] = frozenset()
     note: str = ""
+    ranking: str = ""
 
 
 @dataclass(frozen=True)
@@ -114,8 +118,14 @@ Figure: TypeAlias = Lines | Bars | Panels
 
 @dataclass(frozen=True)
 class Section:
-    """Paragraphs (Markdown within a line only) above tables and figures."""
+    """Paragraphs (Markdown within a line only) above figures and tables.
+
+    `answer` is what was found, in one sentence. `detail`: only in the whole report, not where its
+    results are shown in short.
+    """
 
     title: str
     text: Sequence[str] = ()
     parts: Sequence[Table | Figure] = field(default_factory=tuple)
+    answer: str = ""
+    detail: bool = False

@@ -43,17 +43,17 @@ class Results:
         self.notes = [record for record in records if record["record"] == "note"]
         self.faults = [record for record in records if record["record"] == "faults"]
 
-    def experiment(self, name: str) -> Results:
-        """The same with the samples and figures of one experiment only.
+    def experiment(self, *names: str) -> Results:
+        """The same with the samples and figures of some experiments only.
 
-        Where it is a study, with its own runs and failures, too.
+        Where the first is a study, with its own runs and failures, too.
         """
         chosen = Results([])
         for kind in ("runs", "missing", "failures"):
-            own = [one for one in getattr(self, kind) if one.get("study", name) == name]
+            own = [one for one in getattr(self, kind) if one.get("study", names[0]) == names[0]]
             setattr(chosen, kind, own)
-        chosen.samples = [s for s in self.samples if s["experiment"] == name]
-        chosen.figures = [f for f in self.figures if f["experiment"] == name]
+        chosen.samples = [s for s in self.samples if s["experiment"] in names]
+        chosen.figures = [f for f in self.figures if f["experiment"] in names]
         return chosen
 
     def scenarios(self) -> list[str]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from loadtests import store
 from loadtests.errors import LabError
 from loadtests.measure.cpu_affinity import cores
-from loadtests.reporting import markdown, sheets
+from loadtests.reporting import markdown, markdown_insert, promises, sheets
 from loadtests.reporting.model import Section
 from loadtests.reporting.provenance import colophon, lost
 from loadtests.stats.results import Results
@@ -32,8 +34,15 @@ def add(commands: Any) -> None:
     """Adds a command for each study, and one for all."""
     known = STUDIES
     for study in known.values():
-        summary = f"{study.summary} ({study.source})"
+        summary = f"{study.summary} ({study.source})" if study.source else study.summary
         command = commands.add_parser(study.name, help=summary, description=summary)
+        if study.experiments:
+            command.add_argument(
+                "names",
+                nargs="*",
+                metavar="EXPERIMENT",
+                help=f"of: {' '.join(study.experiments)}; default all",
+            )
         _common(command, [study])
         study.arguments(command)
     summary = "run all of them one after the other, and make one page of it"
@@ -45,19 +54,24 @@ def add(commands: Any) -> None:
 def _common(command: argparse.ArgumentParser, chosen: list[Study]) -> None:
     scales = command.add_mutually_exclusive_group()
     told = {
-        QUICK: "a look, in less than two minutes each (default)",
-        FULL: "as thoroughly as it is reported",
-        TINY: "whether it works",
+        QUICK.name: "a look, in less than two minutes each",
+        FULL.name: "as thoroughly as it is reported",
+        TINY.name: "whether it works",
     }
-    for scale in SCALES:
+    default, *_ = known = chosen[0].scales if len(chosen) == 1 else SCALES
+    for scale in known:
         scales.add_argument(
             f"--{scale.name}",
             dest="scale",
             action="store_const",
-            const=scale,
-            default=QUICK,
-            help=told[scale],
+            const=scale.name,
+            default=default.name,
+            help=told[scale.name] + (" (default)" if scale is default else ""),
         )
+    command.add_argument(
+        "--rounds", type=_rounds, metavar="N", help="instead of those of the scale"
+    )
+    command.add_argument("--seconds", type=_seconds, metavar="S", help="of each sample, likewise")
     command.add_argument(
         "--servers",
         type=lambda text: [name.strip() for name in text.split(",") if name.strip()],
@@ -79,6 +93,20 @@ def _common(command: argparse.ArgumentParser, chosen: list[Study]) -> None:
     command.set_defaults(studies=chosen)
 
 
+def _rounds(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return value
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0.1 <= value <= 600:
+        raise argparse.ArgumentTypeError("must be from 0.1 to 600 seconds")
+    return value
+
+
 def add_report(command: argparse.ArgumentParser) -> None:
     """Adds what can be made of results of studies."""
     group = command.add_argument_group("studies", "without any of these: the tables, here")
@@ -87,6 +115,7 @@ def add_report(command: argparse.ArgumentParser) -> None:
         ("markdown", "FILE", "the same as Markdown, its figures in a folder beside it"),
         ("figures", "FOLDER", "the figures, as SVG; of the Markdown, too"),
         ("csv", "FOLDER", "each table and each figure as comma-separated values"),
+        ("into", "FILE", "the tables, in short, into this page, where it is marked"),
     ):
         group.add_argument(f"--{name}", type=Path, metavar=metavar, help=what)
 
@@ -99,28 +128,34 @@ def is_one(command: str) -> bool:
 def measure(options: argparse.Namespace, command: str) -> int:
     """Runs what was asked for, tells the outcome and makes the page; returns the exit code."""
     chosen: list[Study] = options.studies
-    if getattr(options, "names", None):
+    if len(chosen) > 1 and options.names:
         chosen = choose("study", chosen, options.names)
     run, path, finished = store.now(), options.output, set[str]()
-    scale: Scale = options.scale
+    scale: str = options.scale
     if options.resume:
         path = options.resume
         run, scale, finished = _interrupted(options.resume)
     path = (path or store.new_path(run)).resolve()
     writing = store.Store(path, run)
     server_core, client_core = cores()
-    lab = engine.Lab(writing, scale.seconds, scale.rounds, server_core, client_core)
     # The lab itself keeps off the server's core.
     os.sched_setaffinity(0, {client_core})
     unmade = []
+    # Material that a plan makes vanishes with the run.
+    material = contextlib.ExitStack()
     try:
         for study in chosen:
             servers = study.servers()
             if options.servers:
                 servers = _those(study, options.servers, one_of_many=len(chosen) > 1)
-            planned = study.plan(lab, scale, servers, _own(study, options))
+            own = _own(study, options)
+            amount = _scale(study, scale, options)
+            lab = engine.Lab(
+                writing, amount.seconds, amount.rounds, server_core, client_core, material=material
+            )
+            planned = study.plan(lab, amount, servers, own)
             try:
-                about = {"study": study.name, "scale": scale.name}
+                about = {"study": study.name, "scale": scale}
                 engine.run(lab, planned, command, finished, **about)
             except LabError as error:
                 if len(chosen) == 1:
@@ -128,6 +163,7 @@ def measure(options: argparse.Namespace, command: str) -> int:
                 unmade.append(study.name)
                 print(f"loadtests: {study.name}: {error}", file=sys.stderr)
     finally:
+        material.close()
         writing.close()
         kept = [] if writing.lost or not path.is_file() else store.load([path])
         # Those of the run that was interrupted, too; all of ours, if the disk was full.
@@ -152,7 +188,25 @@ def _own(study: Study, options: argparse.Namespace) -> argparse.Namespace:
     """The options with those of the study: where several run each has its defaults."""
     parser = argparse.ArgumentParser()
     study.arguments(parser)
-    return argparse.Namespace(**{**vars(parser.parse_args([])), **vars(options)})
+    own = argparse.Namespace(**{**vars(parser.parse_args([])), **vars(options)})
+    if study.experiments:
+        asked = options.names if len(options.studies) == 1 else ()
+        for name in asked:
+            if name not in study.experiments:
+                known = " ".join(study.experiments)
+                raise LabError(f"no experiment is called {name!r}. There are: {known}")
+        own.names = asked or study.experiments
+    return own
+
+
+def _scale(study: Study, name: str, options: argparse.Namespace) -> Scale:
+    """The study's scale of this name, with the rounds and seconds that were asked for."""
+    scale = next((one for one in study.scales if one.name == name), study.scales[0])
+    return replace(
+        scale,
+        rounds=options.rounds or scale.rounds,
+        seconds=options.seconds or scale.seconds,
+    )
 
 
 def _those(study: Study, names: Sequence[str], *, one_of_many: bool) -> Sequence[Any]:
@@ -164,7 +218,7 @@ def _those(study: Study, names: Sequence[str], *, one_of_many: bool) -> Sequence
         raise
 
 
-def _interrupted(path: Path) -> tuple[str, Scale, set[str]]:
+def _interrupted(path: Path) -> tuple[str, str, set[str]]:
     """The last run of a file, its scale, and the names of its steps that were taken."""
     records = store.load([path])
     scales = {r["run"]: r["scale"] for r in records if r["record"] == "run" and "scale" in r}
@@ -172,7 +226,7 @@ def _interrupted(path: Path) -> tuple[str, Scale, set[str]]:
         raise LabError(f"{path} has no run of a study that could be resumed")
     run = str(records[-1]["run"])
     done = {str(r["what"]) for r in records if r["run"] == run and r["record"] == "done"}
-    return run, next(scale for scale in SCALES if scale.name == scales[run]), done
+    return run, str(scales[run]), done
 
 
 def title(chosen: Sequence[Study]) -> str:
@@ -184,8 +238,10 @@ def sections(results: Results, chosen: Sequence[Study]) -> list[Section]:
     """What is told of the studies of which something was measured."""
     told: list[Section] = []
     for study in chosen:
-        own = results.experiment(study.name)
+        own = results.experiment(study.name, *study.experiments)
         if own.samples or own.figures or own.failures:
+            found = promises.table(study.name, study.promises, own)
+            told += [Section("Promised and measured", parts=[found])] if found else []
             told += study.report(own)
     return told
 
@@ -196,7 +252,7 @@ def tell(options: argparse.Namespace, records: list[Record]) -> None:
     Raises LabError if there is nothing to tell, or a file cannot be written.
     """
     results = Results(records)
-    chosen = [study for study in STUDIES.values() if study.name in told_by(records)]
+    chosen = reported(records)
     told = sections(results, chosen)
     if not told:
         raise LabError("there is nothing to report in these results")
@@ -213,13 +269,17 @@ def tell(options: argparse.Namespace, records: list[Record]) -> None:
             options.markdown.write_text(head + made, encoding="utf-8")
         elif options.figures:
             markdown.write_figures(told, options.figures)
+    if options.into:
+        for study in chosen:
+            short = [one for one in sections(results, [study]) if not one.detail]
+            markdown_insert.insert(options.into, study.name, markdown.tables(short, level=3))
     if not is_asked(options):
         print(markdown.tables([*told, *lost(results)]))
 
 
 def is_asked(options: argparse.Namespace) -> bool:
     """Whether something is to be made of results of studies."""
-    return bool(options.html or options.csv or options.markdown or options.figures)
+    return any((options.html, options.csv, options.markdown, options.figures, options.into))
 
 
 def _write_page(path: Path, name: str, told: list[Section], results: Results) -> None:
@@ -249,6 +309,13 @@ def _writing() -> Iterator[None]:
         raise LabError(f"{where}{error.strerror}") from None
 
 
-def told_by(records: Sequence[Record]) -> set[str]:
-    """The studies of which these are records."""
-    return {str(record["study"]) for record in records if "study" in record}
+def reported(records: Sequence[Record]) -> list[Study]:
+    """The studies of which these are records; those of before name experiments only."""
+    named = {str(record["study"]) for record in records if "study" in record}
+    runs = {record["run"] for record in records if "study" in record}
+    parts = {str(r["experiment"]) for r in records if "experiment" in r and r["run"] not in runs}
+    return [
+        study
+        for study in STUDIES.values()
+        if study.name in named or not parts.isdisjoint(study.experiments)
+    ]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Container, Iterable, Sequence
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from loadtests.clients.external import wrk
@@ -27,7 +28,8 @@ T = TypeVar("T")
 class Lab:
     """How to measure: `seconds` per sample, `rounds` of them, on which cores (None: unpinned).
 
-    `servers` were asked for; if there are none the experiments choose.
+    `servers` were asked for; if there are none the experiments choose. `material` is removed at the
+    end of the run.
     """
 
     store: Store
@@ -36,6 +38,7 @@ class Lab:
     server_core: int | None
     client_core: int | None
     servers: Sequence[Server] = ()
+    material: ExitStack = field(default_factory=ExitStack)
 
     def unpinned(self) -> Lab:
         """The same with server and client free to use all cores."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from loadtests.reporting.model import Section
-from loadtests.servers.registry import Server
+from loadtests.reporting.promises import Promise
 from loadtests.stats.results import Results
 from loadtests.studies.engine import Lab, Step
 
@@ -30,7 +30,7 @@ QUICK = Scale("quick", 1, 1.0, 0.1)
 FULL = Scale("full", 3, 3.0, 1.0)
 """What is reported."""
 
-Plan: TypeAlias = Callable[[Lab, Scale, Sequence[Server], argparse.Namespace], list[Step]]
+Plan: TypeAlias = Callable[[Lab, Scale, Sequence[Any], argparse.Namespace], list[Step]]
 """The steps of a study, in interleaved rounds. Each has another `what`: a run that was interrupted
 leaves out those that are done."""
 
@@ -41,15 +41,22 @@ def no_arguments(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class Study:
-    """`name` is its command and the `experiment` of its records, `source` the old document.
+    """`name` is its command, `source` the old document; empty if the study is of ours.
 
     `servers` are all it knows, in the order of its tables; `report` is given its own results only.
+
+    `experiments` are its parts that can be chosen on the command line, each the `experiment` of its
+    records; the plan gets those that were chosen as `names`. A study without parts has records of
+    its own name. The first of `scales` is the default.
     """
 
     name: str
     summary: str
     source: str
-    servers: Callable[[], Sequence[Server]]
+    servers: Callable[[], Sequence[Any]]
     plan: Plan
     report: Callable[[Results], list[Section]]
     arguments: Callable[[argparse.ArgumentParser], None] = no_arguments
+    promises: Sequence[Promise] = ()
+    experiments: Sequence[str] = ()
+    scales: Sequence[Scale] = (QUICK, FULL, TINY)

@@ -161,7 +161,7 @@ def insert(results: Results, page: Path) -> None:
 
     Raises LabError if there is no such place.
     """
-    markdown_insert.insert(page, BEGIN, END, (table(results),))
+    markdown_insert.insert_parts(page, BEGIN, END, (table(results),))
 
 
 def markdown(results: Results) -> str:

@@ -179,7 +179,9 @@ def insert(results: Results, page: Path) -> None:
     """Puts promises and comparisons into a page. Raises LabError if it has no place for them."""
     link = "[More of it](benchmarks/content.md), with how it was measured."
     parts = [table(results), *comparisons(results), [link]]
-    markdown_insert.insert(page, markdown_insert.CONTENT_BEGIN, markdown_insert.CONTENT_END, parts)
+    markdown_insert.insert_parts(
+        page, markdown_insert.CONTENT_BEGIN, markdown_insert.CONTENT_END, parts
+    )
 
 
 def markdown(results: Results) -> str:

@@ -228,7 +228,7 @@ def insert(results: Results, page: Path) -> None:
 
     Raises LabError if there is no such place.
     """
-    markdown_insert.insert(page, BEGIN, END, (table(results), comparison(results)))
+    markdown_insert.insert_parts(page, BEGIN, END, (table(results), comparison(results)))
 
 
 def markdown(results: Results) -> str:

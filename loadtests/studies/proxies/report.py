@@ -204,7 +204,7 @@ def insert(results: Results, page: Path) -> None:
     """
     link = "[More of it](benchmarks/proxies.md), with how it was measured."
     shown = [part for part in comparisons(results) if not part[0].endswith(PAGES[1])]
-    markdown_insert.insert(
+    markdown_insert.insert_parts(
         page,
         markdown_insert.PROXIES_BEGIN,
         markdown_insert.PROXIES_END,

@@ -212,7 +212,7 @@ def insert(results: Results, page: Path) -> None:
         folder.mkdir(exist_ok=True)
         (folder / PLOT).write_text(svg, encoding="utf-8")
         parts.insert(0, [f"![From a save to the first answer]({page.stem}/{PLOT})"])
-    markdown_insert.insert(page, BEGIN, END, parts)
+    markdown_insert.insert_parts(page, BEGIN, END, parts)
 
 
 def compared(results: Results) -> list[str]:

@@ -1,0 +1,74 @@
+"""Promised figures beside measured ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from loadtests.reporting.model import Column, Table
+from loadtests.stats.results import Results, Spread
+
+Places: TypeAlias = dict[str, Spread]
+"""Measured values by the words for where: a mode, a document, a pair of servers."""
+
+
+@dataclass(frozen=True)
+class Promise:
+    """`limit` is the highest value allowed, or the lowest if `at_least`, in every place.
+
+    `experiment` is the part of the study that measures it, as on the command line. `places` are the
+    decimals of its values.
+    """
+
+    experiment: str
+    what: str
+    limit: float
+    unit: str
+    read: Callable[[Results], Places]
+    at_least: bool = False
+    places: int = 2
+
+    def worst(self, measured: Places) -> str:
+        """The place whose median is farthest on the wrong side."""
+        choose = min if self.at_least else max
+        return choose(measured, key=lambda place: measured[place].median)
+
+    def met(self, value: float) -> bool:
+        """Whether a median keeps the promise."""
+        return value >= self.limit if self.at_least else value <= self.limit
+
+
+COLUMNS = (
+    Column("promise"),
+    Column("promised"),
+    Column("worst measured (lowest – highest)"),
+    Column("where"),
+    Column("kept"),
+    Column("command"),
+)
+
+
+def table(study: str, promises: Sequence[Promise], results: Results) -> Table | None:
+    """Each promise beside the worst that was measured; `None` if nothing of them was."""
+    rows = [
+        _row(study, promise, measured)
+        for promise in promises
+        if (measured := promise.read(results))
+    ]
+    return Table(f"{study}-promises", "Promised and measured", COLUMNS, rows) if rows else None
+
+
+def _row(study: str, promise: Promise, measured: Places) -> tuple[str, ...]:
+    place = promise.worst(measured)
+    median, low, high = (f"{value:,.{promise.places}f}" for value in measured[place][:3])
+    unit = f" {promise.unit}" if promise.unit else ""
+    of = f"; worst of {len(measured)}" if len(measured) > 1 else ""
+    return (
+        promise.what,
+        f"{'≥' if promise.at_least else '≤'} {promise.limit:,g}{unit}",
+        f"{median}{unit} ({low} – {high})",
+        f"{place}{of}",
+        "yes" if promise.met(measured[place].median) else "**no**",
+        f"`{' '.join(['python -m loadtests', study, promise.experiment]).rstrip()}`",
+    )
