@@ -19,6 +19,7 @@ from loadtests.clients.external import wrk
 from loadtests.errors import LabError
 from loadtests.measure.cpu_affinity import cores
 from loadtests.programs import ROOT
+from loadtests.reporting import promises as told
 from loadtests.servers import peers, registry
 from loadtests.servers.lists import content as content_contestants
 from loadtests.servers.lists import lifecycle
@@ -313,7 +314,7 @@ def _measure(options: argparse.Namespace) -> int:
                 print("\n".join(pages.get(options.command, report).summary(shown)))
                 for table in (
                     targets.table(shown),
-                    reliability.table(shown),
+                    told.lines(shown, reliability.PROMISES, "endure"),
                     promises.table(shown),
                     content_promises.table(shown),
                     behind_promises.table(shown),

@@ -25,6 +25,7 @@ from loadtests.errors import LabError, ServerFailure
 from loadtests.measure import resources
 from loadtests.measure.cpu_affinity import cores
 from loadtests.measure.network.port import free_port
+from loadtests.reporting import promises as told
 from loadtests.reporting.figures import plot
 from loadtests.servers import peers, registry
 from loadtests.servers.application import Application, expected
@@ -394,7 +395,7 @@ class TestEndurance:
         for what in ("heads", "bodies"):
             closed = results.figure("drip", MODES[0].name, f"{what} closed")
             assert closed == Spread(1, 1, 1, 1)
-        text = "\n".join(reliability.table(results))
+        text = "\n".join(told.lines(results, reliability.PROMISES, "endure"))
         assert "octet of a body each second that were closed | ≥ 1 × | 1.00 × (1.00 – 1.00)" in text
 
     def test_who_does_not_read_is_closed(self) -> None:
@@ -409,7 +410,7 @@ class TestEndurance:
 
     def test_transfers(self, tmp_path: Path) -> None:
         results = self.measure("transfers", tmp_path)
-        text = "\n".join(reliability.table(results))
+        text = "\n".join(told.lines(results, reliability.PROMISES, "endure"))
         for what in endurance.TRANSFERS:
             assert f"growth of memory during 4 {what} of 1 GiB at once | ≤ 16 MiB" in text
 
@@ -438,7 +439,7 @@ class TestReliability:
         return Results([{"record": "run", "run": "2026-01-01", **run}, *records, *ends])
 
     def test_the_worst_place_counts(self) -> None:
-        text = "\n".join(reliability.table(self.results()))
+        text = "\n".join(told.lines(self.results(), reliability.PROMISES, "endure"))
         assert "| ≥ 1 × | 0.50 × (0.50 – 0.50) | gevent; worst of 2 | **no** |" in text
 
     def test_page_and_plots(self, tmp_path: Path) -> None:

@@ -7,8 +7,10 @@
 - `markdown_insert`: inserts tables between marks in a Markdown page.
 - `figures/`: bars and lines as SVG.
 - `cells`, `median_cells`: cells of tables; those of tables that compare servers.
+- `promises`: promised figures beside measured ones.
 - `names`: file names of tables and figures.
 - `provenance`: the end of every report: place, time and method of the measurement.
+- `ending`: the same for the pages that are not made of sections yet.
 - `progress`: progress of a run on the terminal.
 """
 

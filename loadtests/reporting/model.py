@@ -8,6 +8,9 @@ from typing import TypeAlias
 
 from loadtests.stats.results import Spread
 
+MIB = 2**-20
+"""Scale of a column that shows bytes in MiB."""
+
 Cell: TypeAlias = str | float | Spread | None
 """None: not measured."""
 

@@ -4,46 +4,21 @@ from __future__ import annotations
 
 import os
 import statistics
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 from loadtests.programs import ROOT
-from loadtests.reporting import provenance
+from loadtests.reporting import ending, promises, provenance
 from loadtests.reporting.figures import plot
+from loadtests.reporting.model import MIB
+from loadtests.reporting.promises import Places, Promise
 from loadtests.servers.registry import SERVERS
 from loadtests.stats.results import Results, Spread, spread
 from loadtests.studies.adverse.experiments import DRIPPING, FULL, STALLED, burdened, dead_burden
-from loadtests.studies.bench import report
+from loadtests.studies.bench import scenarios
 
-MIB = 2**-20
 LATE = 1.0
 """Seconds after its deadline at which a connection must be closed at last."""
-
-Places = dict[str, Spread]
-"""What was measured in each mode and each document, by the words for it."""
-
-
-@dataclass(frozen=True)
-class Promise:
-    """`limit` is the highest value allowed, or the lowest if `at_least`, in every place."""
-
-    experiment: str
-    what: str
-    limit: float
-    unit: str
-    read: Callable[[Results], Places]
-    at_least: bool = False
-    places: int = 2
-
-    def worst(self, measured: Places) -> str:
-        """Where the median is farthest on the wrong side."""
-        choose = min if self.at_least else max
-        return choose(measured, key=lambda place: measured[place].median)
-
-    def met(self, value: float) -> bool:
-        """Whether a median keeps the promise."""
-        return value >= self.limit if self.at_least else value <= self.limit
 
 
 def _mode(server: str) -> str:
@@ -60,7 +35,7 @@ def _ratios(experiment: str, burden: str, field: str) -> Callable[[Results], Pla
     def read(results: Results) -> Places:
         chosen = results.experiment(experiment)
         return {
-            f"{_mode(server)}, {report.heading(scenario)}": found
+            f"{_mode(server)}, {scenarios.heading(scenario)}": found
             for scenario in chosen.scenarios()
             for server in _ours(results)
             if (found := chosen.ratio(scenario, burdened(server, burden), server, field))
@@ -198,32 +173,6 @@ PROMISES = (
 )
 
 
-def table(
-    results: Results, promises: Sequence[Promise] = PROMISES, command: str = "endure"
-) -> list[str]:
-    """Promised beside the worst that was measured, as a Markdown table; only what was measured."""
-    lines = [
-        "| promise | promised | worst measured (lowest – highest) | where | kept | command |",
-        "|---|--:|--:|---|---|---|",
-    ]
-    for promise in promises:
-        measured = promise.read(results)
-        if not measured:
-            continue
-        place = promise.worst(measured)
-        found = measured[place]
-        sign = "≥" if promise.at_least else "≤"
-        median, low, high = (f"{value:,.{promise.places}f}" for value in found[:3])
-        unit = f" {promise.unit}" if promise.unit else ""
-        lines.append(
-            f"| {promise.what} | {sign} {promise.limit:,g}{unit} "
-            f"| {median}{unit} ({low} – {high}) | {place}; worst of {len(measured)} "
-            f"| {'yes' if promise.met(found.median) else '**no**'} "
-            f"| `{' '.join(['python -m loadtests', command, promise.experiment]).rstrip()}` |"
-        )
-    return lines
-
-
 def _times(found: Spread | None) -> str:
     return f"{found.median:.3f} ({found.low:.3f} – {found.high:.3f})" if found else ""
 
@@ -246,7 +195,7 @@ def comparison(results: Results, experiment: str) -> list[str]:
             )
             free = chosen.median(scenario, server, "p99_us")
             lines.append(
-                f"| {name} | {report.heading(scenario)} | {_times(rate)} | {_times(p99)} "
+                f"| {name} | {scenarios.heading(scenario)} | {_times(rate)} | {_times(p99)} "
                 f"| {_times(cpu)} | {free.median / 1000 if free else 0:.2f} "
                 f"| {rate.rounds if rate else 0} |"
             )
@@ -335,7 +284,7 @@ def plots(results: Results) -> dict[str, tuple[str, str]]:
         title = f"Dead connections and the {what} of live clients"
         drawn = plot.lines(
             title,
-            f"{report.heading(scenario)} · against none · dashed: promised",
+            f"{scenarios.heading(scenario)} · against none · dashed: promised",
             "dead connections, half of them in the middle of a head",
             [0, *counts],
             rows,
@@ -348,7 +297,7 @@ def plots(results: Results) -> dict[str, tuple[str, str]]:
 
 def markdown(results: Results, folder: Path) -> str:
     """The sections for the page. Writes the plots into `folder`, and links them as from docs/."""
-    lines = ["## Promised and measured", "", *table(results)]
+    lines = ["## Promised and measured", "", *promises.lines(results, PROMISES, "endure")]
     drawn = plots(results)
     if drawn:
         folder.mkdir(parents=True, exist_ok=True)
@@ -358,7 +307,7 @@ def markdown(results: Results, folder: Path) -> str:
             link = os.path.relpath(folder.resolve() / name, ROOT / "docs")
             lines += [f"![{text}]({link})", ""]
         lines.pop()
-    lines += [*summary(results), *report.lost(results)]
+    lines += [*summary(results), *ending.lost(results)]
     run = results.runs[-1]
     runs = [f"`{record['command']}` ({record['run'][:10]})" for record in results.runs]
     lines += [
@@ -366,7 +315,7 @@ def markdown(results: Results, folder: Path) -> str:
         "## How it was measured",
         "",
         f"- Machine: {provenance.machine_words(run['machine'])}.",
-        *([f"- {report.disturbance(results)}"] if results.samples else []),
+        *([f"- {ending.disturbance(results)}"] if results.samples else []),
         *METHOD.splitlines(),
         "",
         f"Runs: {'; '.join(runs)}.",

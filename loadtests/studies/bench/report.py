@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import statistics
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from loadtests.clients.load import SATURATED
 from loadtests.programs import ROOT
+from loadtests.reporting import ending
 from loadtests.reporting.figures import plot
-from loadtests.reporting.provenance import DISTURBED, bare, machine_words
+from loadtests.reporting.provenance import bare, machine_words
 from loadtests.servers.registry import FLOOR, SERVERS
 from loadtests.stats.results import Results, Spread
-from loadtests.studies.bench import targets
+from loadtests.studies.bench import scenarios, targets
 from loadtests.studies.bench.scenarios import LOADS, SCENARIOS, Scenario
 
 DOCUMENT = ROOT / "docs" / "benchmarks" / "serve.md"
@@ -102,19 +102,13 @@ def scenario_table(results: Results, scenario: str) -> list[str]:
     return lines
 
 
-def heading(name: str) -> str:
-    """What a scenario is called on the page."""
-    scenario = _SCENARIO.get(name)
-    return f"{scenario.title}, {scenario.load}" if scenario else name
-
-
 def summary(results: Results) -> list[str]:
     """What a person wants to see at the end of a run: a table per scenario, and single figures."""
     lines = []
     for scenario in results.scenarios():
         lines += [
             "",
-            f"### {heading(scenario)} (`{scenario}`)",
+            f"### {scenarios.heading(scenario)} (`{scenario}`)",
             "",
             *scenario_table(results, scenario),
         ]
@@ -167,18 +161,6 @@ def _quantity(found: Spread, name: str, unit: str) -> str:
     )
 
 
-def disturbance(results: Results) -> str:
-    """How much others used the machine meanwhile."""
-    shares = [s["others_busy"] for s in results.samples]
-    if not shares:
-        return ""
-    disturbed = sum(share > DISTURBED for share in shares)
-    return (
-        f"Others used {statistics.median(shares) * 100:.0f} % of the machine in the median sample; "
-        f"{disturbed} of {len(shares)} samples saw more than {DISTURBED * 100:.0f} %."
-    )
-
-
 def _caption(results: Results) -> str:
     run = results.runs[-1]
     counts = [
@@ -218,7 +200,7 @@ def _plot_rate(results: Results, scenario: str) -> str:
         caption += " The client, not the server, was the limit for: " + ", ".join(saturated) + "."
     return plot.bars(
         "Requests per second",
-        f"{heading(scenario)} · more is better",
+        f"{scenarios.heading(scenario)} · more is better",
         "requests per second",
         rows,
         caption,
@@ -268,62 +250,10 @@ def plots(results: Results) -> dict[str, tuple[str, str]]:
         for scenario in (f"{kind}-64", f"{kind}-64x16"):
             if results.servers(scenario) and kind == "hello":
                 made[f"rate-{scenario}.svg"] = (
-                    f"Requests per second, {heading(scenario)}",
+                    f"Requests per second, {scenarios.heading(scenario)}",
                     _plot_rate(results, scenario),
                 )
     return made
-
-
-def _plural(names: Iterable[str]) -> str:
-    return ", ".join(names)
-
-
-def ending(
-    results: Results,
-    method: Sequence[str],
-    commands: Sequence[str] = (),
-    between: Iterable[Sequence[str]] = (),
-) -> list[Sequence[str]]:
-    """How every page but that of the benchmarks ends: with what was lost, and how it was measured.
-
-    Args:
-        results: of all runs; the machine is that of the last.
-        method: lines of a list.
-        commands: what was started, if that is told.
-        between: parts behind those that were lost.
-    """
-    machine = machine_words(results.runs[-1]["machine"])
-    return [
-        lost(results)[1:],
-        *between,
-        ["## How it was measured"],
-        [f"- Machine: {machine}.", *method],
-        provenance(results),
-        commands,
-    ]
-
-
-def page(parts: Iterable[Sequence[str]]) -> str:
-    """A page of parts, which are lines; those without any are left out."""
-    return "\n\n".join("\n".join(part).strip() for part in parts if part) + "\n"
-
-
-def lost(results: Results) -> list[str]:
-    """Who could not be measured, and why."""
-    lines = []
-    missing = {(m["server"], m["reason"]) for m in results.missing}
-    measured = {s["server"] for s in results.samples}
-    for server, reason in sorted(missing):
-        if server not in measured:
-            lines.append(f"- {server} was left out: {reason}.")
-    grouped: dict[tuple[str, str], list[str]] = {}
-    for failure in results.failures:
-        grouped.setdefault((failure["server"], failure["reason"]), []).append(
-            failure["what"].split(",")[0]
-        )
-    for (server, reason), what in grouped.items():
-        lines.append(f"- {server} failed in {_plural(sorted(set(what)))}: {reason}.")
-    return ["", "## Left out and failed", "", *lines] if lines else []
 
 
 METHOD = """\
@@ -344,16 +274,6 @@ METHOD = """\
 """
 
 
-def provenance(results: Results) -> list[str]:
-    """Which versions took part, and with which commands and when it was measured."""
-    versions: dict[str, str] = {}
-    for record in results.runs:
-        versions.update(record["machine"]["versions"])
-    listed = ", ".join(f"{name} {versions[name]}" for name in sorted(versions, key=str.lower))
-    runs = "; ".join(f"`{record['command']}` ({record['run'][:10]})" for record in results.runs)
-    return [f"Versions: {listed}.", "", f"Runs: {runs}."]
-
-
 def _sources(results: Results) -> list[str]:
     run = results.runs[-1]
     notes = [f"- {server.name} {server.note}." for server in SERVERS if server.note]
@@ -365,11 +285,11 @@ def _sources(results: Results) -> list[str]:
         "## How it was measured",
         "",
         f"- Machine: {machine_words(run['machine'])}.",
-        *([f"- {disturbance(results)}"] if results.samples else []),
+        *([f"- {ending.disturbance(results)}"] if results.samples else []),
         *METHOD.splitlines(),
         *notes,
         "",
-        *provenance(results),
+        *ending.provenance(results),
         "",
         "| server | command |",
         "|---|---|",
@@ -398,7 +318,7 @@ def markdown(results: Results, folder: Path) -> str:
             lines += [f"![{text}]({link})", ""]
         lines.pop()
     for scenario in compared.scenarios():
-        lines += ["", f"### {heading(scenario)}", "", *scenario_table(compared, scenario)]
+        lines += ["", f"### {scenarios.heading(scenario)}", "", *scenario_table(compared, scenario)]
     experiments = dict.fromkeys(
         sample["experiment"] for sample in results.samples if sample["experiment"] != "bench"
     )
@@ -409,11 +329,11 @@ def markdown(results: Results, folder: Path) -> str:
         for scenario in chosen.scenarios():
             lines += [
                 "",
-                f"### {experiment.capitalize()}: {heading(scenario)}",
+                f"### {experiment.capitalize()}: {scenarios.heading(scenario)}",
                 "",
                 *scenario_table(chosen, scenario),
             ]
     lines += figure_table(results)
-    lines += lost(results)
+    lines += ending.lost(results)
     lines += _sources(results)
     return "\n".join(lines) + "\n"

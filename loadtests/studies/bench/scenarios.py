@@ -139,3 +139,9 @@ def named(names: Iterable[str]) -> list[Scenario]:
             raise LabError(f"no scenario is called {name!r}. There are: {known}")
         chosen += [scenario for scenario in fitting if scenario not in chosen]
     return chosen
+
+
+def heading(name: str) -> str:
+    """What a scenario is called on the page."""
+    scenario = next((one for one in SCENARIOS if one.name == name), None)
+    return f"{scenario.title}, {scenario.load}" if scenario else name

@@ -9,11 +9,9 @@ import statistics
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from loadtests.reporting import markdown_insert
+from loadtests.reporting import ending, markdown_insert, promises
+from loadtests.reporting.promises import Places, Promise
 from loadtests.stats.results import Results, Spread
-from loadtests.studies.adverse import report as reliability
-from loadtests.studies.adverse.report import Places, Promise
-from loadtests.studies.bench import report
 from loadtests.studies.cluster.experiments import CLIENTS, GONE, INTERVALS, SETUPS
 from tests.balancer import FALL, INTERVAL, READ
 
@@ -95,7 +93,7 @@ PROMISES = (
 
 def table(results: Results) -> list[str]:
     """Promised beside the worst that was measured."""
-    return reliability.table(results, PROMISES, "cluster")
+    return promises.lines(results, PROMISES, "cluster")
 
 
 Column = tuple[str, str, Choose, float, int]
@@ -177,7 +175,7 @@ def markdown(results: Results) -> str:
         ["## Measured"],
         *comparisons(results),
     ]
-    return report.page(parts + report.ending(results, METHOD.splitlines()))
+    return ending.page(parts + ending.ending(results, METHOD.splitlines()))
 
 
 METHOD = f"""\

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from loadtests.reporting import promises
+from loadtests.reporting.model import MIB
+from loadtests.reporting.promises import Places, Promise
 from loadtests.servers.lists.content import CONTESTANTS, FLASK, PHP
 from loadtests.stats.results import Results, Spread, spread
-from loadtests.studies.adverse import report
-from loadtests.studies.adverse.report import MIB, Places, Promise
 from loadtests.studies.content.experiments import PAGE_LOADS, PROGRAM_LOADS, PROGRAMS
 
 FLOOR, NGINX, LIGHTTPD, APACHE = "floor", "nginx", "lighttpd", "Apache"
@@ -145,4 +146,4 @@ PROMISES = (
 
 def table(results: Results) -> list[str]:
     """Promised beside the worst that was measured."""
-    return report.table(results, PROMISES, "content")
+    return promises.lines(results, PROMISES, "content")

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loadtests.clients.load import SATURATED
-from loadtests.reporting import markdown_insert, provenance
+from loadtests.reporting import ending, markdown_insert, provenance
 from loadtests.reporting.median_cells import Cell, median, number
+from loadtests.reporting.model import MIB
 from loadtests.servers.lists.content import APACHE_SPARE, CONTESTANTS, PHP_CHILDREN
 from loadtests.stats.results import Results
-from loadtests.studies.adverse.report import MIB
 from loadtests.studies.bench import report
 from loadtests.studies.content.experiments import (
     DOWNLOADS,
@@ -203,11 +203,11 @@ def markdown(results: Results) -> str:
         ),
     ]
     method = [
-        f"- {report.disturbance(results)}",
+        f"- {ending.disturbance(results)}",
         *METHOD.splitlines(),
         *(f"- {name} {one.note}." for name, one in CONTESTANTS.items() if one.note),
     ]
-    return report.page(parts + report.ending(results, method, _commands(results)))
+    return ending.page(parts + ending.ending(results, method, _commands(results)))
 
 
 def _title(scenario: str) -> str:

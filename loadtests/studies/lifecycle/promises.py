@@ -5,10 +5,10 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 
+from loadtests.reporting import promises
+from loadtests.reporting.promises import Places, Promise
 from loadtests.servers.lists.lifecycle import CONTESTANTS, GRACE
 from loadtests.stats.results import Results, Spread
-from loadtests.studies.adverse import report
-from loadtests.studies.adverse.report import Places, Promise
 from loadtests.studies.lifecycle.experiments import CUT, KEEPERS, TRIALS
 from loadtests.studies.lifecycle.trial import FULL
 
@@ -167,4 +167,4 @@ PROMISES = (
 
 def table(results: Results) -> list[str]:
     """Promised beside the worst that was measured."""
-    return report.table(results, PROMISES, "operate")
+    return promises.lines(results, PROMISES, "operate")

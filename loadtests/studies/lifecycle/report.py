@@ -10,11 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadtests.reporting import markdown_insert, provenance
+from loadtests.reporting import ending, markdown_insert, provenance
+from loadtests.reporting.model import MIB
 from loadtests.servers.lists.lifecycle import CONTESTANTS
 from loadtests.stats.results import Results
-from loadtests.studies.adverse.report import MIB
-from loadtests.studies.bench import report
 from loadtests.studies.lifecycle.experiments import KEEPERS
 from loadtests.studies.lifecycle.promises import measured, table, values
 from loadtests.studies.lifecycle.trial import FULL
@@ -249,8 +248,8 @@ def markdown(results: Results) -> str:
         parts += [["## What failed"], found]
     said = logs(results)
     logged = [["## What the logs said"], said[1:]] if said else []
-    ending = report.ending(results, METHOD.splitlines(), commands(results), between=logged)
-    return report.page(parts + ending)
+    end = ending.ending(results, METHOD.splitlines(), commands(results), between=logged)
+    return ending.page(parts + end)
 
 
 METHOD = f"""\

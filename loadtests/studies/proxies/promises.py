@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from loadtests.reporting import promises
+from loadtests.reporting.promises import Places, Promise
 from loadtests.servers.proxies.setups import GATEWAYS, UNIX, Setup
 from loadtests.stats.results import Results, spread
-from loadtests.studies.adverse import report
-from loadtests.studies.adverse.report import Places, Promise
 
 TESTS = ("serial", "parallel", "crowd")
 WHICH = {"hello": "`hello`", "light": "the light page", "heavy": "the heavy page"}
@@ -70,5 +70,5 @@ COSTS = tuple(
 
 def table(results: Results) -> list[str]:
     """Promised beside the worst that was measured."""
-    lines = report.table(results, [FAILED], "proxies")
-    return lines + report.table(results, COSTS, "gateways")[2:]
+    lines = promises.lines(results, [FAILED], "proxies")
+    return lines + promises.lines(results, COSTS, "gateways")[2:]

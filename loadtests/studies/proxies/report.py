@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from loadtests.clients.load import SATURATED
-from loadtests.reporting import markdown_insert, provenance
+from loadtests.reporting import ending, markdown_insert, provenance
 from loadtests.reporting.median_cells import Cell, median, number
+from loadtests.reporting.model import MIB
 from loadtests.servers.proxies.setups import GATEWAYS, KEPT, PROCESSES, THREADS, Setup, nginx
 from loadtests.stats.results import Results
-from loadtests.studies.adverse.report import MIB
-from loadtests.studies.bench import report
 from loadtests.studies.proxies.experiments import (
     AT_ONCE,
     CONNECTIONS,
@@ -231,8 +230,8 @@ def markdown(results: Results) -> str:
             for scenario in sorted(results.scenarios(), key=_kind)
         ),
     ]
-    method = [f"- {report.disturbance(results)}", *METHOD.splitlines()]
-    return report.page(parts + report.ending(results, method, _commands(results)))
+    method = [f"- {ending.disturbance(results)}", *METHOD.splitlines()]
+    return ending.page(parts + ending.ending(results, method, _commands(results)))
 
 
 def _kind(scenario: str) -> int:

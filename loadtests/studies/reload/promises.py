@@ -5,11 +5,11 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterable
 
+from loadtests.reporting import promises
+from loadtests.reporting.promises import Places, Promise
 from loadtests.servers.lists.reload import CONTESTANTS, MODES, OURS, SERVE
 from loadtests.servers.projects import KINDS, MAIN, SUB, Kind
 from loadtests.stats.results import Results, Spread, spread
-from loadtests.studies.adverse import report
-from loadtests.studies.adverse.report import Places, Promise
 from loadtests.studies.lifecycle.promises import values
 from loadtests.studies.reload.experiments import NEVER, STALE, WHEN, everyone
 
@@ -192,4 +192,4 @@ PROMISES = (
 
 def table(results: Results) -> list[str]:
     """Promised beside the worst that was measured."""
-    return report.table(results, PROMISES, "develop")
+    return promises.lines(results, PROMISES, "develop")

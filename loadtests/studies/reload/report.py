@@ -9,13 +9,12 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
-from loadtests.reporting import markdown_insert
+from loadtests.reporting import ending, markdown_insert
 from loadtests.reporting.figures import plot
+from loadtests.reporting.model import MIB
 from loadtests.servers.lists.reload import CONTESTANTS, MODES, OURS, SERVE
 from loadtests.servers.projects import KINDS, Kind
 from loadtests.stats.results import Results
-from loadtests.studies.adverse.report import MIB
-from loadtests.studies.bench import report
 from loadtests.studies.lifecycle.promises import values
 from loadtests.studies.lifecycle.report import commands, faults
 from loadtests.studies.reload.experiments import (
@@ -250,7 +249,7 @@ def markdown(results: Results) -> str:
     ]
     if found := faults(results):
         parts += [["## What failed"], found]
-    return report.page([*parts, *report.ending(results, METHOD.splitlines(), commands(results))])
+    return ending.page([*parts, *ending.ending(results, METHOD.splitlines(), commands(results))])
 
 
 METHOD = f"""\
