@@ -295,7 +295,7 @@ def _measure(options: argparse.Namespace) -> int:
     os.sched_setaffinity(0, {client_core})
     failed = False
     try:
-        engine.run(lab, planned, _command(sys.argv[1:]))
+        engine.run(lab, planned, _command(sys.argv[1:]), with_wrk=True)
     finally:
         material.close()
         results.close()

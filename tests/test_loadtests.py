@@ -469,7 +469,7 @@ def test_a_run_without_wrk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     planned = engine.steps(lab, [registry.FLOOR], scenarios.named(["hello-1"]))
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(LabError, match="apt install wrk"):
-        engine.run(lab, planned, "test")
+        engine.run(lab, planned, "test", with_wrk=True)
     lab.store.close()
 
 

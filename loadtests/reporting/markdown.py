@@ -20,7 +20,7 @@ def tables(sections: Sequence[Section], level: int = 2) -> str:
         for section in sections
         for block in (
             f"{'#' * level} {section.title}",
-            *([section.answer] if section.answer else []),
+            *filter(None, [section.answer]),
             *section.text,
             *(_titled(part) for part in section.parts if isinstance(part, Table)),
         )
@@ -32,7 +32,7 @@ def document(sections: Sequence[Section], figures: Path, link: str) -> str:
     write_figures(sections, figures)
     blocks = []
     for section, parts in named(sections):
-        blocks += [f"## {section.title}", *section.text]
+        blocks += [f"## {section.title}", *filter(None, [section.answer]), *section.text]
         for name, part in parts:
             if isinstance(part, Table):
                 blocks.append(_titled(part))

@@ -63,7 +63,7 @@ def html(title: str, sections: Sequence[Section], results: Results) -> str:
 def _section(number: int, section: Section) -> Iterator[str]:
     yield f'<section id="section-{number}">'
     yield f"<h2>{escape(section.title)}</h2>"
-    for paragraph in section.text:
+    for paragraph in filter(None, [section.answer, *section.text]):
         yield f"<p>{_inline(paragraph)}</p>"
     for place, part in enumerate(section.parts, 1):
         if isinstance(part, Table):

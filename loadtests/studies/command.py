@@ -156,7 +156,7 @@ def measure(options: argparse.Namespace, command: str) -> int:
             planned = study.plan(lab, amount, servers, own)
             try:
                 about = {"study": study.name, "scale": scale}
-                engine.run(lab, planned, command, finished, **about)
+                engine.run(lab, planned, command, finished, with_wrk=study.wrk, **about)
             except LabError as error:
                 if len(chosen) == 1:
                     raise
@@ -181,7 +181,9 @@ def measure(options: argparse.Namespace, command: str) -> int:
                 unmade.append("page")
                 print(f"loadtests: {error}", file=sys.stderr)
         print(f"raw results: {writing.lost or path}", file=sys.stderr)
-    return int(bool(unmade or writing.lost))
+    strict = {study.name for study in chosen if study.strict}
+    failed = any(one.get("study") in strict for one in Results(records).failures)
+    return int(bool(unmade or writing.lost or failed))
 
 
 def _own(study: Study, options: argparse.Namespace) -> argparse.Namespace:
@@ -317,5 +319,7 @@ def reported(records: Sequence[Record]) -> list[Study]:
     return [
         study
         for study in STUDIES.values()
-        if study.name in named or not parts.isdisjoint(study.experiments)
+        if study.name in named
+        # Ours only: an experiment of before may be called like a study.
+        or not parts.isdisjoint(study.experiments or ([] if study.source else [study.name]))
     ]

@@ -198,17 +198,24 @@ def in_turns(lab: Lab, servers: Sequence[T]) -> list[tuple[int, T]]:
 
 
 def run(
-    lab: Lab, planned: Sequence[Step], command: str, finished: Container[str] = (), **more: Any
+    lab: Lab,
+    planned: Sequence[Step],
+    command: str,
+    finished: Container[str] = (),
+    *,
+    with_wrk: bool = False,
+    **more: Any,
 ) -> None:
     """Takes the steps; servers that are missing or fail are recorded, and the rest goes on.
 
-    Those of which `finished` has the name were taken before the run was interrupted; `more` is
-    stored with the description of the run, and with what was missing or failed.
+    Those of which `finished` has the name were taken before the run was interrupted; `with_wrk`
+    says that the client is wrk; `more` is stored with the description of the run, and with what was
+    missing or failed.
 
-    Raises LabError if nothing could be measured at all, or if our core is not a release build.
+    Raises LabError if nothing could be measured at all, if wrk is missing, or if our core is not a
+    release build.
     """
-    # A study has clients of its own.
-    version = "" if more else wrk.version()
+    version = wrk.version() if with_wrk else ""
     servers = list(dict.fromkeys(step.server for step in planned))
     require_release(servers)
     absent = {server.name: reason for server in servers if (reason := missing(server))}
