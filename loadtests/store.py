@@ -30,19 +30,21 @@ class Store:
     """Appends the records of one run to a file, each on disk before the next is measured.
 
     `lost` says why records are not in the file, if the disk was full; they still are in `records`,
-    as are all of this run.
+    as are all of this run. All records that follow are of the study `study`, if there is one.
     """
 
     def __init__(self, path: Path, run: str) -> None:
         self.path = path
         self.run = run
+        self.study = ""
         self.records: list[Record] = []
         self.lost = ""
         self._file: BinaryIO | None = None
 
     def add(self, record: str, **values: Any) -> None:
         """Writes one record."""
-        line = {"record": record, "run": self.run, **values}
+        study = {"study": self.study} if self.study else {}
+        line = {"record": record, "run": self.run, **study, **values}
         self.records.append(line)
         try:
             if self._file is None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from loadtests.reporting.cells import heading, is_strong, is_text, written
-from loadtests.reporting.model import Section, Table
+from loadtests.reporting.model import Listing, Section, Table
 from loadtests.reporting.names import named
 
 WIDEST = 40
@@ -37,6 +37,9 @@ def document(sections: Sequence[Section], figures: Path, link: str) -> str:
             if isinstance(part, Table):
                 blocks.append(_titled(part))
                 continue
+            if isinstance(part, Listing):
+                blocks.append(f"### {part.title}\n\n```text\n{part.text}\n```")
+                continue
             blocks.append(f"![{part.title}]({f'{link}/' if link else ''}{name}.svg)")
             if part.caption:
                 blocks.append(f"*{part.caption}*")
@@ -52,7 +55,7 @@ def write_figures(sections: Sequence[Section], folder: Path) -> list[Path]:
     written = []
     for _, parts in named(sections):
         for name, part in parts:
-            if not isinstance(part, Table):
+            if not isinstance(part, (Table, Listing)):
                 path = folder / f"{name}.svg"
                 path.write_text(figure.document(part), encoding="utf-8")
                 written.append(path)

@@ -120,6 +120,15 @@ Figure: TypeAlias = Lines | Bars | Panels
 
 
 @dataclass(frozen=True)
+class Listing:
+    """Lines of a log, as they are."""
+
+    name: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
 class Section:
     """Paragraphs (Markdown within a line only) above figures and tables.
 
@@ -129,6 +138,6 @@ class Section:
 
     title: str
     text: Sequence[str] = ()
-    parts: Sequence[Table | Figure] = field(default_factory=tuple)
+    parts: Sequence[Table | Figure | Listing] = field(default_factory=tuple)
     answer: str = ""
     detail: bool = False

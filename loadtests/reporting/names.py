@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from loadtests.reporting.model import Figure, Section, Table
+from loadtests.reporting.model import Figure, Listing, Section, Table
 
-Part: TypeAlias = Table | Figure
+Part: TypeAlias = Table | Figure | Listing
 
 
 def named(sections: Sequence[Section]) -> Iterator[tuple[Section, list[tuple[str, Part]]]]:

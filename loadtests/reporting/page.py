@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 
 from loadtests.reporting.cells import heading, is_strong, is_text, written
 from loadtests.reporting.figures.figure import inline
-from loadtests.reporting.model import Figure, Section, Table
+from loadtests.reporting.model import Figure, Listing, Section, Table
 from loadtests.reporting.provenance import colophon, summary
 from loadtests.stats.results import Results
 
@@ -68,6 +68,9 @@ def _section(number: int, section: Section) -> Iterator[str]:
     for place, part in enumerate(section.parts, 1):
         if isinstance(part, Table):
             yield from _table(part)
+        elif isinstance(part, Listing):
+            yield f"<figure><figcaption><h3>{escape(part.title)}</h3></figcaption>"
+            yield f'<pre class="wide">{escape(part.text)}</pre></figure>'
         else:
             yield from _figure(part, f"figure-{number}-{place}")
     yield "</section>"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from loadtests.reporting.cells import axis_label, heading
-from loadtests.reporting.model import Bars, Cell, Column, Figure, Lines, Section, Table
+from loadtests.reporting.model import Bars, Cell, Column, Figure, Lines, Listing, Section, Table
 from loadtests.reporting.names import named
 from loadtests.stats.results import Spread
 
@@ -22,6 +22,8 @@ def write(sections: Sequence[Section], folder: Path) -> list[Path]:
     written = []
     for _, parts in named(sections):
         for name, part in parts:
+            if isinstance(part, Listing):
+                continue
             path = folder / f"{name}.csv"
             with path.open("w", encoding="utf-8", newline="") as file:
                 csv.writer(file, lineterminator="\n").writerows(rows(part))

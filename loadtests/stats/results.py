@@ -30,6 +30,12 @@ def spread(values: Iterable[float]) -> Spread | None:
     return Spread(statistics.median(known), known[0], known[-1], len(known))
 
 
+def study_of(run: Record) -> str:
+    """The study of a description of a run; in those of before, it is the command."""
+    command = str(run.get("command", "")).removeprefix("python -m loadtests ")
+    return str(run.get("study") or command.partition(" ")[0])
+
+
 class Results:
     """The records of one or more files."""
 
@@ -54,6 +60,26 @@ class Results:
             setattr(chosen, kind, own)
         chosen.samples = [s for s in self.samples if s["experiment"] in names]
         chosen.figures = [f for f in self.figures if f["experiment"] in names]
+        return chosen
+
+    def of_study(self, name: str, experiments: Sequence[str]) -> Results:
+        """The records of a study, or of its parts `experiments`.
+
+        Parts of several studies may have the same name: a record belongs to the study that it
+        names, or to one of its run.
+        """
+        others = {run["run"] for run in self.runs}
+        others -= {run["run"] for run in self.runs if study_of(run) == name}
+        chosen = Results([])
+        for kind, records in vars(self).items():
+            own = [
+                one
+                for one in records
+                if one.get("study", name) == name
+                and one["run"] not in others
+                and one.get("experiment", name) in (name, *experiments)
+            ]
+            setattr(chosen, kind, own)
         return chosen
 
     def scenarios(self) -> list[str]:
@@ -95,10 +121,33 @@ class Results:
         choose = max if highest else min
         return choose(medians, key=lambda name: medians[name])
 
-    def figure(self, experiment: str, server: str, name: str) -> Spread | None:
-        """A figure of an experiment over its rounds."""
-        return spread(
+    def values(self, experiment: str, server: str, *names: str) -> list[float]:
+        """All values of a server's figures of these names."""
+        return [
             float(f["value"])
             for f in self.figures
-            if (f["experiment"], f["server"], f["name"]) == (experiment, server, name)
+            if (f["experiment"], f["server"]) == (experiment, server) and f["name"] in names
+        ]
+
+    def figure(self, experiment: str, server: str, name: str) -> Spread | None:
+        """A figure of an experiment over its rounds."""
+        return spread(self.values(experiment, server, name))
+
+    def by_round(self, experiment: str, server: str, *names: str) -> dict[Round, list[float]]:
+        """The same values of each round."""
+        found: dict[Round, list[float]] = {}
+        for f in self.figures:
+            if (f["experiment"], f["server"]) == (experiment, server) and f["name"] in names:
+                found.setdefault((f["run"], experiment, f["round"]), []).append(float(f["value"]))
+        return found
+
+    def figure_ratio(
+        self, experiment: str, server: str, against: str, *names: str
+    ) -> Spread | None:
+        """Server to server, the medians of figures within each round."""
+        ours = self.by_round(experiment, server, *names)
+        theirs = self.by_round(experiment, against, *names)
+        return spread(
+            statistics.median(ours[key]) / statistics.median(theirs[key])
+            for key in ours.keys() & theirs.keys()
         )

@@ -18,7 +18,7 @@ from loadtests.measure.cpu_affinity import cores
 from loadtests.reporting import markdown, markdown_insert, promises, sheets
 from loadtests.reporting.model import Section
 from loadtests.reporting.provenance import colophon, lost
-from loadtests.stats.results import Results
+from loadtests.stats.results import Results, study_of
 from loadtests.store import Record
 from loadtests.studies import engine
 from loadtests.studies.catalogue import STUDIES
@@ -154,6 +154,7 @@ def measure(options: argparse.Namespace, command: str) -> int:
                 writing, amount.seconds, amount.rounds, server_core, client_core, material=material
             )
             planned = study.plan(lab, amount, servers, own)
+            writing.study = study.name
             try:
                 about = {"study": study.name, "scale": scale}
                 engine.run(lab, planned, command, finished, with_wrk=study.wrk, **about)
@@ -240,10 +241,10 @@ def sections(results: Results, chosen: Sequence[Study]) -> list[Section]:
     """What is told of the studies of which something was measured."""
     told: list[Section] = []
     for study in chosen:
-        own = results.experiment(study.name, *study.experiments)
+        own = results.of_study(study.name, study.experiments)
         if own.samples or own.figures or own.failures:
             found = promises.table(study.name, study.promises, own)
-            told += [Section("Promised and measured", parts=[found])] if found else []
+            told += [Section(found.title, parts=[replace(found, title="")])] if found else []
             told += study.report(own)
     return told
 
@@ -312,14 +313,7 @@ def _writing() -> Iterator[None]:
 
 
 def reported(records: Sequence[Record]) -> list[Study]:
-    """The studies of which these are records; those of before name experiments only."""
+    """The studies of which these are records."""
     named = {str(record["study"]) for record in records if "study" in record}
-    runs = {record["run"] for record in records if "study" in record}
-    parts = {str(r["experiment"]) for r in records if "experiment" in r and r["run"] not in runs}
-    return [
-        study
-        for study in STUDIES.values()
-        if study.name in named
-        # Ours only: an experiment of before may be called like a study.
-        or not parts.isdisjoint(study.experiments or ([] if study.source else [study.name]))
-    ]
+    named |= {study_of(record) for record in records if record["record"] == "run"}
+    return [study for study in STUDIES.values() if study.name in named]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from loadtests.reporting.model import Section
@@ -15,12 +15,20 @@ from loadtests.studies.engine import Lab, Step
 
 @dataclass(frozen=True)
 class Scale:
-    """How much is done. `seconds` is for one sample; `share` of what the old study did."""
+    """How much is done. `seconds` is for one sample; `share` of what the old study did.
+
+    `each` are the rounds of single experiments where `rounds` is 0, and 1 those of all others.
+    """
 
     name: str
     rounds: int
     seconds: float
-    share: float
+    share: float = 1.0
+    each: Mapping[str, int] = field(default_factory=dict)
+
+    def rounds_of(self, experiment: str) -> int:
+        """The rounds of an experiment."""
+        return self.rounds or self.each.get(experiment, 1)
 
 
 TINY = Scale("tiny", 1, 0.2, 0.01)
