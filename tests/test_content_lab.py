@@ -17,7 +17,7 @@ from loadtests import programs, store
 from loadtests.clients.native import fetch
 from loadtests.errors import LabError
 from loadtests.measure.cpu_affinity import cores
-from loadtests.measure.process_tree import Family
+from loadtests.measure.process_tree import ProcessTree, have_ended
 from loadtests.reporting import markdown_insert
 from loadtests.servers import material, registry
 from loadtests.servers.lists import content
@@ -29,7 +29,6 @@ from loadtests.studies.content import experiments, promises
 from loadtests.studies.content import report as content_report
 from tests.client import HANG
 from tests.packages import need
-from tests.server import wait_for
 
 BODY = b"x" * 300_000
 SOUND = b"HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n" + BODY
@@ -115,28 +114,38 @@ class TestFetch:
         assert (load.requests, set(load.errors)) == (0, {"connect"})
 
 
-class TestFamily:
-    def test_who_has_a_session_of_his_own(self) -> None:
-        """And whose parent has gone, once he was seen."""
+class TestProcessTree:
+    def test_a_process_with_a_session_of_its_own(self) -> None:
+        """Also when its parent has gone, once it was seen."""
         program = (
             "import subprocess, sys, time\n"
             "sleeper = [sys.executable, '-c', 'import time; print(flush=True); time.sleep(600)']\n"
             "subprocess.Popen(sleeper, start_new_session=True)\n"
             "time.sleep(600)\n"
         )
-        with subprocess.Popen(
-            [sys.executable, "-c", program], stdout=subprocess.PIPE, start_new_session=True
-        ) as parent:
+        with ProcessTree([sys.executable, "-c", program], stdout=subprocess.PIPE) as tree:
+            parent = tree.popen
             assert parent.stdout
             assert parent.stdout.readline() == b"\n"
-            family = Family(parent.pid)
-            found = family.processes()
+            found = tree.processes()
             parent.kill()
             parent.wait(HANG)
-            (child,) = family.processes()
+            (child,) = tree.processes()
             assert set(found) == {parent.pid, child}
-            family.signal(signal.SIGKILL)
-            wait_for(lambda: not family.processes(), "the end of the family")
+        assert tree.processes() == []
+
+    def test_the_end_is_waited_for(self) -> None:
+        """And is brought about where a process does not end by itself."""
+        deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=True)"
+        with ProcessTree(
+            [sys.executable, "-c", f"{deaf}; time.sleep(600)"], stdout=subprocess.PIPE
+        ) as tree:
+            assert tree.popen.stdout
+            assert tree.popen.stdout.readline() == b"\n"
+            assert not have_ended(tree.signal(signal.SIGTERM), 0.01)
+            tree.stop(0.01)
+            assert tree.popen.returncode == -signal.SIGKILL
+            assert have_ended([tree.popen.pid], 0)
 
 
 class TestPrograms:

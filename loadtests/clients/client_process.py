@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from loadtests.errors import ServerFailure
-from loadtests.measure.cpu_affinity import pinned
+from loadtests.measure.process_tree import ProcessTree, have_ended
 from loadtests.programs import ROOT
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ ANSWER_SECONDS = 120.0
 END_SECONDS = 10.0
 
 
-class Partner:
+class ClientProcess:
     """`python -m MODULE ARGUMENTS`, which says `ready` and lives until the block ends.
 
     `who` are its clients, in words, and `launcher` begins the command. Raises ServerFailure if the
@@ -36,17 +36,16 @@ class Partner:
         launcher: Sequence[str] = (),
     ) -> None:
         self.who = who
-        self._command = [*launcher, *pinned(core), sys.executable, "-m", module, *arguments]
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def __enter__(self) -> Self:
-        self._process = subprocess.Popen(
-            self._command,
+        self._tree = ProcessTree(
+            [*launcher, sys.executable, "-m", module, *arguments],
+            core,
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            start_new_session=True,
         )
+
+    def __enter__(self) -> Self:
+        self._tree.__enter__()
         try:
             said = self._line()
             if said != "ready":
@@ -66,15 +65,14 @@ class Partner:
 
     def ask(self, line: str) -> str:
         """What it says to a line."""
-        assert self._process is not None
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{line}\n".encode("ascii"))
-        self._process.stdin.flush()
+        pipe = self._tree.popen.stdin
+        assert pipe is not None
+        pipe.write(f"{line}\n".encode("ascii"))
+        pipe.flush()
         return self._line()
 
     def _line(self) -> str:
-        assert self._process is not None
-        output = self._process.stdout
+        output = self._tree.popen.stdout
         assert output is not None
         if not select.select([output], [], [], ANSWER_SECONDS)[0]:
             raise ServerFailure(f"its {self.who} say nothing any more")
@@ -84,15 +82,10 @@ class Partner:
         return line
 
     def _stop(self) -> None:
-        process = self._process
-        if process is None:
-            return
+        process = self._tree.popen
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
                 pipe.close()
-        try:
-            # Its sockets are closed by the kernel, one after the other.
-            process.wait(END_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        # Its sockets are closed by the kernel, one after the other.
+        have_ended([process.pid], END_SECONDS)
+        self._tree.kill()

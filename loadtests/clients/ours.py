@@ -8,7 +8,6 @@ import sys
 from loadtests.clients.client import Job
 from loadtests.clients.load import Load
 from loadtests.clients.program import run
-from loadtests.measure.cpu_affinity import pinned
 from loadtests.programs import ROOT
 
 
@@ -31,6 +30,6 @@ def _perform(way: str, job: Job, connections: int, core: int | None) -> Load:
     # By its path it would have its own folder, where the other clients lie, before the library.
     start = f"import sys; sys.path.insert(0, {str(ROOT)!r}); "
     start += "from loadtests.clients.asker import main; main()"
-    command = [*pinned(core), sys.executable, "-c", start, way, job.host, str(job.port)]
+    command = [sys.executable, "-c", start, way, job.host, str(job.port)]
     command += [job.target, str(connections), str(job.seconds)]
-    return run(command, job.seconds)
+    return run(command, job.seconds, core)

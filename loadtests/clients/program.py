@@ -7,11 +7,12 @@ import os
 import signal
 import subprocess
 import threading
+from collections.abc import Sequence
 from contextlib import ExitStack
 
 from loadtests.clients.load import Load
 from loadtests.errors import LabError
-from loadtests.measure.interruption import postponed
+from loadtests.measure.process_tree import ProcessTree
 
 MARK = "loadtests "
 
@@ -49,26 +50,23 @@ def no_result(client: str, output: str) -> LabError:
     return LabError(f"{client} gave no result; it said: {' / '.join(lines[-3:]) or 'nothing'}")
 
 
-def run(command: list[str], seconds: float, *, interrupt: bool = False) -> Load:
+def run(
+    command: Sequence[str], seconds: float, core: int | None, *, interrupt: bool = False
+) -> Load:
     """Runs a client that ends with our line, by itself or by an interrupt after so many seconds."""
-    return parse(*outcome(command, seconds, interrupt=interrupt))
+    return parse(*outcome(command, seconds, core, interrupt=interrupt))
 
 
-def outcome(command: list[str], seconds: float, *, interrupt: bool = False) -> tuple[str, float]:
-    """What a client says, and the seconds of processor time that it took.
+def outcome(
+    command: Sequence[str], seconds: float, core: int | None, *, interrupt: bool = False
+) -> tuple[str, float]:
+    """What a client says, and the seconds of processor time that it took on its core.
 
     It ends by itself or by an interrupt after so many seconds; it is killed half a minute later.
     """
     with ExitStack() as stack:
-        with postponed():
-            process = subprocess.Popen(
-                command,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                start_new_session=True,
-            )
-            stack.callback(_end, process)
+        tree = ProcessTree(command, core, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        process = stack.enter_context(tree).popen
         timers = [threading.Timer(seconds + 30, process.kill)]
         if interrupt:
             # wrk counts in whole seconds only, but ends well and reports when it is interrupted. On
@@ -78,15 +76,7 @@ def outcome(command: list[str], seconds: float, *, interrupt: bool = False) -> t
             stack.callback(timer.cancel)
             timer.start()
         assert process.stdout is not None
-        output = process.stdout.read()
+        output = process.stdout.read().decode("utf-8")
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         return output, usage.ru_utime + usage.ru_stime
-
-
-def _end(process: subprocess.Popen[str]) -> None:
-    if process.returncode is None:
-        process.kill()
-        process.wait()
-    if process.stdout is not None:
-        process.stdout.close()

@@ -3,7 +3,7 @@
 - `resources`: CPU time and memory of all processes of a server, read from the kernel.
 - `sampler`: samples of a server under load: CPU time, memory, traffic.
 - `repeatedly`: calls a function repeatedly in a thread while a context is open.
-- `process_tree`: a process and its descendants.
+- `process_tree`: a program with all processes that it starts: started on its core, watched, ended.
 - `cpu_affinity`: the cores that a process runs on.
 - `machine`: hardware, cores used, limit of open files.
 - `interruption`: defers SIGINT and SIGTERM during an operation that must not be interrupted.

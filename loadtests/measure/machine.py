@@ -8,6 +8,8 @@ import resource
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from loadtests.errors import LabError
 
 
@@ -17,13 +19,6 @@ def cpu_model() -> str:
         if line.startswith(("model name", "Hardware")):
             return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
-
-
-def _memory_bytes() -> int:
-    for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-        if line.startswith("MemTotal:"):
-            return int(line.split()[1]) * 1024
-    return 0
 
 
 def describe(versions: dict[str, str], client: str = "") -> dict[str, Any]:
@@ -36,7 +31,7 @@ def describe(versions: dict[str, str], client: str = "") -> dict[str, Any]:
         "cpu": cpu_model(),
         "cores": os.cpu_count(),
         "virtual": hypervisor,
-        "memory": _memory_bytes(),
+        "memory": psutil.virtual_memory().total,
         "kernel": platform.release(),
         "system": platform.system(),
         "python": f"{platform.python_implementation()} {platform.python_version()}",

@@ -15,6 +15,9 @@ from loadtests.measure.repeatedly import Repeatedly
 LISTENING = "0A"
 """The state of a listening socket in `/proc/net/tcp`."""
 
+TICKS: int = os.sysconf("SC_CLK_TCK")
+"""Parts of a second in which /proc/PID/stat counts CPU time."""
+
 T = TypeVar("T")
 
 
@@ -26,19 +29,21 @@ class Living(NamedTuple):
     session: int
 
 
+def stat(process: int | str) -> list[str]:
+    """The fields of /proc/PID/stat from the state on; none if it has ended."""
+    try:
+        with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
+            # The command stands in parentheses and may hold anything, parentheses included.
+            return file.read().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
 def living() -> Iterator[Living]:
     """All processes of the machine that have not ended."""
-    for name in os.listdir("/proc"):
-        if not name.isdigit():
-            continue
-        try:
-            with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
-                # The command stands in parentheses and may hold anything, parentheses included.
-                state, parent, _, session, *_ = file.read().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if state not in "ZX":
-            yield Living(int(name), int(parent), int(session))
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        if (fields := stat(name)) and fields[0] not in "ZX":
+            yield Living(int(name), int(fields[1]), int(fields[3]))
 
 
 def session_processes(session: int) -> list[int]:
@@ -46,17 +51,23 @@ def session_processes(session: int) -> list[int]:
     return sorted(found.process for found in living() if found.session == session)
 
 
+def cpu_clock(process: int) -> float:
+    """User and system time of all threads of a process (clock_getcpuclockid(3)). OSError if ended.
+
+    Exactly what /proc/PID/stat rounds to ticks of 10 ms, threads that have ended included.
+    """
+    return time.clock_gettime((~process << 3) | 2)
+
+
 def cpu_seconds(processes: Iterable[int]) -> float:
     """User and system time of all threads of these processes, in nanosecond resolution.
 
-    The processes' own CPU clocks (clock_getcpuclockid(3)) count exactly what /proc/PID/stat rounds
-    to ticks of 10 ms, threads that have ended included.
     Raises ServerFailure if a process has ended, because its time would be missing.
     """
     total = 0.0
     for process in processes:
         try:
-            total += time.clock_gettime((~process << 3) | 2)
+            total += cpu_clock(process)
         except OSError:
             raise ServerFailure("one of its processes ended while it was measured") from None
     return total
@@ -67,15 +78,8 @@ def reaped_seconds(processes: Iterable[int]) -> float:
 
     One that has ended itself counts for nothing.
     """
-    ticks = 0
-    for process in processes:
-        try:
-            with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
-                fields = file.read().rpartition(")")[2].split()
-        except OSError:
-            continue
-        ticks += int(fields[13]) + int(fields[14])
-    return ticks / os.sysconf("SC_CLK_TCK")
+    found = [fields for process in processes if (fields := stat(process))]
+    return sum(int(fields[13]) + int(fields[14]) for fields in found) / TICKS
 
 
 def ended_seconds() -> float:
@@ -118,7 +122,7 @@ def memory(processes: Iterable[int]) -> Memory:
     Raises ServerFailure if none is left, or one cannot be read.
     """
     pss = uss = rss = 0
-    found = _of_those_left(processes, _smaps_rollup, "its memory cannot be read")
+    found = _of_those_left(processes, smaps_rollup, "its memory cannot be read")
     for fields in found:
         pss += fields["Pss"]
         uss += fields["Private_Clean"] + fields["Private_Dirty"]
@@ -126,7 +130,8 @@ def memory(processes: Iterable[int]) -> Memory:
     return Memory(pss, uss, rss, len(found))
 
 
-def _smaps_rollup(process: int) -> dict[str, int]:
+def smaps_rollup(process: int) -> dict[str, int]:
+    """The memory of a process, in bytes. Raises OSError if it has ended or cannot be read."""
     with open(f"/proc/{process}/smaps_rollup", encoding="utf-8") as file:
         return parse_smaps_rollup(file.read())
 
@@ -199,5 +204,4 @@ def machine_busy_seconds() -> float:
         user, nice, system, _idle, _iowait, irq, softirq, steal = map(
             int, file.readline().split()[1:9]
         )
-    ticks: int = os.sysconf("SC_CLK_TCK")
-    return (user + nice + system + irq + softirq + steal) / ticks
+    return (user + nice + system + irq + softirq + steal) / TICKS

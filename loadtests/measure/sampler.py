@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from loadtests.measure.repeatedly import Repeatedly
-from loadtests.measure.resources import parse_smaps_rollup
-
-TICKS: int = os.sysconf("SC_CLK_TCK")
+from loadtests.measure.resources import TICKS, cpu_clock, reaped_seconds, smaps_rollup, stat
 
 
 class Traffic(NamedTuple):
@@ -36,16 +34,6 @@ class Look:
     traffic: Traffic
 
 
-def stat(process: int) -> list[str]:
-    """The fields of /proc/PID/stat from the state on; none if it has ended."""
-    try:
-        with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
-            # The command stands in parentheses and may hold anything, parentheses included.
-            return file.read().rpartition(")")[2].split()
-    except OSError:
-        return []
-
-
 def times(processes: Iterable[int]) -> tuple[float, float]:
     """User and system seconds of these processes and of those they have started and seen end.
 
@@ -61,20 +49,12 @@ def times(processes: Iterable[int]) -> tuple[float, float]:
 
 def spent(processes: Iterable[int]) -> float:
     """Both together: exact for processes that live, and to a tick for those that have ended."""
-    return sum(_clock(process) + _ended(process) for process in processes)
-
-
-def _clock(process: int) -> float:
-    try:
-        # clock_getcpuclockid(3)
-        return time.clock_gettime((~process << 3) | 2)
-    except OSError:
-        return 0.0
-
-
-def _ended(process: int) -> float:
-    fields = stat(process)
-    return (int(fields[13]) + int(fields[14])) / TICKS if fields else 0.0
+    processes = list(processes)
+    total = reaped_seconds(processes)
+    for process in processes:
+        with contextlib.suppress(OSError):
+            total += cpu_clock(process)
+    return total
 
 
 def parse_traffic(text: str, interface: str) -> Traffic:
@@ -102,8 +82,7 @@ def look(processes: Sequence[int], interface: str) -> Look:
     pss = rss = count = 0
     for process in processes:
         try:
-            with open(f"/proc/{process}/smaps_rollup", encoding="utf-8") as file:
-                fields = parse_smaps_rollup(file.read())
+            fields = smaps_rollup(process)
         except OSError:
             # It has ended meanwhile, as processes do that were started for a request.
             continue
@@ -130,5 +109,5 @@ class Sampler(Repeatedly):
         return look(self._processes(), self._interface)
 
     def _note(self) -> None:
-        if self._processes():
-            self.looks.append(self.look())
+        if processes := self._processes():
+            self.looks.append(look(processes, self._interface))

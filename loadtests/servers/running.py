@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import string
 import subprocess
 import sys
@@ -18,11 +17,9 @@ from types import TracebackType
 from loadtests import programs
 from loadtests.clients.connection import Answer, Connection
 from loadtests.errors import ServerFailure
-from loadtests.measure.cpu_affinity import pinned
-from loadtests.measure.interruption import postponed
 from loadtests.measure.network.hosts import Host
 from loadtests.measure.network.port import LOOPBACK, free_port
-from loadtests.measure.process_tree import Family
+from loadtests.measure.process_tree import ProcessTree
 from loadtests.measure.resources import cpu_seconds
 from loadtests.programs import ROOT
 from loadtests.servers import baseline
@@ -88,8 +85,6 @@ class Running:
         # Apache's processes are somebody else's.
         self.folder.chmod(0o755)
         self._said = self.folder / "output"
-        self._process: subprocess.Popen[bytes] | None = None
-        self._family = Family(0)
         self.main = 0
         self._environ = {
             name: value.format(folder=self.folder) for name, value in (environ or {}).items()
@@ -142,27 +137,27 @@ class Running:
             "PYTHONPATH": os.pathsep.join([str(ROOT), str(self.application.path)]),
             **self._environ,
         }
-        started = time.perf_counter()
-        try:
-            with self._said.open("wb") as output, self._there(), postponed():
-                self._process = subprocess.Popen(
-                    pinned(self._core) + self.command,
-                    cwd=self.application.path,
-                    env=environ,
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                )
-                self.main = self._process.pid
-                self._family = Family(self.main)
-            self._wait()
-            self.first_answer_seconds = time.perf_counter() - started
-            if self._count > 1:
-                self._check(self.connect(), self._count)
-        except BaseException:
-            self.stop()
-            raise
+        with self._said.open("wb") as output:
+            self._tree = ProcessTree(
+                self.command,
+                self._core,
+                cwd=self.application.path,
+                env=environ,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+            started = time.perf_counter()
+            try:
+                with self._there():
+                    self.main = self._tree.__enter__().popen.pid
+                self._wait()
+                self.first_answer_seconds = time.perf_counter() - started
+                if self._count > 1:
+                    self._check(self.connect(), self._count)
+            except BaseException:
+                self.stop()
+                raise
         return self
 
     def __exit__(
@@ -174,13 +169,10 @@ class Running:
         self.stop()
 
     def _wait(self) -> None:
-        assert self._process is not None
         deadline = time.monotonic() + START_SECONDS
         while not self.is_ready():
-            if self._process.poll() is not None:
-                raise ServerFailure(
-                    f"it ended with exit code {self._process.returncode}: {self.last_words()}"
-                )
+            if (code := self._tree.popen.poll()) is not None:
+                raise ServerFailure(f"it ended with exit code {code}: {self.last_words()}")
             if time.monotonic() > deadline:
                 raise ServerFailure(
                     f"nothing listens after {START_SECONDS:.0f} s: {self.last_words()}"
@@ -215,8 +207,7 @@ class Running:
         """All processes of the server. Raises ServerFailure if it has died."""
         found = self.left()
         if self.main not in found:
-            assert self._process is not None
-            code = self._process.poll()
+            code = self._tree.popen.poll()
             raise ServerFailure(f"it died, exit code {code}: {self.last_words()}")
         return found
 
@@ -233,9 +224,7 @@ class Running:
 
     def left(self) -> list[int]:
         """All processes of the server, if there are any."""
-        assert self._process is not None
-        self._process.poll()
-        return self._family.processes()
+        return self._tree.processes()
 
     def output(self) -> str:
         """All that it wrote."""
@@ -251,22 +240,7 @@ class Running:
 
     def stop(self) -> None:
         """Asks every process to end, kills what is left after STOP_SECONDS, waits for all."""
-        process = self._process
         try:
-            if process is not None:
-                self._family.signal(signal.SIGTERM)
-                deadline = time.monotonic() + STOP_SECONDS
-                while self._family.processes():
-                    process.poll()
-                    if time.monotonic() > deadline:
-                        self._family.signal(signal.SIGKILL)
-                    time.sleep(0.005)
-                process.wait()
-        except BaseException:
-            # Interrupted while it was ending: no more patience with it.
-            if process is not None:
-                self._family.signal(signal.SIGKILL)
-                process.wait()
-            raise
+            self._tree.stop(STOP_SECONDS)
         finally:
             self._temporary.cleanup()

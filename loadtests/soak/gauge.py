@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from loadtests.measure.resources import LISTENING, parse_smaps_rollup, session_processes
+from loadtests.measure.resources import LISTENING, session_processes, smaps_rollup
 
 #: What memory may grow by when all is quiet: free memory that lies between what is in use stays.
 QUIET = (1.05, 2 << 20)
@@ -64,8 +64,7 @@ def read(session: int, port: int, at: float, *, quiet: bool = False) -> Reading:
     reading = Reading(at, quiet, connections=connections(port))
     for process in session_processes(session):
         try:
-            with open(f"/proc/{process}/smaps_rollup", encoding="utf-8") as file:
-                memory = parse_smaps_rollup(file.read())
+            memory = smaps_rollup(process)
             links = {name: _link(process, name) for name in os.listdir(f"/proc/{process}/fd")}
             threads = sum(not _is_passing(process, task) for task in _tasks(process))
         except OSError:

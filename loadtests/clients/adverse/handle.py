@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from loadtests.clients.client_process import Partner
+from loadtests.clients.client_process import ClientProcess
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class State:
     told: dict[str, int]
 
 
-class Crowd(Partner):
+class Crowd(ClientProcess):
     """`count` clients of a kind of `loadtests.clients.adverse.clients`, connected until the end.
 
     Raises ServerFailure if the server does not let them all in.

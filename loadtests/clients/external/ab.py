@@ -12,7 +12,6 @@ from loadtests.clients.client import Job
 from loadtests.clients.external.wrk import DEAF
 from loadtests.clients.load import Load
 from loadtests.clients.program import no_result, outcome
-from loadtests.measure.cpu_affinity import pinned
 
 MOST_REQUESTS = 2_000_000
 """It makes room for so many before it begins; it ends by time."""
@@ -60,12 +59,12 @@ def parse(output: str, percentages: str = "", cpu_seconds: float = 0.0) -> Load:
 def perform(job: Job, core: int | None) -> Load:
     """Does a job."""
     with tempfile.NamedTemporaryFile("r", encoding="ascii") as file:
-        command = [*pinned(core), *DEAF, programs.path("ab"), "-q", "-l", "-r"]
+        command = [*DEAF, programs.path("ab"), "-q", "-l", "-r"]
         if job.keep:
             command.append("-k")
         command += ["-e", file.name, "-s", "5"]
         command += ["-t", str(math.ceil(job.seconds)), "-n", str(MOST_REQUESTS)]
         command += ["-c", str(job.connections), job.url]
         whole = job.seconds == math.ceil(job.seconds)
-        output, cpu_seconds = outcome(command, job.seconds, interrupt=not whole)
+        output, cpu_seconds = outcome(command, job.seconds, core, interrupt=not whole)
         return parse(output, Path(file.name).read_text(encoding="ascii"), cpu_seconds)

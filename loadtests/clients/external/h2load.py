@@ -9,7 +9,6 @@ from loadtests.clients.client import Job
 from loadtests.clients.load import Load
 from loadtests.clients.program import no_result, outcome
 from loadtests.errors import LabError
-from loadtests.measure.cpu_affinity import pinned
 
 UNITS = {"us": 1.0, "ms": 1e3, "s": 1e6, "m": 60e6, "h": 3600e6}
 """Microseconds."""
@@ -62,6 +61,6 @@ def perform(job: Job, core: int | None) -> Load:
     """Does a job."""
     if not job.keep:
         raise LabError("h2load does not end its connections")
-    command = [*pinned(core), programs.path("h2load"), "--h1", "-t", "1", "-N", "5"]
+    command = [programs.path("h2load"), "--h1", "-t", "1", "-N", "5"]
     command += ["-D", f"{round(job.seconds * 1000)}ms", "-c", str(job.connections), job.url]
-    return parse(*outcome(command, job.seconds))
+    return parse(*outcome(command, job.seconds, core))

@@ -12,7 +12,6 @@ from loadtests.clients.external.wrk import DEAF
 from loadtests.clients.load import Load
 from loadtests.clients.program import no_result, outcome
 from loadtests.errors import LabError
-from loadtests.measure.cpu_affinity import pinned
 
 MOST_CONNECTIONS = 1000
 """It waits with select(2)."""
@@ -76,9 +75,9 @@ def perform(job: Job, core: int | None) -> Load:
     """Does a job."""
     if job.connections > MOST_CONNECTIONS:
         raise LabError(f"httperf has no more than {MOST_CONNECTIONS:,} connections")
-    command = [*pinned(core), *DEAF, programs.path("httperf"), "--hog", "--timeout", "5"]
+    command = [*DEAF, programs.path("httperf"), "--hog", "--timeout", "5"]
     command += ["--server", job.host, "--port", str(job.port), "--uri", job.target]
     command += ["--wsess", f"{job.connections},{CALLS},0", "--rate", str(SESSIONS_PER_SECOND)]
     if not job.keep:
         command += ["--http-version", "1.0"]
-    return parse(*outcome(command, job.seconds, interrupt=True))
+    return parse(*outcome(command, job.seconds, core, interrupt=True))

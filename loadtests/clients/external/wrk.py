@@ -13,7 +13,6 @@ from loadtests.clients.client import Job
 from loadtests.clients.load import Load
 from loadtests.clients.program import run
 from loadtests.errors import LabError
-from loadtests.measure.cpu_affinity import pinned
 
 SCRIPT = Path(__file__).with_name("wrk.lua")
 DEAF = ["sh", "-c", 'trap "" INT && exec "$@"', "sh"]
@@ -53,7 +52,6 @@ def drive(
     """
     version()
     command = [
-        *pinned(core),
         *DEAF,
         "wrk",
         "-t1",
@@ -72,7 +70,7 @@ def drive(
             command += ["POST", target, body_file.name]
         else:
             command += ["GET", target]
-        return run(command, seconds, interrupt=seconds != math.ceil(seconds))
+        return run(command, seconds, core, interrupt=seconds != math.ceil(seconds))
 
 
 def perform(job: Job, core: int | None) -> Load:

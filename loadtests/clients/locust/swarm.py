@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from loadtests.clients.program import no_result
 from loadtests.errors import LabError
-from loadtests.measure.cpu_affinity import pinned
-from loadtests.measure.interruption import postponed
 from loadtests.measure.network.port import free_port
-from loadtests.measure.process_tree import Family
+from loadtests.measure.process_tree import ProcessTree
 from loadtests.programs import ROOT
 from loadtests.store import without_paths
 
@@ -90,7 +86,7 @@ def run(
     with tempfile.TemporaryDirectory(prefix="loadtests-") as name:
         folder = Path(name)
         plan = {**plan, "folder": name, "workers": workers}
-        command = [*pinned(core), sys.executable, "-m", "locust"]
+        command = [sys.executable, "-m", "locust"]
         command += ["-f", ",".join(map(str, files)), "--headless", "--only-summary"]
         command += ["--loglevel", "WARNING", "-H", url, "-u", str(users), "-r", str(users)]
         if workers:
@@ -102,19 +98,19 @@ def run(
         environ["PYTHONPATH"] = os.pathsep.join(
             [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
         )
-        with (folder / "said").open("wb") as said, ExitStack() as stack:
-            with postponed():
-                process = subprocess.Popen(
-                    command,
-                    env=environ,
-                    cwd=files[0].parent,
-                    stdin=subprocess.DEVNULL,
-                    stdout=said,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                )
-                stack.callback(_end, process)
-            _wait(process, seconds + START_SECONDS, None if RECORDER in files else folder)
+        with (
+            (folder / "said").open("wb") as said,
+            ProcessTree(
+                command,
+                core,
+                env=environ,
+                cwd=files[0].parent,
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+            ) as tree,
+        ):
+            _wait(tree.popen, seconds + START_SECONDS, None if RECORDER in files else folder)
         found = _read(folder, workers)
         if found is None:
             words = (folder / "said").read_text(encoding="utf-8", errors="replace")
@@ -132,15 +128,6 @@ def _wait(process: subprocess.Popen[bytes], seconds: float, folder: Path | None)
         if folder and (folder / "master.json").exists():
             return
         time.sleep(0.02)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    family = Family(process.pid)
-    while family.processes():
-        family.signal(signal.SIGKILL)
-        process.poll()
-        time.sleep(0.005)
-    process.wait()
 
 
 def _read(folder: Path, workers: int) -> Outcome | None:

@@ -13,7 +13,6 @@ from loadtests.clients.native import compiled, trace
 from loadtests.clients.native.trace import Trace
 from loadtests.clients.program import run
 from loadtests.errors import LabError
-from loadtests.measure.cpu_affinity import pinned
 
 SOURCE = Path(__file__).with_name("fetch.c")
 PATIENCE = 5.0
@@ -121,13 +120,12 @@ def _run(
         file.writelines(" ".join(visit) + "\n" for visit in visits)
         file.flush()
         command = [
-            *pinned(core),
             str(compiled.program(SOURCE)),
             *options,
             *(str(port), str(connections), str(requests), f"{seconds:g}"),
             *(pace, file.name),
         ]
-        return run(command, seconds + patience)
+        return run(command, seconds + patience, core)
 
 
 def perform(job: Job, core: int | None) -> Load:

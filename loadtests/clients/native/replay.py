@@ -12,7 +12,6 @@ from hdrh.histogram import HdrHistogram
 from loadtests.clients.load import Load
 from loadtests.clients.native import compiled
 from loadtests.clients.program import run
-from loadtests.measure.cpu_affinity import pinned
 from loadtests.measure.histogram import DIGITS, LONGEST
 
 SOURCE = Path(__file__).with_name("replay.c")
@@ -74,12 +73,11 @@ def drive(
                 headless = int(request.method == "HEAD")
                 file.write(b"%d %d %d\n%b" % (len(octets), headless, request.status, octets))
         command = [
-            *pinned(core),
             str(compiled.program(SOURCE)),
             *(str(port), str(connections), f"{warm:g}", f"{seconds:g}", f"{rate:g}", str(seed)),
             *(str(asked), str(counts)),
         ]
-        load = run(command, warm + seconds)
+        load = run(command, warm + seconds, core)
         answered, *times = counts.read_text(encoding="ascii").splitlines()
         return Seen(load, _times(times), int(answered))
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from loadtests.clients.client_process import Partner
+from loadtests.clients.client_process import ClientProcess
 from loadtests.measure.resources import LISTENING
 
 STEADY = {"thinking": 8, "busy": 2, "once": 3, "posting": 4, "patient": 2, "pipelining": 2}
@@ -71,7 +71,7 @@ class State:
     faults: list[Fault]
 
 
-class Load(Partner):
+class Load(ClientProcess):
     """Clients of `loadtests.clients.steady.clients`, at work until the block ends.
 
     They are run by `launcher`, and ask a port of `host`. Raises ServerFailure if they come to

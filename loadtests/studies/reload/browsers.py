@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from loadtests.clients.client_process import Partner
+from loadtests.clients.client_process import ClientProcess
 from loadtests.studies.reload.author import Save
 
 
@@ -33,7 +33,7 @@ class Told:
     counts: dict[str, int]
 
 
-class Browsers(Partner):
+class Browsers(ClientProcess):
     """Clients of `loadtests.clients.steady.polling`, which ask until the block ends."""
 
     def __init__(self, port: int, clients: Mapping[str, int], core: int | None) -> None:
