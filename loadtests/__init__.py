@@ -16,7 +16,7 @@ reads what it used and appends records; the report is made from these.
 - `soak/`: mixed load with every fault at once, for any time.
 - `reporting/`: reports as pages, Markdown, CSV and figures.
 - `stats/`: medians and spreads of results, tests and distributions.
-- `store`: raw results, one JSON object per line, in `results/`.
+- `store`: raw results, one JSON object per line, in `results/`, compressed there.
 - `servers/`: the servers under test: how each is started, awaited, checked and stopped.
 - `clients/`: load generators and other clients.
 - `measure/`: CPU time, memory and traffic of processes; cores, networks, histograms.

@@ -1,20 +1,23 @@
-"""Raw results, one JSON object per line, append-only."""
+"""Raw results, one JSON object per line, append-only; read compressed, too."""
 
 from __future__ import annotations
 
 import errno
+import gzip
 import json
+import lzma
 import os
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TextIO
 
 from loadtests.errors import LabError
 from loadtests.programs import ROOT
 
 RESULTS = ROOT / "loadtests" / "results"
+_OPENERS: dict[str, Callable[..., TextIO]] = {".xz": lzma.open, ".gz": gzip.open}
 
 Record = dict[str, Any]
 """Always has `record` (run, sample, figure, note, faults, missing, failure, done) and `run`, the
@@ -34,6 +37,8 @@ class Store:
     """
 
     def __init__(self, path: Path, run: str) -> None:
+        if path.suffix in _OPENERS:
+            raise LabError(f"{path}: results can be appended to a file that is not compressed only")
         self.path = path
         self.run = run
         self.study = ""
@@ -85,14 +90,26 @@ def new_path(run: str) -> Path:
     return RESULTS / (run[:19].replace(":", "").replace("T", "-") + ".jsonl")
 
 
+def _stored(path: Path) -> Path:
+    """The file itself, or what it was compressed to."""
+    compressed = (path.with_name(path.name + suffix) for suffix in _OPENERS)
+    return next((one for one in (path, *compressed) if one.exists()), path)
+
+
 def load(paths: Iterable[Path]) -> list[Record]:
-    """The records of these files. Raises LabError naming file and line of what cannot be read."""
+    """The records of these files, or of those with `.xz` or `.gz` behind their names.
+
+    Raises LabError naming file and line of what cannot be read.
+    """
     records: list[Record] = []
-    for path in paths:
+    for path in map(_stored, paths):
         try:
-            lines = path.read_text(encoding="utf-8").splitlines()
+            with _OPENERS.get(path.suffix, open)(path, "rt", encoding="utf-8") as file:
+                lines = file.read().splitlines()
+        except (lzma.LZMAError, EOFError):
+            raise LabError(f"{path}: not a compressed file, or only a part of one") from None
         except OSError as error:
-            raise LabError(f"{path}: {error.strerror}") from None
+            raise LabError(f"{path}: {error.strerror or error}") from None
         for number, line in enumerate(lines, 1):
             try:
                 record = json.loads(line)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import pytest
 
-from loadtests.stats.distribution import beta, f_probability, f_quantile, t_probability, t_quantile
 from loadtests.stats.variance import Analysis, Source, analyse
 from loadtests.studies.originals import client_2001
 
@@ -32,61 +31,6 @@ TEETH = (
 
 def sources(analysis: Analysis) -> dict[str, Source]:
     return {source.name: source for source in analysis.sources()}
-
-
-class TestDistribution:
-    @pytest.mark.parametrize(
-        ("x", "a", "b", "value"),
-        [
-            (0.5, 2, 3, 0.6875),
-            (0.3, 1, 1, 0.3),
-            (0.9, 0.5, 0.5, 0.795167),
-            (0, 2, 2, 0),
-            (1, 2, 2, 1),
-        ],
-    )
-    def test_incomplete_beta(self, x: float, a: float, b: float, value: float) -> None:
-        assert beta(x, a, b) == pytest.approx(value, abs=1e-6)
-
-    def test_incomplete_beta_outside(self) -> None:
-        with pytest.raises(ValueError, match="not from 0 to 1"):
-            beta(1.1, 1, 1)
-
-    @pytest.mark.parametrize(
-        ("probability", "freedom", "t"),
-        [
-            (0.95, 1, 6.314),
-            (0.975, 1, 12.706),
-            (0.95, 8, 1.860),
-            (0.975, 10, 2.228),
-            (0.995, 30, 2.750),
-            (0.975, 120, 1.980),
-        ],
-    )
-    def test_t(self, probability: float, freedom: float, t: float) -> None:
-        assert t_quantile(probability, freedom) == pytest.approx(t, abs=5e-4)
-        assert t_quantile(1 - probability, freedom) == pytest.approx(-t, abs=5e-4)
-        assert t_probability(t_quantile(probability, freedom), freedom) == pytest.approx(
-            probability
-        )
-
-    @pytest.mark.parametrize(
-        ("probability", "above", "below", "f"),
-        [
-            (0.90, 2, 8, 3.11),
-            (0.95, 1, 1, 161.45),
-            (0.95, 3, 10, 3.71),
-            (0.95, 12, 60, 1.92),
-            (0.99, 4, 12, 5.41),
-        ],
-    )
-    def test_f(self, probability: float, above: float, below: float, f: float) -> None:
-        assert f_quantile(probability, above, below) == pytest.approx(f, abs=5e-3)
-        exact = f_quantile(probability, above, below)
-        assert f_probability(exact, above, below) == pytest.approx(1 - probability)
-
-    def test_an_f_of_nothing(self) -> None:
-        assert f_probability(0, 3, 4) == 1
 
 
 class TestTheStudyOf2001:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import lzma
 import os
 import subprocess
 import sys
@@ -231,6 +233,19 @@ class TestStore:
         path = tmp_path / "results.jsonl"
         path.write_text('{"record": "missing", "run": "r"}\n{"record": "sam')
         assert len(store.load([path])) == 1
+
+    @pytest.mark.parametrize("packer", [lzma, gzip])
+    def test_what_was_compressed(self, tmp_path: Path, packer: Any) -> None:
+        path = tmp_path / f"results.jsonl.{'xz' if packer is lzma else 'gz'}"
+        packed = packer.compress('{"record": "missing", "run": "µ"}\n'.encode())
+        path.write_bytes(packed)
+        assert store.load([path]) == store.load([path.with_suffix("")])
+        assert store.load([path])[0]["run"] == "µ"
+        path.write_bytes(packed[:-9])
+        with pytest.raises(LabError, match="only a part"):
+            store.load([path])
+        with pytest.raises(LabError, match="not compressed only"):
+            store.Store(path, "r")
 
     def test_what_is_no_result(self, tmp_path: Path) -> None:
         path = tmp_path / "results.jsonl"

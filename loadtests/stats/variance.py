@@ -14,8 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from loadtests.stats.distribution import f_probability, t_quantile
-
 CONFIDENCES = (0.90, 0.95)
 DRAWS = 1_000
 SEED = 21
@@ -115,7 +113,10 @@ class Analysis:
         if square is None or not self.sse or not self.error_freedom:
             return Source(name, squares, share, freedom, square)
         f = square / (self.sse / self.error_freedom)
-        probability = f_probability(f, freedom, self.error_freedom)
+        # Only now: SciPy is slow to load, and a run does without it.
+        from scipy.special import fdtrc
+
+        probability = float(fdtrc(freedom, self.error_freedom, f))
         return Source(name, squares, share, freedom, square, f, probability)
 
     def mean_interval(self, confidence: float) -> Interval:
@@ -140,7 +141,9 @@ class Analysis:
         if self.deviation is None:
             return Interval(value, None, None)
         count = len(self.a_effects) * len(self.b_effects) * self.replications
-        reach = t_quantile((1 + confidence) / 2, self.error_freedom)
+        from scipy.special import stdtrit
+
+        reach = float(stdtrit(self.error_freedom, (1 + confidence) / 2))
         reach *= self.deviation * math.sqrt(parts / count)
         return Interval(value, value - reach, value + reach)
 

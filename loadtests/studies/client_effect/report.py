@@ -9,7 +9,6 @@ from loadtests.clients.load import SATURATED
 from loadtests.reporting.cells import number
 from loadtests.reporting.model import Axis, Cell, Column, Line, Lines, Panels, Section, Table
 from loadtests.servers.registry import SERVERS
-from loadtests.stats.distribution import f_quantile
 from loadtests.stats.results import Results, spread
 from loadtests.stats.variance import CONFIDENCES, Analysis, Interval, analyse
 from loadtests.studies.client_effect import original
@@ -198,12 +197,15 @@ def _variance(
         Column("F at 95 %", places=2),
         Column("P"),
     ]
+    # Only now: SciPy is slow to load, and a run does without it.
+    from scipy.special import fdtri
+
     bounds = [analysis.share_intervals(confidence) for confidence in CONFIDENCES]
     rows: list[list[Cell]] = []
     for source in analysis.sources():
         needed: Cell = None
         if source.f is not None:
-            needed = f_quantile(0.95, source.freedom, analysis.error_freedom)
+            needed = float(fdtri(source.freedom, analysis.error_freedom, 0.95))
         rows.append(
             [
                 SOURCES[source.name],
