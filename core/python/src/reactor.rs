@@ -25,7 +25,7 @@ use crate::request::Request;
 use crate::settings::{milliseconds, option};
 use crate::sink::Sink;
 use crate::static_files::{Route, open_routes, open_sendfile_roots};
-use crate::worker_status::{Entry, WorkerStatus};
+use crate::worker_status::WorkerStatus;
 
 /// Iterator over the requests of a process.
 #[pyclass(frozen, module = "poorhttp._core")]
@@ -46,16 +46,19 @@ impl Reactor {
         let number = exchange.number();
         if exchange.is_raw_tcp() {
             let line = exchange.request_line();
-            let entry = self.enter(py, number, line.as_bytes());
+            let entry =
+                self.worker_status.as_ref().and_then(|status| WorkerStatus::enter(status, py, number, line.as_bytes()));
             let dispatched = Dispatched::new(exchange, entry, self.interrupter.clone());
             return self.object(number, Py::new(py, Connection::new(dispatched, line)));
         }
         match self.environs.build(py, &mut exchange) {
             Ok(environ) => {
                 let wait = self.wait_writable.as_ref().map(|wait| wait.clone_ref(py));
-                let entry = exchange.head().and_then(|(head, bytes)| {
+                let entry = self.worker_status.as_ref().and_then(|status| {
+                    let (head, bytes) = exchange.head()?;
                     // The head begins with both, separated by a space.
-                    self.enter(py, number, bytes.get(..head.method.of(bytes).len() + 1 + head.target.of(bytes).len())?)
+                    let line = bytes.get(..head.method.of(bytes).len() + 1 + head.target.of(bytes).len())?;
+                    WorkerStatus::enter(status, py, number, line)
                 });
                 if self.worker_status.as_ref().is_some_and(|status| status.get().counters.is_full_unwatched()) {
                     self.inner.send_full();
@@ -75,12 +78,6 @@ impl Reactor {
                 None
             }
         }
-    }
-
-    /// Enters a request in the worker's status memory.
-    #[inline]
-    fn enter(&self, py: Python<'_>, number: u64, line: &[u8]) -> Option<Entry> {
-        WorkerStatus::enter(self.worker_status.as_ref()?, py, number, line)
     }
 
     #[inline]
