@@ -2,7 +2,7 @@
 #
 #   make run                    serve apps/lightheavy on http://127.0.0.1:8080
 #   make run MODE=forking BIND=127.0.0.1:8081 APP=dispatch:apps/lightheavy OPTIONS="--workers 4"
-#   make test [TESTS=tests/test_wsgi.py] [PYTEST="-k close -x"] [JOBS=4]
+#   make test [TESTS=tests/protocol/test_wsgi.py] [PYTEST="-k close -x"] [JOBS=4]
 #   make test-full              every test in every mode it has, too
 #   make test-all               the same under every Python that is found
 #   make lint   make format   make bench   make clean

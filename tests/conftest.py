@@ -18,12 +18,12 @@ from hypothesis import HealthCheck, settings
 from selenium.webdriver import Chrome
 
 from tests.__main__ import OUTCOMES
-from tests.browser import Browser, chromium, tab
-from tests.nobody import Nobody
-from tests.server import MODES, Server, stop_all
-from tests.versions import Versions
+from tests.support.browser import Browser, chromium, tab
+from tests.support.nobody import Nobody
+from tests.testkit.server import MODES, Server, stop_all
+from tests.testkit.versions import Versions
 
-pytest_plugins = ["tests.hangs", "tests.scheduling"]
+pytest_plugins = ["tests.support.hangs", "tests.support.scheduling"]
 
 #: Returns a running server for an application, in the mode of the test: the same one as long as
 #: the application and its options are the same.

@@ -1,8 +1,8 @@
 """Fuzzing of the protocol crate: `make fuzz`.
 
 Each target of `core/fuzz` runs under libFuzzer for a while; the target `h11` compares our parser
-with another (tests/agreement.py) over inputs that are bred from everything known. What breaks a
-promise is left in `core/fuzz/findings`. `--keep` minimises what was found interesting into
+with another (tests/support/h11_agreement.py) over inputs that are bred from everything known. What
+breaks a promise is left in `core/fuzz/findings`. `--keep` minimises what was found interesting into
 `core/fuzz/corpus`, which every `make test` replays.
 """
 
@@ -22,8 +22,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.agreement import Disagreement, Ours, compare, inputs, theirs
-from tests.client import HANG
+from tests.support.h11_agreement import Disagreement, Ours, compare, inputs, theirs
+from tests.testkit.client import HANG
 
 ROOT = Path(__file__).parent.parent
 FUZZ = ROOT / "core" / "fuzz"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 
-from tests.case import Case, read_all
+from tests.testkit.cases.exchanges import Case, read_all
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "security.md"
 MARK = "<!-- Made by `python -m tests.refusals` from tests/cases; change those instead. -->\n"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.rust_imports import named, nearest, rust_graph
-from tests.server import ROOT
+from tests.support.rust_imports import named, nearest, rust_graph
+from tests.testkit.server import ROOT
 
 #: Most modules of one circle of imports: what belongs together may be in two or three files.
 MOST_IN_A_CIRCLE = 3

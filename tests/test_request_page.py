@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tests.server import ROOT
+from tests.testkit.server import ROOT
 
 PAGE = (ROOT / "docs/internals/request.md").read_text(encoding="utf-8")
 

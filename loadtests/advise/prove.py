@@ -24,11 +24,11 @@ from loadtests.advise.trial import Bench, Sample
 from loadtests.clients.native.replay import Request
 from loadtests.errors import LabError
 from loadtests.measure.cpu_affinity import USABLE
-from loadtests.measure.network.port import free_port
 from loadtests.programs import ROOT
 from loadtests.reporting.model import Cell, Column, Section, Table
 from loadtests.stats.results import Results, Spread, spread
 from loadtests.store import Store
+from tests.testkit.network.port import free_port
 
 PROVE = "prove"
 APPLICATIONS = {

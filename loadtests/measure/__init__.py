@@ -8,5 +8,4 @@
 - `machine`: hardware, cores used, limit of open files.
 - `interruption`: defers SIGINT and SIGTERM during an operation that must not be interrupted.
 - `histogram`: HDR histograms of times.
-- `network/`: several hosts on one machine.
 """

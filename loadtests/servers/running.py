@@ -17,8 +17,6 @@ from types import TracebackType
 from loadtests import programs
 from loadtests.clients.connection import Answer, Connection
 from loadtests.errors import ServerFailure
-from loadtests.measure.network.hosts import Host
-from loadtests.measure.network.port import LOOPBACK, free_port
 from loadtests.measure.process_tree import ProcessTree
 from loadtests.measure.resources import cpu_seconds
 from loadtests.programs import ROOT
@@ -26,6 +24,8 @@ from loadtests.servers import baseline
 from loadtests.servers.application import Application
 from loadtests.servers.registry import Server
 from loadtests.store import without_paths
+from tests.testkit.network.hosts import Host
+from tests.testkit.network.port import LOOPBACK, free_port
 
 START_SECONDS = 20.0
 ANSWER_SECONDS = 5.0

@@ -11,8 +11,8 @@ from loadtests.clients.steady.known_requests import Nature, Question, Wrong
 from loadtests.soak.client import Client, World
 from loadtests.soak.dead import Dead
 from loadtests.soak.dialogue import Dialogue
-from tests.case import Case, read_all
-from tests.client import BadResponse, Closed
+from tests.testkit.cases.exchanges import Case, read_all
+from tests.testkit.client import BadResponse, Closed
 
 #: What stands behind a message that is refused must never be taken for a request.
 SMUGGLED = b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"

@@ -11,7 +11,7 @@ from loadtests.clients.steady import known_requests
 from loadtests.clients.steady.known_requests import Question, Wrong
 from loadtests.soak.client import Client
 from loadtests.soak.dialogue import Dialogue
-from tests.client import HANG, BadResponse, Closed
+from tests.testkit.client import HANG, BadResponse, Closed
 
 
 class Dead(Client):

@@ -6,7 +6,7 @@ import contextlib
 import time
 
 from loadtests.clients.steady.known_requests import Ending, Question, Wrong
-from tests.client import BadResponse, Closed, Connection
+from tests.testkit.client import BadResponse, Closed, Connection
 
 
 class Lost(Exception):
@@ -14,7 +14,7 @@ class Lost(Exception):
 
 
 class Dialogue(Connection):
-    """Reads as strictly as the tests do (`tests/client.py`).
+    """Reads as strictly as the tests do (`tests/testkit/client.py`).
 
     Attributes:
         received: everything since the beginning of the present answer.

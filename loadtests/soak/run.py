@@ -20,7 +20,7 @@ from loadtests.soak.gate import Gate
 from loadtests.soak.journal import Journal, unexpected_words
 from loadtests.soak.tally import Deaths, Tally
 from loadtests.store import Store
-from tests.server import Server
+from tests.testkit.server import Server
 
 APPLICATION = "loadtests/apps/mixed.py"
 

@@ -1,4 +1,4 @@
-"""An application that gives the response of a protocol case (tests/case.py).
+"""An application that gives the response of a protocol case (tests/testkit/cases/exchanges.py).
 
 Other paths are answered with themselves.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from tests.case import Answer, read_all
+from tests.testkit.cases.exchanges import Answer, read_all
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment

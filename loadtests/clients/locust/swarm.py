@@ -15,10 +15,10 @@ from typing import Any
 
 from loadtests.clients.program import no_result
 from loadtests.errors import LabError
-from loadtests.measure.network.port import free_port
 from loadtests.measure.process_tree import ProcessTree
 from loadtests.programs import ROOT
 from loadtests.store import without_paths
+from tests.testkit.network.port import free_port
 
 FOLDER = Path(__file__).parent
 RECORDER = FOLDER / "recorder.py"

@@ -7,7 +7,7 @@ import select
 import socket
 
 from loadtests.clients.steady.known_requests import Question, Wrong
-from tests.client import BadResponse, Closed, Connection, Response
+from tests.testkit.client import BadResponse, Closed, Connection, Response
 
 SILENCE = 30.0
 """Seconds after which a client gives up."""

@@ -11,7 +11,7 @@ from random import Random
 
 from loadtests.apps.content import content, pieces
 from loadtests.apps.mixed import PIECES
-from tests.client import Response
+from tests.testkit.client import Response
 
 #: What the server says if the application fails before anything was sent.
 FAILED = b"500 Internal Server Error"

@@ -25,7 +25,7 @@ from typing import Any
 
 from loadtests.clients.steady.connection import Fault, Line
 from loadtests.clients.steady.known_requests import Question
-from tests.client import Response
+from tests.testkit.client import Response
 
 PATIENCE = 10.0
 """Seconds after which a client gives up."""

@@ -6,11 +6,11 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from loadtests.measure.network.hosts import Host
 from loadtests.servers.five_pages import APPLICATION, TARGETS, published
 from loadtests.servers.lists import STATIC, WSGI
 from loadtests.servers.registry import Server
 from loadtests.servers.running import Running
+from tests.testkit.network.hosts import Host
 
 _APPLICATION = ", WSGI"
 """Behind the name of a server that also serves files."""

@@ -13,12 +13,12 @@ from pathlib import Path
 from loadtests.clients.steady.handle import STEADY, Fault, Load, State
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure.cpu_affinity import USABLE
-from loadtests.measure.network.hosts import Network, Unavailable
 from loadtests.servers.registry import Server
 from loadtests.studies import engine
 from loadtests.studies.engine import Lab, Step
-from tests.balancer import CONNECT, NOTICED, PORT
-from tests.cluster import NAMES, Cluster, Member
+from tests.testkit.balancer import CONNECT, NOTICED, PORT
+from tests.testkit.cluster import NAMES, Cluster, Member
+from tests.testkit.network.hosts import Network, Unavailable
 
 APPLICATION = "loadtests.apps.operated:application"
 CLIENTS = {**STEADY, "patient": 10, "posting": 8, "pipelining": 0}
@@ -44,7 +44,7 @@ class Setup:
 
     def server(self) -> Server:
         """Under whose name results are stored."""
-        command = f"tests/cluster.py~{self.balancer}"
+        command = f"tests/testkit/cluster.py~{self.balancer}"
         return Server(self.name, "", command, "poorhttp", compared=False, programs=(self.balancer,))
 
 

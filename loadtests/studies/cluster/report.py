@@ -13,7 +13,7 @@ from loadtests.reporting import ending, markdown_insert, promises
 from loadtests.reporting.promises import Places, Promise
 from loadtests.stats.results import Results, Spread
 from loadtests.studies.cluster.experiments import CLIENTS, GONE, INTERVALS, SETUPS
-from tests.balancer import FALL, INTERVAL, READ
+from tests.testkit.balancer import FALL, INTERVAL, READ
 
 Choose = Callable[[Iterable[float]], float]
 
@@ -180,12 +180,12 @@ def markdown(results: Results) -> str:
 
 METHOD = f"""\
 - Five hosts on this machine, each a network namespace with an address of its own at a switch:
-  clients, a balancer, three servers in mode `threading` (`loadtests/measure/network/`,
-  `tests/cluster.py`; the balancers' configurations are in `tests/balancer.py`). All of them share
-  its cores, so times tell what happens, not how fast it could be.
+  clients, a balancer, three servers in mode `threading` (`tests/testkit/network/`,
+  `tests/testkit/cluster.py`; the balancers' configurations are in `tests/testkit/balancer.py`).
+  All of them share its cores, so times tell what happens, not how fast it could be.
 - "20 ms away": each packet between the switch and a server is on its way 20 ms longer, each way. By
   `tc netem`, or where the kernel has none, as here, by a process that carries the frames
-  (`loadtests/measure/network/wire.py`).
+  (`tests/testkit/network/wire.py`).
 - The load is that of `python -m loadtests operate`, but that nobody pipelines, and more send bodies
   (up to 300 KiB) and wait for answers that take up to 0.4 s: {sum(CLIENTS.values())} clients. Every
   answer is checked to the last octet. Any other status, a wrong answer, a reset or an end instead

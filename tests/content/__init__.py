@@ -1,0 +1,1 @@
+"""What is served: files, CGI programs, template pages, mounts, virtual hosts, examples."""

@@ -1,0 +1,732 @@
+"""CGI programs (RFC 3875) over real sockets, in every mode."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from poorhttp.errors import ApplicationError
+from poorhttp.targets import load
+from tests.conftest import Serve
+from tests.testkit.client import BadResponse, Closed, Response
+from tests.testkit.process import children, descriptors, lives
+from tests.testkit.server import ROOT, Server, run, wait_for
+
+#: Programs, by name; `{python}` is the one that runs the tests.
+PROGRAMS = {
+    "env.cgi": "#!/bin/sh\nprintf 'Content-Type: text/plain\\n\\n'; exec /usr/bin/env -0\n",
+    "hello.cgi": "#!/bin/sh\nprintf 'Content-Type: text/plain\\n\\nHello, world!\\n'\n",
+    "deep/er/hello.cgi": "#!/bin/sh\nprintf 'Content-Type: text/plain\\n\\n'; pwd\n",
+    "deep/index.cgi": "#!/bin/sh\nprintf 'Content-Type: text/plain\\n\\n%s' \"$SCRIPT_NAME\"\n",
+    "nph-hello.cgi": "#!/bin/sh\nprintf 'HTTP/1.1 200 OK\\r\\n\\r\\n'\n",
+    ".hidden.cgi": "#!/bin/sh\nprintf 'A: b\\n\\n'\n",
+    # Its head is the query, decoded; then what comes as body.
+    "say.pl": r"""#!/usr/bin/perl
+$_ = $ENV{QUERY_STRING}; s/%(..)/chr hex $1/ge; syswrite STDOUT, $_;
+while (sysread STDIN, $_, 65536) { $n = 0; $n += syswrite STDOUT, $_, 65536, $n while $n < length }
+""",
+    # The query is a shell command.
+    "sh.pl": r"""#!/usr/bin/perl
+$_ = $ENV{QUERY_STRING}; s/%(..)/chr hex $1/ge; exec "/bin/sh", "-c", $_;
+""",
+    "status.py": """#!{python}
+import os
+print("Content-Type: text/plain\\n", flush=True)
+print(open("/proc/self/status").read())
+print("Descriptors:", sorted(os.listdir("/proc/self/fd"), key=int))
+print("Group:", os.getpgid(0) == os.getpid())
+""",
+    "ignored.cgi": "#!/bin/sh\nprintf 'A: b\\n\\n'; exec grep SigIgn /proc/self/status\n",
+    # How many of its kind run.
+    "crowd.cgi": """#!/bin/sh
+mkdir -p crowd; : > crowd/$$
+set -- crowd/*; before=$#
+sleep 0.02
+set -- crowd/*
+rm crowd/$$
+printf 'A: b\\n\\n%s\\n' $(($# > before ? $# : before))
+""",
+    "text.cgi": "#!/bin/sh\n",
+    "no-interpreter.cgi": "#!/no/such/thing\n",
+    "no-line.cgi": "printf 'A: b\\n\\n'\n",
+    "moved.cgi": "#!/bin/sh\nprintf 'Location: /env.cgi/b%%20c?d\\n\\n'\n",
+    "circle.cgi": "#!/bin/sh\nprintf 'Location: /circle.cgi\\n\\n'\n",
+    "beside.cgi": '#!/bin/sh\nprintf "Location: ${SCRIPT_NAME%/*}/env.cgi/x\\n\\n"\n',
+    "away.cgi": "#!/bin/sh\nprintf 'Location: /beside?this\\n\\n'\n",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of programs."""
+    folder = tmp_path_factory.mktemp("programs").resolve()
+    for name, text in PROGRAMS.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text.replace("{python}", sys.executable))
+        (folder / name).chmod(0o644 if name == "text.cgi" else 0o755)
+    (folder.parent / "outside.cgi").write_text("#!/bin/sh\nprintf 'A: b\\n\\n'\n")
+    (folder.parent / "outside.cgi").chmod(0o755)
+    (folder / "out.cgi").symlink_to(folder.parent / "outside.cgi")
+    return folder
+
+
+@pytest.fixture
+def server(serve: Serve, folder: Path) -> Server:
+    return serve(f"cgi:{folder}", "--log-level", "info")
+
+
+@pytest.fixture
+def hasty(serve: Serve, folder: Path) -> Server:
+    return serve(f"cgi:{folder}", "--log-level", "info", "--cgi-timeout", "0.5")
+
+
+def quote(text: str) -> str:
+    """Every octet of a text, percent-encoded."""
+    return "".join(f"%{octet:02x}" for octet in text.encode("latin-1"))
+
+
+def say(server: Server, output: str, body: bytes | None = None) -> Response:
+    """The answer to a request for a program that says this."""
+    return server.request("POST", f"/say.pl?{quote(output)}", body=body)
+
+
+def shell(command: str) -> str:
+    """The target of a program that is a shell command."""
+    return f"/sh.pl?{quote(command)}"
+
+
+def variables(response: Response) -> dict[str, str]:
+    """What env.cgi tells."""
+    assert response.status == 200
+    lines = response.body.decode("latin-1").split("\0")
+    return dict(line.split("=", 1) for line in lines if line)
+
+
+def workers(server: Server) -> list[int]:
+    """The numbers of the processes that serve."""
+    return children(server.process.pid)
+
+
+def programs(server: Server) -> list[str]:
+    """The programs that run, and those that have ended and were not reaped."""
+    tasks = [task for pid in workers(server) for task in Path(f"/proc/{pid}/task").iterdir()]
+    found: list[str] = []
+    for task in tasks:
+        with suppress(OSError):
+            found += (task / "children").read_text().split()
+    return found
+
+
+def says(server: Server, pattern: str, before: int) -> None:
+    """Wait for a line of the log, behind `before`."""
+    line = re.compile(rf"^\S+Z \[\d+ worker \d\] {pattern}$", re.MULTILINE)
+    wait_for(lambda: line.search(server.log(), before), f"{line.pattern} in the log")
+
+
+# What a program is told
+
+
+@pytest.mark.threading_only
+def test_meta_variables(server: Server, folder: Path) -> None:
+    found = variables(
+        server.request(
+            "POST",
+            "/env.cgi/behind/b%20c%e4?query=1&x",
+            "Content-Type: text/plain",
+            "X-Custom: own",
+            "Accept: a",
+            "Accept: b",
+            "Authorization: Basic c2VjcmV0",
+            "Proxy-Authorization: Basic c2VjcmV0",
+            "Proxy: evil",
+            "X.Odd: x",
+            body=b"12345",
+        )
+    )
+    assert found.pop("REMOTE_PORT").isdigit()
+    assert found.pop("SERVER_SOFTWARE").startswith("poorhttp/")
+    # A shell that env.cgi is sets these.
+    for name in ("PWD", "OLDPWD", "_", "SHLVL"):
+        found.pop(name, None)
+    assert found == {
+        "CONTENT_LENGTH": "5",
+        "CONTENT_TYPE": "text/plain",
+        "DOCUMENT_ROOT": str(folder),
+        "GATEWAY_INTERFACE": "CGI/1.1",
+        "HTTP_ACCEPT": "a, b",
+        "HTTP_HOST": "test",
+        "HTTP_X_CUSTOM": "own",
+        "PATH": os.environ["PATH"],
+        "PATH_INFO": "/behind/b c\xe4",
+        "PATH_TRANSLATED": f"{folder}/behind/b c\xe4",
+        "QUERY_STRING": "query=1&x",
+        "REMOTE_ADDR": "127.0.0.1",
+        "REMOTE_HOST": "127.0.0.1",
+        "REQUEST_METHOD": "POST",
+        "REQUEST_URI": "/env.cgi/behind/b%20c%e4?query=1&x",
+        "SCRIPT_FILENAME": f"{folder}/env.cgi",
+        "SCRIPT_NAME": "/env.cgi",
+        "SERVER_NAME": "127.0.0.1",
+        "SERVER_PORT": str(server.port),
+        "SERVER_PROTOCOL": "HTTP/1.1",
+    }
+
+
+@pytest.mark.threading_only
+def test_authorization_is_passed_on_where_that_is_asked_for(
+    folder: Path, mode: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a.ini").write_text(
+        f"[http]\nmount = /on=cgi:{folder}\ncgi_pass_authorization = on\n"
+        f"[host:off.example]\nmount = /off=cgi:{folder}\ncgi_pass_authorization = off\n"
+    )
+    secrets = ("Authorization: Basic c2VjcmV0", "Proxy-Authorization: Basic c2VjcmV0")
+    with Server("", mode, "--config", str(tmp_path / "a.ini")) as server:
+        found = variables(server.get("/on/env.cgi", *secrets))
+        assert found["HTTP_AUTHORIZATION"] == "Basic c2VjcmV0"
+        assert "HTTP_PROXY_AUTHORIZATION" not in found
+        assert "HTTP_AUTHORIZATION" not in variables(server.get("/on/env.cgi"))
+        found = variables(server.get("http://off.example/off/env.cgi", *secrets))
+        assert "HTTP_AUTHORIZATION" not in found
+
+
+@pytest.mark.threading_only
+def test_chosen_environment(serve: Serve, folder: Path) -> None:
+    chosen = ("--cgi-environment", "A=b=c", "--cgi-environment", "HOME")
+    found = variables(serve(f"cgi:{folder}", *chosen).get("/env.cgi"))
+    assert (found["A"], found["HOME"]) == ("b=c", os.environ["HOME"])
+    assert "PYTHONPATH" not in found
+
+
+@pytest.mark.threading_only
+def test_a_program_has_nothing_of_ours(folder: Path, mode: str) -> None:
+    # As from a careless parent: a descriptor left open, a signal ignored.
+    with (
+        socket.socket() as left_open,
+        Server(f"cgi:{folder}", mode, inherit=(left_open.fileno(),), launcher=("nohup",)) as server,
+    ):
+        text = server.get("/status.py").body.decode()
+        facts = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+        # The fourth is the list of descriptors itself.
+        assert facts["Descriptors"].strip() == "['0', '1', '2', '3']"
+        assert facts["Group"].strip() == "True"
+        assert int(facts["SigBlk"], 16) == 0
+        # Python itself ignores SIGPIPE and SIGXFSZ; a shell ignores nothing. 32 and 33 are glibc's
+        # own, and no program knows them.
+        shown = server.get("/ignored.cgi").body
+        assert int(shown.split()[1], 16) & ~(1 << 31 | 1 << 32) == 0
+
+
+# Which program
+
+
+@pytest.mark.threading_only
+def test_names(server: Server, folder: Path) -> None:
+    assert server.get("/hello.cgi").body == b"Hello, world!\n"
+    assert server.get("/deep/er/hello.cgi/x").body == f"{folder}/deep/er\n".encode()
+    assert server.get("/deep/").body == b"/deep/index.cgi"
+    assert server.get("/deep%2fer/hello.cgi").status == 200
+
+
+@pytest.mark.threading_only
+def test_a_folder_without_its_slash(server: Server) -> None:
+    response = server.get("/%64eep?a?b")
+    assert (response.status, response.get("Location")) == (301, "/%64eep/?a?b")
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/",
+        "/none.cgi",
+        "/deep/er",
+        "//deep",
+        "/deep/er/",
+        "/.hidden.cgi",
+        "/deep/%2e%2e/hello.cgi",
+        "/hello.cgi/%2e%2e/x",
+        "/..%2foutside.cgi",
+        "//hello.cgi",
+        "/deep//er/hello.cgi",
+    ],
+)
+def test_no_program(server: Server, target: str) -> None:
+    response = server.get(target)
+    assert response.status in (400, 404)
+    assert b"Hello" not in response.body
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize(
+    ("target", "status", "line"),
+    [
+        ("/text.cgi", 403, r"error: request \d+ GET /text.cgi: text.cgi: .*chmod \+x"),
+        ("/out.cgi", 404, r"error: .*: out.cgi: a symbolic link leads out of /\S+ and is not .*"),
+        ("/nph-hello.cgi", 501, r"error: request \d+ GET \S+: nph-hello.cgi: .* \(nph-\) .*"),
+        ("/no-line.cgi", 502, r"error: .*: it cannot be started: Exec format error.*#! line.*"),
+        ("/no-interpreter.cgi", 502, r"error: .*: it cannot be started: No such file.*#! line.*"),
+    ],
+)
+def test_what_is_not_run(server: Server, target: str, status: int, line: str) -> None:
+    before = len(server.log())
+    assert server.get(target).status == status
+    says(server, line, before)
+
+
+def test_load() -> None:
+    with pytest.raises(ApplicationError, match="names no folder"):
+        load("cgi:")
+    with pytest.raises(ApplicationError, match="there is no folder /no/such"):
+        load("cgi:/no/such")
+
+
+# Bodies
+
+
+def test_a_large_body_as_it_is(server: Server) -> None:
+    body = os.urandom(10_000_000)
+    response = say(server, "Content-Type: application/octet-stream\n\n", body)
+    assert hashlib.sha256(response.body).digest() == hashlib.sha256(body).digest()
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize("length", [0, 1, 65_536, 65_537, 300_000])
+def test_bodies(server: Server, length: int) -> None:
+    body = bytes(range(256)) * (length // 256 + 1)
+    assert say(server, "A: b\n\n", body[:length]).body == body[:length]
+
+
+def test_a_chunked_body(server: Server) -> None:
+    with server.connect() as connection:
+        connection.send(b"POST /say.pl?A:b%0a%0a HTTP/1.1\r\nHost: test\r\n")
+        connection.send(b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
+        assert connection.response().body == b"abcde"
+
+
+def test_a_body_that_nobody_reads(server: Server) -> None:
+    assert server.request("POST", "/hello.cgi", body=b"x" * 1_000_000).status == 200
+
+
+def test_head(server: Server) -> None:
+    response = server.request("HEAD", "/hello.cgi")
+    assert (response.status, response.body) == (200, b"")
+    assert server.request("HEAD", shell("printf 'A: b\\n\\n'; exec yes")).status == 200
+    wait_for(lambda: not programs(server), "the end of a program that nobody listens to")
+
+
+def test_pieces(server: Server, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    os.mkfifo(go)
+    with server.connect() as connection:
+        connection.send_request("GET", shell(f"printf 'A: b\\n\\none'; cat {go}; printf two"))
+        received = b""
+        while b"one" not in received:
+            received += connection.socket.recv(65536)
+        go.write_text("")
+        while b"two" not in received:
+            received += connection.socket.recv(65536)
+    assert b"chunked" in received
+
+
+# Heads
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize(
+    ("output", "status", "reason", "headers"),
+    [
+        ("Content-Type: a/b\n\n", 200, "OK", {"content-type": "a/b"}),
+        ("Content-Type: a/b\r\n\r\n", 200, "OK", {"content-type": "a/b"}),
+        ("Status: 404 Gone Fishing\nX-A: 1:2 \n\n", 404, "Gone Fishing", {"x-a": "1:2"}),
+        ("status:201\nLocation: /new\n\n", 201, "", {"location": "/new"}),
+        ("Location: http://a.test/b#c\n\n", 302, "Found", {"location": "http://a.test/b#c"}),
+        ("Location: //a.test/b\n\n", 302, "Found", {"location": "//a.test/b"}),
+        ("Location: /hello.cgi\nX-A: b\n\n", 302, "Found", {"location": "/hello.cgi"}),
+        ("Connection: close\nX-A: \xe4\n\n", 200, "OK", {"x-a": "\xe4"}),
+    ],
+)
+def test_heads(
+    server: Server, output: str, status: int, reason: str, headers: dict[str, str]
+) -> None:
+    response = say(server, output, b"body")
+    assert (response.status, response.reason, response.body) == (status, reason, b"body")
+    for name, value in headers.items():
+        assert response.get(name) == value
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize("status", [204, 304])
+def test_statuses_without_a_body(server: Server, status: int) -> None:
+    with server.connect() as connection:
+        assert connection.request("GET", f"/say.pl?Status:{status}%0a%0a").status == status
+        assert connection.request("GET", "/hello.cgi").status == 200
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        ("", "no head of an answer, and then it ended with status 0"),
+        ("Content-Type: text/plain\n", "no head of an answer, and then it ended with status 0"),
+        ("\nbody", "its head has no field"),
+        ("Hello, world!\n\n", 'a line of its head is none of a field: "Hello, world!"'),
+        ("HTTP/1.1 200 OK\r\n\r\n", "it begins with a status line.*"),
+        ("Status: 200\nStatus: 404\n\n", "its head has two Status fields"),
+        ("Location: /a\nLocation: /b\n\n", "its head has two Location fields"),
+        ("Status: 100 Continue\n\n", "status .*: interim responses.*"),
+        ("Status: fine\n\n", "status .*: expected three digits.*"),
+        ("Status: 200 O\rK\n\n", "status .*: a control character.*"),
+        ("X: a\rSet-Cookie: b\n\n", "header X: a control character.*"),
+        ("X: a\0b\n\n", "header X: a control character.*"),
+        ("X : a\n\n", r'header name "X ": .*'),
+        ("X: a\n folded: b\n\n", r'header name " folded": .*'),
+        (": a\n\n", "a header with an empty name"),
+        ("Transfer-Encoding: chunked\n\n", "header Transfer-Encoding: hop-by-hop.*"),
+        ("Content-Length: 1\nContent-Length: 2\n\n", "two different Content-Lengths.*"),
+        ("Content-Length: -1\n\n", "Content-Length .*"),
+        (f"X: {'a' * 70_000}", "its head is longer than 65536 octets"),
+        ("X: a\n" * 300 + "\n", "its head does not end"),
+    ],
+)
+def test_malformed_heads(server: Server, output: str, said: str) -> None:
+    before = len(server.log())
+    if len(output) < 2_000:
+        response = say(server, output)
+    else:
+        response = server.request("POST", "/say.pl", body=output.encode())
+    assert (response.status, response.body) == (502, b"502 Bad Gateway\n")
+    says(server, rf"error: request \d+ POST /say.pl\S*: say.pl: {said}", before)
+
+
+def test_a_body_shorter_than_its_length(server: Server) -> None:
+    with pytest.raises(BadResponse):
+        say(server, "Content-Length: 10\n\n", b"short")
+    assert say(server, "Content-Length: 3\n\n", b"longer").body == b"lon"
+
+
+def test_local_redirect(server: Server) -> None:
+    found = variables(server.request("POST", "/moved.cgi", "Content-Type: a/b", body=b"x"))
+    assert "CONTENT_LENGTH" not in found
+    assert "CONTENT_TYPE" not in found
+    assert found["REQUEST_METHOD"] == "GET"
+    assert (found["SCRIPT_NAME"], found["PATH_INFO"]) == ("/env.cgi", "/b c")
+    assert found["QUERY_STRING"] == "d"
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize(
+    ("location", "said"),
+    [
+        ("/env.cgi/a%00b", "a NUL in the path"),
+        ("/env.cgi/a%0d%0aX:y", "a line end in the path"),
+        ("/env.cgi/a%zz", "a percent sign without two hexadecimal digits in the path"),
+        ("/env.cgi/a%4", "a percent sign without two hexadecimal digits in the path"),
+        ("/env.cgi/a\\b", "a backslash in the path"),
+        ("/env.cgi/a b", "a character that a request target must not hold"),
+        ("/env.cgi/a\tb", "a character that a request target must not hold"),
+    ],
+)
+def test_a_local_redirect_that_no_client_could_ask_for(
+    server: Server, location: str, said: str
+) -> None:
+    before = len(server.log())
+    response = say(server, f"Location: {location}\n\n")
+    assert (response.status, response.body) == (502, b"502 Bad Gateway\n")
+    says(server, f"error: .*: say.pl: its Location is no path .*: {said}", before)
+
+
+@pytest.mark.threading_only
+def test_a_local_redirect_keeps_the_bytes_of_its_path(server: Server) -> None:
+    found = variables(say(server, "Location: /env.cgi/%c3%a9%2F%25?a=%00&b\n\n"))
+    assert (found["PATH_INFO"], found["QUERY_STRING"]) == ("/\xc3\xa9/%", "a=%00&b")
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize("mount", ["", "/cgi"])
+def test_local_redirect_below_the_prefix_of_a_proxy(folder: Path, mode: str, mount: str) -> None:
+    """A program knows its path as clients do, and so does what it names."""
+    target, mounts = f"cgi:{folder}", list[str]()
+    if mount:
+        target, mounts = "", ["--mount", f"{mount}=cgi:{folder}"]
+    with Server(target, mode, "--trusted-proxies", "127.0.0.1", *mounts) as server:
+        for prefix in ("", "/outer/one"):
+            headers = (f"X-Forwarded-Prefix: {prefix}",) if prefix else ()
+            found = variables(server.get(f"{mount}/beside.cgi", *headers))
+            script = f"{prefix}{mount}/env.cgi"
+            assert (found["SCRIPT_NAME"], found["PATH_INFO"]) == (script, "/x")
+
+
+@pytest.mark.threading_only
+def test_local_redirects_without_end(server: Server) -> None:
+    before = len(server.log())
+    assert server.get("/circle.cgi").status == 500
+    says(server, "error: .*: circle.cgi: 11 local redirects after each other.*", before)
+    assert server.get("/away.cgi").status == 404
+
+
+def test_below_a_prefix(folder: Path, mode: str) -> None:
+    app = str(ROOT / "tests/apps/cgi_mounted.py")
+    with Server(app, mode, env={"CGI_FOLDER": str(folder)}) as server:
+        response = server.request("POST", "/cgi-bin/env.cgi/a?b", body=b"12")
+        assert response.get("X-Behind") == "it"
+        found = variables(response)
+        assert (found["SCRIPT_NAME"], found["PATH_INFO"]) == ("/cgi-bin/env.cgi", "/a")
+        assert (found["HTTPS"], found["REMOTE_USER"]) == ("on", "J\xf6rg")
+        # Octets as Latin-1 (PEP 3333), and this is none.
+        assert server.get("/cgi-bin/env.cgi?euro").status == 502
+        assert "REMOTE_USER in the environ is not Latin-1" in server.log()
+        assert server.get("/cgi-bin/away.cgi").body == b"GET /beside this\n"
+
+
+# Standard error
+
+
+def test_standard_error(server: Server) -> None:
+    before = len(server.log())
+    command = "printf 'A: b\\n\\n'; printf 'one\\r\\n\\n\\033[2Jtwo\\n2026 [1] error: three' >&2"
+    server.get(shell(command))
+    for line in ("one", r"\\x1b\[2Jtwo", r"2026 \[1\] error: three"):
+        says(server, rf"error: request \d+ GET /sh.pl\S*: sh.pl: {line}", before)
+
+
+@pytest.mark.threading_only
+def test_a_flood_on_standard_error(server: Server) -> None:
+    before = len(server.log())
+    command = "yes complaint | head -c 5000000 >&2; printf 'A: b\\n\\ndone'"
+    assert server.get(shell(command)).body == b"done"
+    says(server, r"error: .*: sh.pl: \d+ more lines on standard error, which are left out", before)
+    assert len(server.log()) - before < 1_000_000
+
+
+# Time, and ends
+
+
+def test_too_late_for_a_head(hasty: Server, tmp_path: Path) -> None:
+    before = len(hasty.log())
+    command = f"sleep 1000 & echo $! > {tmp_path}/child; wait"
+    assert hasty.get(shell(command)).status == 504
+    says(
+        hasty,
+        r"error: .*: sh.pl: it has written nothing for .* \(cgi_timeout\), and was ended",
+        before,
+    )
+    child = int((tmp_path / "child").read_text())
+    wait_for(lambda: not lives(child), "the end of what the program had started")
+    wait_for(lambda: not programs(hasty), "that it is reaped")
+
+
+@pytest.mark.threading_only
+def test_a_program_that_writes_is_ended_by_the_limit_in_all(folder: Path, mode: str) -> None:
+    options = ("--cgi-time-limit", "0.5", "--log-level", "info")
+    with Server(f"cgi:{folder}", mode, *options) as server:
+        with pytest.raises(BadResponse):
+            server.get(shell("printf 'A: b\\n\\n'; while echo x; do sleep 0.02; done"))
+        says(server, r"error: .*: it has run for too long \(cgi_time_limit\), and was ended", 0)
+        assert server.get(shell("echo x >&2; sleep 1000")).status == 504
+        wait_for(lambda: not programs(server), "that both are reaped")
+
+
+@pytest.mark.threading_only
+def test_too_late_for_the_rest(hasty: Server) -> None:
+    with pytest.raises(BadResponse):
+        hasty.get(shell("printf 'A: b\\n\\nhalf'; sleep 1000"))
+    wait_for(lambda: not programs(hasty), "that it is reaped")
+
+
+def test_killed_half_way(server: Server) -> None:
+    before = len(server.log())
+    # At once nobody has seen any of it, later somebody has; on a busy machine it may be later.
+    with suppress(BadResponse):
+        assert server.get(shell("printf 'A: b\\n\\nhalf'; kill -SEGV $$")).status == 502
+    says(server, "error: .*: sh.pl: it was killed by signal 11 before .* complete", before)
+    with pytest.raises(BadResponse):
+        server.get(shell("printf 'A: b\\n\\nhalf'; sleep 0.1; kill -SEGV $$"))
+
+
+@pytest.mark.threading_only
+def test_an_exit_status_is_told(server: Server) -> None:
+    before = len(server.log())
+    assert server.get(shell("printf 'A: b\\n\\nx'; exit 3")).body == b"x"
+    says(server, "info: .*: sh.pl: it ended with status 3", before)
+
+
+@pytest.mark.parametrize("begin", ["true", "printf 'A: b\\n\\nhalf'"])
+def test_a_client_that_leaves(server: Server, tmp_path: Path, begin: str) -> None:
+    connection = server.connect()
+    connection.send_request("GET", shell(f"{begin}; echo $$ > {tmp_path}/pid; sleep 1000"))
+    wait_for(lambda: list(tmp_path.glob("pid")), "the start of the program")
+    connection.reset()
+    wait_for(lambda: not programs(server), "the end of a program that nobody listens to")
+
+
+def test_who_has_left_before_its_turn_gets_no_program(
+    folder: Path, mode: str, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    os.mkfifo(go)
+    options = ("--cgi-processes", "1", "--workers", "1")
+    with Server(f"cgi:{folder}", mode, *options) as server, server.connect() as connection:
+        connection.send_request("GET", shell(f"cat {go}; printf 'A: b\\n\\nx'"))
+        wait_for(lambda: programs(server), "the start of the program")
+        for _ in range(20):
+            with server.connect() as other:
+                other.send_request("GET", shell(f"echo x >> {tmp_path}/started; sleep 1000"))
+                other.reset()
+        go.write_text("")
+        assert connection.response().body == b"x"
+        assert server.get("/hello.cgi").status == 200
+        assert not (tmp_path / "started").exists()
+
+
+def test_who_closes_its_output_may_go_on(server: Server, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    os.mkfifo(go)
+    command = f"printf 'A: b\\n\\nx'; exec >&-; cat {go} > {tmp_path}/end"
+    assert server.get(shell(command)).body == b"x"
+    go.write_text("told")
+    wait_for(lambda: not programs(server), "its end")
+    assert (tmp_path / "end").read_text() == "told"
+
+
+# Many
+
+
+def test_a_hundred_at_once(serve: Serve, folder: Path) -> None:
+    server = serve(f"cgi:{folder}", "--cgi-processes", "3")
+    shutil.rmtree(folder / "crowd", ignore_errors=True)
+    server.get("/hello.cgi")
+    before = descriptors(*workers(server))
+    with ThreadPoolExecutor(100) as clients:
+        answers = list(clients.map(lambda _: server.get("/crowd.cgi"), range(100)))
+    assert [answer.status for answer in answers] == [200] * 100
+    most = max(int(answer.body) for answer in answers)
+    assert 1 <= most <= 3 * len(workers(server))
+    wait_for(lambda: not programs(server), "that all are reaped")
+    # gevent keeps those of the threads that it has.
+    room = 20 if server.mode == "gevent" else 0
+    wait_for(
+        lambda: descriptors(*workers(server)) <= before + room, "that all descriptors are closed"
+    )
+
+
+def test_every_fault_gives_its_place_back(serve: Serve, folder: Path) -> None:
+    server = serve(
+        f"cgi:{folder}", "--cgi-processes", "1", "--cgi-timeout", "0.3", "--log-level", "info"
+    )
+    targets = [
+        "/no-line.cgi",
+        "/say.pl",
+        "/circle.cgi",
+        "/moved.cgi",
+        shell("sleep 1000"),
+        shell("printf 'A: b\\n\\nhalf'; sleep 1000"),
+        shell("printf 'A: b\\n\\nhalf'; kill -9 $$"),
+        shell("printf 'A: b\\n\\nx'; exec sleep 0.1 >&-"),
+    ]
+    for target in targets:
+        with suppress(BadResponse, Closed):
+            server.get(target)
+        assert server.get("/hello.cgi").status == 200, target
+
+
+@pytest.mark.parametrize("mode_of_many", ["threading", "gevent"])
+def test_a_program_that_waits_holds_nobody_up(
+    folder: Path, tmp_path: Path, mode_of_many: str
+) -> None:
+    go = tmp_path / "go"
+    os.mkfifo(go)
+    with Server(f"cgi:{folder}", mode_of_many) as server, server.connect() as connection:
+        connection.send_request("GET", shell(f"cat {go}; printf 'A: b\\n\\nx'"))
+        wait_for(lambda: programs(server), "the start of the program")
+        for _ in range(3):
+            assert server.get("/hello.cgi").status == 200
+        go.write_text("")
+        assert connection.response().body == b"x"
+
+
+def test_a_stop_ends_nobody(folder: Path, mode: str, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    os.mkfifo(go)
+    with Server(f"cgi:{folder}", mode) as server, server.connect() as connection:
+        connection.send_request("GET", shell(f"cat {go}; printf 'A: b\\n\\nx'"))
+        wait_for(lambda: programs(server), "the start of the program")
+        server.process.terminate()
+        go.write_text("")
+        assert connection.response().body == b"x"
+        assert server.wait() == 0
+        server.ended()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("begin", ["true", "printf 'A: b\\n\\nhalf'"])
+def test_none_outlives_the_server_that_would_end_it(
+    folder: Path, mode: str, tmp_path: Path, begin: str, number: signal.Signals
+) -> None:
+    options = ("--graceful-timeout", "0.3", "--log-level", "info")
+    with Server(f"cgi:{folder}", mode, *options) as server, server.connect() as connection:
+        connection.send_request("GET", shell(f"{begin}; echo $$ > {tmp_path}/pid; sleep 1000"))
+        wait_for(lambda: programs(server), "the start of the program")
+        pid = tmp_path / "pid"
+        wait_for(lambda: pid.exists() and pid.read_text().endswith("\n"), "that it has begun")
+        worker = workers(server)
+        server.process.send_signal(number)
+        if begin == "true":
+            assert connection.response().status == 504
+        wait_for(lambda: not lives(int(pid.read_text())), "its end")
+        says(server, r"error: .*: sh.pl: the server stops \(graceful_timeout\), and was ended", 0)
+        if number == signal.SIGTERM:
+            assert server.wait() == 0
+            server.ended()
+        else:
+            wait_for(lambda: not set(worker) & set(workers(server)), "the end of the old workers")
+
+
+def test_a_request_timeout_ends_it_too(folder: Path, mode: str) -> None:
+    options = ("--request-timeout", "0.3", "--log-level", "info")
+    with Server(f"cgi:{folder}", mode, *options, tracebacks=True) as server:
+        assert server.get(shell("sleep 1000")).status == 504
+        wait_for(lambda: not programs(server), "its end")
+        assert server.get("/hello.cgi").status == 200
+
+
+# Examples
+
+
+@pytest.mark.threading_only
+def test_the_examples(mode: str, tmp_path: Path) -> None:
+    # The clock need not go at its pace.
+    (tmp_path / "sleep").write_text("#!/bin/sh\n")
+    (tmp_path / "sleep").chmod(0o755)
+    with Server("cgi:apps/cgi", mode, env={"PATH": f"{tmp_path}:{os.environ['PATH']}"}) as server:
+        examples(server)
+
+
+def examples(server: Server) -> None:
+    """Ask for each of them."""
+    ask: Callable[[str], bytes] = lambda target: server.get(target).body  # noqa: E731
+    assert ask("/hello.cgi") == b"Hello, world!\n"
+    assert b"clock.cgi" in ask("/")
+    assert b"\nPATH_INFO=/x\n" in ask("/environment.cgi/x")
+    assert b"\nQUERY_STRING=moved\n" in ask("/moved.cgi")
+    assert b"<b>a&lt;b</b> writes: x y" in ask("/guestbook.pl?name=a%3Cb&text=x+y")
+    digest = server.request("POST", "/digest.py", body=b"x" * 100_000).body.decode()
+    assert digest == f"100000 {hashlib.sha256(b'x' * 100_000).hexdigest()}\n"
+    assert ask("/clock.cgi").count(b"\n") == 5
+
+
+def test_check() -> None:
+    result = run(sys.executable, "-m", "poorhttp", "check", "cgi:apps/nothing")
+    assert result.returncode == 4
+    assert "there is no folder apps/nothing" in result.stderr

@@ -1,0 +1,256 @@
+"""`poorhttp compile`: compiled template pages, their files, and which of them are trusted."""
+
+from __future__ import annotations
+
+import marshal
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from poorhttp.config.settings import Settings
+from poorhttp.errors import ApplicationError
+from poorhttp.pages import compiler
+from poorhttp.targets import load
+from tests.support.template_pages import FAILING, set_page, write
+from tests.support.wsgi_call import ask
+from tests.testkit.server import Server, run
+
+PAGES = {
+    "index.html": '<%inherit file="_layout.html"/>index',
+    "deep/page.html": "<% 1 %>deep ${request.method}",
+    "_layout.html": "[${next.body()}]",
+    "style.css": "* { ${ }",
+    ".git/page.html": "${1 +}",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write(tmp_path / "pages", PAGES)
+    return tmp_path / "pages"
+
+
+@pytest.fixture
+def modules(tmp_path: Path) -> Path:
+    return tmp_path / "modules"
+
+
+def compile_pages(*arguments: str | Path) -> tuple[int, str, str]:
+    """What the command says."""
+    done = run(sys.executable, "-m", "poorhttp", "compile", *map(str, arguments))
+    return done.returncode, done.stdout, done.stderr
+
+
+def place(modules: Path, page: Path) -> Path:
+    """Where a compiled page is kept."""
+    return modules / f"{page.relative_to('/')}.code"
+
+
+def kept(modules: Path, folder: Path) -> list[str]:
+    """The names of the compiled pages of a folder."""
+    there = modules / folder.relative_to("/")
+    return sorted(str(path.relative_to(there)) for path in there.rglob("*") if path.is_file())
+
+
+def never(*_: object) -> None:
+    raise AssertionError("this page was to be found compiled")
+
+
+def test_compile(folder: Path, modules: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(folder, {"module.html": "<%! raise SystemExit('it is run') %>"})
+    code, output, error = compile_pages(folder, "--pages-modules", modules)
+    assert (code, error) == (0, "")
+    assert output == f"{folder}: 4 pages compiled, kept in {modules}\n"
+    assert kept(modules, folder) == [
+        "_layout.html.code",
+        "deep/page.html.code",
+        "index.html.code",
+        "module.html.code",
+    ]
+    monkeypatch.setattr("poorhttp.pages.folder.compile_page", never)
+    application = load(f"pages:{folder}", Settings(pages_modules=str(modules)))
+    assert ask(application, "/").text == "[index]"
+    assert ask(application, "/deep/page").text == "deep GET"
+
+
+def test_compile_and_keep_nothing(folder: Path) -> None:
+    assert compile_pages(f"pages:{folder}") == (
+        0,
+        f"{folder}: 3 pages compiled, kept nowhere\n",
+        "",
+    )
+
+
+def test_compile_tells_every_mistake(folder: Path, modules: Path) -> None:
+    wrong = ("expression.html", "code.html", "tag.html", "unclosed.html", "break.html")
+    write(folder, {name: FAILING[name][0] for name in wrong})
+    code, output, error = compile_pages(folder, "--pages-modules", modules)
+    assert (code, output) == (4, f"{folder}: 3 pages compiled, kept in {modules}\n")
+    *mistakes, last = error.splitlines()
+    assert last == "poorhttp: 5 pages cannot be compiled"
+    places = [mistake.rpartition(f"{folder}/")[2].split(": ")[0] for mistake in mistakes]
+    assert places == sorted(FAILING[name][1].split(": ")[0] for name in wrong)
+    assert f"{folder}/code.html:4: SyntaxError: invalid syntax" in mistakes
+    assert kept(modules, folder) == ["_layout.html.code", "deep/page.html.code", "index.html.code"]
+
+
+def test_compile_what_is_no_page(folder: Path) -> None:
+    os.mkfifo(folder / "fifo.html")
+    (folder / "outside.html").symlink_to("/etc/passwd")
+    assert compile_pages(folder) == (0, f"{folder}: 3 pages compiled, kept nowhere\n", "")
+
+
+def test_compile_what_is_no_text(folder: Path) -> None:
+    (folder / "latin.html").write_bytes(b"\xe4")
+    code, _, error = compile_pages(folder)
+    assert code == 4
+    assert error.startswith(f"{folder}/latin.html:1: Unicode decode operation")
+
+
+def test_compile_what_a_file_names(folder: Path, modules: Path, tmp_path: Path) -> None:
+    mounted, hosted = tmp_path / "mounted", tmp_path / "hosted"
+    write(mounted, {"index.html": "mounted"})
+    write(hosted, {"index.html": "hosted"})
+    (tmp_path / "server.ini").write_text(
+        f"[http]\npages_modules = {modules}\ntarget = pages:{folder}\n"
+        f"mount = /a=pages:{mounted}\n    /b=apps/hello/app.py:application\n"
+        f"[host:example.org]\ntarget = pages:{hosted}\npages_modules = {tmp_path}/others\n"
+    )
+    code, _, error = compile_pages("-c", tmp_path / "server.ini")
+    assert (code, error) == (0, "")
+    assert len(kept(modules, folder)) == 3
+    assert kept(modules, mounted) == ["index.html.code"]
+    assert kept(tmp_path / "others", hosted) == ["index.html.code"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "why"),
+    [
+        ((), 2, "for example: poorhttp compile pages:FOLDER"),
+        (("none",), 4, "there is no folder none"),
+        (("apps", "--pages-modules", "/dev/null/x"), 4, "pages_modules: /dev/null/x: "),
+    ],
+)
+def test_compile_cannot_begin(arguments: tuple[str, ...], code: int, why: str) -> None:
+    told = compile_pages(*arguments)
+    assert told[0] == code
+    assert why in told[2]
+
+
+def test_compile_without_mako(folder: Path) -> None:
+    without = "import sys; sys.modules['mako'] = None; from poorhttp.cli import main; exit(main())"
+    done = run(sys.executable, "-c", without, "compile", str(folder))
+    assert done.returncode == 4
+    assert done.stderr == (
+        "poorhttp: pages need mako, which is not installed: pip install '.[pages]' in the "
+        "folder of the server's source\n"
+    )
+
+
+def test_a_server_keeps_what_it_compiles(mode: str, folder: Path, modules: Path) -> None:
+    options = ("--pages-modules", str(modules))
+    with Server(f"pages:{folder}", mode, *options) as server:
+        assert server.get("/").body == b"[index]"
+        assert kept(modules, folder) == ["_layout.html.code", "index.html.code"]
+        before = place(modules, folder / "_layout.html").read_bytes()
+        set_page(folder / "_layout.html", "(${next.body()})")
+        assert server.get("/").body == b"(index)"
+        assert place(modules, folder / "_layout.html").read_bytes() != before
+    with Server(f"pages:{folder}", mode, *options) as server:
+        assert server.get("/").body == b"(index)"
+        assert kept(modules, folder) == ["_layout.html.code", "index.html.code"]
+
+
+@pytest.mark.parametrize("change", ["same length", "older", "elsewhere", "cut", "empty", "foreign"])
+def test_what_does_not_fit_is_compiled_anew(
+    change: str, folder: Path, modules: Path, tmp_path: Path
+) -> None:
+    settings = Settings(pages_modules=str(modules))
+    assert ask(load(f"pages:{folder}", settings), "/deep/page").text == "deep GET"
+    page = folder / "deep/page.html"
+    code = place(modules, page)
+    expected = "deep GET"
+    digest = code.read_bytes()[:32]
+    if change == "same length":
+        times = page.stat().st_atime_ns, page.stat().st_mtime_ns
+        page.write_text(page.read_text().replace("deep", "DEEP"))
+        os.utime(page, ns=times)
+        expected = "DEEP GET"
+    elif change == "older":
+        page.write_text("old")
+        os.utime(page, (1, 1))
+        expected = "old"
+    elif change == "elsewhere":
+        folder = folder.rename(tmp_path / "moved")
+        (modules / folder.relative_to("/")).parent.mkdir(exist_ok=True)
+        code.parents[1].rename(modules / folder.relative_to("/"))
+        code = place(modules, folder / "deep/page.html")
+    elif change == "cut":
+        code.write_bytes(code.read_bytes()[:-20])
+    elif change == "empty":
+        code.write_bytes(b"")
+    else:
+        code.write_bytes(code.read_bytes()[:32] + marshal.dumps("no code"))
+    assert ask(load(f"pages:{folder}", settings), "/deep/page").text == expected
+    assert len(code.read_bytes()) > 100
+    # Where it lies stands in tracebacks, so that counts too.
+    assert (code.read_bytes()[:32] == digest) == (change in ("cut", "empty", "foreign"))
+    assert ask(load(f"pages:{folder}", settings), "/deep/page").text == expected
+
+
+def test_another_mako_compiles_anew(
+    folder: Path, modules: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(pages_modules=str(modules))
+    ask(load(f"pages:{folder}", settings), "/")
+    before = place(modules, folder / "index.html").read_bytes()
+    monkeypatch.setattr("mako.__version__", "another")
+    ask(load(f"pages:{folder}", settings), "/")
+    assert place(modules, folder / "index.html").read_bytes()[:32] != before[:32]
+
+
+def evil(code: Path) -> None:
+    """Put something else into compiled code, with the digest that it should have."""
+    digest = code.read_bytes()[:32]
+    other = compiler.compile_page(b"evil", "/deep/page.html", "evil")
+    code.write_bytes(digest + marshal.dumps(other))
+
+
+def test_code_that_others_may_write_is_not_executed(folder: Path, modules: Path) -> None:
+    settings = Settings(pages_modules=str(modules))
+    code = place(modules, folder / "deep/page.html")
+    assert ask(load(f"pages:{folder}", settings), "/deep/page").text == "deep GET"
+    evil(code)
+    # That is what is guarded against.
+    assert ask(load(f"pages:{folder}", settings), "/deep/page").text == "evil"
+    code.chmod(0o666)
+    assert ask(load(f"pages:{folder}", settings), "/deep/page").text == "deep GET"
+    assert code.stat().st_mode & 0o022 == 0
+    evil(code)
+    code.parent.chmod(0o777)
+    assert ask(load(f"pages:{folder}", settings), "/deep/page").text == "deep GET"
+    code.parent.chmod(0o755)
+    evil(code)
+    code.rename(modules / "aside")
+    code.symlink_to(modules / "aside")
+    assert ask(load(f"pages:{folder}", settings), "/deep/page").text == "deep GET"
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o775, 0o1777, 0o757])
+def test_a_folder_that_others_may_write_is_refused(folder: Path, modules: Path, mode: int) -> None:
+    modules.mkdir()
+    modules.chmod(mode)
+    with pytest.raises(ApplicationError, match=r"may be written by others .*chmod go-w"):
+        load(f"pages:{folder}", Settings(pages_modules=str(modules)))
+
+
+def test_what_cannot_be_kept_is_served(folder: Path, modules: Path) -> None:
+    """Here the place of a folder is taken by a file; no permission keeps out the superuser."""
+    place(modules, folder / "index.html").parent.mkdir(parents=True)
+    place(modules, folder / "deep").with_suffix("").write_text("")
+    with Server(f"pages:{folder}", "single", "--pages-modules", str(modules)) as server:
+        for _ in range(2):
+            assert server.get("/deep/page").body == b"deep GET"
+        server.wait_log("warning: compiled pages are not kept in")

@@ -1,0 +1,331 @@
+"""Mounts and published folders over sockets: in all modes, with `preload`, reloads and mistakes."""
+
+from __future__ import annotations
+
+import signal
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import poorhttp
+from poorhttp.errors import ApplicationError, ConfigError
+from tests.apps import mounted
+from tests.conftest import Serve
+from tests.support.nobody import Nobody
+from tests.support.program import Program
+from tests.testkit.client import HANG
+from tests.testkit.server import MODES, Server, command, run
+
+APP = "tests.apps.mounted"
+MOUNTS = ("--mount", f"/a={APP}:two", "--mount", f"/a/b={APP}:three")
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """A folder with a file."""
+    folder = tmp_path / "files"
+    folder.mkdir()
+    (folder / "page.html").write_text("<p>a page")
+    return folder
+
+
+def told(server: Server, target: str, method: str = "GET") -> dict[str, Any]:
+    """What the application that answers tells."""
+    answer = server.request(method, target)
+    assert answer.status == 200, answer
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+# Applications
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize(
+    ("target", "name", "script", "path"),
+    [
+        ("/", "one", "", "/"),
+        ("/a", "two", "/a", ""),
+        ("/%61/x?y", "two", "/a", "/x"),
+        ("/a%2fb", "three", "/a/b", ""),
+        ("/a/b/", "three", "/a/b", "/"),
+        ("/ab", "one", "", "/ab"),
+        ("http://any/a/b/c", "three", "/a/b", "/c"),
+    ],
+)
+def test_who_answers(serve: Serve, target: str, name: str, script: str, path: str) -> None:
+    server = serve(f"{APP}:one", *MOUNTS)
+    for _ in range(3):
+        found = told(server, target)
+        assert (found["name"], found["SCRIPT_NAME"], found["PATH_INFO"]) == (name, script, path)
+        assert found["REQUEST_URI"] == target
+
+
+@pytest.mark.threading_only
+def test_repeated_requests_on_one_connection(serve: Serve) -> None:
+    """What an application changes in its environ, the next request does not see."""
+    server = serve(f"{APP}:one", *MOUNTS)
+    with server.connect() as connection:
+        for target, script in [("/a/x", "/a"), ("/a/x", "/a"), ("/x", ""), ("/a/b", "/a/b")] * 3:
+            assert connection.request("GET", target).json()["SCRIPT_NAME"] == script
+
+
+@pytest.mark.threading_only
+def test_nobody_there(mode: str) -> None:
+    with Server(f"--mount=/a={APP}:two", mode) as server:
+        answer = server.get("/nowhere")
+        assert (answer.status, answer.body) == (404, b"404 Not Found\n")
+        assert answer.get("Content-Type") == "text/plain; charset=utf-8"
+        assert server.request("POST", "/nowhere", body=b"content").status == 404
+        assert told(server, "/a/x")["name"] == "two"
+
+
+def test_preload_loads_every_target_once(mode: str, tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    (tmp_path / "loaded.py").write_text(
+        f"import os\nwith open({str(pids)!r}, 'a') as file:\n    file.write(f'{{os.getpid()}} ')\n"
+        "from tests.apps.mounted import two as application\n"
+    )
+    options = ("--mount", f"/a={tmp_path}/loaded.py", "--preload")
+    with Server(f"{APP}:one", mode, *options) as server:
+        assert told(server, "/a")["name"] == "two"
+        (template,) = pids.read_text().split()
+        assert told(server, "/a")["pid"] != int(template)
+
+
+def test_a_reload_takes_up_other_mounts(mode: str, tmp_path: Path, files: Path) -> None:
+    file = tmp_path / "x.ini"
+    file.write_text(f"[http]\nmount = /a={APP}:two\n")
+    with Server(f"{APP}:one", mode, "-c", str(file)) as server:
+        assert told(server, "/a")["name"] == "two"
+        file.write_text(f"[http]\nmount = /a={APP}:three\nstatic = /f={files}\n")
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("reloaded: the new version serves")
+        assert told(server, "/a")["name"] == "three"
+        assert server.get("/f/page.html").body == b"<p>a page"
+        file.write_text(f"[http]\nmount = /a={APP}:three\nstatic = /f={files}/none\n")
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("not reloaded, the previous version goes on: ")
+        assert f"{file}:3: static: " in server.log()
+        assert server.get("/f/page.html").status == 200
+
+
+# Folders
+
+
+@pytest.mark.threading_only
+def test_files_beside_applications(mode: str, files: Path) -> None:
+    options = (*MOUNTS, "--static", f"/a/files={files}", "--static", f"/a/b/c/d={files}")
+    with Server(f"{APP}:one", mode, *options) as server:
+        for target, name in [("/a/file", "two"), ("/a/b/c", "three"), ("/page.html", "one")]:
+            assert told(server, target)["name"] == name
+        for prefix in ("/a/files", "/a/b/c/d"):
+            answer = server.get(f"{prefix}/page.html")
+            assert (answer.status, answer.body) == (200, b"<p>a page")
+            assert answer.get("Content-Type") == "text/html; charset=utf-8"
+            assert server.get(f"{prefix}/none").status == 404
+            assert server.request("POST", f"{prefix}/page.html").status == 405
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize("how", ["static:{}", "--static=/={}", "--mount=/=static:{}"])
+def test_nothing_but_files(mode: str, files: Path, how: str) -> None:
+    """No application is named, and none is loaded."""
+    with Server(how.format(files), mode) as server:
+        assert server.get("/page.html").body == b"<p>a page"
+        assert server.get("/none").status == 404
+
+
+@pytest.mark.threading_only
+def test_an_application_answers_where_there_is_no_file(mode: str, files: Path) -> None:
+    options = (*MOUNTS, "--static", f"/={files}", "--static", f"/a={files}", "--static-fallthrough")
+    with Server(f"{APP}:one", mode, *options) as server:
+        assert server.get("/page.html").body == b"<p>a page"
+        assert server.get("/a/page.html").body == b"<p>a page"
+        assert told(server, "/none")["name"] == "one"
+        assert told(server, "/a/none")["PATH_INFO"] == "/none"
+        assert told(server, "/a/b/page.html")["name"] == "three"
+        assert told(server, "/a/page.html", "POST")["name"] == "two"
+
+
+@pytest.mark.threading_only
+def test_hosts_have_files_of_their_own(mode: str, files: Path, tmp_path: Path) -> None:
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "page.html").write_text("<p>another")
+    file = tmp_path / "x.ini"
+    file.write_text(
+        f"[http]\nstatic_header = /=X-From: all\n[host:a.example]\ntarget = static:{files}\n"
+        f"[host:b.example]\nstatic = /x={tmp_path}/more\nstatic_header = /=X-From: b\n"
+    )
+    with Server(f"{APP}:one", mode, "-c", str(file)) as server:
+
+        def get(host: str, target: str) -> tuple[int, bytes, str | None]:
+            with server.connect() as connection:
+                connection.send(f"GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+                answer = connection.response()
+            return answer.status, answer.body[:9], answer.get("X-From")
+
+        assert get("a.example", "/page.html") == (200, b"<p>a page", "all")
+        assert get("B.EXAMPLE:80", "/x/page.html") == (200, b"<p>anothe", "b")
+        assert get("b.example", "/page.html")[0] == 404
+        assert get("a.example", "/x/page.html")[0] == 404
+        assert get("c.example", "/page.html")[1].startswith(b'{"name": ')
+
+
+@pytest.mark.threading_only
+def test_programs_answer_by_the_name_of_files(mode: str, files: Path) -> None:
+    """What RFC 3875 calls a local redirect: the application names what the core has."""
+    options = ("--static", f"/files={files}")
+    with Server(f"{APP}:programs", mode, *options) as server, server.connect() as connection:
+        for method in ("GET", "POST"):
+            answer = connection.request(method, "/program?/files/page%2ehtml?x=y")
+            assert (answer.status, answer.body) == (200, b"<p>a page")
+        assert connection.request("HEAD", "/program?/files/page.html").status == 200
+        assert connection.request("GET", "/program?/files/none").status == 404
+        found = connection.request("POST", "/program?/else?x=y", body=b"content").json()
+        assert (found["name"], found["PATH_INFO"]) == ("one", "/else")
+
+
+@pytest.mark.threading_only
+def test_cgi_programs_answer_by_the_name_of_anything(
+    mode: str, files: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    program = folder / "go"
+    program.write_text('#!/bin/sh\nprintf "Location: %s\\n\\n" "$QUERY_STRING"\n')
+    program.chmod(0o755)
+    options = ("--mount", f"/bin=cgi:{folder}", "--static", f"/files={files}")
+    with Server(f"{APP}:one", mode, *options) as server, server.connect() as connection:
+        for _ in range(2):
+            answer = connection.request("POST", "/bin/go?/files/page.html", body=b"content")
+            assert (answer.status, answer.body) == (200, b"<p>a page")
+            assert connection.request("GET", "/bin/go?/else").json()["PATH_INFO"] == "/else"
+            assert connection.request("GET", "/bin/go?/bin/go?/files/none").status == 404
+        assert connection.request("GET", f"/bin/go{'?/bin/go' * 20}").status == 500
+    # The same where programs are all that is there beside files.
+    with Server(f"cgi:{folder}", mode, "--static", f"/files={files}") as server:
+        assert server.get("/go?/files/page.html").body == b"<p>a page"
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "complaint"),
+    [
+        (["--mount", "/x=none:y"], 4, "--mount: there is no module none"),
+        (["--mount", "/x=wsg:y:z"], 4, '--mount: there is neither a module nor a scheme "wsg"'),
+        (["--static", "/x=none"], 3, '--static: "none" is not a folder; relative'),
+        (["--static", "/x=doc"], 3, 'did you mean "docs"'),
+        (["--static", "/x=docs", "--mount", f"/x={APP}:one"], 3, "static_fallthrough = on lets"),
+        (["--static", "/=docs"], 3, "as TARGET says; static_fallthrough = on lets"),
+        (["--mount", "x"], 2, "--mount: "),
+    ],
+)
+@pytest.mark.parametrize("what", ["serve", "check"])
+def test_mistakes(what: str, words: list[str], code: int, complaint: str) -> None:
+    done = run(*command(what, f"{APP}:one", "--bind", "127.0.0.1:0", *words))
+    assert (done.returncode, done.stdout) == (code, ""), done.stderr
+    assert complaint in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_folder_that_is_closed_to_the_workers(folder: Path) -> None:
+    folder.chmod(0o755)
+    closed = folder / "closed"
+    closed.mkdir(mode=0)
+    words = (f"static:{closed}", "--bind", "127.0.0.1:0")
+    done = Nobody(folder).run("serve", *words)
+    assert done.returncode == 3, done.stderr
+    assert f"TARGET: {closed} is closed to user " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_check_tells_who_answers(tmp_path: Path, files: Path) -> None:
+    file = tmp_path / "x.ini"
+    file.write_text(
+        f"[http]\ntarget = {APP}:one\nbind = 127.0.0.1:0\nmode = single\nmount = /a={APP}:two\n"
+        f"static = /f={files}\nstatic_header =\n  /f=Cache-Control: no-cache\n"
+        f"[host:h.example]\ntarget = static:{files}\nstatic_listing = on\n"
+    )
+    done = run(*command("check", "-c", file.as_posix()))
+    assert done.returncode == 0, done.stderr
+    what, _, details = done.stdout.partition("\n")
+    assert what.endswith(f"would serve {APP}:one on http://127.0.0.1:0 (single, 1 worker)")
+    assert " ".join(details.split()) == (
+        f"Routes: / {APP}:one, from {file}:2: target "
+        f"/a/ {APP}:two, from {file}:5: mount "
+        f"/f/ the files of {files}, from {file}:6: static "
+        f"h.example/ the files of {files}, from {file}:10: target "
+        f"Not the default: bind = 127.0.0.1:0 from {file}:3: bind "
+        f"mode = single from {file}:4: mode "
+        f"static_header = /f=Cache-Control: no-cache from {file}:8: static_header "
+        f"For h.example: static_listing = on from {file}:11: static_listing"
+    )
+
+
+# From a program
+
+
+def get(url: str) -> bytes:
+    with urllib.request.urlopen(url, timeout=HANG) as answer:
+        body: bytes = answer.read()
+    return body
+
+
+def test_server_with_mounts_and_files(files: Path) -> None:
+    options = {"mount": [f"/a={APP}:two"], "static": f"/f={files}"}
+    with poorhttp.Server(mounted.one, **options) as server:  # type: ignore[arg-type]
+        assert b'"one"' in get(server.url)
+        assert b'"two"' in get(f"{server.url}/a")
+        assert get(f"{server.url}/f/page.html") == b"<p>a page"
+
+
+@pytest.mark.parametrize("how", ["target", "static"])
+def test_server_without_an_application(files: Path, how: str) -> None:
+    made = (
+        poorhttp.Server(f"static:{files}")
+        if how == "target"
+        else poorhttp.Server(static=f"/={files}")
+    )
+    with made as server:
+        assert get(f"{server.url}/page.html") == b"<p>a page"
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            get(f"{server.url}/none")
+        assert caught.value.code == 404
+        caught.value.close()
+
+
+def test_server_of_a_target() -> None:
+    with poorhttp.Server(f"{APP}:three") as server:
+        assert b'"three"' in get(server.url)
+    with pytest.raises(ApplicationError, match=r"^there is no module none"):
+        poorhttp.Server("none:x")
+    with pytest.raises(ConfigError, match=r"^there is nothing to serve; name an application"):
+        poorhttp.Server()
+    with pytest.raises(ConfigError, match=r'^static: "none" is not a folder'):
+        poorhttp.Server(static="/x=none")
+
+
+SCRIPT = """
+import poorhttp
+from tests.apps import mounted
+
+poorhttp.serve({app}, bind="127.0.0.1:0", mode={mode!r}, static={static!r}, mount={mount!r})
+"""
+
+
+@pytest.mark.parametrize("app", ["mounted.one", "None", "'tests.apps.mounted:three'"])
+@pytest.mark.parametrize("mode", MODES)
+def test_serve(mode: str, app: str, files: Path) -> None:
+    text = SCRIPT.format(app=app, mode=mode, static=f"/f={files}", mount=[f"/a={APP}:two"])
+    with Program(text) as program:
+        assert get(f"{program.url}/f/page.html") == b"<p>a page"
+        assert b'"two"' in get(f"{program.url}/a")
+        if app != "None":
+            assert app.strip("'")[-3:].encode() in get(program.url)
+        program.terminate()

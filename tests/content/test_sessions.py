@@ -1,0 +1,266 @@
+"""Sessions of template pages: identity and lifetime, across workers."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+from pathlib import Path
+
+import pytest
+from itsdangerous import URLSafeTimedSerializer
+
+from poorhttp.config.settings import Settings
+from poorhttp.errors import ApplicationError
+from poorhttp.pages.session import MAX_COOKIE, Sessions
+from poorhttp.pages.session_key import read_key
+from poorhttp.targets import load
+from tests.support.template_pages import write
+from tests.support.wsgi_call import Answer, ask
+from tests.testkit.client import Response
+from tests.testkit.server import Server
+
+PAGES = {
+    "count.html": "<%! import os %><% session['n'] = session.get('n', 0) + 1 %>"
+    "${session['n']} ${os.getpid()}",
+    "look.html": "${sorted(session.items()) | n}",
+    "same.html": "<% session['n'] = session['n'] %>",
+    "none.html": "${'session' if False else ''}",
+    "grow.html": "<% session.setdefault('list', []).append(len(session['list'])) %>"
+    "${session['list']}",
+    "forget.html": "<% session.clear() %>",
+    "drop.html": "<% session.pop('n') %>${len(session)}${session.touched}",
+    "large.html": "<% session['text'] = request.query %>",
+    "object.html": "<% session['text'] = object() %>",
+    "leave.html": "<% session['n'] = 5; response.redirect('/look') %>",
+    "refuse.html": "<% session['n'] = 5; response.abort(403) %>",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sessions")
+    write(path, PAGES)
+    return path
+
+
+class Visitor:
+    """A browser with one cookie, and a connection of its own for each request."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.cookie = ""
+
+    def get(self, path: str) -> Response:
+        headers = [f"Cookie: other=1; {self.cookie}"] if self.cookie else []
+        answer = self.server.get(path, *headers)
+        cookie = answer.get("Set-Cookie")
+        if cookie is not None:
+            self.cookie = "" if "Max-Age=0" in cookie else cookie.partition(";")[0]
+        return answer
+
+
+def cookie_of(answer: Answer | Response) -> str | None:
+    """What was sent of the session, with the attributes."""
+    fields = answer.fields if isinstance(answer, Answer) else answer.headers
+    found = [value for name, value in fields if name == "Set-Cookie"]
+    assert len(found) < 2
+    return found[0] if found else None
+
+
+def test_a_session(mode: str, folder: Path) -> None:
+    with Server(f"pages:{folder}", mode) as server:
+        one, other = Visitor(server), Visitor(server)
+        for number in range(1, 4):
+            answer = one.get("/count")
+            assert answer.body.split()[0] == b"%d" % number
+            assert answer.get("Vary") == "Cookie"
+        assert other.get("/count").body.split()[0] == b"1"
+        assert one.get("/look").body == b"[('n', 3)]"
+        assert one.get("/grow").body == b"[0]"
+        assert one.get("/grow").body == b"[0, 1]"
+        assert one.get("/leave").status == 303
+        assert one.get("/look").body == b"[('list', [0, 1]), ('n', 5)]"
+        assert one.get("/forget").get("Set-Cookie") == (
+            "session=; Path=/; Max-Age=0; SameSite=Lax; HttpOnly"
+        )
+        assert one.cookie == ""
+        assert one.get("/look").body == b"[]"
+        assert one.get("/refuse").status == 403
+        assert one.get("/look").body == b"[]"
+
+
+@pytest.mark.parametrize("preload", ["off", "on"])
+def test_all_workers_know_a_session_and_those_of_a_reload(folder: Path, preload: str) -> None:
+    options = ("--workers", "4", "--preload", preload)
+    with Server(f"pages:{folder}", "forking", *options) as server:
+        visitor = Visitor(server)
+        number, seen = 0, set[bytes]()
+        while len(seen) < 4:
+            number += 1
+            told, pid = visitor.get("/count").body.split()
+            assert told == b"%d" % number
+            seen.add(pid)
+        for times in (1, 2):
+            server.process.send_signal(signal.SIGHUP)
+            server.wait_log("reloaded: the new version serves", times)
+            number += 1
+            told, pid = visitor.get("/count").body.split()
+            assert told == b"%d" % number
+            assert pid not in seen
+            seen.add(pid)
+        # One that takes the place of another, too.
+        os.kill(int(pid), signal.SIGKILL)
+        server.wait_log("is replaced")
+        assert visitor.get("/count").body.split()[0] == b"%d" % (number + 1)
+
+
+def test_a_key_in_a_file_outlives_the_server(folder: Path, tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    options = ("--workers", "4", "--session-key", str(key))
+    with Server(f"pages:{folder}", "forking", *options) as server:
+        before = Visitor(server)
+        for number in range(1, 12):
+            assert before.get("/count").body.split()[0] == b"%d" % number
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    assert os.listdir(tmp_path) == ["key"]
+    with Server(f"pages:{folder}", "single", "--session-key", str(key)) as server:
+        after = Visitor(server)
+        after.cookie = before.cookie
+        assert after.get("/count").body.split()[0] == b"12"
+    with Server(f"pages:{folder}", "single") as server:
+        after = Visitor(server)
+        after.cookie = before.cookie
+        assert after.get("/count").body.split()[0] == b"1"
+
+
+def test_what_is_sent(folder: Path) -> None:
+    application = load(f"pages:{folder}")
+    answer = ask(application, "/count")
+    cookie = str(cookie_of(answer))
+    value, _, attributes = cookie.partition("; ")
+    assert attributes == "Path=/; Max-Age=86400; SameSite=Lax; HttpOnly"
+    headers = {"Cookie": value}
+    # Who does not look at it, or does not change it, sends none.
+    untouched = ask(application, "/none", headers=headers)
+    assert (cookie_of(untouched), untouched.headers.get("vary")) == (None, None)
+    for path in ("/look", "/same"):
+        answer = ask(application, path, headers=headers)
+        assert (cookie_of(answer), answer.headers["vary"]) == (None, "Cookie")
+    assert ask(application, "/drop", headers=headers).text == "0True"
+    secure = {"wsgi.url_scheme": "https", "SCRIPT_NAME": "/the shop;1"}
+    answer = ask(application, "/count", headers=headers, environ=secure)
+    assert str(cookie_of(answer)).endswith(
+        "; Path=/the%20shop%3B1; Max-Age=86400; SameSite=Lax; Secure; HttpOnly"
+    )
+
+
+def test_what_is_not_ours_is_no_session(folder: Path, tmp_path: Path) -> None:
+    application = load(f"pages:{folder}")
+    value = str(cookie_of(ask(application, "/count"))).partition(";")[0]
+    assert ask(application, "/look", headers={"Cookie": value}).text == "[('n', 1)]"
+    _, _, text = value.partition("=")
+    data, date, signature = text.split(".")
+    forged = [
+        "",
+        ".",
+        "..",
+        data,
+        f"{data}.{date}",
+        f"{data}.{date}.",
+        f"{data}.{date}.{signature[:-1]}",
+        f"{data[:-2]}AA.{date}.{signature}",
+        f"{data}.AAAAAA.{signature}",
+        f"\xff{text}",
+        URLSafeTimedSerializer(b"another key").dumps({"n": 1}),
+    ]
+    for text in forged:
+        answer = ask(application, "/look", headers={"Cookie": f"session={text}"})
+        assert (answer.status, answer.text) == (200, "[]"), text
+    # Nobody has said that another folder shall know it.
+    write(tmp_path, PAGES)
+    assert ask(load(f"pages:{tmp_path}"), "/look", headers={"Cookie": value}).text == "[]"
+    # Of two, the first is that of the more specific path.
+    twice = {"Cookie": f"{value}; session=old"}
+    assert ask(application, "/look", headers=twice).text == "[('n', 1)]"
+
+
+def test_what_is_signed_and_is_no_dictionary(folder: Path, tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    application = load(f"pages:{folder}", Settings(session_key=str(key)))
+    for data in ([1], "text", None, 5):
+        text = Sessions(read_key(str(key)), "", 60).sign(data)  # type: ignore[arg-type]
+        assert ask(application, "/look", headers={"Cookie": f"session={text}"}).text == "[]"
+
+
+def aged(key: Path, seconds: float, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """A cookie that was made some time ago."""
+    from itsdangerous import TimestampSigner
+
+    now = TimestampSigner.get_timestamp
+    with monkeypatch.context() as patch:
+        patch.setattr(TimestampSigner, "get_timestamp", lambda self: now(self) - int(seconds))
+        text = Sessions(read_key(str(key)), "", 60).sign({"n": 1})
+    return {"Cookie": f"session={text}"}
+
+
+def test_the_lifetime(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = tmp_path / "key"
+    settings = Settings(session_key=str(key), session_lifetime=8000)
+    application = load(f"pages:{folder}", settings)
+    for age, there, renewed in [
+        (0, True, False),
+        (900, True, False),
+        (1100, True, True),
+        (7900, True, True),
+        (8100, False, False),
+    ]:
+        answer = ask(application, "/look", headers=aged(key, age, monkeypatch))
+        assert answer.text == ("[('n', 1)]" if there else "[]"), age
+        assert ("; Max-Age=8000;" in str(cookie_of(answer))) == renewed, age
+    assert cookie_of(ask(application, "/none", headers=aged(key, 5000, monkeypatch))) is None
+
+
+def test_too_much_for_a_cookie(mode: str, folder: Path) -> None:
+    with Server(f"pages:{folder}", mode, "--workers", "1", tracebacks=True) as server:
+        text = os.urandom(1400).hex()
+        assert len(str(server.get(f"/large?{text}").get("Set-Cookie"))) < MAX_COOKIE + 100
+        text = os.urandom(3500).hex()
+        answer = server.get(f"/large?{text}")
+        assert (answer.status, answer.get("Set-Cookie")) == (500, None)
+        server.wait_log("bytes as a cookie, and browsers keep 4096")
+        assert server.get("/object").status == 500
+        server.wait_log("TypeError: Object of type object is not JSON serializable")
+
+
+def test_it_is_json(folder: Path) -> None:
+    """Nothing that can be made to run when it is read."""
+    import base64
+
+    cookie = str(cookie_of(ask(load(f"pages:{folder}"), "/count")))
+    data = cookie.partition("=")[2].partition(".")[0]
+    assert json.loads(base64.urlsafe_b64decode(data + "==")) == {"n": 1}
+
+
+@pytest.mark.parametrize(
+    ("mode", "text", "why"),
+    [
+        (0o604, "k" * 64, "open to its group or to others .mode 0604., .*: chmod 600 /.*key$"),
+        (0o640, "k" * 64, "open to its group or to others .mode 0640., .*: chmod 600 /.*key$"),
+        (0o620, "k" * 64, "open to its group or to others"),
+        (0o600, "short", "has 5 bytes"),
+        (0o600, "", "has 0 bytes"),
+    ],
+)
+def test_a_key_that_is_none(folder: Path, tmp_path: Path, mode: int, text: str, why: str) -> None:
+    key = tmp_path / "key"
+    key.write_text(text)
+    key.chmod(mode)
+    with pytest.raises(ApplicationError, match=f"session_key: .*{why}"):
+        load(f"pages:{folder}", Settings(session_key=str(key)))
+
+
+def test_a_key_that_cannot_be_made(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(ApplicationError, match=r"session_key: .*none/key: No such file"):
+        load(f"pages:{folder}", Settings(session_key=str(tmp_path / "none" / "key")))

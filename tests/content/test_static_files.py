@@ -1,0 +1,347 @@
+"""Published folders beside an application: precedence, and transfer of the files."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Serve
+from tests.testkit.client import BadResponse, Closed, Connection
+from tests.testkit.process import children
+from tests.testkit.server import MODES, Server, wait_for
+
+APP = "tests/apps/hog.py"
+
+#: More than a socket takes at once.
+LARGE = os.urandom(1 << 20) * 5
+SMALL = b"small\n"
+
+
+@pytest.fixture(scope="module")
+def public(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a small and a large file."""
+    folder = tmp_path_factory.mktemp("public")
+    (folder / "index.html").write_bytes(b"<h1>index</h1>")
+    (folder / "small.txt").write_bytes(SMALL)
+    (folder / "large.bin").write_bytes(LARGE)
+    for mode in MODES:
+        (folder / f"written-{mode}.txt").write_bytes(b"before")
+    return folder
+
+
+@pytest.fixture
+def server(serve: Serve, public: Path) -> Server:
+    """A server of both."""
+    return serve(APP, "--static", f"/static={public}")
+
+
+def test_files_and_application_side_by_side(server: Server) -> None:
+    assert server.get("/static/small.txt").body == SMALL
+    assert server.get("/static/large.bin").body == LARGE
+    assert server.get("/static/").body == b"<h1>index</h1>"
+    assert server.get("/static?a=b").get("Location") == "/static/?a=b"
+    assert server.get("/static/missing").status == 404
+    for path in ("/", "/staticsmall.txt", "/stati", "/x/static/small.txt"):
+        assert server.get(path).json()["PATH_INFO"] == path
+
+
+def test_one_connection_gets_both(server: Server) -> None:
+    with server.connect() as connection:
+        for number in range(50):
+            assert connection.request("GET", "/static/small.txt").body == SMALL
+            assert connection.request("GET", f"/{number}").json()["PATH_INFO"] == f"/{number}"
+            if number % 10 == 0:
+                assert connection.request("GET", "/static/large.bin").body == LARGE
+
+
+def test_pipelined(server: Server) -> None:
+    paths = ["/static/small.txt", "/a", "/static/large.bin", "/static/nothing", "/b"] * 5
+    with server.connect() as connection:
+        connection.send(
+            b"".join(f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n".encode() for path in paths)
+        )
+        for path in paths:
+            answer = connection.response()
+            match path:
+                case "/static/small.txt":
+                    assert answer.body == SMALL
+                case "/static/large.bin":
+                    assert answer.body == LARGE
+                case "/static/nothing":
+                    assert answer.status == 404
+                case _:
+                    assert answer.json()["PATH_INFO"] == path
+
+
+@pytest.mark.threading_only
+def test_many_at_once(server: Server) -> None:
+    def load(number: int) -> None:
+        with server.connect() as connection:
+            for _ in range(5):
+                assert connection.request("GET", "/static/large.bin").body == LARGE
+                assert connection.request("GET", f"/{number}").status == 200
+
+    with ThreadPoolExecutor(20) as pool:
+        list(pool.map(load, range(20)))
+
+
+@pytest.mark.threading_only
+def test_a_body_that_no_file_takes_need_not_be_sent(server: Server) -> None:
+    with server.connect() as connection:
+        connection.send(b"POST /static/small.txt HTTP/1.1\r\nHost: a\r\n")
+        connection.send(b"Content-Length: 1000000000\r\n\r\n")
+        answer = connection.response("POST")
+        assert (answer.status, answer.get("Allow")) == (405, "GET, HEAD")
+    with server.connect() as connection:
+        assert connection.request("DELETE", "/static/small.txt").get("Allow") == "GET, HEAD"
+        assert connection.request("GET", "/static/small.txt", body=b"not read").body == SMALL
+        assert connection.request("GET", "/", body=b"read").json()["body"] == "read"
+
+
+@pytest.mark.threading_only
+def test_what_files_do_not_have_may_be_the_applications(serve: Serve, public: Path) -> None:
+    server = serve(APP, "--static", f"/={public}", "--static-fallthrough")
+    assert server.get("/small.txt").body == SMALL
+    assert server.get("/missing/x").json()["PATH_INFO"] == "/missing/x"
+    assert server.get("/../x").json()["PATH_INFO"] == "/../x"
+    told = server.request("POST", "/small.txt", body=b"hello").json()
+    assert told == {
+        "REQUEST_METHOD": "POST",
+        "SCRIPT_NAME": "",
+        "PATH_INFO": "/small.txt",
+        "body": "hello",
+    }
+
+
+@pytest.mark.threading_only
+def test_options_asterisk_asks_the_server(serve: Serve, public: Path) -> None:
+    server = serve(f"static:{public}")
+    assert server.request("OPTIONS", "*").status == 204
+    assert server.request("OPTIONS", "/small.txt").status == 405
+    assert server.get("http://other/small.txt").body == SMALL
+
+
+def test_a_slow_reader_holds_nobody_up(server: Server) -> None:
+    with server.connect() as slow:
+        slow.send_request("GET", "/static/large.bin")
+        for _ in range(20):
+            assert server.get("/static/small.txt").body == SMALL
+        assert slow.response().body == LARGE
+
+
+@pytest.mark.threading_only
+def test_a_file_that_shrinks_ends_the_connection(server: Server, public: Path) -> None:
+    """Whenever that is noticed, it is said: also before the request itself is put away."""
+    shrinking = public / "shrinking.bin"
+    before = server.log().count("became shorter while it was sent")
+    # Each ends it at another moment.
+    times = 40
+    for number in range(times):
+        shrinking.touch()
+        os.truncate(shrinking, 50 << 20)
+        with server.connect() as connection:
+            connection.send_request("GET", "/static/shrinking.bin")
+            assert not connection.at_end()
+            time.sleep(number / 40_000)
+            os.truncate(shrinking, 0)
+            with pytest.raises((BadResponse, Closed)):
+                connection.response()
+    shrinking.unlink()
+    server.wait_log("became shorter while it was sent", before + times)
+
+
+@pytest.mark.threading_only
+def test_a_file_that_grows_is_sent_as_it_was_announced(server: Server, public: Path) -> None:
+    growing = public / "growing.bin"
+    growing.write_bytes(bytes(20 << 20))
+    with server.connect() as connection:
+        connection.send_request("GET", "/static/growing.bin")
+        assert not connection.at_end()
+        with growing.open("ab") as file:
+            file.write(b"x" * 1_000)
+        assert connection.response().body == bytes(20 << 20)
+        assert connection.request("GET", "/static/small.txt").body == SMALL
+    growing.unlink()
+
+
+@pytest.mark.threading_only
+def test_changes_count_for_the_next_request(server: Server, public: Path) -> None:
+    """Also those that keep size and time, and those by which another file takes the name."""
+    changing = public / "changing.txt"
+    old = 1_600_000_000
+    with server.connect() as connection:
+
+        def ask() -> bytes:
+            answer = connection.request("GET", "/static/changing.txt")
+            return answer.body if answer.status == 200 else b""
+
+        for number in range(20):
+            text = b"%08d" % number
+            changing.write_bytes(text)
+            os.utime(changing, (old, old))
+            assert ask() == text
+            other = public / "other.txt"
+            other.write_bytes(text[::-1])
+            os.utime(other, (old, old))
+            other.rename(changing)
+            assert ask() == text[::-1]
+            changing.unlink()
+            assert ask() == b""
+
+
+def test_who_leaves_in_the_middle_is_forgotten(server: Server) -> None:
+    for _ in range(20):
+        with server.connect() as connection:
+            connection.send_request("GET", "/static/large.bin")
+            connection.socket.recv(1000)
+            connection.reset()
+    assert server.get("/static/small.txt").body == SMALL
+
+
+def test_files_are_sent_while_the_interpreter_is_held(tmp_path: Path, public: Path) -> None:
+    """In a thread of the reactor that needs no interpreter."""
+    flag = tmp_path / "go-on.flag"
+    server = Server(APP, "threading", "--static", f"/static={public}")
+    with server, server.connect() as hog:
+        hog.send_request("GET", f"/hog?{flag}")
+        wait_for((tmp_path / "go-on.begun").exists, "the application holds the interpreter")
+        try:
+            assert server.get("/static/small.txt").body == SMALL
+            assert server.get("/static/large.bin").body == LARGE
+        finally:
+            flag.touch()
+        assert hog.response().status == 200
+
+
+@pytest.mark.threading_only
+def test_requests_for_files_are_logged_like_others(tmp_path: Path, public: Path, mode: str) -> None:
+    log = tmp_path / "access.log"
+    options = ("--access-log", str(log), "--access-log-format", "json")
+    with Server(f"static:{public}", mode, *options) as server:
+        server.get("/small.txt")
+        server.get("/none")
+        server.request("HEAD", "/large.bin")
+        server.get("/large.bin", "Range: bytes=1-3")
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert sorted((line["target"], line["status"], line["size"]) for line in lines) == sorted(
+        [
+            ("/small.txt", 200, len(SMALL)),
+            ("/none", 404, len("404 Not Found: there is no such file\n")),
+            ("/large.bin", 200, 0),
+            ("/large.bin", 206, 3),
+        ]
+    )
+
+
+def test_a_download_is_finished_before_the_server_ends(public: Path, mode: str) -> None:
+    server = Server(f"static:{public}", mode, "--drain-timeout", "0")
+    with server, Connection(("127.0.0.1", server.port)) as connection:
+        connection.send_request("GET", "/large.bin")
+        assert not connection.at_end()
+        server.process.send_signal(signal.SIGTERM)
+        assert connection.response().body == LARGE
+        assert server.wait() == 0
+        server.ended()
+
+
+@pytest.mark.threading_only
+def test_memory_does_not_grow_with_what_is_sent(public: Path, mode: str) -> None:
+    """100 clients, of which each takes a large file: the kernel sends them."""
+    options = ("--workers", "1") if mode == "forking" else ()
+    with Server(f"static:{public}", mode, *options) as server:
+        assert server.get("/large.bin").body == LARGE
+        before = resident(server)
+        connections = [server.connect() for _ in range(100)]
+        for connection in connections:
+            connection.send_request("GET", "/large.bin")
+        taken = bytearray(1 << 20)
+        for connection in connections:
+            rest = len(LARGE)
+            while rest > 0:
+                rest -= connection.socket.recv_into(taken)
+            connection.close()
+        assert resident(server) - before < 16 << 20
+
+
+def worker_of(server: Server) -> int:
+    """The process of its only worker."""
+    (worker,) = children(server.process.pid)
+    return worker
+
+
+def resident(server: Server) -> int:
+    """Octets of memory that the worker has held at most."""
+    for line in Path(f"/proc/{worker_of(server)}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) << 10
+    raise AssertionError("the kernel does not tell")
+
+
+@pytest.mark.threading_only
+def test_a_link_that_is_not_followed_is_a_line_in_the_log(
+    public: Path, tmp_path: Path, mode: str
+) -> None:
+    (tmp_path / "files/folder").mkdir(parents=True)
+    (tmp_path / "secret").write_text("secret")
+    links = {"escape": "../secret", "absolute": str(tmp_path / "secret"), "up": str(public)}
+    for name, target in links.items():
+        (tmp_path / "files" / name).symlink_to(target)
+    (tmp_path / "files/dangling").symlink_to("nothing")
+    for fallthrough, status in (("off", 404), ("on", 200)):
+        options = ("--static", f"/static={tmp_path}/files", "--static-fallthrough", fallthrough)
+        with Server(APP, mode, *options) as server:
+            for name in ("dangling", "nothing", "escape", "absolute", "up", "up/index.html"):
+                assert server.get(f"/static/{name}").status == status
+                if name.partition("/")[0] in links:
+                    said = f"a symbolic link is absolute or leads out of {tmp_path}/files"
+                    server.wait_log(f" warning: GET /static/{name}: {said}, and is not followed\n")
+            assert server.log().count("symbolic link") == 4
+
+
+# What needs files that have not changed for some seconds: last, so that nobody waits for that.
+
+
+@pytest.mark.threading_only
+def test_what_an_application_writes_is_seen_behind_its_answer(
+    server: Server, public: Path, tmp_path: Path, mode: str
+) -> None:
+    """Also by a request that had come before (RFC 9112 section 9.3.2)."""
+    file, flag = public / f"written-{mode}.txt", tmp_path / "go-on.flag"
+    # Until then it may change without a sign of it, and is not kept.
+    wait_for(lambda: time.time() > file.stat().st_ctime + 4, "the file is old enough")
+    paths = (f"/static/{file.name}", f"/hog?{flag}", f"/static/{file.name}")
+    with server.connect() as connection:
+        assert connection.request("GET", paths[0]).body == b"before"
+        connection.send(
+            b"".join(f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n".encode() for path in paths)
+        )
+        wait_for((tmp_path / "go-on.begun").exists, "the application runs")
+        file.write_bytes(b"behind")
+        flag.touch()
+        answers = [connection.response().body for _ in paths]
+    assert (answers[0], answers[2]) == (b"before", b"behind")
+
+
+def test_an_idle_worker_closes_files(public: Path) -> None:
+    """Otherwise one that was removed would need its room on the disk until the next request."""
+    file = public / "large.bin"
+    with Server(f"static:{public}", "single") as server:
+
+        def is_kept() -> bool:
+            assert server.get("/large.bin").body == LARGE
+            return is_open(server, file)
+
+        wait_for(is_kept, "a file that has not changed for a while is kept open")
+        wait_for(lambda: not is_open(server, file), "the file is closed")
+
+
+def is_open(server: Server, file: Path) -> bool:
+    """Whether the worker has the file open."""
+    descriptors = Path(f"/proc/{worker_of(server)}/fd")
+    return any(os.path.samefile(path, file) for path in descriptors.iterdir() if path.is_file())

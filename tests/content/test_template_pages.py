@@ -1,0 +1,428 @@
+"""Template pages over a socket, in every mode: choice of the page, and its variables."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from poorhttp.errors import ApplicationError
+from poorhttp.targets import load
+from tests.conftest import Serve
+from tests.support.template_pages import set_page, write
+from tests.support.wsgi_call import ask
+from tests.testkit.client import Response
+from tests.testkit.server import Server, run
+
+FORM = "Content-Type: application/x-www-form-urlencoded"
+
+PAGES = {
+    "index.html": "index",
+    "hello.html": '<b>${form.getfirst("name", "nobody")}</b> ${form.getfirst("name") or "" | n}\n',
+    "both.html": '${sorted(form.keys())} ${",".join(form.getlist("a")) | n}\n',
+    "file.html": '${form["file"].filename}: ${len(form["file"].value)}\n',
+    "untouched.html": "${request.method}${form if False else ''}",
+    "cookies.html": '<% response.set_cookie("seen", "é;" + cookies.get("seen", "")) %>\\\n'
+    '${cookies.get("seen", "none")} ${len(cookies)}',
+    "answer.html": "<% response.status = 202; response.content_type = 'text/plain'\n"
+    "response.headers['X-Name'] = 'value' %>plain",
+    "typed.html": "<% response.headers['content-type'] = 'text/csv' %>a,b",
+    "nothing.html": "<% response.status = 204 %>",
+    "leave.html": "<% response.set_cookie('a', 1)\n"
+    "response.redirect('/x y\\r\\nSet-Cookie: b=2') %>",
+    "refuse.html": "<% response.abort(410, 'It was <here>.') %>",
+    "surroundings.html": "${request.environ['SCRIPT_NAME']}|${request.environ['PATH_INFO']}|"
+    "${request.headers_in['X-One']}",
+    "numbers.html": "${1} ${2.5} ${None} ${3 | n} ${'a' | n}",
+    "safe.html": "<%! from markupsafe import Markup %>${Markup('<i>')} ${'\"\\'&' | h} "
+    "${'a&é ' | u} ${'<' | h,trim} ${5 | u}",
+    "deep/index.html": '<%inherit file="/_layout.html"/><%block name="title">Deep</%block>\\\n'
+    'inside <%include file="../_part.html"/>',
+    "deep/er/page.html": "deeper",
+    "ünicode.html": "${request.uri}",
+    "odd name.html": "odd",
+    "_layout.html": "<title><%block name='title'>None</%block></title>[${next.body()}]",
+    "_part.html": "part",
+    "_private/page.html": "private",
+    ".hidden.html": "hidden",
+    ".git/page.html": "hidden",
+    "style.css": "* { color: red }",
+    "loop.html": "% for i in range(3):\n${loop.index}${'' if loop.last else ','}\\\n% endfor\n",
+}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The target of a folder with all pages."""
+    folder = tmp_path_factory.mktemp("site") / "pages"
+    write(folder, PAGES)
+    (folder.parent / "secret.html").write_text("secret")
+    (folder / "link.html").symlink_to("hello.html")
+    (folder / "out.html").symlink_to("../secret.html")
+    (folder / "outside").symlink_to("..")
+    os.mkfifo(folder / "fifo.html")
+    (folder / "folder.html").mkdir()
+    return f"pages:{folder}"
+
+
+@pytest.fixture(scope="module")
+def get(serve: Serve, site: str) -> Callable[..., Response]:
+    return serve(site).get
+
+
+# Which page answers
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("/", "index"),
+        ("/index", "index"),
+        ("/index.html?a=b", "index"),
+        ("/deep/", "<title>Deep</title>[inside part]"),
+        ("/deep/index", "<title>Deep</title>[inside part]"),
+        ("/deep/er/page", "deeper"),
+        ("/link?name=a", "<b>a</b> a\n"),
+        ("/%C3%BCnicode", "/ünicode"),
+        ("/odd%20name.html", "odd"),
+        ("/loop", "0,1,2"),
+    ],
+)
+def test_a_page_is_found(get: Callable[..., Response], path: str, text: str) -> None:
+    for _ in range(2):
+        answer = get(path)
+        assert (answer.status, answer.body.decode()) == (200, text)
+        assert answer.get("Content-Type") == "text/html; charset=utf-8"
+        assert answer.framing == "length"
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/none",
+        "/_layout",
+        "/_layout.html",
+        "/_private/page",
+        "/.hidden",
+        "/.hidden.html",
+        "/.git/page",
+        "/style.css",
+        "/style",
+        "/hello/",
+        "/hello.html/more",
+        "/hello.htm",
+        "/HELLO",
+        "/out",
+        "/outside/secret",
+        "/fifo",
+        "/folder",
+        "/folder.html",
+        "/../secret",
+        "/../pages/hello",
+        "/%2e%2e/secret",
+        "/deep/../hello",
+        "/deep/%2e%2e/hello",
+        "/deep%2f..%2f..%2fsecret",
+        "/./hello",
+        "//hello",
+        "/deep//index",
+        "/deep//",
+        "//example.org/",
+        "/%5c..%5csecret",
+        "/%ff",
+        "/" + "a" * 300,
+        "/" + "a/" * 300,
+    ],
+)
+def test_nothing_else_is_found(get: Callable[..., Response], path: str) -> None:
+    answer = get(path)
+    # Some are refused by the server itself.
+    assert answer.status == 400 or (answer.status == 404 and b"<h1>404 Not Found" in answer.body)
+
+
+@pytest.mark.threading_only
+def test_the_name_of_no_file(site: str) -> None:
+    """What the server itself would refuse."""
+    for path in ("/a\0b", "", "hello", "*", "/../secret", "/\xff"):
+        answer = ask(load(site), path, environ={"PATH_INFO": path}, validate=False)
+        assert answer.status == (404 if path else 308)
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize(
+    ("path", "location"), [("/deep", "/deep/"), ("/deep?a=%20", "/deep/?a=%20")]
+)
+def test_a_folder_without_slash(get: Callable[..., Response], path: str, location: str) -> None:
+    answer = get(path)
+    assert (answer.status, answer.get("Location")) == (308, location)
+
+
+@pytest.mark.threading_only
+def test_below_a_prefix(site: str) -> None:
+    below = {"SCRIPT_NAME": "/a b/ü".encode().decode("latin-1")}
+    application = load(site)
+    answer = ask(application, "/surroundings", headers={"X-One": "1"}, environ=below)
+    assert answer.text == "/a b/ü".encode().decode("latin-1") + "|/surroundings|1"
+    assert ask(application, "/deep", environ=below).headers["location"] == "/a%20b/%C3%BC/deep/"
+    below["PATH_INFO"] = ""
+    assert ask(application, environ=below).headers["location"] == "/a%20b/%C3%BC/"
+
+
+@pytest.mark.threading_only
+def test_mounted(mode: str, site: str) -> None:
+    with Server("apps/hello/app.py", mode, "--mount", f"/shop={site}") as server:
+        assert server.get("/").body == b"Hello, world!"
+        assert server.get("/shop").get("Location") == "/shop/"
+        assert server.get("/shop/").body == b"index"
+        assert server.get("/shop/deep?a").get("Location") == "/shop/deep/?a"
+        assert server.get("/shop/surroundings", "X-One: 1").body == b"/shop|/surroundings|1"
+        assert server.get("/shop/_layout").status == 404
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "PATCH", "BREW"])
+def test_other_methods(serve: Serve, site: str, method: str) -> None:
+    answer = serve(site).request(method, "/hello")
+    assert (answer.status, answer.get("Allow")) == (405, "GET, HEAD, POST")
+
+
+@pytest.mark.threading_only
+def test_head(serve: Serve, site: str) -> None:
+    answer = serve(site).request("HEAD", "/hello?name=abc")
+    assert (answer.status, answer.body) == (200, b"")
+    assert answer.get("Content-Length") == "15"
+    # Other servers may send what they are given.
+    other = ask(load(site), "/hello?name=abc", "HEAD")
+    assert (other.body, other.headers["content-length"]) == (b"", "15")
+
+
+# What a page finds
+
+
+@pytest.mark.threading_only
+def test_values_are_escaped(get: Callable[..., Response]) -> None:
+    answer = get("/hello?name=%3Ci%3E%26%22%27%C3%A9")
+    assert answer.body.decode() == "<b>&lt;i&gt;&amp;&#34;&#39;é</b> <i>&\"'é\n"
+    assert get("/numbers").body == b"1 2.5 None 3 a"
+    assert get("/safe").body == b"<i> &#34;&#39;&amp; a%26%C3%A9+ &lt; 5"
+
+
+def test_a_form(serve: Serve, site: str) -> None:
+    server = serve(site)
+    answer = server.request("POST", "/both?c=3", FORM, body=b"a=1&b=2&a=%3C+%3E&d=")
+    # Fields without a value count as not sent.
+    assert answer.body.decode() == "[&#39;a&#39;, &#39;b&#39;, &#39;c&#39;] 1,< >\n"
+    assert (
+        server.get("/both?a=1&&=2&a&a=3=4&b").body.decode() == "[&#39;&#39;, &#39;a&#39;] 1,3=4\n"
+    )
+
+
+def test_a_form_with_a_file(serve: Serve, site: str) -> None:
+    content = os.urandom(300_000)
+    body = (
+        b'--x\r\nContent-Disposition: form-data; name="file"; filename="<a>.bin"\r\n\r\n'
+        + content
+        + b"\r\n--x--\r\n"
+    )
+    header = "Content-Type: multipart/form-data; boundary=x"
+    answer = serve(site).request("POST", "/file", header, body=body)
+    assert answer.body == b"&lt;a&gt;.bin: 300000\n"
+
+
+@pytest.mark.threading_only
+def test_a_form_that_cannot_be_read(serve: Serve, site: str) -> None:
+    header = "Content-Type: multipart/form-data; boundary=x"
+    server = serve(site)
+    assert server.request("POST", "/both", header, body=b"--x\r\nnothing").status == 400
+    assert server.request("POST", "/both", FORM, body=b"a&" * 2000).status == 413
+    # It is only read by who wants to know.
+    assert server.request("POST", "/untouched", header, body=b"--x\r\nnothing").body == b"POST"
+
+
+@pytest.mark.threading_only
+def test_cookies(get: Callable[..., Response]) -> None:
+    answer = get("/cookies", 'Cookie: a=1; seen=%3Cx%3E; broken; seen=second; z="q"')
+    assert answer.body == b"&lt;x&gt; 3"
+    cookie = answer.get("Set-Cookie")
+    assert cookie == "seen=%C3%A9%3B<x>; Path=/; SameSite=Lax; HttpOnly"
+    assert get("/cookies", f"Cookie: {cookie.partition(';')[0]}").body == "é;&lt;x&gt; 1".encode()
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize(
+    "said",
+    [
+        "'a b', 1",
+        "'', 1",
+        "'a', 1, path='/;x'",
+        "'a', 1, path='/\\n'",
+        "'a', 1, domain='a;b'",
+        "'a', 1, same_site='Lax; Secure'",
+    ],
+)
+def test_a_cookie_that_cannot_be(tmp_path: Path, said: str) -> None:
+    write(tmp_path, {"index.html": f"<% response.set_cookie({said}) %>"})
+    with pytest.raises(ValueError, match="cookie"):
+        ask(load(f"pages:{tmp_path}"))
+
+
+@pytest.mark.threading_only
+def test_the_answer(get: Callable[..., Response]) -> None:
+    answer = get("/answer")
+    assert (answer.status, answer.body) == (202, b"plain")
+    assert (answer.get("Content-Type"), answer.get("X-Name")) == ("text/plain", "value")
+    assert get("/typed").get("Content-Type") == "text/csv"
+    answer = get("/nothing")
+    assert (answer.status, answer.body, answer.get("Content-Type")) == (204, b"", None)
+
+
+def test_leaving_a_page(get: Callable[..., Response]) -> None:
+    answer = get("/leave")
+    assert (answer.status, answer.body) == (303, b"")
+    assert answer.get("Location") == "/x%20y%0D%0ASet-Cookie:%20b=2"
+    assert answer.get("Set-Cookie") == "a=1; Path=/; SameSite=Lax; HttpOnly"
+    answer = get("/refuse")
+    assert answer.status == 410
+    assert b"It was &lt;here&gt;." in answer.body
+
+
+# Changes
+
+
+@pytest.mark.threading_only
+def test_changes_are_seen(mode: str, tmp_path: Path) -> None:
+    write(tmp_path, {"index.html": "<%inherit file='_l.html'/>1", "_l.html": "[${self.body()}]"})
+    with Server(f"pages:{tmp_path}", mode, tracebacks=True) as server:
+        both = [server.connect() for _ in range(8)]
+
+        def told() -> set[bytes]:
+            return {connection.request("GET", "/").body for connection in both}
+
+        assert told() == {b"[1]"}
+        set_page(tmp_path / "_l.html", "<%include file='_p.html'/>(${self.body()})")
+        assert {connection.request("GET", "/").status for connection in both} == {500}
+        set_page(tmp_path / "_p.html", "p")
+        assert told() == {b"p(1)"}
+        set_page(tmp_path / "_p.html", "q")
+        set_page(tmp_path / "index.html", "<%inherit file='_l.html'/>2")
+        assert told() == {b"q(2)"}
+        (tmp_path / "index.html").write_text("3")
+        assert told() == {b"3"}
+        set_page(tmp_path / "index.html", "${1 +}")
+        assert {connection.request("GET", "/").status for connection in both} == {500}
+        (tmp_path / "index.html").unlink()
+        assert {connection.request("GET", "/").status for connection in both} == {404}
+        write(tmp_path, {"index.html": "4"})
+        assert told() == {b"4"}
+
+
+@pytest.mark.threading_only
+def test_changes_are_not_looked_for(mode: str, tmp_path: Path) -> None:
+    write(tmp_path, {"index.html": "<%inherit file='_l.html'/>1", "_l.html": "[${self.body()}]"})
+    with Server(f"pages:{tmp_path}", mode, "--workers", "1", "--pages-reload", "off") as server:
+        assert server.get("/").body == b"[1]"
+        set_page(tmp_path / "_l.html", "changed")
+        (tmp_path / "index.html").unlink()
+        assert server.get("/").body == b"[1]"
+
+
+def test_a_page_is_compiled_once(mode: str, tmp_path: Path) -> None:
+    """Although many ask for it at once, and it takes its time to begin."""
+    begun = tmp_path / "begun"
+    module = f"<%!\n import os, time\n open({str(begun)!r}, 'a').write('x')\n time.sleep(0.2)\n%>"
+    write(tmp_path, {"index.html": f"{module}<%include file='_p.html'/>", "_p.html": "p"})
+    with Server(f"pages:{tmp_path}", mode, "--workers", "1") as server:
+        with ThreadPoolExecutor(12) as clients:
+            answers = list(clients.map(lambda _: server.get("/").body, range(24)))
+        assert set(answers) == {b"p"}
+        assert begun.read_text() == "x"
+
+
+def test_many_at_once_do_not_mix(serve: Serve, site: str) -> None:
+    server = serve(site)
+
+    def ask_for(number: int) -> None:
+        with server.connect() as connection:
+            for _ in range(50):
+                answer = connection.request("GET", f"/hello?name={number}")
+                assert answer.body == f"<b>{number}</b> {number}\n".encode()
+
+    with ThreadPoolExecutor(8) as clients:
+        list(clients.map(ask_for, range(8)))
+
+
+# What is said at the start
+
+
+def test_there_is_no_such_folder(tmp_path: Path) -> None:
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "file").touch()
+    for target, why in [
+        ("", "names no folder"),
+        (f"{tmp_path}/page", f'did you mean "pages:{tmp_path}/pages"'),
+        (f"{tmp_path}/page/", f'did you mean "pages:{tmp_path}/pages"'),
+        (f"{tmp_path}/none", "there is no folder"),
+        (f"{tmp_path}/file", "is a file"),
+    ]:
+        with pytest.raises(ApplicationError, match=why):
+            load(f"pages:{target}")
+
+
+@pytest.mark.parametrize("name", ["mako", "itsdangerous"])
+def test_what_is_needed_is_not_installed(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ApplicationError, match=rf"pages need {name}.*'\.\[pages\]'"):
+        load(f"pages:{tmp_path}")
+
+
+@pytest.fixture
+def bystander(tmp_path: Path) -> str:
+    """An application that tells what its server has imported."""
+    path = tmp_path / "bystander.py"
+    path.write_text(
+        "import sys\n"
+        "def application(environ, start_response):\n"
+        "    start_response('200 OK', [])\n"
+        "    return [' '.join(sys.modules).encode()]\n"
+    )
+    return f"{path}:application"
+
+
+@pytest.mark.threading_only
+def test_a_server_without_pages_imports_none_of_it(bystander: str) -> None:
+    with Server(bystander, "single") as server:
+        imported = server.get("/").body.decode().split()
+        assert "poorhttp.worker.service" in imported
+        assert [
+            name
+            for name in imported
+            if name.startswith(("mako", "markupsafe", "itsdangerous", "poorhttp.pages"))
+        ] == []
+
+
+@pytest.mark.threading_only
+def test_the_example(serve: Serve) -> None:
+    server = serve("pages:apps/pages", "--workers", "1")
+    assert b"Nobody has written" in server.get("/").body
+    answer = server.request("POST", "/", FORM, body=b"name=%3Ci%3E&text=Hello")
+    assert (answer.status, answer.get("Location")) == (303, "index.html")
+    cookie = str(answer.get("Set-Cookie")).partition(";")[0]
+    page = server.get("/", f"Cookie: {cookie}").body.decode()
+    assert "<b>&lt;i&gt;</b>" in page
+    assert 'value="&lt;i&gt;"' in page
+    assert "You have seen 1 page here" in page
+    assert server.get("/table?rows=7").body.count(b"<tr>") == 7
+    assert server.get("/table?rows=seven").status == 400
+
+
+def test_check_loads_pages() -> None:
+    done = run(sys.executable, "-m", "poorhttp", "check", "pages:apps/pages", "--bind=127.0.0.1:0")
+    assert (done.returncode, done.stderr) == (0, "")

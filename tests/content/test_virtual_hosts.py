@@ -1,0 +1,218 @@
+"""Virtual hosts: sections `[host:NAME]` of an ini file, their options and their choice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from poorhttp.config import host_names, loader
+from poorhttp.config.settings import OPTIONS, Settings
+from poorhttp.errors import ConfigError
+from tests.testkit.client import Connection
+from tests.testkit.server import ROOT, Server
+
+APP = "tests.apps.mounted"
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Be in an empty folder, where `x.ini` is written."""
+    monkeypatch.chdir(tmp_path)
+
+
+def load(
+    text: str,
+    command_line: dict[str, list[str]] | None = None,
+    environ: dict[str, str] | None = None,
+) -> list[Settings]:
+    Path("x.ini").write_text(text)
+    return loader.load(command_line or {}, environ or {}, "x.ini")
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["localhost", "www.example.org", "*.example.org", "xn--bcher-kva.example", "a_b.c", "[::1]"],
+)
+def test_names(name: str) -> None:
+    assert host_names.names(name) == [name]
+
+
+def test_several_names() -> None:
+    assert host_names.names("example.org  www.example.org 127.0.0.1") == [
+        "example.org",
+        "www.example.org",
+        "127.0.0.1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("", "names no host"),
+        ("Example.org", '^"Example.org": write the host as example.org$'),
+        ("example.org:80", "as example.org$"),
+        ("example.org.", "as example.org$"),
+        ("*.Example.org.", r"as \*\.example\.org$"),
+        ("bücher.example", "as xn--bcher-kva.example$"),
+        ("[FE80::1]:80", r"as \[fe80::1\]$"),
+        ("http://example.org", '^"http://example.org" is not the name of a host; write it as www'),
+        ("example.org/x", "is not the name"),
+        ("www.*.org", "is not the name"),
+        ("*", "is not the name"),
+        ("*.", "is not the name"),
+        ("a..b", "is not the name"),
+        ("a:b", "is not the name"),
+        ("[::1", "is not the name"),
+        ("[x]", "is not the name"),
+        ("::1", "is not the name"),
+        ("a" * 64, "is not the name"),
+        ("a." * 128, "is not the name"),
+        ("ü" * 64, "is not the name"),
+    ],
+)
+def test_names_that_are_none(name: str, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        host_names.names(name)
+
+
+# Sections
+
+HOSTS = """
+[http]
+target = x:y
+static = /files=here
+static_index = start.html
+cgi_timeout = 7
+threads = 3
+[host:other.example]
+static_index = home.html
+[host:own.example www.own.example]
+mount = /a=x:z
+"""
+
+
+def test_what_a_host_does_not_say_is_as_it_is_for_the_service() -> None:
+    (settings,) = load(HOSTS)
+    assert list(settings.hosts) == ["other.example", "own.example", "www.own.example"]
+    other = settings.hosts["other.example"]
+    assert (other.static_index, other.cgi_timeout, other.threads) == ("home.html", 7.0, 3)
+    assert (other.target, other.static) == ("x:y", (("/files", "here"),))
+    assert other.origin("static_index") == "x.ini:9: static_index"
+    assert other.hosts == {}
+    assert settings.static_index == "start.html"
+
+
+def test_a_host_that_says_what_it_serves_serves_nothing_else() -> None:
+    (settings,) = load(HOSTS)
+    own = settings.hosts["own.example"]
+    assert own is settings.hosts["www.own.example"]
+    assert (own.target, own.mount, own.static) == ("", (("/a", "x:z"),), ())
+    assert not own.is_set("target")
+    assert own.origin("mount") == "x.ini:11: mount"
+    assert (own.static_index, own.cgi_timeout) == ("start.html", 7.0)
+
+
+def test_the_command_line_and_the_environment_have_the_last_word_but_for_that() -> None:
+    words = {"target": ["p:q"], "static_index": ["i"]}
+    (settings,) = load(HOSTS, words, {"POORHTTP_CGI_TIMEOUT": "5", "POORHTTP_MOUNT": "/m=x:m"})
+    own, other = settings.hosts["own.example"], settings.hosts["other.example"]
+    for each in (settings, own, other):
+        assert (each.static_index, each.cgi_timeout) == ("i", 5.0)
+    assert (settings.target, settings.mount) == ("p:q", (("/m", "x:m"),))
+    assert (other.target, other.mount) == ("p:q", (("/m", "x:m"),))
+    assert (own.target, own.mount) == ("", (("/a", "x:z"),))
+
+
+def test_hosts_are_for_every_service_that_has_hosts() -> None:
+    services = load(
+        "[http]\nstatic_index = a\n[service:one]\nbind = fd:3\nstatic_index = b\n"
+        "[host:h]\ntarget = x:y\n[service:two]\nbind = fd:4\n"
+        "[service:time]\ntarget = tcp:clock:tell\nbind = fd:5\n"
+    )
+    assert [list(settings.hosts) for settings in services] == [["h"], ["h"], []]
+    assert [settings.hosts["h"].static_index for settings in services[:2]] == ["b", "a"]
+    assert [settings.hosts["h"].service for settings in services[:2]] == ["one", "two"]
+
+
+def test_a_host_may_be_all_there_is() -> None:
+    (settings,) = load("[host:h]\ntarget = x:y\n")
+    assert settings.serves
+    assert not settings.target
+    assert not Settings().serves
+
+
+@pytest.mark.parametrize("name", [name for name in OPTIONS if not OPTIONS[name].hosted])
+def test_options_that_a_host_may_not_have(name: str) -> None:
+    where = r"\[http\]" if OPTIONS[name].shared else r"\[http\] or \[service:NAME\]"
+    with pytest.raises(
+        ConfigError, match=rf'^x\.ini:3: "{name}" is for all .*; write it in {where}$'
+    ):
+        load(f"[http]\n[host:h]\n{name} = 1\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("[host:]", r"^x\.ini:1: names no host; write it as \[host:www"),
+        ("[http]\n[host:a b:80]", r'^x\.ini:2: "b:80": write the host as b$'),
+        ("[host:a]\n[host:a]", r"^x\.ini:2: section \[host:a\] begins a second time"),
+        ("[host:a]\n[host:b a]", r"^x\.ini:2: host a has a section already, on line 1$"),
+        ("[hots:a]", r"^x\.ini:1: unknown section \[hots:a\]; did you mean \[host:a\]\?$"),
+        ("[Host:a]", r"did you mean \[host:a\]\?$"),
+        ("[servise:a]", r"did you mean \[service:a\]\?$"),
+        ("[zebra:a]", r"options stand in \[http\], .* \[service:NAME\], .* in \[host:NAME\]$"),
+        ("[host:a]\nstatic_indx = x", r'^x\.ini:2: unknown option "static_indx"; did you mean'),
+        ("[host:a]\nmount = x", r'^x\.ini:2: mount: "x" is not a mount; write it as /PREFIX=TAR'),
+        ("[host:a]\nstatic_index = a\nstatic_index = a", r"^x\.ini:3: .*second time"),
+        ("[host:a]\ntarget = a\n  b", r'^x\.ini:3: an indented line continues "target"'),
+    ],
+)
+def test_mistakes(text: str, complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        load(text + "\n")
+
+
+def test_examples_of_the_documentation() -> None:
+    text = (ROOT / "docs" / "content.md").read_text()
+    examples = [block.partition("```")[0] for block in text.split("```ini\n")[1:]]
+    for example in examples:
+        (settings,) = load(example if example.startswith("[") else f"[http]\n{example}")
+        assert settings.changed()
+    assert len(examples) > 3
+    assert list(settings.hosts)[1:3] == ["example.org", "www.example.org"]
+
+
+# Over sockets
+
+
+def ask(server: Server, request: str) -> str:
+    """Which application answers a request, or the status."""
+    with Connection(("127.0.0.1", server.port)) as connection:
+        connection.send(request.encode())
+        answer = connection.response()
+    return answer.json()["name"] if answer.status == 200 else str(answer.status)
+
+
+def test_who_answers(mode: str, tmp_path: Path) -> None:
+    file = tmp_path / "hosts.ini"
+    file.write_text(
+        f"[http]\ntarget = {APP}:one\n[host:example.org]\ntarget = {APP}:two\n"
+        f"[host:*.example.org]\nmount = /a={APP}:three\n"
+    )
+    with Server(f"{APP}:one", mode, "-c", str(file)) as server:
+        asked = {
+            "GET / HTTP/1.1\r\nHost: example.org\r\n\r\n": "two",
+            "GET / HTTP/1.1\r\nHost: Example.ORG.:8080\r\n\r\n": "two",
+            "GET /a HTTP/1.1\r\nHost: www.example.org\r\n\r\n": "three",
+            "GET / HTTP/1.1\r\nHost: www.example.org\r\n\r\n": "404",
+            "GET / HTTP/1.1\r\nHost: another.example\r\n\r\n": "one",
+            "GET http://example.org/ HTTP/1.1\r\nHost: another.example\r\n\r\n": "two",
+            "GET http://example.org HTTP/1.1\r\nHost: example.org\r\n\r\n": "two",
+            "GET / HTTP/1.0\r\n\r\n": "one",
+            "GET / HTTP/1.1\r\nHost: [::1]:80\r\n\r\n": "one",
+        }
+        assert {request: ask(server, request) for request in asked} == asked

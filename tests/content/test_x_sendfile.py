@@ -1,0 +1,200 @@
+"""X-Sendfile and X-Accel-Redirect, in every mode."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from urllib.parse import quote, urlencode
+
+import pytest
+
+from tests.conftest import Serve
+from tests.testkit.client import Response
+from tests.testkit.server import Server
+
+# The core opens and sends these files, in all modes alike.
+pytestmark = pytest.mark.threading_only
+
+APP = "tests/apps/deliverer.py"
+
+#: More than is kept in memory.
+LARGE = bytes(range(256)) * 4_000
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two folders with files to hand out, and one without."""
+    top = tmp_path_factory.mktemp("shelf")
+    for folder in ("one", "one/inner", "two", "outside"):
+        (top / folder).mkdir()
+    (top / "one/a.txt").write_bytes(b"0123456789")
+    (top / "one/.hidden").write_bytes(b"handed out all the same")
+    (top / "one/large.bin").write_bytes(LARGE)
+    (top / "one/sp ace é.txt").write_bytes(b"name")
+    (top / "one/inner/b.txt").write_bytes(b"inner")
+    (top / "one/escape").symlink_to("../outside/secret.txt")
+    os.mkfifo(top / "one/fifo")
+    (top / "two/c.txt").write_bytes(b"second")
+    (top / "outside/secret.txt").write_bytes(b"secret")
+    for path in top.rglob("*.*"):
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+    return top
+
+
+@pytest.fixture
+def server(serve: Serve, shelf: Path) -> Server:
+    """A server whose application may hand out two of the folders, each in both ways."""
+    return serve(
+        APP,
+        *("--x-sendfile", str(shelf / "one"), "--x-sendfile", str(shelf / "two")),
+        *("--x-accel-redirect", f"/files={shelf / 'one'}"),
+        *("--x-accel-redirect", f"/files/two={shelf / 'two'}"),
+        tracebacks=True,
+    )
+
+
+def ask(
+    server: Server,
+    *named: str,
+    method: str = "GET",
+    fields: tuple[str, ...] = (),
+    **query: str,
+) -> Response:
+    """The answer to a request that makes the application say the headers `named`."""
+    text = urlencode([("header", header) for header in named] + list(query.items()))
+    return server.request(method, f"/?{text}", *fields)
+
+
+def test_a_file_in_place_of_the_body(server: Server, shelf: Path) -> None:
+    for kind in ("list", "pieces", "written", "endless"):
+        answer = ask(server, f"X-Sendfile: {shelf}/one/a.txt", kind=kind, body="not this")
+        assert (answer.status, answer.body, answer.framing) == (200, b"0123456789", "length"), kind
+        assert answer.get("X-Sendfile") is None
+        assert answer.get("ETag")
+        assert answer.get("Last-Modified") == "Tue, 14 Nov 2023 22:13:20 GMT"
+        assert answer.get("Accept-Ranges") == "bytes"
+        assert answer.get("Content-Type") == "text/plain; charset=utf-8"
+
+
+def test_large_files_and_inner_folders(server: Server, shelf: Path) -> None:
+    assert ask(server, f"X-Sendfile: {shelf}/one/large.bin").body == LARGE
+    assert ask(server, f"X-Sendfile: {shelf}/one/inner/b.txt").body == b"inner"
+    assert ask(server, f"x-sendfile: {shelf}/two/c.txt").body == b"second"
+
+
+def test_what_the_application_says_is_kept(server: Server, shelf: Path) -> None:
+    answer = ask(
+        server,
+        "Content-Type: application/x-own",
+        "Set-Cookie: a=1",
+        "Set-Cookie: b=2",
+        "Content-Length: 3",
+        "Content-Disposition: attachment",
+        f"X-Sendfile: {shelf}/one/a.txt",
+    )
+    assert answer.get("Content-Type") == "application/x-own"
+    assert answer.get_all("Set-Cookie") == ["a=1", "b=2"]
+    assert answer.get("Content-Length") == "10"
+    assert answer.get("Content-Disposition") == "attachment"
+
+
+def test_date_and_server_are_said_once(server: Server, shelf: Path) -> None:
+    date = "Tue, 14 Nov 2023 22:13:20 GMT"
+    for path, own in (("one/a.txt", True), ("one/missing", False)):
+        answer = ask(server, f"Date: {date}", "Server: own", f"X-Sendfile: {shelf}/{path}")
+        assert (answer.get("Date") == date) is own, path
+        assert (answer.get("Server") == "own") is own, path
+
+
+def test_accel_redirect(server: Server) -> None:
+    assert ask(server, "X-Accel-Redirect: /files/a.txt").body == b"0123456789"
+    assert ask(server, "X-Accel-Redirect: /files/a.txt?query").body == b"0123456789"
+    assert ask(server, "X-Accel-Redirect: /files/two/c.txt").body == b"second"
+    assert ask(server, f"X-Accel-Redirect: /files/{quote('sp ace é.txt')}").body == b"name"
+
+
+def test_conditions_and_ranges(server: Server, shelf: Path) -> None:
+    named = f"X-Sendfile: {shelf}/one/a.txt"
+    tag = ask(server, named).get("ETag")
+    answer = ask(server, named, fields=(f"If-None-Match: {tag}",))
+    assert (answer.status, answer.body) == (304, b"")
+    answer = ask(server, named, fields=("Range: bytes=2-4",))
+    assert (answer.status, answer.body) == (206, b"234")
+    assert answer.get("Content-Range") == "bytes 2-4/10"
+    assert ask(server, named, fields=('If-Match: "other"',)).status == 412
+    answer = ask(server, named, fields=("Range: bytes=20-",))
+    assert (answer.status, answer.get("Content-Range")) == (416, "bytes */10")
+    answer = ask(server, named, method="HEAD")
+    assert (answer.status, answer.get("Content-Length"), answer.body) == (200, "10", b"")
+    assert ask(server, named, method="POST").body == b"0123456789"
+    several = ask(server, "Content-Type: text/x", named, fields=("Range: bytes=0-0,9-9",))
+    assert (several.get("Content-Type") or "").startswith("multipart/byteranges")
+
+
+def test_an_answer_that_is_no_plain_success_is_sent_whole(server: Server, shelf: Path) -> None:
+    named = f"X-Sendfile: {shelf}/one/a.txt"
+    answer = ask(server, named, status="404 Gone Away", fields=("Range: bytes=0-0",))
+    assert (answer.status, answer.reason, answer.body) == (404, "Gone Away", b"0123456789")
+
+
+def test_own_validators_are_not_compared_with_the_file(server: Server, shelf: Path) -> None:
+    named = ('ETag: "own"', f"X-Sendfile: {shelf}/one/a.txt")
+    answer = ask(server, *named, fields=("If-Modified-Since: Tue, 14 Nov 2023 22:13:20 GMT",))
+    assert (answer.status, answer.get_all("ETag")) == (200, ['"own"'])
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "{}/outside/secret.txt",
+        "{}/one/../outside/secret.txt",
+        "{}/one/escape",
+        "{}/one/fifo",
+        "{}/one/",
+        "{}/one",
+        "{}/onea.txt",
+        "{}/one/missing",
+        "one/a.txt",
+        "/dev/zero",
+        "",
+    ],
+)
+def test_only_files_of_the_folders(server: Server, shelf: Path, path: str) -> None:
+    answer = ask(server, f"X-Sendfile: {path.format(shelf)}", "Set-Cookie: a=1")
+    assert (answer.status, answer.body) == (404, b"404 Not Found\n")
+    server.wait_log("X-Sendfile names")
+
+
+@pytest.mark.parametrize("path", ["/a.txt", "/files/../a.txt", "/files/%2e%2e/outside/secret.txt"])
+def test_only_files_of_the_locations(server: Server, path: str) -> None:
+    assert ask(server, f"X-Accel-Redirect: {path}").status == 404
+
+
+def test_hidden_files_may_be_named(server: Server, shelf: Path) -> None:
+    answer = ask(server, f"X-Sendfile: {shelf}/one/.hidden")
+    assert answer.body == b"handed out all the same"
+
+
+def test_an_application_that_fails_delivers_nothing(server: Server, shelf: Path) -> None:
+    answer = ask(server, f"X-Sendfile: {shelf}/one/a.txt", kind="fails")
+    assert (answer.status, answer.body) == (500, b"500 Internal Server Error\n")
+
+
+def test_the_connection_goes_on(server: Server, shelf: Path) -> None:
+    target = "/?" + urlencode({"header": f"X-Sendfile: {shelf}/one/large.bin"})
+    with server.connect() as connection:
+        for _ in range(3):
+            assert connection.request("GET", target).body == LARGE
+            assert connection.request("GET", "/?body=own").body == b"own"
+
+
+def test_clients_cannot_ask_for_it(server: Server, shelf: Path) -> None:
+    """Neither by the header in a request, nor by the path of a location."""
+    assert server.get("/?body=own", f"X-Sendfile: {shelf}/one/a.txt").body == b"own"
+    assert server.get("/files/a.txt?body=own").body == b"own"
+
+
+def test_without_the_option_the_header_means_nothing(serve: Serve, shelf: Path) -> None:
+    server = serve(APP)
+    answer = ask(server, f"X-Sendfile: {shelf}/one/a.txt", body="own")
+    assert (answer.body, answer.get("X-Sendfile")) == (b"own", f"{shelf}/one/a.txt")

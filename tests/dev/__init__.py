@@ -1,0 +1,1 @@
+"""`poorhttp dev`: reloads, discovery, error pages, terminal."""

@@ -1,0 +1,461 @@
+"""Discovery of the application by `poorhttp dev`, and messages when there is none or several."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.support.started import DEV, Started, save, write
+from tests.testkit.server import run, wait_for
+
+#: Answers who it is; with the folder in which it runs.
+APPLICATION = """
+import os
+def application(environ, start_response):
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [f"{__name__} in {os.path.basename(os.getcwd())}".encode()]
+"""
+APP = APPLICATION.replace("application(environ", "app(environ")
+FACTORY = "def create_app(config=None, *, debug=False):"
+FACTORY += APPLICATION.replace("\n", "\n  ") + "\n  return application\n"
+FLASK = """
+from flask import Flask
+%s = Flask(__name__)
+@%s.get("/")
+def index():
+    return f"{__name__} by Flask"
+"""
+BROKEN = "raise SystemExit('this was run')\n"
+TABLE = """
+from poorhttp import dispatch as http
+def hello(req):
+    req.write("by the table")
+    return http.DONE
+handlers = {"/": (http.METHOD_GET, hello)}
+"""
+
+
+MAKER = "a function that makes an application"
+PACKED = "packed in project"
+
+
+def fails(folder: Path, *words: str, env: dict[str, str] | None = None) -> str:
+    """What is said where nothing can be served: one line, and the exit code of a usage error."""
+    done = run(*DEV, *words, cwd=folder, env={"POORHTTP_BIND": "127.0.0.1:0", **(env or {})})
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("poorhttp: ")
+    assert done.stderr.count("\n") == 1, done.stderr
+    return done.stderr
+
+
+# What is found
+
+
+@pytest.mark.parametrize(
+    ("files", "said", "answer"),
+    [
+        (
+            {"dispatch_table.py": TABLE, "app.py": BROKEN},
+            "found a dispatch table (dispatch_table.py): serving dispatch:.",
+            "by the table",
+        ),
+        (
+            {"app.py": APP, "other.py": APPLICATION},
+            "found an application (app.py): serving app:app",
+            "app in project",
+        ),
+        (
+            {"wsgi.py": "from shop import app as application", "app.py": APP, "shop.py": APP},
+            "found an application (wsgi.py): serving wsgi:application (and not app:app)",
+            "shop in project",
+        ),
+        (
+            {"app.py": APPLICATION.replace("environ, start_response", "e, start_response, x=1")},
+            "found an application (app.py): serving app:application",
+            "app in project",
+        ),
+        (
+            {
+                "main.py": "class application:\n"
+                "  def __init__(self, e, s): s('200 OK', [('Content-Length', '7')])\n"
+                "  def __iter__(self): yield b'a class'\n"
+            },
+            "found an application (main.py): serving main:application",
+            "a class",
+        ),
+        (
+            {"wsgi.py": "from app import app", "app.py": APP},
+            "found an application (wsgi.py): serving wsgi:app",
+            "app in project",
+        ),
+        (
+            {"main.py": FACTORY, "application.py": "import sys\n"},
+            "found a function that makes an application (main.py): serving main:create_app()",
+            "main in project",
+        ),
+        (
+            {"app/__init__.py": FACTORY, "app/views.py": BROKEN},
+            "found a function that makes an application (app/__init__.py): serving "
+            "app:create_app()",
+            "app in project",
+        ),
+        (
+            {"shop/__init__.py": "from .web import create_app", "shop/web.py": FACTORY},
+            "found a function that makes an application (shop/__init__.py): serving "
+            "shop:create_app()",
+            "shop.web in project",
+        ),
+        (
+            {"src/shop/__init__.py": "", "src/shop/wsgi.py": APPLICATION, "setup.py": BROKEN},
+            "found an application (src/shop/wsgi.py): serving shop.wsgi:application",
+            "shop.wsgi in project",
+        ),
+        (
+            {
+                "run.py": FLASK % ("server", "server")
+                + "if __name__ == '__main__':\n  app = 1 + server\n"
+            },
+            "found a Flask application (run.py): serving run:server",
+            "run by Flask",
+        ),
+        (
+            {"shop.py": FLASK % ("web", "web") + "class Shop(Flask): pass\napi = web\n"},
+            "found a Flask application (shop.py): serving shop:web",
+            "shop by Flask",
+        ),
+        (
+            {
+                "shop.py": "from kinds import Shop\nweb = Shop(__name__)\n"
+                "@web.get('/')\ndef index(): return 'a shop'\nweb.run()\n",
+                "kinds.py": "import flask\nclass Shop(flask.Flask): pass\n",
+            },
+            "found a Flask application (shop.py): serving shop:web",
+            "a shop",
+        ),
+        (
+            {"calendar.py": APPLICATION},  # Python has one too
+            "found an application (calendar.py): serving calendar.py:application",
+            "project_calendar in project",
+        ),
+        (
+            {"__init__.py": "", "app.py": "from .parts import app", "parts.py": APP},
+            "found an application (app.py): serving app.py:app",
+            "project.parts in project",
+        ),
+        (
+            {
+                "app.py": "try: from none import app\nexcept ImportError: from shop import app",
+                "shop.py": APP,
+            },
+            "found an application (app.py): serving app:app",
+            "shop in project",
+        ),
+        (
+            {
+                ".flaskenv": "FLASK_APP='shop.py:make'\n",
+                "shop.py": FACTORY.replace("create_app", "make"),
+                "app.py": APP,
+            },
+            "found a Flask application (.flaskenv): serving shop.py:make()",
+            "shop in project",
+        ),
+        (
+            {"index.html": "<%page/>\n% if True:\n1 + 1 = ${1 + 1}\n% endif\n"},
+            "found template pages (index.html): serving pages:.",
+            "1 + 1 = 2",
+        ),
+        (
+            {"index.html": "a ${file}", "code.py": "x = 1\n"},
+            "found files (index.html): serving static:.",
+            "a ${file}",
+        ),
+    ],
+)
+def test_found(tmp_path: Path, files: dict[str, str], said: str, answer: str) -> None:
+    folder = tmp_path / "project"
+    write(folder, files)
+    with Started(*DEV, cwd=folder) as server:
+        assert server.said == said
+        assert server.get("/").body.decode().strip() == answer
+
+
+def test_programs_beside_files(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "index.html": "a file",
+            "cgi-bin/hello": "#!/bin/sh\nprintf 'Content-Type: text/plain\\n\\nprogram'\n",
+        },
+    )
+    (tmp_path / "cgi-bin/hello").chmod(0o755)
+    with Started(*DEV, cwd=tmp_path) as server:
+        assert server.said == (
+            "found files (index.html): serving static:., and the programs of cgi-bin at /cgi-bin"
+        )
+        assert server.get("/").body == b"a file"
+        assert server.get("/cgi-bin/hello").body == b"program"
+    (tmp_path / "index.html").unlink()
+    with Started(*DEV, cwd=tmp_path) as server:
+        assert server.said == "found programs (cgi-bin): serving cgi:cgi-bin at /cgi-bin"
+        assert server.get("/cgi-bin/hello").body == b"program"
+    with Started(*DEV, "cgi-bin", cwd=tmp_path) as server:
+        assert server.said == "found programs (this is cgi-bin): serving cgi:., in cgi-bin"
+        assert server.get("/hello").body == b"program"
+    (tmp_path / "others").mkdir()
+    (tmp_path / "cgi-bin/hello").rename(tmp_path / "others/hello.cgi")
+    with Started(*DEV, cwd=tmp_path / "others") as server:
+        assert server.said == "found programs (hello.cgi): serving cgi:."
+        assert server.get("/hello.cgi").body == b"program"
+
+
+def test_flask_app_of_the_environment(tmp_path: Path) -> None:
+    write(tmp_path, {"src/shop/web.py": FACTORY, "app.py": APP, "src/shop/__init__.py": ""})
+    with Started(*DEV, cwd=tmp_path, env={"FLASK_APP": "shop.web"}) as server:
+        assert server.said == "found a Flask application (FLASK_APP): serving shop.web:create_app()"
+        assert server.get("/").body.startswith(b"shop.web in")
+
+
+# What is said
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "answer"),
+    [
+        ("shop", "an application (app.py): serving app:app, in shop", "app in shop"),
+        ("shop/", "an application (app.py): serving app:app, in shop/", "app in shop"),
+        ("--chdir shop", "an application (app.py): serving app:app", "app in shop"),
+        (
+            "--chdir shop deep",
+            "an application (wsgi.py): serving wsgi:application, in deep",
+            "wsgi in deep",
+        ),
+        (
+            "shop/app.py",
+            "an application (shop/app.py): serving shop/app.py:app",
+            "app in project",
+        ),
+        (
+            "shop/make.py",
+            f"{MAKER} (shop/make.py): serving shop/make.py:create_app()",
+            "make in project",
+        ),
+        (
+            "shop/table/dispatch_table.py",
+            "a dispatch table (dispatch_table.py): serving dispatch:., in shop/table",
+            "by the table",
+        ),
+        ("packed", f"{MAKER} (packed/__init__.py): serving packed:create_app()", PACKED),
+        ("packed/", f"{MAKER} (packed/__init__.py): serving packed:create_app()", PACKED),
+        (
+            "packed.web",
+            "an application (packed/web.py): serving packed.web:application",
+            "packed.web in project",
+        ),
+        ("both", "an application (both.py): serving both:app", "both in project"),
+        ("both/", "an application (wsgi.py): serving wsgi:application, in both/", "wsgi in both"),
+        ("inner", "an application (src/inner.py): serving inner:app", "inner in project"),
+        ("two.py", "a Flask application (two.py): serving two.py:web", "two by Flask"),
+        ("shop/app.py:app", "", "app in project"),
+        ("packed:create_app()", "", PACKED),
+        ("dispatch:shop/table", "", "by the table"),
+        ("--mount /=shop/app.py:app", "", "app in project"),
+    ],
+)
+def test_a_folder_a_file_a_module(tmp_path: Path, words: str, said: str, answer: str) -> None:
+    folder = tmp_path / "project"
+    files = {
+        "shop/app.py": APP,
+        "shop/make.py": FACTORY,
+        "shop/deep/wsgi.py": APPLICATION,
+        "shop/table/dispatch_table.py": TABLE,
+        "packed/__init__.py": FACTORY,
+        "packed/web.py": APPLICATION,
+        "src/inner.py": APP,
+        "both.py": APP,
+        "two.py": FLASK % ("web", "web") + "api = web\n",
+        "both/wsgi.py": APPLICATION,
+    }
+    write(folder, files)
+    with Started(*DEV, *words.split(), cwd=folder) as server:
+        assert server.said.removeprefix("found ") == said
+        assert server.get("/").body.decode().strip() == answer
+
+
+def test_the_python_path_that_was_given_stays(tmp_path: Path) -> None:
+    write(tmp_path, {"src/app.py": "import other\n" + APP, "lib/other.py": ""})
+    with Started(*DEV, "--pythonpath", "lib", cwd=tmp_path) as server:
+        assert server.get("/").body.startswith(b"app in")
+
+
+def test_a_file_that_cannot_be_read_is_served_if_it_is_meant_to_be(tmp_path: Path) -> None:
+    write(tmp_path, {"app.py": "def app(:\n", "other.py": "def app(:\n"})
+    done = run(
+        *DEV, cwd=tmp_path, env={"POORHTTP_BIND": "127.0.0.1:0", "POORHTTP_AUTORELOAD": "off"}
+    )
+    assert done.returncode == 4
+    assert (
+        "poorhttp: found a module, invalid syntax in line 1 (app.py): serving app\n" in done.stderr
+    )
+
+
+# What is ambiguous, or nothing
+
+
+def test_several(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {"north.py": APP, "south/__init__.py": FACTORY, "east.py": "from north import app"},
+    )
+    said = fails(tmp_path)
+    assert "there are several applications: east:app, south:create_app();" in said
+    assert "say which one, for example: poorhttp dev east:app" in said
+
+
+def test_several_in_one_file(tmp_path: Path) -> None:
+    write(tmp_path, {"app.py": FLASK % ("north", "north") + "south = Flask('south')\n"})
+    assert "several applications: app:north, app:south;" in fails(tmp_path)
+    assert "several applications: app.py:north, app.py:south;" in fails(tmp_path, "app.py")
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({}, "no manage.py of Django, no dispatch_table.py, no application or create_app()"),
+        ({"manage.py": "print('mine')\n"}, "no manage.py of Django"),
+        ({"app.py": "app = 5\n"}, "found nothing to serve in"),
+        ({"app.py": "def app(one): pass\ndef application(a, b, c): pass\n"}, "found nothing"),
+        ({"tool.py": "def app(one, two): pass\n"}, "found nothing to serve in"),
+        ({"tool.py": "app = Application()\n"}, "found nothing to serve in"),
+        ({"test_app.py": APP, "tests/__init__.py": APP, ".venv/app.py": APP}, "found nothing"),
+        (
+            {"app.py": "from fastapi import FastAPI\napp = FastAPI()\n"},
+            "app.py: app is an application for ASGI (FastAPI), which is not served",
+        ),
+        (
+            {"app.py": "async def app(scope, receive, send): pass\n"},
+            "app.py: app is a coroutine, which WSGI does not know",
+        ),
+        (
+            {"shop.py": "def create_app(config, *, name): pass\n"},
+            "shop.py: create_app() needs config, name: give it literals",
+        ),
+        ({"site1/manage.py": "import django\n"}, "there is site1/manage.py: poorhttp dev site1;"),
+    ],
+)
+def test_nothing(tmp_path: Path, files: dict[str, str], said: str) -> None:
+    write(tmp_path, files)
+    complaint = fails(tmp_path)
+    assert said in complaint
+    assert complaint.endswith("; name it: poorhttp dev package.module:application\n")
+
+
+@pytest.mark.parametrize(
+    ("target", "code", "said"),
+    [
+        ("shp/", 2, 'there is no folder shp/; did you mean "shop"?'),
+        (
+            "shp",
+            4,
+            "there is no module shp, in {folder} or elsewhere on Python's path; "
+            'did you mean "shop"?',
+        ),
+        ("shop/ap.py", 4, 'there is no file ap.py in {folder}/shop; did you mean "app.py"?'),
+        ("shop/app.py:ap", 4, 'shop/app.py has no "ap"; did you mean "app"?'),
+    ],
+)
+def test_a_target_that_is_not_there(tmp_path: Path, target: str, code: int, said: str) -> None:
+    write(tmp_path, {"shop/app.py": APP})
+    env = {"POORHTTP_BIND": "127.0.0.1:0", "POORHTTP_AUTORELOAD": "off"}
+    done = run(*DEV, target, cwd=tmp_path, env=env)
+    assert (done.returncode, done.stderr) == (code, f"poorhttp: {said.format(folder=tmp_path)}\n")
+
+
+def test_serve_finds_nothing_and_says_who_does(tmp_path: Path) -> None:
+    write(tmp_path, {"app.py": APP})
+    done = run(*DEV[:-1], "serve", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.endswith("; poorhttp dev finds it by itself\n")
+
+
+def test_the_help_tells_what_is_looked_for(tmp_path: Path) -> None:
+    done = run(*DEV, "--help", cwd=tmp_path)
+    assert done.stdout.startswith("Usage: poorhttp dev [TARGET] [OPTION ...]\n")
+    assert "manage.py of a Django project, FLASK_APP, dispatch_table.py" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 100
+
+
+# Afterwards
+
+
+def test_a_save(tmp_path: Path) -> None:
+    """The next version is found where the first one was, and so is one that was broken at first."""
+    write(tmp_path, {"shop/src/app.py": "def create_app(:\n"})
+    with Started(*DEV, "shop", cwd=tmp_path, tracebacks=True) as server:
+        assert server.said.endswith("line 1 (src/app.py): serving app, in shop")
+        assert server.get("/").status == 500
+        save(tmp_path / "shop/src/app.py", APP)
+        wait_for(lambda: server.get("/").body == b"app in shop", "the new version")
+
+
+def test_a_reload_keeps_what_was_found(tmp_path: Path) -> None:
+    write(tmp_path, {"shop/app.py": APP, "x.ini": "[http]\nthreads = 2\n"})
+    with Started(*DEV, "shop", "-c", "x.ini", cwd=tmp_path) as server:
+        write(tmp_path, {"shop/wsgi.py": BROKEN, "x.ini": "[http]\nthreads = 3\n"})
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("the new version serves")
+        assert server.get("/").body == b"app in shop"
+        assert server.log().count("poorhttp: found") == 1
+
+
+def test_a_configuration_that_names_a_target_later_is_heard(tmp_path: Path) -> None:
+    write(tmp_path, {"app.py": APP, "other.py": APP, "x.ini": "[http]\n"})
+    with Started(*DEV, "-c", "x.ini", cwd=tmp_path) as server:
+        write(tmp_path, {"x.ini": "[http]\ntarget = other:app\n"})
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("the new version serves")
+        assert server.get("/").body.startswith(b"other in")
+
+
+def test_several_services_say_what_each_serves(tmp_path: Path) -> None:
+    write(tmp_path, {"app.py": APP, "x.ini": "[http]\n[service:one]\nbind = 127.0.0.1:0\n"})
+    assert "nothing to dev for service one" in fails(tmp_path, "-c", "x.ini")
+
+
+def test_what_the_search_needs_does_not_stay(tmp_path: Path) -> None:
+    """The main process is forked for everything, and reads no Python."""
+    program = (
+        "import sys; from poorhttp.cli import CommandLine; from poorhttp.dev.discovery.discover "
+        "import Discovery; line = CommandLine(); line.read(['dev']); line.discovery = Discovery(); "
+        "print(line.settings()[0].target, *sys.modules)"
+    )
+    write(tmp_path, {"shop.py": APP})
+    done = run(*DEV[:1], "-S", "-c", program, cwd=tmp_path)
+    target, *modules = done.stdout.split()
+    assert target == "shop:app"
+    heavy = {
+        "ast",
+        "re",
+        "typing",
+        "json",
+        "logging",
+        "subprocess",
+        "poorhttp.dev.discovery.search",
+    }
+    assert heavy & set(modules) == set()
+
+
+def test_frameworks_are_told_that_somebody_works_on_it(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {
+            "app.py": FLASK % ("app", "app")
+            + "@app.get('/d')\ndef d(): return str(app.debug)\napp.run()\n"
+        },
+    )
+    with Started(*DEV, cwd=tmp_path) as server:
+        assert server.get("/d").body == b"True"
+        assert "Running on" not in server.log()
+    with Started(*DEV, cwd=tmp_path, env={"FLASK_DEBUG": "0"}) as server:
+        assert server.get("/d").body == b"False"

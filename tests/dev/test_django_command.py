@@ -1,0 +1,295 @@
+"""Django: a project that `poorhttp dev` finds, its static files, and `manage.py dev`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.started import DEV, Started, save, write
+from tests.testkit.client import Response
+from tests.testkit.server import Server, run, wait_for
+
+MANAGE = """
+import os, sys
+
+def main():
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "site1.settings")
+    from django.core.management import execute_from_command_line
+    execute_from_command_line(sys.argv)
+
+if __name__ == "__main__":
+    main()
+"""
+BASE = """
+from pathlib import Path
+SECRET_KEY = "not a secret"
+ROOT_URLCONF = "site1.urls"
+ALLOWED_HOSTS = ["127.0.0.1"]
+INSTALLED_APPS = ["shop", "django.contrib.staticfiles", "poorhttp.frameworks.django"]
+STATIC_URL = "static/"
+DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}
+USE_TZ = True
+"""
+SETTINGS = """
+from .base import *
+DEBUG = True
+WSGI_APPLICATION = "site1.wsgi.application"
+"""
+URLS = """
+from django.conf import settings
+from django.http import HttpResponse
+from django.urls import path
+
+def index(request):
+    return HttpResponse(f"{settings.SETTINGS_MODULE}: {request.headers.get('X-By', '')}")
+
+urlpatterns = [path("", index)]
+"""
+WSGI = """
+from django.core.wsgi import get_wsgi_application
+application = get_wsgi_application()
+"""
+#: An application around that of Django.
+WRAPPED = """
+from django.core.wsgi import get_wsgi_application
+inner = get_wsgi_application()
+def application(environ, start_response):
+    environ["HTTP_X_BY"] = "the project's own"
+    return inner(environ, start_response)
+"""
+OTHER = """
+def application(environ, start_response):
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [b"not Django, " + environ["PATH_INFO"].encode()]
+"""
+
+FILES = {
+    "manage.py": MANAGE,
+    "site1/__init__.py": "",
+    "site1/settings/__init__.py": SETTINGS,
+    "site1/settings/base.py": BASE,
+    "site1/settings/production.py": "from .base import *\nDEBUG = False\n",
+    "site1/urls.py": URLS,
+    "site1/wsgi.py": WSGI,
+    "shop/__init__.py": "",
+    "shop/static/shop/style.css": "p { color: green }\n",
+    "other.py": OTHER,
+}
+FOUND = (
+    "found a Django project (manage.py, settings site1.settings): serving site1.wsgi:application"
+)
+WITH_FILES = f"{FOUND}, and static files of django.contrib.staticfiles at /static/"
+MANAGED = (sys.executable, "manage.py", "dev")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    write(tmp_path / "project", FILES)
+    return tmp_path / "project"
+
+
+def ask(server: Server, target: str) -> Response:
+    """An answer to a client that Django knows."""
+    with server.connect() as connection:
+        return connection.request("GET", target, "Host: 127.0.0.1", version="HTTP/1.0")
+
+
+def serves_files(server: Server) -> bool:
+    answer = ask(server, "/static/shop/style.css")
+    if answer.status == 404:
+        return False
+    assert (answer.status, answer.body) == (200, b"p { color: green }\n")
+    assert answer.get("Content-Type") == "text/css"
+    return True
+
+
+# poorhttp dev
+
+
+def test_a_project(project: Path) -> None:
+    with Started(*DEV, cwd=project) as server:
+        assert server.said == WITH_FILES
+        assert ask(server, "/").body == b"site1.settings: "
+        assert serves_files(server)
+        assert ask(server, "/static/none.css").status == 404
+
+
+def test_a_save(project: Path) -> None:
+    """The next version has the same settings, and serves files that are new."""
+    with Started(*DEV, "project", cwd=project.parent) as server:
+        assert ask(server, "/static/new.css").status == 404
+        write(project, {"shop/static/new.css": "p {}"})
+        save(project / "site1/urls.py", URLS.replace('f"', 'f"saved, '))
+        wait_for(lambda: ask(server, "/").body == b"saved, site1.settings: ", "the new version")
+        assert ask(server, "/static/new.css").body == b"p {}"
+
+
+def test_a_project_in_another_folder(project: Path) -> None:
+    for target in ("project", "project/manage.py"):
+        with Started(*DEV, target, cwd=project.parent) as server:
+            assert server.said == f"{WITH_FILES}, in project"
+            assert serves_files(server)
+
+
+def test_a_project_in_src(project: Path) -> None:
+    (project / "src").mkdir()
+    for name in ("site1", "shop"):
+        (project / name).rename(project / "src" / name)
+    with Started(*DEV, cwd=project) as server:
+        assert server.said == WITH_FILES
+        assert ask(server, "/").body == b"site1.settings: "
+
+
+def test_other_settings_and_no_wsgi(project: Path) -> None:
+    (project / "site1/wsgi.py").unlink()
+    env = {"DJANGO_SETTINGS_MODULE": "site1.settings.production"}
+    with Started(*DEV, cwd=project, env=env) as server:
+        assert server.said == (
+            "found a Django project (manage.py, settings site1.settings.production): serving "
+            "Django's own application, and static files of django.contrib.staticfiles at /static/"
+        )
+        assert ask(server, "/").body == b"site1.settings.production: "
+        # Nor would runserver, where DEBUG is off.
+        assert not serves_files(server)
+
+
+@pytest.mark.parametrize("option", ["--debug=on", "--debug=off"])
+def test_files_are_served_to_whoever_works_on_it(project: Path, option: str) -> None:
+    env = {"DJANGO_SETTINGS_MODULE": "site1.settings"}
+    words = ("serve", "site1.wsgi", option)
+    with Started(*DEV[:-1], *words, cwd=project, env=env) as server:
+        assert serves_files(server) == (option == "--debug=on")
+
+
+def test_an_application_around_that_of_django(project: Path) -> None:
+    write(project, {"site1/wsgi.py": WRAPPED})
+    env = {"DJANGO_SETTINGS_MODULE": "site1.settings"}
+    words = ("site1.wsgi:application", "--mount", "/other=other")
+    with Started(*DEV, *words, cwd=project, env=env) as server:
+        assert ask(server, "/").body == b"site1.settings: the project's own"
+        assert serves_files(server)
+        assert ask(server, "/other/static/x").body == b"not Django, /static/x"
+
+
+def test_files_that_somebody_else_serves(project: Path) -> None:
+    settings = SETTINGS + "INSTALLED_APPS += ['whitenoise.runserver_nostatic']\n"
+    write(project, {"site1/settings/__init__.py": settings, "whitenoise/__init__.py": ""})
+    write(project, {"whitenoise/runserver_nostatic/__init__.py": ""})
+    with Started(*DEV, cwd=project) as server:
+        assert not serves_files(server)
+
+
+def test_files_of_which_django_does_not_know_where_they_are(project: Path) -> None:
+    settings = SETTINGS + "MEDIA_URL = '/static/'\n"
+    write(project, {"site1/settings/__init__.py": settings})
+    done = run(*DEV, "--autoreload=off", "--bind=127.0.0.1:0", cwd=project)
+    assert done.returncode == 4
+    assert "poorhttp: site1.wsgi:application: static files: The MEDIA_URL" in done.stderr
+
+
+def test_nothing_of_the_project_is_run_to_find_it(project: Path) -> None:
+    write(project, dict.fromkeys(("site1/__init__.py",), "raise SystemExit('this was run')\n"))
+    write(project, {"manage.py": f"raise SystemExit('this was run')\n{MANAGE}"})
+    done = run(*DEV, "--autoreload=off", "--bind=127.0.0.1:0", cwd=project)
+    assert done.returncode == 4
+    assert done.stderr.startswith(f"poorhttp: {WITH_FILES}\npoorhttp: site1.wsgi cannot be ")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("main():", "main(:", FOUND),
+        ('.setdefault("DJANGO_SETTINGS_MODULE", ', '["DJANGO_SETTINGS_MODULE"] = (', FOUND),
+        ('"site1.settings"', "name()", "manage.py is that of a Django project, and does not say"),
+    ],
+)
+def test_manage(project: Path, before: str, after: str, said: str) -> None:
+    manage = MANAGE.replace(before, after)
+    assert manage != MANAGE
+    write(project, {"manage.py": manage, "site1/wsgi.py": "1 / 0"})
+    done = run(*DEV, "--autoreload=off", "--bind=127.0.0.1:0", cwd=project)
+    assert done.stderr.startswith(f"poorhttp: {said}")
+
+
+# manage.py dev
+
+
+def test_the_command(project: Path) -> None:
+    with Started(*MANAGED, "--threads", "3", cwd=project) as server:
+        assert "System check identified no issues" in server.output()
+        assert ask(server, "/").body == b"site1.settings: "
+        assert serves_files(server)
+
+
+def test_the_command_elsewhere_with_other_settings(project: Path) -> None:
+    words = ("project/manage.py", "dev", "--settings", "site1.settings.production", "--skip-checks")
+    with Started(sys.executable, *words, cwd=project.parent) as server:
+        assert server.output() == ""
+        assert ask(server, "/").body == b"site1.settings.production: "
+
+
+def test_the_command_without_manage(project: Path) -> None:
+    words = ("django", "dev", "--settings=site1.settings", "--pythonpath", str(project))
+    with Started(sys.executable, "-m", *words, cwd=project.parent) as server:
+        assert ask(server, "/").body == b"site1.settings: "
+
+
+@pytest.mark.parametrize(
+    ("address", "urls"),
+    [("0", "http://127.0.0.1:"), ("0:0", "http://0.0.0.0:"), ("localhost:0", "http://127.0.0.1:")],
+)
+def test_an_address_as_runserver_takes_it(project: Path, address: str, urls: str) -> None:
+    words = (address, "--debug=off")
+    with Started(*MANAGED, *words, cwd=project, env={"POORHTTP_BIND": "[::1]:0"}) as server:
+        assert server.urls.startswith(urls)
+
+
+def test_a_file_may_name_what_is_served(project: Path) -> None:
+    write(project, {"x.ini": "[http]\ntarget = other\n"})
+    with Started(*MANAGED, "-c", "x.ini", cwd=project) as server:
+        assert ask(server, "/").body == b"not Django, /"
+
+
+def test_what_the_checks_find_is_said_and_the_server_begins(project: Path) -> None:
+    broken = (
+        "from django.urls import path\nurlpatterns = [path('/x', lambda request: None), None]\n"
+    )
+    write(project, {"site1/urls.py": broken})
+    with Started(*MANAGED, cwd=project, tracebacks=True) as server:
+        assert "urls.E004" in server.log()
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--theads", "2"], 2, 'poorhttp: unknown option "--theads"; did you mean "--threads"?\n'),
+        (["--threads", "no"], 2, 'poorhttp: --threads: "no" is not a whole number'),
+        (["-c", "none.ini"], 3, "poorhttp: none.ini: cannot be read"),
+        (["site1"], 2, 'poorhttp: "site1" is no address; write manage.py dev 8000, or'),
+        (["99999"], 2, "poorhttp: "),
+    ],
+)
+def test_mistakes(project: Path, words: list[str], code: int, said: str) -> None:
+    done = run(*MANAGED, *words, cwd=project)
+    assert (done.returncode, done.stderr.count("\n")) == (code, 1)
+    assert done.stderr.startswith(said)
+
+
+def test_its_help(project: Path) -> None:
+    done = run(*MANAGED, "--help", cwd=project)
+    assert done.returncode == 0
+    assert done.stdout.startswith("Usage: manage.py dev [[HOST:]PORT] [OPTION ...]\n")
+    assert "--live" in done.stdout
+    assert "poorhttp dev" in run(*MANAGED[:2], "help", "dev", cwd=project).stdout
+
+
+def test_a_program_cannot_become_the_server(project: Path) -> None:
+    program = (
+        "import django; from django.core.management import call_command; django.setup(); "
+        "call_command('dev')"
+    )
+    env = {"DJANGO_SETTINGS_MODULE": "site1.settings"}
+    done = run(sys.executable, "-c", program, cwd=project, env=env)
+    assert "a program starts poorhttp dev instead" in done.stderr

@@ -1,0 +1,535 @@
+"""The debugger's error pages: their content, access control, and consoles."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from selenium.webdriver import Keys
+
+from tests.conftest import Serve
+from tests.support.browser import Browser
+from tests.support.template_pages import write
+from tests.testkit.client import Connection, Response
+from tests.testkit.process import children
+from tests.testkit.server import Server, command, environment, run
+
+APP = "tests/apps/raising.py"
+HTML = "Accept: text/html,application/xhtml+xml,*/*;q=0.8"
+OURS = ("poorhttp/worker/wsgi.py", "poorhttp/dev/debug/", "poorhttp/dispatch", "poorhttp/pages")
+
+
+@pytest.fixture(scope="module")
+def server(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Server:
+    os.environ["RAISING_FOLDER"] = str(tmp_path_factory.getbasetemp())
+    return serve(APP, "--debug", "on", tracebacks=True)
+
+
+@pytest.fixture
+def lone() -> Server:
+    """A server of one worker."""
+    return Server(APP, "threading", "--debug", "on", tracebacks=True)
+
+
+def text_of(response: Response) -> str:
+    return response.body.decode()
+
+
+def pin_of(server: Server) -> str:
+    found = re.search(r"ask for the PIN ([\d-]+)", server.log())
+    assert found, server.log()
+    return found[1]
+
+
+# What is shown
+
+SHOWN = {
+    "/before": ("ValueError: before, with", "in before"),
+    "/after": ("ValueError: after start_response", "in application"),
+    "/first": ("ValueError: before the first piece", "in first"),
+    "/deep": ("RecursionError", "in deep"),
+    "/chained": ("KeyError: 'chained'", "ValueError: before, with", "direct cause"),
+    "/grouped": ("grouped",),
+    "/leave": ("SystemExit: 7", "in leave"),
+    "/interrupt": ("KeyboardInterrupt", "in interrupt"),
+    "/surrogate": ("half \\udcff of it",),
+    "/unspeakable": ("Unspeakable: <exception str() failed>",),
+    "/latin": ("ValueError", "latin.py"),
+    "/none": ("TypeError: the application returned None",),
+}
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize("path", SHOWN)
+def test_text(server: Server, path: str) -> None:
+    before = server.log().count("the application failed")
+    response = server.get(path, "Accept: */*")
+    assert response.status == 500
+    assert response.get("Content-Type") == "text/plain; charset=utf-8"
+    assert response.get("Cache-Control") == "no-store"
+    text = text_of(response)
+    for part in SHOWN[path]:
+        assert part in text
+    assert not any(ours in text for ours in OURS)
+    if path != "/none":
+        assert re.match(r"( *\+ Exception Group )?Traceback \(most recent call last\):", text)
+    # Once, and by nobody else.
+    server.wait_log("the application failed", before + 1)
+    assert server.log().count("the application failed") == before + 1
+    assert "Debugging middleware" not in server.log()
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize("path", SHOWN)
+def test_page(server: Server, path: str) -> None:
+    response = server.get(path, HTML)
+    assert response.status == 500
+    assert response.get("Content-Type") == "text/html; charset=utf-8"
+    html = text_of(response)
+    assert "Werkzeug" in html
+    assert "<b>" not in html.partition("<!--")[0]
+    assert not any(ours in html for ours in OURS)
+    assert len(html) < 4_000_000
+
+
+def test_values(server: Server) -> None:
+    console = Console(server)
+    console.enter(pin_of(server))
+    html = console.again()
+    assert "41" in re.sub(r"<.*?>", "", html.partition("basket<td>")[2])[:40]
+    assert "whose repr raised ValueError" in html
+    assert len(html) < 40_000
+
+
+def test_grouped_page(server: Server) -> None:
+    if sys.version_info >= (3, 11):
+        html = text_of(server.get("/grouped", HTML))
+        assert "1 of 2" in html
+        assert "KeyError" in html
+        assert "in <code" in html.partition("1 of 2")[2]
+
+
+def test_sent_already(server: Server) -> None:
+    with server.connect() as connection:
+        connection.send_request("GET", "/middle", HTML)
+        assert b"some" in connection.rest()
+    server.wait_log("in the middle")
+    assert text_of(server.get("/close", HTML)) == "all"
+    server.wait_log("in close")
+
+
+def test_head(server: Server) -> None:
+    assert server.request("HEAD", "/before", HTML).status == 500
+
+
+def test_fork(server: Server) -> None:
+    if server.mode != "gevent":
+        assert text_of(server.get("/fork")) == "1"
+        server.wait_log("a process forked by the application came back")
+
+
+def test_fine(server: Server) -> None:
+    assert server.get("/").status == 200
+
+
+def test_nothing_is_loaded_before() -> None:
+    with Server(APP, "single", "--debug", "on", tracebacks=True) as server:
+        assert text_of(server.get("/loaded")) == ""
+        server.get("/before")
+        assert text_of(server.get("/loaded")) == ""
+        server.get("/before", HTML)
+        assert text_of(server.get("/loaded")) == "werkzeug,poorhttp.dev.debug.debugger"
+
+
+def test_off() -> None:
+    with Server(APP, "single", tracebacks=True) as server:
+        response = server.get("/before", HTML)
+        assert text_of(response) == "500 Internal Server Error\n"
+        assert "PIN" not in server.log()
+
+
+def test_timeout_is_left_alone() -> None:
+    options = ("--debug", "on", "--request-timeout", "0.3")
+    with Server("tests/apps/slow.py", "threading", *options, tracebacks=True) as server:
+        assert server.get("/nap", HTML).status == 504
+
+
+# The console
+
+
+def test_console_in_browser(lone: Server, browser: Browser) -> None:
+    last = "[...document.querySelectorAll('div.frame')].at(-1)"
+    with lone as server:
+        browser.open(f"http://127.0.0.1:{server.port}/before")
+        assert "ValueError: before" in browser.run("document.title")
+        browser.wait_for(f"{last}.querySelector('img')")
+        browser.run(f"{last}.querySelector('img').click()")
+        browser.wait_for("document.querySelector('.pin-prompt form').checkVisibility()")
+        browser.find(".pin-prompt [name=pin]").send_keys(pin_of(server) + Keys.ENTER)
+        browser.wait_for("window.EVALEX_TRUSTED && document.querySelector('pre.console form')")
+        browser.find("pre.console input").send_keys("basket['apples'] + 1" + Keys.ENTER)
+        output = "document.querySelector('pre.console div.output').innerText"
+        browser.wait_for(f"{output}.includes('42')")
+        assert ">>> basket['apples'] + 1" in browser.run(output)
+        browser.run(f"{last}.querySelector('details.values summary').click()")
+        browser.wait_for(f"{last}.querySelector('details.values').innerText.includes('basket')")
+        # Who opens a console is told the PIN once more, here.
+        assert server.log().count(pin_of(server)) == 2
+
+
+class Console:
+    """A console, as Werkzeug's script uses it."""
+
+    def __init__(self, server: Server, host: str = "localhost") -> None:
+        self.server = server
+        self.host = f"Host: {host}"
+        html = self.get("/before", HTML)
+        self.secret = re.findall(r'SECRET = "(\w+)"', html)[0]
+        self.frame = re.findall(r'id="frame-(\d+)"', html)[-1]
+        self.enabled = "EVALEX = true" in html
+        self.values = "basket<td>" in html
+        self.html = html
+        self.cookie = "Cookie: a=b"
+
+    def get(self, target: str, *headers: str) -> str:
+        with self.server.connect() as connection:
+            # HTTP/1.0 brings its own Host.
+            connection.send_request("GET", target, self.host, *headers, version="HTTP/1.0")
+            response = connection.response("GET")
+        cookie = response.get("Set-Cookie")
+        if cookie is not None:
+            assert "HttpOnly" in cookie
+            assert "SameSite=Strict" in cookie
+            self.cookie = f"Cookie: {cookie.partition(';')[0]}"
+        return text_of(response)
+
+    def again(self) -> str:
+        """The page of a request with the cookie that a PIN has brought."""
+        return self.get("/before", HTML, self.cookie)
+
+    def part(self, secret: str = "") -> str:
+        """The values of the last frame, as the page asks for them."""
+        part = re.findall(r'data-part="(\d+)"', self.html)[-1]
+        return self.ask(secret, part=part)
+
+    def ask(self, secret: str = "", **arguments: str) -> str:
+        words = "&".join(f"{key}={quote(value)}" for key, value in arguments.items())
+        return self.get(f"/?__debugger__=yes&s={secret or self.secret}&{words}", self.cookie)
+
+    def enter(self, pin: str) -> str:
+        return self.ask(cmd="pinauth", pin=pin)
+
+    def run(self, code: str, frame: str = "") -> str:
+        return self.ask(cmd=code, frm=frame or self.frame)
+
+
+def test_console(lone: Server) -> None:
+    with lone as server:
+        console = Console(server)
+        assert console.enabled
+        assert "locked" in console.run("6 * 7")
+        assert '"auth": false' in console.enter("123-456-789-012")
+        assert "locked" in console.run("6 * 7")
+        assert '"auth": true' in console.enter(pin_of(server))
+        assert "42" in console.run("6 * 7")
+        assert "42" in console.run("basket['apples'] + 1")
+        assert "earlier version" in console.run("6 * 7", frame="1")
+        # Whoever has not seen the page knows nothing of its secret.
+        console.secret = "guessed"
+        assert "42" not in console.run("6 * 7")
+        # Elsewhere the names are those of the application.
+        assert server.get("/console").body == b"fine"
+
+
+def test_values_ask_for_the_pin(lone: Server) -> None:
+    """A `Host` that is trusted says nothing: a proxy on this machine names itself."""
+    with lone as server:
+        console = Console(server)
+        assert not console.values
+        assert "ask for the PIN" in console.part()
+        assert '"auth": false' in console.enter("123-456-789-012")
+        assert "ask for the PIN" in console.part()
+        assert not Console(server).values
+        assert '"auth": true' in console.enter(pin_of(server))
+        assert "basket<td>" in console.part()
+        assert "basket<td>" in console.again()
+        assert "basket<td>" not in console.part("guessed")
+        # The cookie is worth nothing where a foreign name leads here.
+        console.host = "Host: evil.example"
+        assert "basket<td>" not in console.again()
+        assert "ask for the PIN" in console.part()
+
+
+def test_guessing(lone: Server) -> None:
+    with lone as server:
+        console = Console(server)
+        console.enter("1")
+        before = server.log()
+        # As if that had been done before: each of them takes a while.
+        assert "ask for the PIN" in before
+        found = [
+            path
+            for pid in _processes(server)
+            for path in Path(f"/proc/{pid}/fd").iterdir()
+            if "poorhttp-pin" in os.readlink(path)
+        ]
+        assert found
+        assert found[0].read_bytes() == b"\1"
+        with found[0].open("r+b") as file:
+            file.write(b"\x0a")
+        assert '"exhausted": true' in console.enter(pin_of(server))
+        assert "locked" in console.run("6 * 7")
+
+
+def _processes(server: Server) -> list[int]:
+    return [server.process.pid, *children(server.process.pid)]
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil", "8.8.8.8"]
+)
+def test_foreign_host(lone: Server, host: str) -> None:
+    """A page of somebody else's whose name leads to us (DNS rebinding)."""
+    with lone as server:
+        console = Console(server, host)
+        assert not console.enabled
+        assert not console.values
+        assert 'data-part="' not in console.html
+        assert host in console.html.partition("No values and no console")[2]
+        assert "auth" not in console.enter(pin_of(server))
+        trusted = Console(server)
+        trusted.enter(pin_of(server))
+        trusted.host = console.host
+        assert "42" not in trusted.run("6 * 7")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:80", "[::1]:8080", "shop.localhost", "127.9.9.9"])
+def test_own_host(lone: Server, host: str) -> None:
+    with lone as server:
+        console = Console(server, host)
+        assert console.enabled
+        assert '"auth": true' in console.enter(pin_of(server))
+
+
+def test_several_workers(server: Server) -> None:
+    console = Console(server)
+    assert console.enabled == (server.workers == 1)
+    assert ("No console: 2 workers serve" in console.html) == (server.workers == 2)
+    # Whichever of them is asked, all know who has entered the PIN.
+    console.enter(pin_of(server))
+    assert all("basket<td>" in console.again() for _ in range(5))
+
+
+def test_forced() -> None:
+    name = os.uname().nodename
+    with Server(
+        APP, "threading", "--debug", "forced", bind=("0.0.0.0:0",), tracebacks=True
+    ) as server:
+        server.port = int(re.findall(r":(\d+)", server.urls)[0])
+        for host in ("10.1.2.3:80", f"{name}:8080", "localhost"):
+            assert Console(server, host).enabled, host
+        assert not Console(server, "evil.example").enabled
+
+
+def test_pin_of_ones_own() -> None:
+    env = {"WERKZEUG_DEBUG_PIN": "11-22"}
+    with Server(APP, "threading", "--debug", "on", env=env, tracebacks=True) as server:
+        assert pin_of(server) == "11-22"
+        assert '"auth": true' in Console(server).enter("1122")
+    with Server(
+        APP, "threading", "--debug", "on", env={"WERKZEUG_DEBUG_PIN": "off"}, tracebacks=True
+    ) as server:
+        assert "ask for no PIN" in server.log()
+        assert "42" in Console(server).run("6 * 7")
+
+
+# What it may be bound to
+
+
+@pytest.mark.parametrize("subcommand", ["serve", "check"])
+@pytest.mark.parametrize("bind", ["0.0.0.0:0", "[::]:0", "fd"])
+def test_exposed(subcommand: str, bind: str) -> None:
+    with socket.socket() as sock:
+        sock.bind(("0.0.0.0", 0))
+        sock.listen()
+        if bind == "fd":
+            bind = f"fd:{sock.fileno()}"
+        if bind == "[::]:0" and not socket.has_ipv6:
+            pytest.skip("no IPv6 here")
+        done = subprocess.run(
+            command(subcommand, APP, "--debug", "on", "--bind", "127.0.0.1:0", "--bind", bind),
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            pass_fds=(sock.fileno(),),
+        )
+    assert done.returncode == 3, done.stderr
+    assert "--debug: refused on" in done.stderr
+    assert "forced" in done.stderr
+    if bind.startswith("fd:"):
+        assert f"({bind})" in done.stderr
+
+
+def test_not_exposed(folder: Path) -> None:
+    binds = ("127.0.0.1:0", "localhost:0", f"unix:{folder}/s", "127.3.2.1:0")
+    words = [word for bind in binds for word in ("--bind", bind)]
+    assert run(*command("check", APP, "--debug", "on", *words)).returncode == 0
+    forced = run(*command("check", APP, "--debug", "forced", "--bind", "0.0.0.0:0"))
+    assert forced.returncode == 0
+    unix = (f"unix:{folder}/s",)
+    with (
+        Server(APP, "threading", "--debug", "on", bind=unix, tracebacks=True),
+        Connection(f"{folder}/s") as connection,
+    ):
+        assert connection.request("GET", "/before", HTML).status == 500
+
+
+def test_without_supervisor() -> None:
+    options = ("--supervisor", "off", "--debug", "on")
+    with Server(APP, "single", *options, tracebacks=True) as server:
+        assert Console(server).enabled
+
+
+# Frameworks, and targets of our own
+
+
+def test_pages(tmp_path: Path) -> None:
+    write(tmp_path, {"a.html": "one\ntwo\n${1 / 0}\n", "b.html": "\n${1 +}", "c.html": "fine"})
+    with Server(f"pages:{tmp_path}", "threading", "--debug", "on", tracebacks=True) as server:
+        html = text_of(server.get("/a.html", HTML))
+        assert "ZeroDivisionError" in html
+        assert "${1 / 0}" in html
+        assert "a.html" in text_of(server.get("/a.html"))
+        html = text_of(server.get("/b.html", HTML))
+        assert "PageError" in html
+        assert "${1 +}" in html
+        assert server.get("/c.html").body == b"fine"
+
+
+def test_dispatch(tmp_path: Path) -> None:
+    (tmp_path / "dispatch_table.py").write_text(
+        "from poorhttp import dispatch as http\n"
+        "def fail(request):\n    apples = 41\n    raise ValueError(apples)\n"
+        "handlers = {'/before': (http.METHOD_GET, fail)}\n"
+    )
+    with Server(f"dispatch:{tmp_path}", "threading", "--debug", "on", tracebacks=True) as server:
+        console = Console(server)
+        console.enter(pin_of(server))
+        html = console.again()
+        assert "apples<td>41" in html
+        assert "poorhttp/dispatch" not in html
+        server.wait_log("ValueError: 41")
+        assert server.log().count("the application failed") == 2
+
+
+#: Of the module `json`, below `loads`.
+PARSING = ["decode", "raw_decode"]
+
+FLASK = """
+import json
+from flask import Flask, current_app, request
+
+app = Flask(__name__)
+
+@app.get("/before")
+def before():
+    basket = {"apples": 41}
+    json.loads("{in a view")
+
+@app.get("/debug")
+def debug():
+    return str(app.debug)
+"""
+
+DJANGO = """
+import json
+import sys
+import django
+from django.conf import settings
+from django.core.wsgi import get_wsgi_application
+from django.http import Http404, HttpResponse
+from django.shortcuts import render
+from django.urls import path
+
+settings.configure(
+    DEBUG=True, ROOT_URLCONF=__name__, ALLOWED_HOSTS=["*"], SECRET_KEY="x",
+    MIDDLEWARE=["django.middleware.common.CommonMiddleware"] * 3, SHOP_COLOUR="umber",
+    TEMPLATES=[{"BACKEND": "django.template.backends.django.DjangoTemplates", "DIRS": ["."]}],
+)
+
+def before(request):
+    basket = {"apples": 41}
+    json.loads("{in a view")
+
+def missing(request):
+    raise Http404("gone")
+
+def template(request):
+    return render(request, "basket.html", {"fruit": iter([])})
+
+urlpatterns = [path("before", before), path("missing", missing), path("template", template)]
+application = get_wsgi_application()
+"""
+
+
+@pytest.mark.threading_only
+def test_a_template_of_django(tmp_path: Path, mode: str) -> None:
+    """Its source is shown to everybody, request and settings to those who have the PIN."""
+    (tmp_path / "shop.py").write_text(DJANGO)
+    (tmp_path / "basket.html").write_text("one\n<b>two</b>\n{% for %}\nfour\n")
+    with Server(
+        "shop.py", mode, "--debug", "on", "--workers", "1", cwd=tmp_path, tracebacks=True
+    ) as server:
+        console = Console(server)
+        console.html = console.get("/template?colour=teal", HTML)
+        assert "TemplateSyntaxError" in console.html
+        assert f"{tmp_path}/basket.html:3" in console.html
+        assert "     2 | &lt;b&gt;two&lt;/b&gt;\n&gt;    3 | {% for %}\n" in console.html
+        [part] = re.findall(r'settings</summary><div data-part="(\d+)"', console.html)
+        for secret in ("SHOP_COLOUR", "umber"):
+            assert secret not in console.html
+            assert secret not in console.ask(part=part)
+        console.enter(pin_of(server))
+        technical = console.ask(part=part)
+        for shown in ("SHOP_COLOUR", "umber", "teal", "Request information", "Template error"):
+            assert shown in technical
+        assert "umber" in console.get("/template", HTML, console.cookie)
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize("source", [FLASK, DJANGO], ids=["flask", "django"])
+def test_framework(tmp_path: Path, mode: str, source: str) -> None:
+    (tmp_path / "shop.py").write_text(source)
+    with Server(
+        "shop.py", mode, "--debug", "on", "--workers", "1", cwd=tmp_path, tracebacks=True
+    ) as server:
+        console = Console(server)
+        assert "JSONDecodeError: Expecting" in console.html
+        assert console.html.count("in a view") < 12
+        # It begins with the application; what follows of libraries is named as it is imported.
+        assert re.findall('class="function">(.*?)<', console.html) == ["before", "loads", *PARSING]
+        assert re.search(r'title="/[^"]+/json/__init__.py">json/__init__.py</cite>:<', console.html)
+        assert not console.values
+        console.enter(pin_of(server))
+        assert "apples" in console.again().partition("basket<td>")[2][:40]
+        [view, *_] = re.findall(r'id="frame-(\d+)"', console.html)
+        assert "42" in console.run("basket['apples'] + 1", view)
+        text = text_of(server.get("/before", "Accept: application/json"))
+        assert "JSONDecodeError: Expecting" in text
+        assert "site-packages" not in text
+        assert server.log().count("Traceback") == 3
+        if source is FLASK:
+            assert server.get("/debug").body == b"True"
+            assert "/before" in console.run("request.path + current_app.name", view)
+        else:
+            missing = server.get("/missing", HTML)
+            assert missing.status == 404
+            assert "gone" in text_of(missing)

@@ -1,0 +1,159 @@
+"""The page shown while a new version cannot be loaded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.dev.test_error_pages import HTML, Console, text_of
+from tests.support.browser import Browser
+from tests.testkit.server import Server
+
+APP = "tests/apps/failed.py"
+
+#: What a module says, and what is shown of it.
+BROKEN = {
+    "syntax": ("a = 1\nb = = 2\n", "", ("SyntaxError: invalid syntax", "line 2", "b = = 2", "^")),
+    "import": ("import shop_of_nobody\n", "", ("No module named", "shop_of_nobody", "line 1")),
+    "exit": ("import sys\nsys.exit('no')\n", "", ("SystemExit: no", "line 2")),
+    "raise": ("basket = {'apples': 41}\n1 / 0\n", "", ("ZeroDivisionError", "line 2")),
+    "other": ("import broken_too\n", "", ("IndentationError", "broken_too.py", "line 2")),
+    "missing": ("application_ = 1\n", "", ('did you mean "', "application_")),
+    "factory": ("def make():\n    1 / 0\n", ":make()", ("ZeroDivisionError", "in make")),
+    "null": ("a = 1\0\n", "", ("null bytes",)),
+}
+
+
+@contextmanager
+def failed(folder: Path, source: str, suffix: str = "") -> Iterator[Server]:
+    (folder / "shop.py").write_text(source)
+    (folder / "broken_too.py").write_text("if True:\na = 1\n")
+    # The debugger is that of the failure, so the server has none.
+    with Server(APP, "threading", env={"FAILED_TARGET": f"{folder}/shop.py{suffix}"}) as server:
+        yield server
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_shown(tmp_path: Path, kind: str) -> None:
+    source, suffix, shown = BROKEN[kind]
+    with failed(tmp_path, source, suffix) as server:
+        for method, path in (("GET", "/"), ("POST", "/any/where?a=b"), ("PUT", "/x.json")):
+            text = server.request(method, path, "Accept: application/json", body=b"")
+            assert text.status == 500
+            assert text.get("Content-Type") == "text/plain; charset=utf-8"
+            html = server.request(method, path, HTML, body=b"")
+            assert html.status == 500
+            assert "cannot be loaded" in text_of(html)
+            for part in shown:
+                assert part in text_of(text)
+                assert part in re.sub("&#3[49];", lambda it: chr(int(it[0][2:4])), text_of(html))
+            for each in (text_of(text), text_of(html)):
+                assert "importlib" not in each
+                assert "poorhttp/targets" not in each
+        assert server.request("HEAD", "/", HTML).status == 500
+
+
+@pytest.mark.parametrize("kind", ["syntax", "other"])
+def test_a_syntax_error_is_told_once(tmp_path: Path, kind: str) -> None:
+    source, suffix, _ = BROKEN[kind]
+    with failed(tmp_path, source, suffix) as server:
+        html = text_of(server.get("/", HTML))
+    # Without the title, the text to be copied and the comment with the same.
+    shown = re.sub(r"(?s)<(title|textarea).*?</\1>|<!--.*?-->", "", html)
+    what, where = {
+        "syntax": ("invalid syntax", "b = = 2"),
+        "other": ("expected an indented block", "a = 1"),
+    }[kind]
+    assert shown.count(what) == 1
+    # Beside the source of a frame, where there is one.
+    found = [line for line in shown.splitlines() if where in line and 'class="line' not in line]
+    assert len(found) == 1
+    assert re.search(rf"<title>\w+Error: {what}", html)
+
+
+def test_console(tmp_path: Path) -> None:
+    source, suffix, _ = BROKEN["raise"]
+    with failed(tmp_path, source, suffix) as server:
+        console = Console(server)
+        assert not console.values
+        assert "locked" in console.run("6 * 7")
+
+
+def test_without_debug(tmp_path: Path) -> None:
+    """Reloading alone shows nothing of the source."""
+    (tmp_path / "shop.py").write_text(BROKEN["syntax"][0])
+    env = {"FAILED_TARGET": f"{tmp_path}/shop.py", "FAILED_DEBUG": "off"}
+    with Server(APP, "single", env=env) as server:
+        for response in (server.get("/"), server.get("/", HTML)):
+            assert response.status == 500
+            assert "The log says why" in text_of(response)
+            assert "shop" not in text_of(response)
+
+
+def test_ended() -> None:
+    text = "Version 7 was killed by SIGSEGV\nwhile it imported <shop> & sons"
+    with Server(APP, "single", env={"FAILED_TEXT": text}) as server:
+        assert text_of(server.get("/x")) == f"{text}\n"
+        html = server.get("/x", HTML)
+        assert html.status == 500
+        assert "<h1>Version 7 was killed by SIGSEGV</h1>" in text_of(html)
+        assert "&lt;shop&gt; &amp; sons" in text_of(html)
+
+
+SHOP = """
+def application(environ, start_response):
+    start_response("200 OK", [("Content-Type", "text/html")])
+    return [b"<!doctype html><body>all is well"]
+"""
+FORM = '<!doctype html><form method="post" action="/x"></form>'
+
+
+def developed(folder: Path, port: int = 0) -> Server:
+    """A development server; without `live`, which these pages do not need."""
+    return Server(
+        "shop.py",
+        "threading",
+        *("--autoreload", "on", "--debug", "on", "--static", "/files=files"),
+        bind=(f"127.0.0.1:{port}",),
+        cwd=folder,
+        tracebacks=True,
+    )
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    project = tmp_path / "project"
+    (project / "files").mkdir(parents=True)
+    (project / "files" / "form.html").write_text(FORM)
+    (project / "shop.py").write_text(BROKEN["syntax"][0])
+    return project
+
+
+@pytest.mark.parametrize("away", [False, True])
+def test_mended_in_browser(browser: Browser, project: Path, away: bool) -> None:
+    """It is loaded again when the file is mended, also if the server has been away."""
+    with developed(project) as server:
+        browser.open(f"http://127.0.0.1:{server.port}/")
+        browser.wait_text("b = = 2")
+        if away:
+            server.stop()
+        (project / "shop.py").write_text(SHOP)
+        if not away:
+            browser.wait_text("all is well")
+    if away:
+        with developed(project, server.port):
+            browser.wait_text("all is well")
+
+
+def test_posted_in_browser(browser: Browser, project: Path) -> None:
+    """What was sent is not sent again by itself."""
+    with developed(project) as server:
+        browser.open(f"http://127.0.0.1:{server.port}/files/form.html")
+        browser.run("document.forms[0].submit()")
+        browser.wait_text("b = = 2")
+        browser.wait_text("Send the request again")
+        assert browser.run("document.querySelector('script[src*=live]')") is None

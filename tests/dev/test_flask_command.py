@@ -1,0 +1,123 @@
+"""`flask dev`, with `--app` and `FLASK_APP`."""
+
+from __future__ import annotations
+
+import configparser
+import sys
+from pathlib import Path
+
+import pytest
+
+from poorhttp import __version__
+from tests.support.started import Started, write
+from tests.testkit.server import ROOT, run
+
+SHOP = """
+from flask import Flask
+
+def create_app(name="shop"):
+    app = Flask(__name__)
+
+    @app.get("/")
+    def index():
+        return f"{name} in {__name__}, debug {app.debug}"
+
+    return app
+"""
+APP = "from shop import create_app\nsite = create_app('site')\n"
+
+FLASK = (sys.executable, "-m", "flask")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project, and beside it what an installation of ours says: where the command is."""
+    declared = configparser.ConfigParser()
+    declared.read(ROOT / "setup.cfg")
+    commands = declared["options.entry_points"]["flask.commands"]
+    metadata = f"Metadata-Version: 2.1\nName: poorhttpd\nVersion: {__version__}\n"
+    installed = f"installed/poorhttpd-{__version__}.dist-info"
+    write(
+        tmp_path,
+        {
+            f"{installed}/METADATA": metadata,
+            f"{installed}/entry_points.txt": f"[flask.commands]{commands}\n",
+            "project/shop/__init__.py": SHOP,
+            "project/shop/web.py": "from . import create_app\n",
+            "project/src/inner.py": SHOP,
+            "project/wsgi.py": APP,
+            "project/two.py": APP + "other = create_app()\n",
+            "project/needs.py": "def create_app(name): pass\n",
+        },
+    )
+    return tmp_path / "project"
+
+
+def env(project: Path, **extra: str) -> dict[str, str]:
+    return {"PYTHONPATH": f"{ROOT}:{project.parent / 'installed'}", **extra}
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("--app shop dev", "shop in shop, debug True"),
+        ("--app shop:create_app dev --threads 2", "shop in shop, debug True"),
+        ("--app shop:create_app('north') dev", "north in shop, debug True"),
+        ("--app shop.web:create_app(name='n:m') dev", "n:m in shop, debug True"),
+        ("--app shop/web.py dev", "shop in shop, debug True"),
+        ("--app shop/web dev", "shop in shop, debug True"),
+        ("--app ../project/shop dev", "shop in shop, debug True"),
+        ("--app wsgi dev", "site in shop, debug True"),
+        ("--app wsgi:site dev", "site in shop, debug True"),
+        ("--app inner dev 0", "shop in inner, debug True"),
+        ("dev 127.0.0.1:0 --live=off", "site in shop, debug True"),
+        ("--no-debug --app shop dev", "shop in shop, debug False"),
+    ],
+)
+def test_what_is_served(project: Path, words: str, answer: str) -> None:
+    with Started(*FLASK, *words.split(), cwd=project, env=env(project)) as server:
+        assert server.get("/").body.decode() == answer
+
+
+def test_the_variable(project: Path) -> None:
+    variables = env(project, FLASK_APP="shop:create_app('south')")
+    with Started(*FLASK, "dev", cwd=project, env=variables) as server:
+        assert server.get("/").body == b"south in shop, debug True"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ("dev --theads 2", 2, 'unknown option "--theads"; did you mean "--threads"?\n'),
+        ("dev shop", 2, '"shop" is no address; write flask dev 8000, or 0.0.0.0:8000; what is'),
+        ("dev -c none.ini", 3, "none.ini: cannot be read"),
+        ("--app two dev", 2, "there are several applications: two:site, two:other; say which one"),
+        ("--app needs dev", 2, "needs.py: create_app() needs name: give it literals\n"),
+        ("--app shp dev --autoreload=off", 4, "there is no module shp, in "),
+        ("--app shop:creat_app dev --autoreload=off", 4, 'shop has no "creat_app" ('),
+    ],
+)
+def test_mistakes(project: Path, words: str, code: int, said: str) -> None:
+    variables = env(project, POORHTTP_BIND="127.0.0.1:0")
+    done = run(*FLASK, *words.split(), cwd=project, env=variables)
+    assert (done.returncode, done.stderr.count("\n")) == (code, 1), done.stderr
+    assert done.stderr.startswith(f"poorhttp: {said}")
+
+
+def test_a_tool_with_a_function_of_its_own(project: Path) -> None:
+    program = (
+        "from flask.cli import FlaskGroup; from shop import create_app; "
+        "FlaskGroup(create_app=create_app)()"
+    )
+    done = run(sys.executable, "-c", program, "dev", cwd=project, env=env(project))
+    assert done.returncode == 2
+    assert "say where that is: poorhttp dev 'module:function()'" in done.stderr
+
+
+def test_its_help(project: Path) -> None:
+    done = run(*FLASK, "dev", "--help", cwd=project, env=env(project))
+    assert done.returncode == 0
+    assert done.stdout.startswith("Usage: flask [--app APP] dev [[HOST:]PORT] [OPTION ...]\n")
+    assert "--live" in done.stdout
+    listed = run(*FLASK, "--help", cwd=project, env=env(project)).stdout
+    assert "Run poorhttp dev: reloads on a save." in listed

@@ -1,0 +1,617 @@
+"""Preimport: modules imported by the fork server, and modules left to each generation.
+
+Each case is a process of its own: a fork server with a project and a folder of installed modules.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from tests.testkit.server import environment
+
+#: A fork server: imports, forks a version, imports what that reports, and forks another one.
+FORK_SERVER = """
+import gc, json, os, posix, sys, traceback
+from poorhttp import modes
+from poorhttp.config import loader
+from poorhttp.config.settings import Settings
+from poorhttp.dev.reload.preimport import import_probe
+from poorhttp.dev.reload.watch.project import Project
+from poorhttp.dev.reload.preimport.preimport import Preimporter
+
+told = json.loads(sys.argv[1])
+import_probe.IMPORT_TIMEOUT = told["patience"]
+settings = [Settings(**values) for values in told["services"]]
+for one in settings:
+    modes.prepare(modes.load(one), one)
+begin = (sys.path[:], os.getcwd(), sys.argv[:])
+preimporter = Preimporter(Project.of(settings, None), settings)
+
+
+def steps():
+    names = list(preimporter.steps())
+    assert all(isinstance(name, str) for name in names)
+    assert begin == (sys.path[:], os.getcwd(), sys.argv[:])
+    return sorted(sys.modules)
+
+
+def version():
+    read, write = os.pipe()
+    sys.stdout.flush()
+    pid = posix.fork()
+    if pid == 0:
+        try:
+            posix.close(read)
+            answer = {}
+            gc.disable()
+            preimporter.prepare_generation()
+            began = set(sys.modules)
+            try:
+                from poorhttp import targets
+                loader.extend_path(settings[0])
+                targets.load(settings[0].target)
+                names = {"answer": answer, "preimporter": preimporter, "began": began}
+                exec(told["version"], names)
+            except BaseException as error:
+                answer["error"] = traceback.format_exc()
+            answer["news"] = preimporter.new_imports()
+            answer["again"] = preimporter.new_imports()
+            answer["folders"] = sorted(preimporter.folders())
+            with open(write, "w") as file:
+                json.dump(answer, file)
+        finally:
+            sys.stdout.flush()
+            os._exit(0)
+    posix.close(write)
+    with open(read) as file:
+        answer = json.load(file)
+    posix.waitpid(pid, 0)
+    return answer
+
+
+result = {"first": steps()}
+result["cold"] = version()
+preimporter.add(result["cold"]["news"])
+result["second"] = steps()
+result["warm"] = version()
+result["failed"] = preimporter.failed
+result["obstacle"] = preimporter.obstacle
+sys.stdout.flush()
+print(json.dumps(result))
+"""
+
+
+class Installation:
+    """A project, and what is installed beside it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.project = folder / "project"
+        self.site = folder / "lib" / "site-packages"
+        self.project.mkdir()
+        self.site.mkdir(parents=True)
+        self.error = ""
+
+    def write(self, name: str, text: str = "", installed: bool = False) -> Path:
+        """Write a file of the project, or of what is installed."""
+        path = (self.site if installed else self.project) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(dedent(text))
+        return path
+
+    def install(self, **modules: str) -> None:
+        """Install modules, `__` being the dot of a package."""
+        for name, text in modules.items():
+            parts = name.split("__")
+            for number in range(1, len(parts)):
+                package = self.site.joinpath(*parts[:number], "__init__.py")
+                package.parent.mkdir(exist_ok=True)
+                package.touch()
+            self.write("/".join(parts) + ".py", text, installed=True)
+
+    def keep(
+        self,
+        target: str = "app",
+        version: str = "",
+        services: list[dict[str, str]] | None = None,
+        env: dict[str, str] | None = None,
+        patience: int = 30,
+        **options: Any,
+    ) -> Any:
+        """Run a fork server, and return what it tells; `version` is run in each version."""
+        told = {
+            "services": services or [{"target": target, **options}],
+            "version": dedent(version),
+            "patience": patience,
+        }
+        path = os.pathsep.join([environment()["PYTHONPATH"], str(self.site)])
+        result = subprocess.run(
+            [sys.executable, "-c", FORK_SERVER, json.dumps(told)],
+            cwd=self.project,
+            env=environment({"PYTHONPATH": path, **(env or {})}),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert result.returncode == 0, result.stderr
+        self.error = result.stderr
+        *self.printed, last = result.stdout.splitlines()
+        answer = json.loads(last)
+        for which in ("cold", "warm"):
+            assert "error" not in answer[which], answer[which]["error"]
+            assert answer[which]["again"] == []
+        return answer
+
+
+APPLICATION = """
+def application(environ, start_response):
+    start_response("200 OK", [])
+    return []
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Installation:
+    """A project without any code."""
+    return Installation(tmp_path)
+
+
+# What is imported
+
+
+def test_a_reading_of_the_project_finds_what_it_imports(here: Installation) -> None:
+    here.install(
+        top="import below",
+        below="",
+        pack__sub="",
+        pack__named="",
+        tried="",
+        late="",
+        types_only="",
+        rel="",
+        cls="",
+        never="",
+        star="",
+    )
+    here.write("shop/__init__.py", "import rel")
+    here.write("shop/web.py", "from .deep import thing\nfrom . import beside")
+    here.write("shop/deep.py", "class A:\n    import cls\nthing = 1")
+    here.write("shop/beside.py", "from star import *")
+    here.write(
+        "app.py",
+        """
+        from typing import TYPE_CHECKING
+        import top, pack.sub
+        from pack import named
+        import shop.web
+        try:
+            import tried
+        except ImportError:
+            import absent
+        if TYPE_CHECKING:
+            import types_only
+        if __name__ == "__main__":
+            import never
+        def application(environ, start_response):
+            import late
+        """,
+    )
+    told = here.keep()
+    found = {"top", "below", "pack", "pack.sub", "pack.named", "tried", "rel", "cls", "star"}
+    assert found <= set(told["first"])
+    assert not {"late", "types_only", "never", "absent", "shop", "app"} & set(told["second"])
+    assert not found & set(told["cold"]["news"])
+    assert told["failed"] == {}
+    assert told["obstacle"] == ""
+
+
+@pytest.mark.parametrize(
+    ("target", "file"),
+    [
+        ("dispatch:site", "site/dispatch_table.py"),
+        ("site/app.py", "site/app.py"),
+        ("pack/deep/app.py:application", "pack/deep/app.py"),
+        ("wsgi:app:application", "app.py"),
+        ("pack.deep.app:application", "pack/deep/app.py"),
+    ],
+)
+def test_targets(target: str, file: str, here: Installation) -> None:
+    here.install(needed="", related="")
+    here.write("pack/__init__.py")
+    here.write("pack/deep/__init__.py")
+    here.write("pack/near.py", "import related")
+    table = "from poorhttp import dispatch\nhandlers = {}\n" + APPLICATION
+    here.write(file, "import needed\n" + table + ("from .. import near" if "pack" in file else ""))
+    told = here.keep(target)
+    assert "needed" in told["first"]
+    assert ("related" in told["first"]) == ("pack" in file)
+    assert told["warm"]["news"] == []
+
+
+def test_what_a_version_had_to_import_is_warm_for_the_next(here: Installation) -> None:
+    here.install(hidden="import deeper", deeper="", late="")
+    here.write("app.py", "__import__('hidden')" + APPLICATION)
+    told = here.keep(version="import late")
+    assert [name for name in told["cold"]["news"] if name in {"hidden", "deeper", "late"}] == [
+        "deeper",
+        "hidden",
+        "late",
+    ]
+    assert {"hidden", "deeper", "late"} <= set(told["second"])
+    assert told["warm"]["news"] == []
+    assert "app" not in told["cold"]["news"]
+
+
+def test_names_that_are_no_modules_are_not_told(here: Installation) -> None:
+    here.install(
+        many="""
+        import sys, types, importlib.util
+        class Lazy(types.ModuleType):
+            def __getattribute__(self, name):
+                raise AssertionError(f"{name} of a lazy module was asked for")
+        sys.modules["many.lazy"] = Lazy("many.lazy")
+        sys.modules["many.object"] = object()
+        sys.modules["many.alias"] = types
+        sys.modules["many.made"] = types.ModuleType("many.made")
+        sys.modules["many.none"] = None
+        """
+    )
+    here.write("app.py", "__import__('many')" + APPLICATION)
+    told = here.keep()
+    assert [name for name in told["cold"]["news"] if name.startswith("many")] == ["many"]
+    assert told["failed"] == {}
+
+
+def test_namespaces_and_extensions_and_archives(here: Installation) -> None:
+    here.write("space/part.py", "word = 'outside'", installed=True)
+    here.write("mine/part.py", "word = 'own'")
+    here.write("app.py", "__import__('space.part'); __import__('mine.part')" + APPLICATION)
+    told = here.keep()
+    assert {"space", "space.part"} <= set(told["second"])
+    assert not {"mine", "mine.part"} & {*told["second"], *told["cold"]["news"]}
+
+
+def test_settings_of_django(here: Installation) -> None:
+    here.write(
+        "config.py",
+        """
+        SECRET_KEY = "none"
+        ROOT_URLCONF = "urls"
+        INSTALLED_APPS = ["django.contrib.contenttypes", "django.contrib.auth", "blog"]
+        MIDDLEWARE = ["django.middleware.common.CommonMiddleware"]
+        DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}
+        """,
+    )
+    here.write("urls.py", "urlpatterns = []")
+    here.write("blog/__init__.py")
+    here.write("blog/models.py", "from django.db import models\nclass Post(models.Model): pass")
+    here.write(
+        "app.py",
+        """
+        import os
+        from django.core.wsgi import get_wsgi_application
+        os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config")
+        application = get_wsgi_application()
+        """,
+    )
+    told = here.keep(
+        version="""
+        from blog.models import Post
+        from django.conf import settings
+        from django.contrib.auth.models import User
+        assert settings.ROOT_URLCONF == "urls"
+        answer["user"] = User._meta.label
+        """
+    )
+    warm = {"django.middleware.common", "django.db.models", "django.contrib.auth.apps"}
+    assert warm <= set(told["first"])
+    assert told["warm"]["user"] == "auth.User"
+    assert told["failed"]["django.contrib.auth.models"] == "needs the settings of the project"
+    assert "django.contrib.auth.models" not in told["second"]
+    assert told["warm"]["news"] == []
+    assert told["obstacle"] == ""
+
+
+# What is left to each version
+
+
+def test_code_of_what_is_left_is_read_before(here: Installation) -> None:
+    """Unless its package is looked for elsewhere by then."""
+    here.install(
+        pack__left="import config\nwords = [config.WORD]",
+        pack__wrong="import config\n1 +",
+        moved__left="import config\nwhere = 'outside'",
+        left="import config",
+    )
+    here.write("config.py", "WORD = 'own'")
+    here.write("place/left.py", "where = 'inside'")
+    here.write(
+        "app.py",
+        "import pack.left, moved, left\n"
+        "moved.__path__.insert(0, 'place')\n"
+        "from moved import left as elsewhere\n"
+        "try:\n    import pack.wrong\nexcept SyntaxError:\n    pass\n" + APPLICATION,
+    )
+    told = here.keep(
+        version="""
+        import importlib, inspect, app
+        from pack import left
+        assert left.words == ["own"] and app.elsewhere.where == "inside"
+        assert inspect.getsource(left).startswith("import config")
+        left.words.append("changed")
+        assert importlib.reload(left).words == ["own"]
+        loaders = [type(module.__loader__).__name__ for module in (left, app.elsewhere, app.left)]
+        answer["loaders"] = loaders
+        """
+    )
+    assert {"pack.left", "pack.wrong", "moved.left", "left"} <= set(told["failed"])
+    # Their packages are here by then.
+    assert told["warm"]["loaders"] == ["CachedCodeLoader", "CheckedPycLoader", "SourceFileLoader"]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("raise RuntimeError('no\\n  more')", "raises RuntimeError: no more"),
+        ("import absent", "needs absent, which is not there"),
+        ("import sys; sys.exit(3)", "calls sys.exit(3)"),
+        ("raise KeyboardInterrupt", "raises KeyboardInterrupt"),
+        ("import os; os._exit(7)", "ends the process (exit code 7)"),
+        ("import os; os.kill(os.getpid(), 11)", "crashes (signal 11) when it is imported"),
+        ("import threading; threading.Event().wait()", "is not imported within 3 s"),
+        ("import config", "needs the project's own config"),
+        ("try:\n import config\nexcept ImportError: pass", "needs the project's own config"),
+        ("import sys; sys.path.append('/nowhere')", "changes sys.path"),
+        ("import sys; sys.argv = ['other']", "changes sys.argv"),
+        ("import os; os.chdir('/')", "changes the current folder"),
+        (
+            "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)",
+            "changes what signals do",
+        ),
+        ("kept = open(__file__)", "keeps {site}/odd.py open"),
+        (
+            "import sys; sys.path.insert(0, {project!r}); import config",
+            "needs the project's own config",
+        ),
+        (
+            "from importlib.machinery import SourceFileLoader as Loader; "
+            "Loader('stray', {project!r} + '/config.py').load_module()",
+            "imports the project's own stray",
+        ),
+    ],
+)
+def test_a_module_that_is_left(text: str, why: str, here: Installation) -> None:
+    project, site = str(here.project), str(here.site)
+    # It does so only where there is no version.
+    odd = text.replace("{project!r}", repr(project)).replace("\n", "\n    ")
+    here.install(
+        odd=f"import os, good\nif 'VERSION' not in os.environ:\n    {odd}\n", good="", other=""
+    )
+    here.write("config.py")
+    here.write(
+        "app.py",
+        "import os; os.environ['VERSION'] = 'yes'\nimport odd, other\n" + APPLICATION,
+    )
+    told = here.keep(patience=3 if "within" in why else 30)
+    assert told["failed"] == {"odd": why.replace("{site}", site)}
+    assert told["obstacle"] == ""
+    assert "odd" not in told["second"]
+    # What is wrong with one is no harm to the others.
+    assert {"other", "good"} <= set(told["second"])
+    assert told["warm"]["news"] == []
+
+
+def test_a_module_that_fails_has_left_nothing_behind(here: Installation) -> None:
+    here.install(
+        registry="names = []",
+        plugin="import registry\nregistry.names.append('plugin')\nimport config",
+    )
+    here.write("config.py")
+    here.write("app.py", "import registry, plugin" + APPLICATION)
+    told = here.keep(version="import registry; answer['names'] = registry.names")
+    assert "registry" in told["first"]
+    assert told["cold"]["names"] == told["warm"]["names"] == ["plugin"]
+
+
+@pytest.mark.parametrize("where", ["project", "pythonpath", "path"])
+def test_a_module_that_the_project_has_too(where: str, here: Installation, tmp_path: Path) -> None:
+    folder = here.project if where == "project" else tmp_path / "more"
+    folder.mkdir(exist_ok=True)
+    (folder / "twice.py").write_text("whose = 'own'")
+    here.install(twice="whose = 'outside'", uses="import twice", sound="")
+    here.write("app.py", "import uses, sound, twice" + APPLICATION)
+    options: dict[str, Any] = {"pythonpath": [str(folder)]} if where == "pythonpath" else {}
+    path = os.pathsep.join([environment()["PYTHONPATH"], str(folder), str(here.site)])
+    env = {"PYTHONPATH": path} if where == "path" else None
+    told = here.keep(version="import twice; answer['whose'] = twice.whose", env=env, **options)
+    assert told["warm"]["whose"] == "own"
+    assert told["failed"] == {"uses": "needs the project's own twice"}
+    assert "sound" in told["second"]
+
+
+def test_a_module_that_may_be_in_two_halves(here: Installation, tmp_path: Path) -> None:
+    half = "__path__ = __import__('pkgutil').extend_path(__path__, __name__)"
+    here.write("both/__init__.py", half, installed=True)
+    here.write("both/outside.py", installed=True)
+    folder = tmp_path / "behind" / "both"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text(half)
+    (folder / "own.py").touch()
+    here.write("app.py", "import both.outside, both.own" + APPLICATION)
+    path = [environment()["PYTHONPATH"], str(here.site), str(folder.parent)]
+    told = here.keep(env={"PYTHONPATH": os.pathsep.join(path)})
+    assert set(told["failed"]) == {"both", "both.outside"}
+    assert told["warm"]["news"] == []
+
+
+def test_an_editable_install_is_the_projects_own(here: Installation, tmp_path: Path) -> None:
+    source = tmp_path / "elsewhere" / "editable.py"
+    source.parent.mkdir()
+    source.write_text("import good\nword = 'own'")
+    here.install(
+        good="",
+        finder=f"""
+        import sys
+        from importlib.util import spec_from_file_location
+        class Finder:
+            @classmethod
+            def find_spec(cls, name, path=None, target=None):
+                if name == "editable":
+                    return spec_from_file_location(name, {str(source)!r})
+        sys.meta_path.append(Finder)
+        """,
+        sitecustomize="import finder",
+        plugged="import editable",
+    )
+    here.write("app.py", "import editable, plugged" + APPLICATION)
+    told = here.keep(version="import editable; answer['word'] = editable.word")
+    assert told["warm"]["word"] == "own"
+    assert "good" in told["first"]
+    assert told["failed"] == {"plugged": "needs the project's own editable"}
+    assert "editable" not in told["second"]
+    assert str(source.parent) in told["warm"]["folders"]
+
+
+# What makes preimporting impossible
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (
+            "import threading, time\n"
+            "threading.Thread(target=time.sleep, args=(60,), name='Ticker', daemon=True).start()",
+            "below starts a thread (Ticker)",
+        ),
+        (
+            "import _thread, time; _thread.start_new_thread(time.sleep, (60,))",
+            "below starts a thread",
+        ),
+        ("import socket; line = socket.socket()", "below opens a socket"),
+        ("import select; poll = select.epoll()", "app_imports opens an epoll descriptor"),
+        ("import os; pipe = os.pipe()", "app_imports opens a pipe"),
+        (
+            "import subprocess, sys\n"
+            "child = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=subprocess.PIPE)",
+            "below starts a process",
+        ),
+    ],
+)
+def test_an_obstacle(text: str, why: str, here: Installation) -> None:
+    here.install(app_imports="import below", below=text, sound="")
+    here.write("app.py", "import sound, app_imports" + APPLICATION)
+    told = here.keep()
+    if "process" in why:
+        # A pipe to it is an obstacle too, whichever is seen first.
+        assert told["obstacle"] in {
+            f"{name} when it is imported" for name in (why, "app_imports opens a pipe")
+        }
+    else:
+        assert told["obstacle"] == f"{why} when it is imported"
+    assert list(told["failed"]) == ["app_imports"]
+    # The fork server has nothing of it.
+    assert "sound" in told["second"]
+    assert not {"below", "app_imports"} & set(told["second"])
+
+
+def test_modes_that_exclude_each_other(here: Installation) -> None:
+    here.write("app.py", APPLICATION)
+    pytest.importorskip("gevent")
+    told = here.keep(
+        services=[{"target": "app", "mode": "gevent"}, {"target": "app", "mode": "threading"}]
+    )
+    assert told["obstacle"] == "the modes gevent and threading of the services exclude each other"
+
+
+def test_a_hub_of_gevent_is_made_anew(here: Installation) -> None:
+    pytest.importorskip("gevent")
+    here.install(hub="import gevent; hub = gevent.get_hub(); gevent.sleep(0)", behind="")
+    here.write("app.py", "import hub, behind" + APPLICATION)
+    told = here.keep(
+        mode="gevent",
+        version="""
+        import gevent
+        job = gevent.spawn(lambda: 7)
+        gevent.sleep(0.001)
+        answer["job"] = job.value
+        """,
+    )
+    assert told["obstacle"] == ""
+    assert {"hub", "behind"} <= set(told["second"])
+    assert told["warm"]["job"] == 7
+
+
+def test_an_application_that_patches(here: Installation) -> None:
+    here.write("gevent/__init__.py", installed=True)
+    here.write("gevent/monkey.py", "saved = {}\ndef patch_all(): saved['x'] = 1", installed=True)
+    here.write("app.py", "from gevent import monkey; monkey.patch_all()" + APPLICATION)
+    told = here.keep()
+    assert told["obstacle"].startswith("gevent.monkey has patched the standard library")
+
+
+# What a version sees
+
+
+def test_a_version_is_like_a_fresh_process(here: Installation) -> None:
+    here.install(
+        hook="""
+        import sys
+        class Finder:
+            def find_spec(self, name, path, target=None):
+                return None
+        sys.meta_path.append(Finder())
+        """,
+        environ="import os; os.environ['SET_BY_MODULE'] = 'yes'",
+    )
+    here.write("own.py", "word = 'own'")
+    here.write("app.py", "import own, hook, environ, random" + APPLICATION)
+    told = here.keep(
+        version="""
+        import linecache, os, random, sys
+        answer["path"] = sys.path
+        answer["guards"] = [type(finder).__name__ for finder in sys.meta_path]
+        answer["random"] = random.random()
+        names = "SET_BY_MODULE", "DJANGO_SETTINGS_MODULE"
+        answer["environ"] = [os.environ.get(name) for name in names]
+        answer["began"] = sorted(began)
+        answer["loader"] = type(sys.modules["own"].__loader__).__name__
+        """
+    )
+    cold, warm = told["cold"], told["warm"]
+    assert {"hook", "environ"} <= set(warm["began"])
+    assert not {"own", "app"} & set(warm["began"])
+    assert "ImportBlocker" not in warm["guards"]
+    assert warm["guards"].count("CheckedPycFinder") == 1
+    assert warm["guards"].count("Finder") == 1
+    assert str(here.site) in warm["path"]
+    assert cold["random"] != warm["random"]
+    assert warm["environ"] == ["yes", None]
+    assert warm["loader"] == "CheckedPycLoader"
+
+
+def test_a_version_is_told_a_warning_once(here: Installation) -> None:
+    text = "import warnings; warnings.warn('old fashioned', UserWarning); print('printed')"
+    here.install(read=text, learned=text)
+    here.write("app.py", "import read; __import__('learned')" + APPLICATION)
+    here.keep()
+    # By the fork server, for all; and by the version that had to import it.
+    assert here.error.count("read.py:1: UserWarning: old fashioned") == 1
+    assert here.error.count("learned.py:1: UserWarning: old fashioned") == 1
+    assert here.printed.count("printed") == 2
+
+
+def test_folders_are_those_of_modules(here: Installation) -> None:
+    here.install(pack__sub="", alone="")
+    here.write("shop/__init__.py")
+    here.write("app.py", "import shop, pack.sub, alone, json" + APPLICATION)
+    folders = set(here.keep()["warm"]["folders"])
+    assert {str(here.site), str(here.site / "pack"), str(here.project / "shop")} <= folders
+    assert os.path.dirname(json.__file__) not in folders

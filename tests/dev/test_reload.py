@@ -1,0 +1,241 @@
+"""`poorhttp dev`: reloads after changes of all kinds of files."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.development import APP, PART, Project, version, wait_text
+from tests.support.load import Load
+from tests.testkit.client import HANG
+from tests.testkit.process import children, lives
+from tests.testkit.server import ROOT, Server, command, environment, run, wait_for
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A project in a temporary folder."""
+    return Project(tmp_path)
+
+
+def wait_version(server: Server, wanted: str) -> None:
+    """Wait until a request is answered by that version."""
+    wait_text(server, f'"version": "{wanted}"')
+
+
+@pytest.mark.parametrize("reload", ["on", "full"])
+def test_every_save_is_served_and_nothing_is_lost(mode: str, reload: str, project: Project) -> None:
+    with project.develop(mode, "--autoreload", reload) as server:
+        with Load(server.port) as load:
+            for number in range(2, 12):
+                project.save_version(number)
+                load.wait_version(str(number))
+        load.check()
+        told = server.get("/").json()
+        assert told["version"] == told["part"] == "11"
+
+
+@pytest.mark.parametrize("reload", ["on", "full"])
+def test_saves_of_equal_size_within_a_second(reload: str, project: Project) -> None:
+    """Python takes compiled code for right whose source has the same size and second."""
+    second = 1_700_000_000
+    with project.develop("threading", "--autoreload", reload) as server:
+        for number in range(2, 8):
+            new = project.folder / "part.new"
+            new.write_text(PART.format(version=number))
+            os.utime(new, (second, second))
+            os.replace(new, project.folder / "part.py")
+            wait_text(server, f'"part": "{number}"')
+
+
+def test_a_kept_connection_is_never_answered_by_the_version_before(
+    mode: str, project: Project
+) -> None:
+    with project.develop(mode) as server:
+        kept = [server.connect() for _ in range(5)]
+        for connection in kept:
+            assert connection.request("GET", "/").json()["version"] == "1"
+        idle = server.connect()
+        for number in range(2, 6):
+            project.save("app.py", APP.format(version=number))
+            # Where there are several workers, until it is all of them.
+            server.wait_log("reloaded in", number - 1)
+            for connection in kept:
+                assert connection.request("GET", "/").json()["version"] == str(number)
+        assert idle.request("GET", "/").json()["version"] == "5"
+
+
+def test_a_request_in_hand_is_finished_by_its_version(mode: str, project: Project) -> None:
+    waits = project.folder / "go"
+    os.mkfifo(waits)
+    slow = APP.replace(
+        "    start_response",
+        "    if environ['PATH_INFO'] == '/slow': open('go').read()\n    start_response",
+        1,
+    )
+    project.save("app.py", slow.format(version=1))
+    options = ("--workers", "2") if mode in ("single", "forking") else ()
+    with project.develop(mode, *options) as server:
+        first = server.connect()
+        first.send(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
+        # Opened by the application when the request is in its hands.
+        fd = os.open(waits, os.O_WRONLY)
+        project.save("app.py", slow.format(version=2))
+        wait_version(server, "2")
+        os.close(fd)
+        assert first.response().json()["version"] == "1"
+
+
+BROKEN = {
+    "syntax": ("def broken(:\n", "SyntaxError"),
+    "raises": ("raise RuntimeError('it is meant to')\n", "RuntimeError: it is meant to"),
+    "exits": ("import sys\nsys.exit(3)\n", "SystemExit: 3"),
+    "missing": ("import there_is_no_such_module\n", "there_is_no_such_module"),
+    "killed": (
+        "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n",
+        "was killed by SIGKILL",
+    ),
+    "leaves": ("import os\nos._exit(7)\n", "ended with 7"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.parametrize("reload", ["on", "full"])
+def test_a_version_that_cannot_be_loaded_says_why(name: str, reload: str, project: Project) -> None:
+    text, why = BROKEN[name]
+    with project.develop("threading", "--autoreload", reload, tracebacks=True) as server:
+        project.save("part.py", text)
+        wait_text(server, why)
+        wait_for(lambda: why.split(":")[0] in server.log(), f"{why} in the log")
+        project.save("part.py", PART.format(version=1))
+        wait_version(server, "1")
+
+
+def test_the_first_version_may_be_broken(project: Project) -> None:
+    project.save("part.py", "import os\n1 / 0\n")
+    with project.develop(tracebacks=True) as server:
+        assert "ZeroDivisionError" in wait_text(server, "part.py")
+        project.save("part.py", PART.format(version=1))
+        wait_version(server, "1")
+
+
+def test_a_version_that_hangs_is_replaced_by_the_next(project: Project) -> None:
+    with project.develop() as server:
+        marker = project.folder / "hangs"
+        project.save(
+            "part.py",
+            "import time\n"
+            f"open({str(marker)!r}, 'w').close()\n"
+            "while True:\n"
+            "    try: time.sleep(60)\n"
+            "    except BaseException: pass\n",
+        )
+        wait_for(marker.exists, "the version that hangs")
+        waiting = server.connect()
+        waiting.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        project.save("part.py", PART.format(version=2))
+        assert waiting.response().json()["part"] == "2"
+
+
+def test_the_file_of_the_application_goes_and_comes_back(project: Project) -> None:
+    with project.develop(tracebacks=True) as server:
+        (project.folder / "app.py").unlink()
+        wait_text(server, "app")
+        project.save_version(2)
+        wait_version(server, "2")
+
+
+def test_a_thousand_files_are_one_version(project: Project) -> None:
+    for number in range(1000):
+        project.save(f"package/module{number}.py", "")
+    with project.develop() as server:
+        before = server.log().count("reloaded in")
+        for number in range(1000):
+            project.save(f"package/module{number}.py", "changed = True\n")
+        project.save_version(2)
+        wait_version(server, "2")
+        # Whatever came later would have been told by now, had it been a version of its own.
+        project.save_version(3)
+        wait_version(server, "3")
+        # Each pause of a busy machine while it saves may be taken for the end of a burst.
+        assert server.log().count("reloaded in") - before < 100
+
+
+def test_a_save_while_the_version_before_is_loaded(project: Project) -> None:
+    with project.develop() as server:
+        with Load(server.port) as load:
+            for number in range(2, 30):
+                project.save_version(number)
+                time.sleep(0.003)
+            load.wait_version("29")
+        load.check()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("moment", ["serving", "importing"])
+def test_no_process_stays(number: signal.Signals, moment: str, project: Project) -> None:
+    hang = "import flask, time\nopen('here', 'w').close()\ntime.sleep(3600)\n"
+    project.save("part.py", "import flask\nVERSION = 1\n")
+    with project.develop() as server:
+        assert version(server) == "1"
+        if moment == "importing":
+            project.save("part.py", hang)
+            wait_for((project.folder / "here").exists, "the version that hangs")
+        pids = children(server.process.pid)
+        assert len(pids) >= 2
+        os.kill(server.process.pid, number)
+        server.process.wait(30)
+        wait_for(lambda: not any(map(lives, pids)), "the end of all processes")
+        if number != signal.SIGKILL:
+            assert server.process.returncode == 0
+        server.kill()
+
+
+@pytest.mark.parametrize("target", ["nosuch:application", "app:nosuch", "nosuch.py:application"])
+@pytest.mark.parametrize("reload", ["on", "full"])
+def test_a_target_that_was_not_written_right(target: str, reload: str, project: Project) -> None:
+    """Nothing of the project's can be mended, so there is nothing to wait for."""
+    words = command("dev", target, "--bind", "127.0.0.1:0", "--autoreload", reload)
+    done = run(*words, cwd=project.folder)
+    assert done.returncode == 4
+    assert "nosuch" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_without_what_the_extra_installs(project: Project, tmp_path: Path) -> None:
+    """Tracebacks are plain then, and the terminal says how to have better ones."""
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    (hidden / "sitecustomize.py").write_text(
+        "import sys\nfor name in ('werkzeug', 'rich', 'pyinstrument'): sys.modules[name] = None\n"
+    )
+    env = {"PYTHONPATH": str(hidden), "FORCE_COLOR": "1"}
+    with project.develop(env=env, tracebacks=True) as server:
+        assert "shows plain tracebacks; better ones need werkzeug and rich" in server.log()
+        assert "pip install '.[dev]'" in server.log()
+        assert "PIN" not in server.log()
+        project.save("part.py", "1 / 0\n")
+        wait_for(
+            lambda: b"ZeroDivisionError" in server.get("/", "Accept: text/html").body, "the page"
+        )
+        server.wait_log("ZeroDivisionError")
+        project.save("app.py", "def application(environ, start_response):\n    0 / 0\n")
+        wait_text(server, "0 / 0", "text/html")
+        assert server.get("/?__debugger__=yes&cmd=resource&f=style.css").status == 500
+    env = environment({**os.environ, "PYTHONPATH": f"{hidden}:{ROOT}"})
+    done = subprocess.run(
+        command("dev", "--debug", "on", "app:application"),
+        env=env,
+        cwd=project.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANG,
+    )
+    assert done.returncode == 3
+    assert "--debug: debug needs werkzeug and rich, which are not installed: pip" in done.stderr

@@ -1,0 +1,226 @@
+"""`poorhttp dev`: faults of applications, of users and of the system."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from tests.support.development import APP, IMPATIENT, PART, Project, version, wait_text
+from tests.testkit.client import HANG, Connection
+from tests.testkit.process import children, lives, stopped, watches
+from tests.testkit.server import MODES, Server, command, environment, join, wait_for
+
+#: Is loaded when somebody lets it.
+WAITS = """\
+import os, signal
+
+def wait():
+    # Not `time.sleep`: in mode gevent the hub would be seen, and not who waits for it.
+    while not os.path.exists("go"): signal.sigtimedwait([], 0.01)
+
+VERSION = {version}
+wait()
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A project in a temporary folder."""
+    return Project(tmp_path)
+
+
+def wait_page(server: Server, text: str) -> str:
+    """Wait until a browser is shown a page with this in it."""
+    return wait_text(server, text, "text/html")
+
+
+@pytest.mark.parametrize(
+    ("mode", "reload"),
+    [
+        pytest.param(
+            mode, reload, marks=[] if mode == "threading" or reload == "on" else [pytest.mark.full]
+        )
+        for mode, reload in product(MODES, ("on", "full"))
+    ],
+)
+def test_a_version_that_takes_long_says_where_it_is(
+    mode: str, reload: str, project: Project
+) -> None:
+    with project.develop(mode, "--autoreload", reload, launcher=IMPATIENT) as server:
+        kept = server.connect()
+        assert kept.request("GET", "/").json()["version"] == "1"
+        where = "part.py, line 5, in wait\npart.py, line 8, in &lt;module&gt;\napp.py, line 2"
+
+        def page() -> str:
+            project.save("part.py", WAITS.format(version=2))
+            return wait_page(server, "has been loading for 2 s")
+
+        # On a busy machine it may not have come so far by then.
+        wait_for(lambda: where in page(), "the place where it waits")
+        assert "/__poorhttp__/" in page()
+        server.wait_log("has been loading for 2 s: part.py, line 5")
+        assert b"has been loading" in kept.request("GET", "/").body
+        (project.folder / "go").write_text("")
+        server.wait_log("reloaded in")
+        # Whoever has given the page may not have heard of it by now.
+        wait_for(lambda: kept.request("GET", "/").status == 200, "an answer")
+        assert kept.request("GET", "/").json()["part"] == "2"
+        assert version(server) == "1"
+
+
+@pytest.mark.parametrize("end", ["os._exit(0)", "os._exit(7)", "os.kill(os.getpid(), 11)"])
+def test_the_first_version_may_end_its_process(end: str, project: Project) -> None:
+    project.save("part.py", f"import os\n{end}\n")
+    with project.develop() as server:
+        wait_page(server, "while it was loaded")
+        project.save("part.py", PART.format(version=2))
+        wait_for(lambda: server.get("/").status == 200, "the version that is mended")
+
+
+def test_the_folder_goes_and_comes_back(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project")
+    with project.develop(tracebacks=True) as server:
+        watcher = next(pid for pid in children(server.process.pid) if watches(pid))
+        # At once: else the version that finds the files gone may still find an empty folder, and
+        # that it goes too is no change of a file.
+        with stopped(watcher):
+            shutil.rmtree(project.folder)
+        wait_page(server, "the folder in which app is looked for was removed")
+        project.save("part.py", PART.format(version=2))
+        project.save("app.py", APP.format(version=2))
+        wait_for(lambda: server.get("/").status == 200, "the version that has come back")
+        assert version(server) == "2"
+        assert "could not do what was due" not in server.log()
+
+
+def test_a_new_configuration_is_read_once(project: Project) -> None:
+    configuration = "[http]\ntarget = app:application\nbind = 127.0.0.1:0\n"
+    file = project.folder / "server.ini"
+    file.write_text(configuration)
+    with project.develop(target="--config=server.ini", bind=()) as server:
+        for number in range(1, 4):
+            project.save("server.ini", configuration + "#" * number)
+            server.wait_log("reloaded: the new version serves", number)
+        # Whatever came twice would have been told before this.
+        project.save_version(2)
+        wait_for(lambda: version(server) == "2", "the next version")
+        assert server.log().count("main] info: reloading") == 3
+
+
+class Window:
+    """A terminal in which `poorhttp dev` runs."""
+
+    def __init__(self, project: Project) -> None:
+        self.text = ""
+        self._closed = False
+        self.fd, theirs = pty.openpty()
+        self.process = subprocess.Popen(
+            ["setsid", "--ctty", *command("dev", "app:application", "--bind", "127.0.0.1:0")],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            cwd=project.folder,
+            env=environment({"TERM": "dumb"}),
+        )
+        os.close(theirs)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+        self.wait("listening on")
+        found = re.search(r"127\.0\.0\.1:(\d+)", self.text)
+        assert found
+        self.port = int(found[1])
+
+    def _read(self) -> None:
+        # Whoever waits in `read` would keep it open.
+        while not self._closed:
+            with suppress(OSError):
+                if select.select([self.fd], [], [], 0.01)[0]:
+                    self.text += os.read(self.fd, 65536).decode()
+
+    def wait(self, text: str) -> None:
+        """Wait until that stands there."""
+        wait_for(lambda: text in self.text, text)
+
+    def type(self, keys: bytes) -> None:
+        """Press keys."""
+        os.write(self.fd, keys)
+
+    def ended(self) -> int:
+        """Wait for its end, and that of all that it has started; the exit code."""
+        code = self.process.wait(HANG)
+        wait_for(lambda: not any(map(lives, processes_of(self.process.pid))), "their end")
+        return code
+
+    def close(self) -> None:
+        """Close it, as by its button."""
+        if not self._closed:
+            self._closed = True
+            join(self._reader)
+            os.close(self.fd)
+
+
+def processes_of(session: int) -> list[int]:
+    """The processes of a session."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if int((folder / "stat").read_text().rpartition(")")[2].split()[3]) == session:
+                found.append(int(folder.name))
+    return found
+
+
+@contextmanager
+def window(project: Project) -> Iterator[Window]:
+    """A terminal in which it is developed."""
+    opened = Window(project)
+    try:
+        yield opened
+    finally:
+        for pid in processes_of(opened.process.pid):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        opened.process.wait(HANG)
+        opened.close()
+
+
+def test_control_c_ends_everything_though_a_request_hangs(project: Project) -> None:
+    project.save(
+        "app.py",
+        "def application(environ, start_response):\n"
+        "    open('here', 'w').close()\n"
+        "    while True:\n"
+        "        try: input()\n"
+        "        except BaseException: pass\n",
+    )
+    with window(project) as opened, Connection(("127.0.0.1", opened.port)) as client:
+        client.send(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        wait_for((project.folder / "here").exists, "the request")
+        opened.type(b"\x03")
+        assert opened.ended() == 0
+        assert "Traceback" not in opened.text
+
+
+def test_a_closed_window_leaves_no_server_behind(project: Project) -> None:
+    with window(project) as opened:
+        opened.close()
+        opened.ended()
+
+
+def test_a_main_process_of_its_own_is_not_for_development(project: Project) -> None:
+    with project.develop() as server:
+        server.process.send_signal(signal.SIGUSR2)
+        server.wait_log("with autoreload there is no new main process")
+        project.save_version(2)
+        wait_for(lambda: version(server) == "2", "the next version")

@@ -1,0 +1,350 @@
+"""Profiles of slow requests: their content and files, in every mode."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from poorhttp.dev import profiler
+from tests.support.failure import says
+from tests.testkit.client import HANG, Response
+from tests.testkit.server import ROOT, Server, environment, join, wait_for
+
+APP = "tests/apps/profiled.py"
+NO_PIN = {"WERKZEUG_DEBUG_PIN": "off"}
+
+
+@pytest.fixture
+def server(mode: str, tmp_path: Path) -> Iterator[Server]:
+    """The application, profiled into `tmp_path`."""
+    env = {"PROFILES": str(tmp_path), "MODE": mode, **NO_PIN}
+    with Server(APP, mode, env=env, tracebacks=True) as server:
+        yield server
+
+
+def pages(folder: Path) -> list[Path]:
+    """The profiles, by the numbers of their requests."""
+    return sorted(folder.iterdir(), key=lambda path: int(path.stem.partition("-")[2]))
+
+
+def profiled(server: Server, name: str, *headers: str, host: str = "localhost") -> Response:
+    """The answer to who asks for a profile."""
+    target = name if name.startswith("/") else f"/__poorhttp__/profile/{name}"
+    with server.connect() as connection:
+        # HTTP/1.0 brings its own Host.
+        connection.send_request("GET", target, f"Host: {host}", *headers, version="HTTP/1.0")
+        return connection.response("GET")
+
+
+def session(page: str) -> Any:
+    """What a page shows."""
+    data, _ = json.JSONDecoder().raw_decode(page.partition("const sessionData = ")[2])
+    return data
+
+
+def times(page: str) -> dict[str, float]:
+    """Seconds in each function."""
+    found: dict[str, float] = {}
+
+    def count(frame: Any) -> None:
+        name = frame["identifier"].partition("\0")[0]
+        found[name] = found.get(name, 0.0) + frame["time"]
+        for child in frame["children"]:
+            count(child)
+
+    count(session(page)["frame_tree"])
+    return found
+
+
+def test_what_took_long_is_in_the_profile(server: Server, tmp_path: Path) -> None:
+    targets = [
+        ("/slow", "busy_head", 200),
+        ("/body", "busy_body", 200),
+        ("/file", "busy_file", 200),
+        ("/raise", "busy_head", 500),
+    ]
+    with server.connect() as connection:
+        assert connection.request("GET", "/quick").status == 200
+        for number, (target, _, status) in enumerate(targets, start=2):
+            response = connection.request("GET", target)
+            assert response.status == status
+            # It is there before the answer has ended, so that the request's line can name it.
+            found = pages(tmp_path)
+            assert len(found) == number - 1
+            assert found[-1].stem.endswith(f"-{number}")
+    for page, (target, function, _) in zip(found, targets, strict=True):
+        text = profiled(server, page.name)
+        assert text.get("Content-Type") == "text/html; charset=utf-8"
+        shown = text.body.decode()
+        assert shown == page.read_text()
+        assert times(shown)[function] >= 0.05
+        assert session(shown)["session"]["target_description"] == f"GET {target}"
+
+
+def test_answers_are_the_same(server: Server) -> None:
+    with server.connect() as connection:
+        assert connection.request("GET", "/slow").body == b"hello"
+        assert connection.request("HEAD", "/body").body == b""
+    assert server.get("/body").body == b"piece" * 3
+    assert server.get("/file").body == (ROOT / APP).read_bytes()
+    assert server.get("/nothing").status == 500
+    server.wait_log("the application returned None")
+
+
+def test_several_at_once(server: Server, mode: str, tmp_path: Path) -> None:
+    """Each profile has its own time, and not that of the others."""
+    threads = [threading.Thread(target=server.get, args=("/turns",)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        join(thread)
+    found = [times(path.read_text()) for path in pages(tmp_path)]
+    assert len(found) == 4
+    for functions in found:
+        assert functions["compute"] >= 0.02
+        # pyinstrument takes a greenlet for a thread.
+        assert len([name for name in functions if name.startswith(("Dummy-", "poorhttp-"))]) <= 1
+    if mode == "gevent":
+        assert any("[out-of-context]" in functions for functions in found)
+
+
+def test_no_page_for_a_quick_request(server: Server, tmp_path: Path) -> None:
+    assert server.get("/quick").body == b"hello"
+    assert server.get("/slow").body == b"hello"
+    assert len(pages(tmp_path)) == 1
+
+
+def test_profiles_ask_for_the_pin(tmp_path: Path) -> None:
+    (tmp_path / "1-2.html").write_text("shown")
+    env = {"PROFILES": str(tmp_path), "WERKZEUG_DEBUG_PIN": "123-456-789"}
+    with Server(APP, "threading", env=env) as server:
+        page = profiled(server, "1-2.html")
+        assert (page.status, b"asks for the PIN" in page.body) == (403, True)
+        secret = page.body.decode().partition('s: "')[2].partition('"')[0]
+        enter = f"1-2.html?__debugger__=yes&s={secret}&cmd=pinauth&pin="
+        for pin, host, auth in (("1", "localhost", b"false"), ("123456789", "localhost", b"true")):
+            answered = profiled(server, f"{enter}{pin}", host=host)
+            assert b'"auth": ' + auth in answered.body
+        assert answered.get("Set-Cookie")
+        cookie = f"Cookie: {(answered.get('Set-Cookie') or '').partition(';')[0]}"
+        assert profiled(server, "1-2.html", cookie).body == b"shown"
+        for refused in (
+            profiled(server, "1-2.html", "Cookie: a=b"),
+            profiled(server, "1-2.html", cookie, host="evil.example"),
+        ):
+            assert refused.status == 403
+            assert b"shown" not in refused.body
+
+
+def test_what_makes_the_page_of_an_error_is_not_profiled(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(
+        "import time\n\n\n"
+        "def application(environ, start_response):\n"
+        "    time.sleep(0.02)\n"
+        "    raise ValueError('raised')\n"
+    )
+    options = ("--autoreload", "on", "--debug", "on", "--profile", "--slow-request", "0.01")
+    arguments = ("--access-log", "terminal", "--log-level", "error", *options)
+    with Server(
+        "app:application", "threading", *arguments, env=NO_PIN, cwd=tmp_path, tracebacks=True
+    ) as server:
+        html = server.get("/", "Accept: text/html").body.decode()
+        assert "ValueError: raised" in html
+        # What the page asks for is neither profiled nor listed, however slow it was.
+        resource = "/?__debugger__=yes&cmd=resource&f=style.css"
+        assert server.get(resource).status == 200
+        assert server.get("/last").status == 500
+        server.wait_log("profile: ", 2)
+        assert "style.css" not in server.log()
+        assert server.log().count("profile: ") == 2
+        name = server.log().partition("/__poorhttp__/profile/")[2].split()[0]
+        found = times(profiled(server, name).body.decode())
+        assert "sleep" in found
+        assert "fail" not in found
+        assert not any("html" in function for function in found)
+
+
+def test_pages_lead_nowhere_else(tmp_path: Path) -> None:
+    outside = tmp_path / "1-1.html"
+    outside.write_text("secret")
+    folder = tmp_path / "profiles"
+    folder.mkdir()
+    (folder / "1-2.html").write_text("shown")
+    (folder / ".1-2.html").write_text("half a page")
+    with Server(APP, "single", env={"PROFILES": str(folder), **NO_PIN}) as server:
+        assert profiled(server, "1-2.html").body == b"shown"
+        for name in (
+            "1-1.html",
+            "../1-1.html",
+            "..%2f1-1.html",
+            "%2e%2e/1-1.html",
+            "/etc/passwd",
+            f"{outside}",
+            ".1-2.html",
+            "1-2.html/",
+            "1-2",
+            "%D9%A1-1.html",
+            "",
+        ):
+            response = profiled(server, f"/__poorhttp__/profile/{name}")
+            assert response.status == 404, name
+            assert b"there is no such profile" in response.body
+
+
+def test_a_target_cannot_end_the_script(tmp_path: Path) -> None:
+    with Server(APP, "single", env={"PROFILES": str(tmp_path)}) as server:
+        server.get("/slow</script><script>alert('x')</script>")
+    [page] = pages(tmp_path)
+    text = page.read_text()
+    assert "alert('x')" not in text
+    assert text.count("</script>") == 2
+    assert "/slow%3C/script%3E" in session(text)["session"]["target_description"]
+
+
+def test_the_oldest_pages_go(tmp_path: Path) -> None:
+    for number in range(profiler.MAX_PROFILES + 5):
+        path = tmp_path / f"1-{number}.html"
+        path.touch()
+        os.utime(path, (number, number))
+    with Server(APP, "single", env={"PROFILES": str(tmp_path)}) as server:
+        server.get("/slow")
+    left = {path.name for path in tmp_path.iterdir()}
+    assert len(left) == profiler.MAX_PROFILES
+    assert "1-5.html" not in left
+    assert "1-6.html" in left
+
+
+def test_a_folder_that_is_gone_harms_nobody(tmp_path: Path) -> None:
+    folder = tmp_path / "profiles"
+    with Server(APP, "single", env={"PROFILES": str(folder)}) as server:
+        assert server.get("/slow").body == b"hello"
+        server.wait_log("request 1: its profile cannot be written: ")
+
+
+def test_a_body_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its profile is written after a while, and it goes on."""
+    from poorhttp.config.settings import Settings
+
+    monkeypatch.setattr(profiler, "MAX_DURATION", 0.02)
+
+    class Request:
+        number = 7
+
+        def __call__(self, *_: object) -> Any:
+            return None
+
+    def application(environ: object, start_response: object) -> Iterator[bytes]:
+        while True:
+            end = time.perf_counter() + 0.01
+            while time.perf_counter() < end:
+                pass
+            yield b"x"
+
+    profiled = profiler.ProfiledApplication(application, Settings(slow_request=0.01), str(tmp_path))
+    body = iter(profiled({"PATH_INFO": "/"}, Request()))
+    for _ in range(10):
+        assert next(body) == b"x"
+    [page] = pages(tmp_path)
+    assert page.name == f"{os.getpid()}-7.html"
+    written = page.read_bytes()
+    body.close()  # type: ignore[attr-defined]
+    assert page.read_bytes() == written
+
+
+def test_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    profiles = profiler.Profiles()
+    folder = Path(profiles.folder)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert profiles.address("12", "3") == ""
+    (folder / "12-3.html").touch()
+    assert profiles.address("12", "3") == str(folder / "12-3.html")
+    profiles.url = "http://127.0.0.1:8080"
+    assert profiles.address("12", "3") == "http://127.0.0.1:8080/__poorhttp__/profile/12-3.html"
+    profiles.close()
+    assert list(tmp_path.iterdir()) == []
+    profiles.close()
+
+
+def test_nobody_else_pays_for_it() -> None:
+    code = (
+        "import sys, poorhttp.dev.profiler, poorhttp.dev.terminal\n"
+        "heavy = {'pyinstrument', 're', 'json', 'typing', 'logging', 'tempfile', 'shutil'}\n"
+        "print(*heavy.intersection(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=HANG,
+    )
+    assert done.stdout.strip() == ""
+
+
+def test_it_is_waited_for(tmp_path: Path) -> None:
+    """Nobody finds half a page."""
+    env = {"PROFILES": str(tmp_path)}
+    with Server(APP, "threading", env=env) as server:
+        ended = threading.Event()
+        halves: list[str] = []
+
+        def look() -> None:
+            while not ended.is_set():
+                for path in tmp_path.glob("[0-9]*.html"):
+                    if not path.read_text().rstrip().endswith("</html>"):
+                        halves.append(path.name)
+
+        watcher = threading.Thread(target=look)
+        watcher.start()
+        for _ in range(4):
+            server.get("/slow")
+        wait_for(lambda: len(pages(tmp_path)) == 4, "the pages")
+        ended.set()
+        join(watcher)
+    assert halves == []
+
+
+@pytest.mark.parametrize("reloads", ["on", "full"])
+def test_the_line_of_a_slow_request_says_where_its_profile_is(tmp_path: Path, reloads: str) -> None:
+    (tmp_path / "app.py").write_text(
+        "import time\n\n\n"
+        "def application(environ, start_response):\n"
+        "    time.sleep(0.02)\n"
+        "    start_response('200 OK', [('Content-Type', 'text/plain')])\n"
+        "    return [b'hello']\n"
+    )
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    options = ("--autoreload", reloads, "--profile", "--slow-request", "0.01")
+    env = {"TMPDIR": str(kept), **NO_PIN}
+    arguments = ("--access-log", "terminal", "--log-level", "error", *options)
+    with Server("app:application", "threading", *arguments, env=env, cwd=tmp_path) as server:
+        assert server.get("/").body == b"hello"
+        server.wait_log("profile: ")
+        address = server.log().partition("profile: ")[2].split()[0]
+        root = f"http://127.0.0.1:{server.port}"
+        assert address.startswith(f"{root}/__poorhttp__/profile/")
+        assert "sleep" in times(profiled(server, address.removeprefix(root)).body.decode())
+        server.stop()
+    assert list(kept.iterdir()) == []
+
+
+@pytest.mark.parametrize("verb", ["serve", "check"])
+def test_without_autoreload_it_is_refused(verb: str) -> None:
+    """It would do nothing."""
+    message = says(3, verb, APP, "--bind", "127.0.0.1:0", "--profile")
+    assert message == (
+        "poorhttp: --profile: only with autoreload, which is off; both are for development: "
+        "poorhttp dev --profile\n"
+    )

@@ -1,0 +1,515 @@
+"""The terminal: lines of requests, with and without colours."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import poorhttp
+from poorhttp.config.settings import Settings
+from poorhttp.dev.profiler import Profiles
+from poorhttp.dev.terminal import Terminal
+from poorhttp.errors import ConfigError
+from tests.testkit.client import HANG, Connection
+from tests.testkit.process import children
+from tests.testkit.server import READY, ROOT, Server, command, environment, run, wait_for
+
+TALKER = "tests/apps/talker.py"
+SLOW = "tests/apps/profiled.py"
+SHOWN = ("--access-log", "terminal")
+#: Slow requests have lines of their own, however busy the machine is.
+NEVER_SLOW = ("--slow-request", "600")
+
+#: A line about a request: time, method, status, duration, size, target.
+LINE = re.compile(
+    r"^\d\d:\d\d:\d\d (\S+) +(\d{3}) +(<?[\d.]+ m?s)([! ]) *([\d.]+ k?B)  (.*)$", re.MULTILINE
+)
+MORE = re.compile(r"^ {9}x (\d+) more, median <?[\d.]+ m?s(, longest <?[\d.]+ m?s)?$", re.MULTILINE)
+COLOUR = re.compile("\x1b\\[[0-9;]*m")
+
+
+def targets(text: str) -> list[str]:
+    """The targets that have a line of their own."""
+    return [found[5] for found in LINE.findall(text)]
+
+
+def counted(text: str) -> int:
+    """How many requests the lines are about."""
+    return len(targets(text)) + sum(int(found[0]) for found in MORE.findall(text))
+
+
+def lost(log: str) -> int:
+    """How many lines are lost, by what the error log says."""
+    found = re.findall(r"(\d+) lines of the access log could not be written, and", log)
+    return sum(map(int, found))
+
+
+class Screen:
+    """`poorhttp serve` whose standard error is a terminal, of so many columns."""
+
+    def __init__(
+        self,
+        *options: str,
+        app: str = TALKER,
+        columns: int = 80,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        self._ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        os.set_blocking(self._ours, False)
+        kept = {key: value for key, value in os.environ.items() if "COLOR" not in key}
+        self.process = subprocess.Popen(
+            command("serve", app, "--bind", "127.0.0.1:0", *SHOWN, *options),
+            stdin=subprocess.DEVNULL,
+            stderr=theirs,
+            cwd=ROOT,
+            env=environment({**kept, "TERM": "xterm", **(env or {})}),
+            start_new_session=True,
+        )
+        os.close(theirs)
+        self._seen = b""
+        try:
+            wait_for(lambda: READY.search(self.text()), "the ready line")
+            self.port = int(self.text().partition("http://127.0.0.1:")[2].partition(" ")[0])
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Screen:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def text(self) -> str:
+        """What was written by now, as a person gets it: colours and all."""
+        # There is nothing now; or nobody has the other end any more.
+        with suppress(OSError):
+            while data := os.read(self._ours, 1 << 16):
+                self._seen += data
+        return self._seen.decode().replace("\r\n", "\n")
+
+    def plain(self) -> str:
+        """The same without colours."""
+        return COLOUR.sub("", self.text())
+
+    def connect(self) -> Connection:
+        """A new connection."""
+        return Connection(("127.0.0.1", self.port))
+
+    def get(self, target: str) -> int:
+        """The status of one GET."""
+        with self.connect() as connection:
+            return connection.request("GET", target).status
+
+    def hang_up(self) -> None:
+        """Close the terminal."""
+        os.close(self._ours)
+        self._ours = -1
+
+    def close(self) -> None:
+        """End it."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        self.process.wait(HANG)
+        if self._ours >= 0:
+            self.text()
+            self.hang_up()
+
+
+# Lines
+
+
+def test_a_line_for_each_request(mode: str) -> None:
+    with Server(TALKER, mode, "--workers", "1", *SHOWN, tracebacks=True) as server:
+
+        def wait_lines(count: int) -> None:
+            wait_for(lambda: len(LINE.findall(server.log())) == count, "the lines")
+
+        # Each is written behind its answer.
+        server.get("/a/b?c=d")
+        wait_lines(1)
+        server.request("POST", "/form", body=b"x=1")
+        wait_lines(2)
+        server.get("/raise?mistake")
+        wait_lines(3)
+        with server.connect() as connection:
+            connection.send(b"GET / HTTP/1.1\r\nHost : a\r\n\r\n")
+            assert connection.response().status == 400
+        wait_lines(4)
+        log = server.log()
+    assert [(found[0], found[1], found[4], found[5]) for found in LINE.findall(log)] == [
+        ("GET", "200", "5 B", "/a/b?c=d"),
+        ("POST", "200", "5 B", "/form"),
+        ("GET", "500", "26 B", "/raise?mistake"),
+        ("-", "400", "47 B", "(not understood)"),
+    ]
+    # Columns.
+    starts = {match.start(6) - match.start() for match in LINE.finditer(log)}
+    assert len(starts) == 1
+    assert "\x1b" not in log
+
+
+@pytest.mark.parametrize("mode", ["single", "forking", "threading", "gevent"])
+def test_a_request_stands_below_its_traceback(mode: str) -> None:
+    with Server(TALKER, mode, *SHOWN, tracebacks=True) as server:
+        for number in range(5):
+            server.get(f"/raise?number-{number}")
+        wait_for(lambda: len(LINE.findall(server.log())) == 5, "the lines")
+        log = server.log()
+    for number in range(5):
+        traceback = log.index(f"ValueError: number-{number}\n")
+        assert traceback < log.index(f"  /raise?number-{number}\n")
+
+
+def test_the_format_is_that_of_the_terminal() -> None:
+    with Server(TALKER, "single", *SHOWN, "--access-log-format", "common") as server:
+        server.get("/")
+        wait_for(lambda: targets(server.log()) == ["/"], "the line")
+
+
+def test_slow_ones_are_marked(tmp_path: Path) -> None:
+    for limit, marks in (("0.05", ["!", "!", "!"]), ("600", [" "])):
+        options = (*SHOWN, "--slow-request", limit)
+        with Server(SLOW, "single", *options, env={"PROFILES": str(tmp_path)}) as server:
+            for _ in range(3):
+                server.get("/slow")
+            wait_for(lambda: counted(server.log()) == 3, "the lines")
+            found = [line[3] for line in LINE.findall(server.log())]
+        assert found[: len(marks)] == marks
+
+
+def test_nothing_moves_the_cursor(mode: str) -> None:
+    with Server(TALKER, mode, *SHOWN) as server:
+        for target in (b"/%1b[2J", b"/\x9b2J", b'/"a"', b"/caf\xc3\xa9", b"/\x1b[2J", b"/a b"):
+            with server.connect() as connection:
+                connection.send(b"GET " + target + b" HTTP/1.1\r\nHost: a\r\n\r\n")
+                connection.response()
+        wait_for(lambda: counted(server.log()) == 6, "the lines")
+        log = server.log()
+    assert all(character.isprintable() or character == "\n" for character in log), log
+    assert "/%1b[2J" in targets(log)
+
+
+# Repeats
+
+
+def test_equal_requests_become_one_line(mode: str) -> None:
+    with Server(TALKER, mode, "--workers", "1", *SHOWN, *NEVER_SLOW) as server:
+        with server.connect() as connection:
+            for number in range(13):
+                connection.request("GET", f"/poll?time={number}")
+            connection.request("POST", "/poll")
+            connection.request("GET", "/other")
+            connection.request("GET", "/other")
+        wait_for(lambda: targets(server.log())[-1:] == ["/other"], "the lines")
+        wait_for(lambda: counted(server.log()) == 16, "the rest of them")
+        log = server.log()
+    assert targets(log) == ["/poll?time=0", "/poll", "/other", "/other"]
+    assert [int(found[0]) for found in MORE.findall(log)] == [12]
+    lines = log.splitlines()
+    [more] = [number for number, line in enumerate(lines) if MORE.match(line)]
+    assert lines[more - 1].endswith("/poll?time=0")
+    assert lines[more + 1].endswith("/poll")
+
+
+def test_repeats_are_told_when_it_is_quiet() -> None:
+    with Server(TALKER, "single", *SHOWN, *NEVER_SLOW) as server:
+        with server.connect() as connection:
+            for _ in range(3):
+                connection.request("GET", "/poll")
+        wait_for(lambda: counted(server.log()) == 3, "the repeats")
+        assert len(MORE.findall(server.log())) == 1
+
+
+def test_repeats_are_told_at_the_end() -> None:
+    with Server(TALKER, "single", *SHOWN) as server:
+        with server.connect() as connection:
+            for _ in range(30):
+                connection.request("GET", "/poll")
+        server.process.send_signal(signal.SIGTERM)
+        assert server.wait() == 0
+        assert counted(server.log()) == 30
+        server.ended()
+
+
+def test_failures_are_never_folded() -> None:
+    with Server(TALKER, "single", *SHOWN, tracebacks=True) as server:
+        for _ in range(3):
+            server.get("/raise?x")
+        wait_for(lambda: len(LINE.findall(server.log())) == 3, "the lines")
+
+
+# Terminals
+
+
+def test_colours_and_width() -> None:
+    with Screen(columns=60) as screen:
+        screen.get("/short")
+        screen.get("/" + "long/" * 50)
+        screen.get("/raise?x")
+        wait_for(lambda: len(targets(screen.plain())) == 3, "the lines")
+        text, plain = screen.text(), screen.plain()
+    assert "\x1b[32m200\x1b[0m" in text
+    assert "\x1b[1;31m500\x1b[0m" in text
+    lines = [match[0] for match in LINE.finditer(plain)]
+    assert len(lines[1]) == 60
+    assert lines[1].endswith("...")
+    # Nothing but colours.
+    assert "\x1b" not in plain
+
+
+def test_a_narrow_terminal() -> None:
+    with Screen(columns=5) as screen:
+        screen.get("/short")
+        wait_for(lambda: "/short" in screen.plain(), "the line")
+
+
+@pytest.mark.parametrize(
+    ("env", "coloured"),
+    [
+        ({"NO_COLOR": "1"}, False),
+        ({"TERM": "dumb"}, False),
+        ({"TERM": "dumb", "FORCE_COLOR": "1"}, True),
+        ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, False),
+        ({"NO_COLOR": ""}, True),
+    ],
+)
+def test_colours_as_the_environment_says(env: Mapping[str, str], coloured: bool) -> None:
+    with Screen(env=env) as screen:
+        screen.get("/")
+        wait_for(lambda: targets(screen.plain()), "the line")
+        assert ("\x1b" in screen.text()) == coloured
+
+
+def test_colours_in_a_file_if_they_are_forced() -> None:
+    with Server(TALKER, "single", *SHOWN, env={"FORCE_COLOR": "1", "NO_COLOR": ""}) as server:
+        server.get("/" + "long/" * 50)
+        wait_for(lambda: "long" in server.log(), "the line")
+        assert "\x1b[32m200\x1b[0m" in server.log()
+        # It has no width.
+        assert "..." not in server.log()
+
+
+def test_the_server_goes_on_without_its_terminal() -> None:
+    with Screen() as screen:
+        screen.get("/before")
+        wait_for(lambda: targets(screen.plain()) == ["/before"], "the line")
+        screen.hang_up()
+        for _ in range(3):
+            assert screen.get("/after") == 200
+        # The main process still acts.
+        [old] = children(screen.process.pid)
+        screen.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: children(screen.process.pid) not in ([old], []), "a new worker")
+        wait_for(lambda: old not in children(screen.process.pid), "the end of the old one")
+        assert screen.get("/later") == 200
+        screen.process.terminate()
+        assert screen.process.wait(HANG) == 0
+
+
+def test_a_terminal_that_takes_nothing_holds_nobody_up() -> None:
+    """Ctrl-S, or a pipe that nobody reads. What is lost is counted."""
+    read, write = os.pipe()
+    os.set_blocking(read, False)
+    on_free_ports = ("--bind", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+    process = subprocess.Popen(
+        command("serve", TALKER, "--mode", "single", *on_free_ports, *SHOWN),
+        stdin=subprocess.DEVNULL,
+        stderr=write,
+        cwd=ROOT,
+        env=environment(),
+    )
+    os.close(write)
+    seen: list[str] = []
+
+    def log() -> str:
+        with suppress(BlockingIOError):
+            while data := os.read(read, 1 << 16):
+                seen.append(data.decode())
+        return "".join(seen)
+
+    try:
+        wait_for(lambda: READY.search(log()), "the ready line")
+        admin, port = map(int, re.findall(r"http://127\.0\.0\.1:(\d+)", log()))
+        # More than terminal, main process, the pipe between and the worker have room for.
+        filling = "/" + "x" * 2000
+        with Connection(("127.0.0.1", port)) as connection:
+            for number in range(2000):
+                assert connection.request("GET", f"{filling}/{number}").status == 200
+        # The main process has not waited either.
+        with Connection(("127.0.0.1", admin)) as connection:
+            assert connection.request("GET", "/-/live").status == 200
+        wait_for(lambda: log().count(filling) + lost(log()) == 2000, "all lines, or their number")
+        assert lost(log())
+    finally:
+        process.terminate()
+        wait_for(lambda: (log(), process.poll() is not None)[1], "the end")
+        os.close(read)
+    assert process.returncode == 0
+
+
+# Settings
+
+
+def test_it_needs_a_main_process() -> None:
+    done = subprocess.run(
+        command("serve", TALKER, "--mode", "single", "--supervisor", "off", *SHOWN),
+        env=environment(),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+        check=False,
+    )
+    assert done.returncode == 3
+    assert "access_log = terminal" in done.stderr
+
+
+def test_it_is_not_for_a_library() -> None:
+    with pytest.raises(ConfigError, match="terminal needs a main process"):
+        poorhttp.Server(lambda environ, start: [b""], access_log="terminal")
+
+
+def test_a_reload_may_turn_it_on_and_change_it(tmp_path: Path) -> None:
+    file = tmp_path / "poorhttp.ini"
+    file.write_text("[http]\n")
+    with Server(TALKER, "single", "-c", str(file)) as server:
+        server.get("/not-shown")
+
+        def reload(text: str) -> None:
+            times = server.log().count("reloaded")
+            file.write_text(f"[http]\n{text}\n")
+            server.process.send_signal(signal.SIGHUP)
+            server.wait_log("reloaded", times + 1)
+
+        reload("access_log = terminal")
+        server.get("/shown")
+        wait_for(lambda: targets(server.log()) == ["/shown"], "the line")
+        reload("access_log = terminal\nslow_request = 0.000001")
+        server.get("/slow")
+        wait_for(lambda: len(targets(server.log())) == 2, "the line")
+        assert LINE.findall(server.log())[1][3] == "!"
+        reload("access_log = off")
+        server.get("/not-shown")
+        server.process.send_signal(signal.SIGTERM)
+        assert server.wait() == 0
+        assert "not-shown" not in server.log()
+        server.ended()
+
+
+def test_logging_goes_before_it(tmp_path: Path) -> None:
+    """With `log_config` requests are records."""
+    file = tmp_path / "logging.ini"
+    file.write_text(
+        "[loggers]\nkeys=root\n[handlers]\nkeys=out\n[formatters]\nkeys=\n"
+        "[logger_root]\nlevel=INFO\nhandlers=out\n"
+        "[handler_out]\nclass=StreamHandler\nargs=(sys.stdout,)\n"
+    )
+    options = (*SHOWN, "--log-config", str(file), "--access-log-format", "%m %U")
+    with Server(TALKER, "single", *options) as server:
+        server.get("/record")
+        wait_for(lambda: "GET /record\n" in server.output(), "the record")
+        assert targets(server.log()) == []
+
+
+# What the server says
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    """Both ends of a pipe."""
+    read, write = os.pipe()
+    os.set_blocking(read, False)
+    yield read, write
+    os.close(read)
+    os.close(write)
+
+
+def line(target: str, *, status: int = 200, microseconds: int = 900, number: int = 1) -> bytes:
+    """What the core writes about a request."""
+    text = f"[22/Nov/2026:00:24:23 +0000] 11 {number} {status} 1234 {microseconds} GET {target}\n"
+    return text.encode()
+
+
+def test_messages_stand_behind_what_was_before(pipe: tuple[int, int]) -> None:
+    terminal = Terminal([Settings()], pipe[1])
+    os.write(terminal.lines, line("/a") * 3)
+    terminal.say("reloaded in 14 ms: shop/views.py\nand \x1b[2J", "good")
+    terminal.close()
+    first, more, said, rest = os.read(pipe[0], 1 << 16).decode().splitlines()
+    assert first == "00:24:23 GET     200   0.9 ms    1.2 kB  /a"
+    assert MORE.match(more)
+    assert re.fullmatch(r"\d\d:\d\d:\d\d reloaded in 14 ms: shop/views\.py", said)
+    assert rest == r"         and \x1b[2J"
+
+
+def test_a_slow_request_names_its_profile(
+    pipe: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    terminal = Terminal([Settings(profile="on")], pipe[1])
+    terminal.profiles = Profiles()
+    terminal.profiles.url = "http://127.0.0.1:8080"
+    (Path(terminal.profiles.folder) / "11-7.html").touch()
+    for number in (6, 7):
+        os.write(terminal.lines, line("/slow", microseconds=200_000, number=number))
+    # What our own pages ask for is not told, unless it fails.
+    os.write(terminal.lines, line("/__poorhttp__/profile/11-7.html"))
+    os.write(terminal.lines, line("/__poorhttp__/profile/11-8.html", status=404))
+    terminal.serve()
+    terminal.profiles.close()
+    terminal.close()
+    assert os.read(pipe[0], 1 << 16).decode().splitlines() == [
+        "00:24:23 GET     200   200 ms!   1.2 kB  /slow",
+        "00:24:23 GET     200   200 ms!   1.2 kB  /slow",
+        "         profile: http://127.0.0.1:8080/__poorhttp__/profile/11-7.html",
+        "00:24:23 GET     404   0.9 ms    1.2 kB  /__poorhttp__/profile/11-8.html",
+    ]
+
+
+def test_torn_lines_are_shown_as_they_are(pipe: tuple[int, int]) -> None:
+    terminal = Terminal([Settings()], pipe[1])
+    os.write(terminal.lines, b"x" * 9 + b"\x1b\xff\n" + line("/a") + line("/b")[:20])
+    terminal.serve()
+    os.write(terminal.lines, line("/b")[20:])
+    terminal.serve()
+    terminal.close()
+    torn, *others = os.read(pipe[0], 1 << 16).decode().splitlines()
+    assert torn == "xxxxxxxxx\\x1b\ufffd"
+    assert [text.split()[-1] for text in others] == ["/a", "/b"]
+
+
+def test_the_median_of_very_many(pipe: tuple[int, int]) -> None:
+    terminal = Terminal([Settings()], pipe[1])
+    for number in range(10_001):
+        os.write(terminal.lines, line("/a", microseconds=1000 + number * 4))
+        if number % 1000 == 0:
+            terminal.serve()
+    terminal.close()
+    text = os.read(pipe[0], 1 << 16).decode()
+    assert text.splitlines()[1] == "         x 10000 more, median 21 ms, longest 41 ms"
+
+
+def test_the_main_process_stays_light() -> None:
+    code = (
+        "import sys, poorhttp.supervisor\n"
+        "before = set(sys.modules)\n"
+        "import poorhttp.dev.terminal\n"
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    done = run(sys.executable, "-c", code)
+    assert done.returncode == 0, done.stderr
+    assert {name for name in done.stdout.split() if not name.startswith("poorhttp.")} == set()

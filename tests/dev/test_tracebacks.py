@@ -1,0 +1,128 @@
+"""Tracebacks in the terminal: own and library frames, folding, groups, colours."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.testkit.server import ROOT, environment, run
+
+SHOW = "tests/apps/shown.py"
+ESCAPE = "\x1b"
+
+
+def in_pipe(name: str, env: Mapping[str, str] | None = None) -> str:
+    done = run(sys.executable, SHOW, name, env=env)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == ""
+    return done.stderr
+
+
+def in_terminal(name: str, env: Mapping[str, str] | None = None) -> str:
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(ROOT)
+        everything = {**environment(env), "TERM": "xterm-256color"}
+        os.execve(sys.executable, [sys.executable, SHOW, name], everything)
+    shown = b""
+    try:
+        while piece := os.read(terminal, 65536):
+            shown += piece
+    except OSError:
+        # So Linux says that nobody is left at the other end.
+        pass
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    return shown.decode().replace("\r\n", "\n")
+
+
+def plain(text: str) -> str:
+    return re.sub(r"\x1b\[[\d;]*m", "", text)
+
+
+SHOWN = {
+    "/before": "ValueError: before, with",
+    "/deep": "RecursionError",
+    "/chained": "KeyError: 'chained'",
+    "/leave": "SystemExit: 7",
+    "/surrogate": "half \\udcff of it <b>",
+    "/unspeakable": "Unspeakable: <exception str() failed>",
+    "/library": "json.decoder.JSONDecodeError",
+    "/syntax": "SyntaxError: invalid syntax",
+    "/command": "ValueError: clear \\x1b[2J all",
+    "/large": "ValueError: vvv",
+}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_everywhere(tmp_path: Path, name: str) -> None:
+    pipe, terminal = in_pipe(name), in_terminal(name)
+    for text in (pipe, plain(terminal)):
+        assert text.startswith(f"GET {name}: it failed\n")
+        assert text.endswith("\n")
+        assert SHOWN[name] in text
+        assert ESCAPE not in text
+    assert f"{ESCAPE}[" in terminal
+    assert "Traceback (most recent call last)" in pipe
+    # Of the locals nothing.
+    assert "hhhhh" not in pipe + terminal
+
+
+def test_own_frames() -> None:
+    text = in_terminal("/before")
+    assert f"{ESCAPE}[1;36m> tests/apps/raising.py:" in text
+    assert re.search(r"  >   \d+ \|     raise ValueError\(f\"before", plain(text))
+    file = re.search(r"> (\S+):(\d+) in before", plain(text))
+    assert file
+    line = (ROOT / file[1]).read_text().splitlines()[int(file[2]) - 1]
+    assert 'raise ValueError(f"before' in line
+
+
+def test_frames_of_libraries() -> None:
+    lines = in_terminal("/library").splitlines()
+    found = [line for line in lines if "json/decoder.py:" in line]
+    assert found
+    assert all(line.startswith(f"{ESCAPE}[2m  ") for line in found)
+    assert "raise JSONDecodeError" not in plain("\n".join(lines))
+
+
+def test_folded() -> None:
+    text = plain(in_terminal("/deep"))
+    assert text.count("in deep\n") < 10
+    assert "... and so on" in text
+
+
+def test_chain_and_group() -> None:
+    text = plain(in_terminal("/chained"))
+    assert (
+        text.index("\nValueError: before") < text.index("direct cause") < text.index("\nKeyError")
+    )
+    if sys.version_info >= (3, 11):
+        text = plain(in_terminal("/grouped"))
+        assert text.index("1 of 2:") < text.index("ValueError: before") < text.index("2 of 2:")
+
+
+def test_large() -> None:
+    assert len(in_terminal("/large")) < 10_000
+    assert "characters more" in in_terminal("/large")
+    # Whoever reads it from a file misses nothing.
+    assert len(in_pipe("/large")) > 1_000_000
+
+
+def test_syntax_error() -> None:
+    text = plain(in_terminal("/syntax"))
+    assert re.search(r'File "/nowhere/shop.py", line 2\n +b = = 2\n +\^\nSyntaxError', text)
+
+
+def test_colour() -> None:
+    colour = re.compile(r"\x1b\[[\d;]*3\d")
+    assert colour.search(in_terminal("/before"))
+    assert not colour.search(in_terminal("/before", {"NO_COLOR": "1"}))
+    assert colour.search(in_pipe("/before", {"FORCE_COLOR": "1", "TERM": "xterm-256color"}))
+    assert ESCAPE not in in_pipe("/before", {"NO_COLOR": "1"})

@@ -1,0 +1,512 @@
+"""The load lab: parsing, medians and ratios, reports, and one tiny real run against the floor."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import psutil
+import pytest
+
+from loadtests import __main__, store
+from loadtests.clients import program
+from loadtests.clients.adverse import handle
+from loadtests.clients.connection import Connection, request_bytes
+from loadtests.clients.external import wrk
+from loadtests.clients.load import Load
+from loadtests.errors import LabError, ServerFailure
+from loadtests.measure import resources
+from loadtests.measure.cpu_affinity import cores
+from loadtests.reporting import promises as told
+from loadtests.reporting.figures import plot
+from loadtests.servers import peers, registry
+from loadtests.servers.application import Application, expected
+from loadtests.servers.lists.reload import CONTESTANTS
+from loadtests.servers.running import Running
+from loadtests.stats.results import Results, Spread, spread
+from loadtests.studies import engine
+from loadtests.studies.adverse import experiments as endurance
+from loadtests.studies.adverse import report as reliability
+from loadtests.studies.bench import experiments, report, scenarios, targets
+from tests.packages import need
+from tests.testkit.client import HANG
+from tests.testkit.network.port import free_port
+from tests.testkit.server import wait_for
+
+#: A number that no process has.
+ENDED = 2**22 - 1
+RECORDED = Path(__file__).parents[1] / "recorded/loadtests.jsonl"
+
+WRK_OUTPUT = """\
+Running 1s test @ http://127.0.0.1:18099/
+  1 threads and 64 connections
+  Thread Stats   Avg      Stdev     Max   +/- Stdev
+    Latency   409.63us   51.93us   1.77ms   94.93%
+    Req/Sec   156.91k     3.65k  160.14k    90.91%
+  171717 requests in 1.10s, 24.73MB read
+  Socket errors: connect 0, read 3, write 0, timeout 0
+Requests/sec: 156106.36
+Transfer/sec:     22.48MB
+loadtests {"requests": 171717, "microseconds": 1100000, "bytes": 25931267, "mean_us": 409, \
+"p50_us": 402, "p99_us": 640, "max_us": 1772, "connect": 0, "read": 3, "write": 0, "status": 0, \
+"timeout": 0}
+"""
+
+
+def sample(server: str, number: int, cpu: float, **more: Any) -> store.Record:
+    return {
+        "record": "sample",
+        "run": "r",
+        "experiment": "cost",
+        "scenario": "hello-64",
+        "server": server,
+        "round": number,
+        "cpu_us": cpu,
+        "rate": 1e6 / cpu,
+        **more,
+    }
+
+
+class TestClient:
+    def test_reads_the_line_of_our_script(self) -> None:
+        load = program.parse(WRK_OUTPUT, cpu_seconds=0.55)
+        assert load.requests == 171717
+        assert load.rate == pytest.approx(156106.4, abs=0.1)
+        assert (load.p50_us, load.p99_us, load.max_us) == (402, 640, 1772)
+        assert load.errors == {"read": 3}
+        assert load.busy == pytest.approx(0.5)
+
+    def test_says_what_wrk_said_instead(self) -> None:
+        with pytest.raises(LabError, match="it said: unable to connect"):
+            program.parse("unable to connect to 127.0.0.1:1 Connection refused\n")
+
+
+class TestMeasure:
+    def test_a_session_and_its_cpu_time(self) -> None:
+        program = "print(end='x', flush=True); sum(range(10**9))"
+        with subprocess.Popen(
+            [sys.executable, "-c", program], stdout=subprocess.PIPE, start_new_session=True
+        ) as process:
+            assert process.stdout
+            assert process.stdout.read(1) == b"x"
+            processes = resources.session_processes(process.pid)
+            assert processes == [process.pid]
+            before = resources.cpu_seconds(processes)
+            wait_for(lambda: resources.cpu_seconds(processes) > before, "CPU time of the process")
+            used = resources.memory(processes)
+            process.kill()
+        assert 0 < used.uss <= used.pss <= used.rss
+        assert used.processes == len(processes)
+
+    def test_a_process_that_has_ended(self) -> None:
+        with pytest.raises(ServerFailure, match="ended"):
+            resources.cpu_seconds([ENDED])
+
+    @pytest.mark.parametrize(
+        "count", [lambda some: resources.memory(some).rss, resources.descriptors]
+    )
+    def test_what_is_held_by_those_that_are_left(self, count: Callable[[list[int]], int]) -> None:
+        assert count([ENDED, os.getpid()]) > 0
+        with pytest.raises(ServerFailure, match="ended"):
+            count([ENDED])
+
+    def test_smaps_rollup_is_in_bytes(self) -> None:
+        text = "55-7f ---p 00000000 00:00 0    [rollup]\nRss:      1616 kB\nPss:       317 kB\n"
+        assert resources.parse_smaps_rollup(text) == {"Rss": 1616 * 1024, "Pss": 317 * 1024}
+
+
+class TestResults:
+    def test_spread(self) -> None:
+        assert spread([]) is None
+        assert spread([3.0, 1.0, 9.0]) == Spread(3.0, 1.0, 9.0, 3)
+
+    def test_ratios_are_formed_within_a_round(self) -> None:
+        # The machine was half as fast in the second round: the ratio does not move.
+        results = Results(
+            [
+                sample("floor", 0, 4.0),
+                sample("floor", 1, 8.0),
+                sample("poorhttp single", 0, 5.0),
+                sample("poorhttp single", 1, 10.0),
+                sample("poorhttp single", 2, 77.0),
+            ]
+        )
+        found = results.ratio("hello-64", "poorhttp single", "floor", "cpu_us")
+        assert found == Spread(1.25, 1.25, 1.25, 2)
+
+    def test_best_peer_is_neither_ours_nor_the_floor(self) -> None:
+        results = Results(
+            [
+                sample("floor", 0, 1.0),
+                sample("poorhttp single", 0, 2.0),
+                sample("bjoern", 0, 4.0),
+                sample("fastwsgi", 0, 3.0),
+            ]
+        )
+        assert results.best_peer("hello-64", "cpu_us") == "fastwsgi"
+        assert results.best_peer("hello-64", "rate", highest=True) == "fastwsgi"
+        assert results.best_peer("hello-1", "cpu_us") is None
+
+
+class TestTargets:
+    def test_kept_and_missed(self) -> None:
+        results = Results(
+            [
+                sample("floor", 0, 4.0),
+                sample("poorhttp single", 0, 5.0),
+                sample("poorhttp single + log", 0, 4.9),
+                sample("fastwsgi", 0, 6.0),
+            ]
+        )
+        text = "\n".join(targets.table(results))
+        assert (
+            "64 connections, against the floor | ≤ 1.2 × | 1.25 × (1.25 – 1.25) | **no**, by 4 %"
+            in text
+        )
+        assert "access log on, against the floor | ≤ 1.25 × | 1.23 × (1.23 – 1.23) | yes" in text
+        assert "against the best peer (fastwsgi) | ≤ 0.9 × | 0.83 ×" in text
+        assert "512" not in text
+
+    def test_every_target_belongs_to_an_experiment(self) -> None:
+        assert {target.experiment for target in targets.TARGETS} == set(experiments.EXPERIMENTS)
+
+    def test_single_figures(self) -> None:
+        figure = {"record": "figure", "run": "r", "experiment": "start", "name": "seconds"}
+        records = [
+            {**figure, "server": "poorhttp single", "round": number, "value": value, "unit": "s"}
+            for number, value in enumerate((0.08, 0.2, 0.1))
+        ]
+        text = "\n".join(targets.table(Results(records)))
+        assert "first answer, single | ≤ 150 ms | 100 ms (80 – 200) | yes" in text
+
+
+class TestNames:
+    def test_a_beginning_stands_for_all(self) -> None:
+        ours = registry.named(["poorhttp"])
+        assert len(ours) >= 5
+        assert all(server.ours for server in ours)
+        assert [server.name for server in registry.named(["granian"])] == ["granian"]
+
+    def test_a_kind_stands_for_all_loads(self) -> None:
+        names = [scenario.name for scenario in scenarios.named(["echo"])]
+        assert names == ["echo-1", "echo-64", "echo-512", "echo-64x16"]
+
+    def test_unknown_names_are_told_with_the_known_ones(self) -> None:
+        with pytest.raises(LabError, match=r"'nginx'\. There are: floor, poorhttp single"):
+            registry.named(["nginx"])
+        with pytest.raises(LabError, match=r"'hello-3'\. There are: hello-1"):
+            scenarios.named(["hello-3"])
+
+    def test_every_server_has_its_own_name_and_colour(self) -> None:
+        names = [server.name for server in registry.SERVERS]
+        assert len(set(names)) == len(names)
+        compared = [server.colour for server in registry.SERVERS if server.compared]
+        assert len(set(compared)) == len(compared)
+
+    def test_every_peer_is_installed_by_peers(self) -> None:
+        packages = {server.package.lower() for server in registry.SERVERS if server.peer}
+        # Some are compared only as development servers, or bring another thing along there.
+        others = {each.package.lower() for each in CONTESTANTS if not each.ours}
+        others |= {each.extra.lower() for each in CONTESTANTS if each.extra and not each.ours}
+        assert packages <= {name.lower() for name in peers.names()} <= packages | others
+
+
+class TestStore:
+    def test_appends_and_loads(self, tmp_path: Path) -> None:
+        path = tmp_path / "deep" / "results.jsonl"
+        for run in ("first", "second"):
+            writing = store.Store(path, run)
+            writing.add("missing", server="x", reason="µ")
+            writing.close()
+        assert [record["run"] for record in store.load([path])] == ["first", "second"]
+
+    def test_a_run_that_was_cut_off(self, tmp_path: Path) -> None:
+        path = tmp_path / "results.jsonl"
+        path.write_text('{"record": "missing", "run": "r"}\n{"record": "sam')
+        assert len(store.load([path])) == 1
+
+    @pytest.mark.parametrize("packer", [lzma, gzip])
+    def test_what_was_compressed(self, tmp_path: Path, packer: Any) -> None:
+        path = tmp_path / f"results.jsonl.{'xz' if packer is lzma else 'gz'}"
+        packed = packer.compress('{"record": "missing", "run": "µ"}\n'.encode())
+        path.write_bytes(packed)
+        assert store.load([path]) == store.load([path.with_suffix("")])
+        assert store.load([path])[0]["run"] == "µ"
+        path.write_bytes(packed[:-9])
+        with pytest.raises(LabError, match="only a part"):
+            store.load([path])
+        with pytest.raises(LabError, match="not compressed only"):
+            store.Store(path, "r")
+
+    def test_what_is_no_result(self, tmp_path: Path) -> None:
+        path = tmp_path / "results.jsonl"
+        path.write_text("nonsense\n{}\n")
+        with pytest.raises(LabError, match=r"results\.jsonl:1: not a JSON object"):
+            store.load([path])
+        path.write_text("{}\n")
+        with pytest.raises(LabError, match=r"results\.jsonl:1: not a record"):
+            store.load([path])
+        with pytest.raises(LabError, match="No such file"):
+            store.load([tmp_path / "absent"])
+
+
+class TestPlot:
+    def test_ticks_are_round_and_enclose(self) -> None:
+        assert plot.linear_ticks(159_889) == [0, 50_000, 100_000, 150_000, 200_000]
+        assert plot.linear_ticks(0) == [0, 1]
+        assert plot.log_ticks(0.3, 163) == pytest.approx([0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200])
+
+    @pytest.mark.parametrize(
+        ("value", "label"),
+        [(0, "0"), (0.2, "0.2"), (4.25, "4.25"), (10, "10"), (12345.6, "12,346")],
+    )
+    def test_labels(self, value: float, label: str) -> None:
+        assert plot.brief(value) == label
+
+    def test_names_are_escaped(self) -> None:
+        rows = [plot.Series("a <b> & c", "#123456", [Spread(1, 1, 2, 2)])]
+        drawn = plot.bars("t", "s", "x", rows, "caption")
+        assert "a <b> & c" in {element.text for element in ElementTree.fromstring(drawn).iter()}
+
+
+class TestReport:
+    def test_page_and_plots(self, tmp_path: Path) -> None:
+        page = report.markdown(Results(store.load([RECORDED])), tmp_path)
+        drawn = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
+        assert set(drawn) == {"cpu-hello.svg", "rate-hello-64.svg", "rate-hello-64x16.svg"}
+        for svg in drawn.values():
+            ElementTree.fromstring(svg)
+        assert all(name in page for name in drawn)
+        # Medians, the ratio to the floor, and what has to be said about a server.
+        assert "| fastwsgi | 6.18 (6.12 – 6.24) | 1.45 | 1.00 | 159,889 | 0.38 | 0.57 |" in page
+        assert "served about 8 of the connections at a time" in page
+        assert "client saturated" in page
+        assert "- bjoern failed in hello-64x16: 16 pipelined requests: timed out." in page
+        assert "- poorhttp gevent was left out: its core is not built." in page
+        assert "| memory | bjoern | PSS | 5.5 MiB" in page
+
+    def test_command_line(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        arguments = ["loadtests", "report", str(RECORDED), "--plots", str(tmp_path)]
+        monkeypatch.setattr(sys, "argv", arguments)
+        assert __main__.main() == 0
+        assert capsys.readouterr().out.startswith("# Serving, measured\n")
+        monkeypatch.setattr(sys, "argv", ["loadtests", "report", str(tmp_path / "absent")])
+        assert __main__.main() == 1
+        assert "absent: No such file" in capsys.readouterr().err
+
+
+class TestFloor:
+    """Real sockets, the real program, our own client."""
+
+    @pytest.fixture
+    def running(self) -> Iterator[Running]:
+        with Running(registry.FLOOR, scenarios.HELLO) as running:
+            yield running
+
+    def test_every_request_has_its_answer_however_it_is_cut(self, running: Running) -> None:
+        request = request_bytes("/", scenarios.BROWSER_HEADERS)
+        with Connection(running.port) as connection:
+            assert connection.ask(request, 100) == [running.answer] * 100
+            for byte in request[:-1]:
+                connection.send(bytes([byte]))
+            assert connection.ask(request[-1:]) == [running.answer]
+
+    def test_bodies_are_skipped(self) -> None:
+        body = scenarios.POSTED
+        request = request_bytes("/", body=body)
+        with (
+            Running(registry.FLOOR, scenarios.ECHO, request=request, body=body) as running,
+            Connection(running.port) as connection,
+        ):
+            assert [answer.body for answer in connection.ask(request, 20)] == [body] * 20
+
+    def test_nothing_is_left_running(self, running: Running) -> None:
+        processes = running.processes()
+        assert len(processes) == 1
+        running.stop()
+        assert not psutil.pid_exists(processes[0])
+
+    def test_a_wrong_answer_is_noticed(self, tmp_path: Path) -> None:
+        (tmp_path / "fickle.py").write_text(
+            "def application(environ, start_response):\n"
+            "    start_response('200 OK', [('Content-Type', 'text/plain')])\n"
+            "    return [b'right']\n"
+        )
+        fickle = Application(str(tmp_path), "fickle")
+        assert expected(fickle, "/", b"").body == b"right"
+        with pytest.raises(ServerFailure, match="its answer is wrong: status 200 and 5 bytes"):
+            _check_against(fickle)
+
+    def test_a_server_that_ends_at_once(self) -> None:
+        broken = registry.Server("broken", "#000000", "{python} -c raise~SystemExit('no~reason')")
+        with (
+            pytest.raises(ServerFailure, match="exit code 1: it said: no reason"),
+            Running(broken, scenarios.HELLO),
+        ):
+            pass
+
+
+SMALL = endurance.Scale(
+    dead=50,
+    fewer=(10,),
+    heads=20,
+    bodies=10,
+    octets=3_000_001,
+    header_timeout=0.5,
+    body_timeout=0.7,
+)
+MODES = registry.named(endurance.MODES[:2])
+
+
+class TestEndurance:
+    """The experiments in small, against the real server; the live client is a plain one."""
+
+    @pytest.fixture(autouse=True)
+    def live_client(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def drive(port: int, *_: object, target: str, **__: object) -> Load:
+            with Connection(port, timeout=30) as connection:
+                answers = connection.ask(request_bytes(target), 100)
+            assert {len(answer.body) for answer in answers} == {int(target[1:])}
+            return Load(len(answers), 0.1, 1, 1, 1, 1, 1, {}, 0.1)
+
+        monkeypatch.setattr(wrk, "drive", drive)
+
+    def measure(
+        self, experiment: str, tmp_path: Path, server: registry.Server = MODES[0]
+    ) -> Results:
+        server_core, client_core = cores()
+        writing = store.Store(tmp_path / "results.jsonl", "r")
+        lab = engine.Lab(writing, 0.1, 1, server_core, client_core, [server])
+        for step in endurance.EXPERIMENTS[experiment](lab, SMALL):
+            assert step.action()
+        writing.close()
+        return Results(store.load([writing.path]))
+
+    @pytest.mark.parametrize("server", MODES, ids=lambda server: str(server.name))
+    def test_dead(self, server: registry.Server, tmp_path: Path) -> None:
+        results = self.measure("dead", tmp_path, server)
+        assert len(results.samples) == 2 * len(scenarios.SIZED)
+        lines = reliability.comparison(results, "dead")
+        assert len([line for line in lines if line.startswith(f"| {server.name}, 50 dead |")]) == 3
+
+    def test_each_number_of_dead_has_its_own_rounds(self, tmp_path: Path) -> None:
+        results = self.measure("growing", tmp_path)
+        rounds = results.rounds("document512-64", MODES[0].name, "rate")
+        assert len(rounds) == len(SMALL.fewer) + 1
+
+    def test_who_drips_is_closed_and_comes_again(self, tmp_path: Path) -> None:
+        results = self.measure("drip", tmp_path)
+        for what in ("heads", "bodies"):
+            closed = results.figure("drip", MODES[0].name, f"{what} closed")
+            assert closed == Spread(1, 1, 1, 1)
+        text = "\n".join(told.lines(results, reliability.PROMISES, "endure"))
+        assert "octet of a body each second that were closed | ≥ 1 × | 1.00 × (1.00 – 1.00)" in text
+
+    def test_who_does_not_read_is_closed(self) -> None:
+        # Not as an experiment: that needs them to stay while it measures, however slow we are.
+        impatient = replace(MODES[0], command=f"{MODES[0].command} --write-timeout 0.3")
+        with (
+            Running(impatient, scenarios.DOCUMENTS, target="/128") as running,
+            handle.Crowd("stalled", running.port, 6) as stalled,
+        ):
+            wait_for(lambda: stalled.state().never == 0, "the end of those who do not read")
+            assert stalled.state().told == {"200": 6}
+
+    def test_transfers(self, tmp_path: Path) -> None:
+        results = self.measure("transfers", tmp_path)
+        text = "\n".join(told.lines(results, reliability.PROMISES, "endure"))
+        for what in endurance.TRANSFERS:
+            assert f"growth of memory during 4 {what} of 1 GiB at once | ≤ 16 MiB" in text
+
+    def test_a_server_that_lets_nobody_in(self) -> None:
+        with pytest.raises(ServerFailure, match="let 3 clients in: connection 1 failed"):
+            handle.Crowd("dead", free_port(), 3).__enter__()
+
+
+class TestReliability:
+    RATES = ((0, 100.0, 99.0), (1, 50.0, 49.0), (2, 80.0, 72.0))
+
+    def results(self) -> Results:
+        common = {"experiment": "growing", "scenario": "document512-64"}
+        records = [
+            {**sample(name, number, 1e6 / rate), **common, "p99_us": rate, "others_busy": 0.0}
+            for number, free, loaded in self.RATES
+            for name, rate in (("poorhttp gevent", free), ("poorhttp gevent, 1,000 dead", loaded))
+        ]
+        machine = dict.fromkeys(("cpu", "cores", "kernel", "python", "client"), "?")
+        run = {"machine": {**machine, "virtual": True, "memory": 2**30}, "command": "endure"}
+        figure = {"record": "figure", "experiment": "drip", "unit": "×", "round": 0, "run": "r"}
+        ends = [
+            {**figure, "server": f"poorhttp {mode}", "name": "heads closed", "value": share}
+            for mode, share in (("single", 1.0), ("gevent", 0.5))
+        ]
+        return Results([{"record": "run", "run": "2026-01-01", **run}, *records, *ends])
+
+    def test_the_worst_place_counts(self) -> None:
+        text = "\n".join(told.lines(self.results(), reliability.PROMISES, "endure"))
+        assert "| ≥ 1 × | 0.50 × (0.50 – 0.50) | gevent; worst of 2 | **no** |" in text
+
+    def test_page_and_plots(self, tmp_path: Path) -> None:
+        page = reliability.markdown(self.results(), tmp_path)
+        assert "| 0.980 (0.900 – 0.990) | 0.980 (0.900 – 0.990) | 1.020 (1.010 – 1.111) |" in page
+        drawn = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
+        assert set(drawn) == {"dead-rate.svg", "dead-p99.svg"}
+        for svg in drawn.values():
+            ElementTree.fromstring(svg)
+        assert all(name in page for name in drawn)
+
+    def test_every_promise_belongs_to_an_experiment(self) -> None:
+        measured = {promise.experiment for promise in reliability.PROMISES}
+        assert measured == set(endurance.EXPERIMENTS) - {"growing"}
+
+
+def _check_against(application: Application) -> None:
+    """Starts the floor with this application's answer, then expects the answer of another one."""
+    running = Running(registry.FLOOR, application)
+    running.answer = expected(scenarios.HELLO, "/", b"")
+    with running:
+        pass
+
+
+def test_a_run_without_wrk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = engine.Lab(store.Store(tmp_path / "results.jsonl", store.now()), 0.3, 1, *cores())
+    planned = engine.steps(lab, [registry.FLOOR], scenarios.named(["hello-1"]))
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(LabError, match="apt install wrk"):
+        engine.run(lab, planned, "test", with_wrk=True)
+    lab.store.close()
+
+
+def test_a_tiny_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Counts and plausibility of a real run, not its speed."""
+    need("wrk")
+    server_core, client_core = cores()
+    path = tmp_path / "results.jsonl"
+    writing = store.Store(path, store.now())
+    lab = engine.Lab(writing, 0.3, 1, server_core, client_core)
+    planned = engine.steps(lab, [registry.FLOOR], scenarios.named(["hello-1"]))
+    engine.run(lab, planned, "test")
+    writing.close()
+    run, measured, done = (json.loads(line) for line in path.read_text().splitlines())
+    assert done["what"] == planned[0].what
+    assert run["machine"]["cores"] >= 1
+    assert measured["server"] == "floor"
+    assert measured["requests"] > 0
+    assert 0 < measured["seconds"] < HANG
+    assert measured["rate"] == pytest.approx(measured["requests"] / measured["seconds"], rel=0.01)
+    assert 0 < measured["p50_us"] <= measured["p99_us"] <= measured["max_us"]
+    assert measured["errors"] == {}
+    assert measured["cpu_us"] > 0
+    assert 0 < measured["uss"] <= measured["pss"] <= measured["rss"]
+    assert "hello-1, round 1, floor" in capsys.readouterr().err

@@ -1,0 +1,366 @@
+"""The load lab for content: its client, servers, tables, and a small run of each kind."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from loadtests import programs, store
+from loadtests.clients.native import fetch
+from loadtests.errors import LabError
+from loadtests.measure.cpu_affinity import cores
+from loadtests.measure.process_tree import ProcessTree, have_ended
+from loadtests.reporting import markdown_insert
+from loadtests.servers import material, registry
+from loadtests.servers.lists import content
+from loadtests.servers.running import Running
+from loadtests.stats.results import Results
+from loadtests.studies import engine
+from loadtests.studies.bench import scenarios
+from loadtests.studies.content import experiments, promises
+from loadtests.studies.content import report as content_report
+from tests.packages import need
+from tests.testkit.client import HANG
+
+BODY = b"x" * 300_000
+SOUND = b"HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n" + BODY
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1A;a=b\r\n" + BODY[:26]
+CHUNKED += b"\r\n493E0\r\n" + BODY + b"\r\n0\r\nX: y\r\n\r\n"
+
+
+@contextmanager
+def saying(answer: bytes, *, at_once: int = 1 << 20, keep: bool = True) -> Iterator[int]:
+    """A server that gives this answer to everything, in pieces; yields its port."""
+    over = threading.Event()
+
+    def serve(connection: socket.socket) -> None:
+        connection.settimeout(HANG)
+        with connection:
+            while not over.is_set() and connection.recv(65536):
+                for start in range(0, len(answer), at_once):
+                    connection.sendall(answer[start : start + at_once])
+                if not keep:
+                    return
+
+    def accept() -> None:
+        while not over.is_set():
+            connection = listener.accept()[0]
+            threading.Thread(target=serve, args=(connection,), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        thread = threading.Thread(target=accept, daemon=True)
+        thread.start()
+        yield port
+        over.set()
+        socket.create_connection(("127.0.0.1", port)).close()
+        thread.join(HANG)
+
+
+class TestFetch:
+    def test_a_number_of_requests_and_no_more(self) -> None:
+        with Running(registry.FLOOR, scenarios.HELLO) as running:
+            load = fetch.drive(running.port, HANG, 3, [["/a", "/b"], ["/c"]], requests=100)
+        assert load.requests == 100
+        assert load.errors == {}
+        assert load.octets % 100 == 0
+        assert load.octets > 100 * len(running.answer.body)
+        assert 0 < load.p50_us <= load.p99_us <= load.max_us
+
+    @pytest.mark.parametrize("at_once", [1 << 20, 7])
+    @pytest.mark.parametrize("answer", [SOUND, CHUNKED], ids=["length", "chunks"])
+    def test_where_an_answer_ends(self, answer: bytes, at_once: int) -> None:
+        with saying(answer, at_once=at_once) as port:
+            load = fetch.drive(port, HANG, 2, [["/", "/"]], requests=6)
+        assert (load.requests, load.errors, load.octets) == (6, {}, 6 * len(answer))
+
+    def test_a_connection_for_each_visit(self) -> None:
+        answer = b"HTTP/1.1 200 OK\r\n\r\nto the end"
+        with saying(answer, keep=False) as port:
+            load = fetch.drive(port, HANG, 2, [["/"]], requests=6, keep=False)
+        assert (load.requests, load.errors, load.octets) == (6, {}, 6 * len(answer))
+
+    @pytest.mark.parametrize(
+        ("answer", "kind"),
+        [
+            (b"HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n", "status"),
+            (SOUND[:-1], "read"),
+            (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nyes", "read"),
+            (CHUNKED[:-2], "read"),
+            (CHUNKED + b"!", "read"),
+            (b"HTTP/1.1 200 OK\r\n\r\nno length", "read"),
+            (b"X" * 20_000, "read"),
+        ],
+        ids=["status", "short", "long", "cut-chunk", "behind-chunks", "no-length", "no-answer"],
+    )
+    def test_what_is_wrong_is_counted(self, answer: bytes, kind: str) -> None:
+        with saying(answer, keep=False) as port:
+            load = fetch.drive(port, 0.3, 1, [["/"]])
+        assert load.requests == 0
+        assert load.errors[kind] > 0
+
+    def test_nobody_listens(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            port = listener.getsockname()[1]
+        load = fetch.drive(port, 0.1, 1, [["/"]])
+        assert (load.requests, set(load.errors)) == (0, {"connect"})
+
+
+class TestProcessTree:
+    def test_a_process_with_a_session_of_its_own(self) -> None:
+        """Also when its parent has gone, once it was seen."""
+        program = (
+            "import subprocess, sys, time\n"
+            "sleeper = [sys.executable, '-c', 'import time; print(flush=True); time.sleep(600)']\n"
+            "subprocess.Popen(sleeper, start_new_session=True)\n"
+            "time.sleep(600)\n"
+        )
+        with ProcessTree([sys.executable, "-c", program], stdout=subprocess.PIPE) as tree:
+            parent = tree.popen
+            assert parent.stdout
+            assert parent.stdout.readline() == b"\n"
+            found = tree.processes()
+            parent.kill()
+            parent.wait(HANG)
+            (child,) = tree.processes()
+            assert set(found) == {parent.pid, child}
+        assert tree.processes() == []
+
+    def test_the_end_is_waited_for(self) -> None:
+        """And is brought about where a process does not end by itself."""
+        deaf = "import signal, time; signal.signal(15, signal.SIG_IGN); print(flush=True)"
+        with ProcessTree(
+            [sys.executable, "-c", f"{deaf}; time.sleep(600)"], stdout=subprocess.PIPE
+        ) as tree:
+            assert tree.popen.stdout
+            assert tree.popen.stdout.readline() == b"\n"
+            assert not have_ended(tree.signal(signal.SIGTERM), 0.01)
+            tree.stop(0.01)
+            assert tree.popen.returncode == -signal.SIGKILL
+            assert have_ended([tree.popen.pid], 0)
+
+
+class TestPrograms:
+    def test_where_it_is_and_which(self) -> None:
+        assert Path(programs.path("sh")).is_file()
+        assert programs.missing("sh") == ""
+
+    def test_a_missing_one_is_told_with_its_package(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        absent = programs.Program(["no-such-server"], "no-package")
+        monkeypatch.setitem(programs.PROGRAMS, "nginx", absent)
+        reason = "no-such-server is not installed (Debian: apt install no-package)"
+        nginx = content.CONTESTANTS["nginx"]
+        assert registry.missing(nginx) == reason
+        assert programs.version("nginx") == ""
+        with pytest.raises(LabError, match="apt install no-package"):
+            programs.path("nginx")
+
+
+class TestContestants:
+    def test_a_beginning_stands_for_all(self) -> None:
+        assert content.names(["nginx +"]) == {"nginx + open_file_cache", "nginx + php-fpm"}
+        with pytest.raises(LabError, match=r"'thttpd'\. There are: floor, poorhttp single"):
+            content.names(["thttpd"])
+
+    def test_a_name_means_one_look(self) -> None:
+        everyone = [*content.FILES, *content.programs(1), *content.PAGES]
+        everyone += [*content.FLASK, *content.PHP]
+        for server in everyone:
+            assert content.CONTESTANTS[server.name].colour == server.colour
+
+
+@pytest.fixture(scope="module")
+def published() -> Iterator[material.Material]:
+    with material.Material() as made:
+        yield made
+
+
+class TestMaterial:
+    def test_sizes_are_those_of_the_studies(self, published: material.Material) -> None:
+        folder = published.static.path
+        assert (folder / "page.html").stat().st_size == 1536
+        assert (folder / "large.bin").stat().st_size == 10 * 2**20
+        for number, visit in enumerate(material.visits(), 1):
+            page, *images = visit
+            text = (folder / page[1:]).read_text()
+            assert len(text) == 8600
+            assert len(images) == number
+            assert all(f'src="{image[1:]}"' in text for image in images)
+            assert all((folder / image[1:]).is_file() for image in images)
+
+
+class TestSmallRuns:
+    """Against the real server; counts and plausibility, not speed."""
+
+    def measure(self, names: list[str], made: material.Material, folder: Path) -> Results:
+        writing = store.Store(folder / "results.jsonl", store.now())
+        lab = engine.Lab(writing, 0.3, 1, *cores())
+        try:
+            for name in names:
+                # One of each; for programs the first is the one without others at once.
+                step = experiments.EXPERIMENTS[name](lab, made, {"poorhttp single"})[0]
+                assert step.action()
+        finally:
+            writing.close()
+        return Results(store.load([writing.path]))
+
+    def test_files_and_programs(
+        self, published: material.Material, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        # So few that there are whole files soon.
+        monkeypatch.setattr(experiments, "DOWNLOADS", 3)
+        results = self.measure(["site", "file", "cgi"], published, tmp_path)
+        for sample in results.samples:
+            assert sample["requests"] > 0
+            assert sample["errors"] == {}
+            assert sample["cpu_us"] > 0
+            assert 0 < sample["pss"] <= sample["rss"]
+        site, file, cgi = results.samples
+        assert site["octets"] / site["requests"] > 8600
+        assert file["octets"] >= file["requests"] * 10 * 2**20
+        assert file["cpu_ms_per_gb"] > 0
+        assert file["pss_highest"] >= file["pss_before"] > 0
+        assert (cgi["scenario"], cgi["requests"]) == ("cgi-shell-1", 100)
+        # A shell was started for each of them.
+        assert cgi["cpu_us"] > 100
+        text = content_report.markdown(_with_run(results))
+        assert "| shell, 1 at once: requests/s |" in text
+
+    def test_a_small_page(self, published: material.Material, tmp_path: Path) -> None:
+        need("wrk")
+        (sample,) = self.measure(["page-64"], published, tmp_path).samples
+        assert sample["scenario"] == "static-page-64"
+        assert sample["errors"] == {}
+        assert sample["octets"] > sample["requests"] * 1536
+
+    def test_everybody_makes_the_same_page(self, published: material.Material) -> None:
+        """Which is looked at when a server has been started."""
+        for server, scenario in experiments.tables(published).items():
+            if server.ours and "single" in server.name:
+                with Running(
+                    server,
+                    scenario.application,
+                    target=scenario.target,
+                    request=scenario.request(),
+                ) as running:
+                    assert b"<td>50</td><td>2500</td>" in running.answer.body
+                    assert b"Squares for Uniserve &amp; KLone" in running.answer.body
+
+
+def sample(scenario: str, server: str, **fields: float) -> store.Record:
+    return {
+        "record": "sample",
+        "run": "2026-01-01",
+        "experiment": scenario,
+        "scenario": scenario,
+        "server": server,
+        "round": 0,
+        "errors": {},
+        "client_busy": 0.5,
+        "others_busy": 0.0,
+        "p50_us": 10,
+        "p99_us": 20,
+        "mean_us": 10,
+        "pss": 2**20,
+        "cpu_us": 10.0,
+        "rate": 1000.0,
+        **fields,
+    }
+
+
+def _with_run(results: Results) -> Results:
+    results.runs = [
+        {
+            "run": "2026-01-01",
+            "command": "test",
+            "commands": {},
+            "machine": {
+                "cpu": "x",
+                "cores": 2,
+                "virtual": True,
+                "memory": 2**30,
+                "kernel": "6",
+                "python": "CPython",
+                "client": "wrk",
+                "versions": {"nginx": "1.22.1"},
+            },
+        }
+    ]
+    return results
+
+
+class TestReport:
+    @pytest.fixture
+    def results(self) -> Results:
+        single = "poorhttp single"
+        return _with_run(
+            Results(
+                [
+                    sample("static-page-64", "floor", cpu_us=4.0),
+                    sample("static-page-64", single, cpu_us=5.2),
+                    sample("static-page-64", "lighttpd", cpu_us=5.8, client_busy=0.99),
+                    sample("site-64", single, rate=900.0),
+                    sample("site-64", "nginx + open_file_cache", rate=1000.0),
+                    sample("file-100", single, cpu_ms_per_gb=90, pss_before=0, pss_highest=2**21),
+                    sample("file-100", "nginx", cpu_ms_per_gb=100, pss_before=0, pss_highest=0),
+                    sample("cgi-perl-10", "poorhttp threading", rate=300.0),
+                    sample("cgi-perl-10", "Apache", rate=200.0),
+                    sample("template-64", "poorhttp pages, single", rate=2000.0),
+                    sample("template-64", "poorhttp Flask, single", rate=500.0),
+                    sample("template-64", "lighttpd + php-cgi", rate=1600.0),
+                ]
+            )
+        )
+
+    def test_promises(self, results: Results) -> None:
+        lines = promises.table(results)[2:]
+        cells = [[cell.strip() for cell in line.split("|")[2:6]] for line in lines]
+        assert cells == [
+            ["≤ 1 ×", "0.90 × (0.90 – 0.90)", "single; worst of 1", "yes"],
+            ["≤ 1.25 ×", "1.30 × (1.30 – 1.30)", "single; worst of 1", "**no**"],
+            [
+                "≥ 1 ×",
+                "0.90 × (0.90 – 0.90)",
+                "single to nginx + open_file_cache; worst of 1",
+                "**no**",
+            ],
+            ["≤ 1 ×", "0.90 × (0.90 – 0.90)", "single; worst of 1", "yes"],
+            ["≤ 16 MiB", "2.0 MiB (2.0 – 2.0)", "single; worst of 1", "yes"],
+            ["≥ 1 ×", "1.50 × (1.50 – 1.50)", "threading to Apache; worst of 1", "yes"],
+            [
+                "≥ 1 ×",
+                "1.25 × (1.25 – 1.25)",
+                "pages, single to lighttpd + php-cgi; worst of 1",
+                "yes",
+            ],
+        ]
+
+    def test_page(self, results: Results) -> None:
+        page = content_report.markdown(results)
+        assert "× floor) | 4.00 | 5.20 (1.30 ×) | – | – | 5.80 (1.45 ×) |" in page
+        assert "| requests/s | 1,000 | 1,000 | – | – | 1,000 \\* |" in page
+        assert content_report.SATURATION in page
+        assert "sendfile on;" in page
+        assert "Versions: nginx 1.22.1." in page
+
+    def test_into_a_page(self, results: Results, tmp_path: Path) -> None:
+        page = tmp_path / "page.md"
+        page.write_text(
+            f"Before.\n{markdown_insert.CONTENT_BEGIN}\n{markdown_insert.CONTENT_END}\nAfter.\n"
+        )
+        for _ in range(2):
+            content_report.insert(results, page)
+        text = page.read_text()
+        assert text.count("### CGI programs") == 1
+        assert text.startswith("Before.\n")
+        assert text.endswith("After.\n")
+        with pytest.raises(LabError, match="has no place"):
+            markdown_insert.insert_parts(page, "<!-- none -->", "<!-- end -->", [])

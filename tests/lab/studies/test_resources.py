@@ -1,0 +1,164 @@
+"""The study `resources`: counters of the kernel, and a small run."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from loadtests import store
+from loadtests.measure import sampler
+from loadtests.measure.sampler import Look, Sampler, Traffic
+from loadtests.reporting.model import Panels, Table
+from loadtests.servers.registry import Server
+from loadtests.stats.results import Results
+from loadtests.store import Record
+from loadtests.studies import engine
+from loadtests.studies.engine import Lab
+from loadtests.studies.resources import STUDY, steps
+from loadtests.studies.study import TINY
+from loadtests.studies.uniserve import remote
+from tests.support.network import hosts
+from tests.testkit.client import HANG
+from tests.testkit.network.hosts import Network, Unavailable
+from tests.testkit.server import wait_for
+
+DEV = """\
+Inter-|   Receive                                                |  Transmit
+ face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop
+    lo:  100       2    0    0    0     0          0         0      300       4    0    0    0
+  eth0:1234567    89    0    0    0     0          0         0 7654321       98    0    0    0
+"""
+
+
+def test_parse_traffic() -> None:
+    assert sampler.parse_traffic(DEV, "lo") == Traffic(100, 2, 300, 4)
+    assert sampler.parse_traffic(DEV, "eth0") == Traffic(1234567, 89, 7654321, 98)
+    assert sampler.parse_traffic(DEV, "eth1") == Traffic()
+
+
+def test_amounts_between_looks() -> None:
+    before = Look(10.0, 1.0, 2.0, 100, 200, 1, Traffic(0, 0, 1000, 10))
+    after = Look(12.0, 1.5, 2.25, 100, 200, 1, Traffic(400, 4, 3000, 30))
+    used = steps.used(before, after, 2.0)
+    assert used == {
+        "user": 0.25,
+        "system": 0.125,
+        "received_octets": 200,
+        "received_packets": 2,
+        "sent_octets": 1000,
+        "sent_packets": 10,
+    }
+    series = steps.series([before, after])
+    assert series["at"] == [2.0]
+    assert series["sent_packets"] == [10]
+
+
+WORKING = """\
+import os, sys, time
+if os.fork() == 0:
+    end = time.process_time() + 0.2
+    while time.process_time() < end:
+        pass
+    os._exit(0)
+os.wait()
+end = time.process_time() + 0.2
+while time.process_time() < end:
+    pass
+print("done", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_time_of_processes_that_have_ended_counts() -> None:
+    command = [sys.executable, "-c", WORKING]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"done\n"
+        exact = sampler.spent([process.pid])
+        user, system = sampler.times([process.pid])
+        later = sampler.spent([process.pid])
+        assert sampler.look([process.pid], "lo").pss > 2**20
+        process.communicate(timeout=HANG)
+    # Of each of the four times of /proc/PID/stat up to a tick is missing.
+    rounding = 4 / sampler.TICKS
+    assert exact >= 0.4 - rounding
+    assert exact - rounding <= user + system <= later + rounding
+    assert sampler.times([process.pid]) == (0, 0)
+
+
+def test_a_sampler_looks_until_the_end() -> None:
+    with Sampler(lambda: [os.getpid()], "lo", 0.05) as sampling:
+        wait_for(lambda: len(sampling.looks) >= 3, "three looks")
+        seen = len(sampling.looks)
+    looks = sampling.looks
+    assert len(looks) > seen
+    assert all(one.time < other.time for one, other in itertools.pairwise(looks))
+    assert all(one.user <= other.user for one, other in itertools.pairwise(looks))
+
+
+def measured(path: Path, servers: list[Server]) -> list[Record]:
+    results = store.Store(path / "results.jsonl", "run")
+    lab = Lab(results, TINY.seconds, TINY.rounds, None, None)
+    try:
+        planned = STUDY.plan(lab, TINY, servers, argparse.Namespace())
+        engine.run(lab, planned, "resources", study=STUDY.name)
+    finally:
+        results.close()
+    return store.load([path / "results.jsonl"])
+
+
+def named(*names: str) -> list[Server]:
+    return [server for server in STUDY.servers() if server.name in names]
+
+
+def test_a_server_in_a_network(tmp_path: Path) -> None:
+    with hosts():
+        pass
+    records = measured(tmp_path, named("poorhttp single", "poorhttp single, WSGI"))
+    assert not [record for record in records if record["record"] == "failure"]
+    samples = Results(records).samples
+    assert len(samples) == 2
+    for sample in samples:
+        requests = sample["requests"]
+        # A page is 8,600 octets in at least six frames; and its connection has four frames more.
+        assert 8_600 < sample["sent_octets"] * sample["seconds"] / requests < 2 * 8_600
+        assert sample["sent_packets"] * sample["seconds"] > requests
+        assert sample["received_packets"] * sample["seconds"] > 3 * requests
+        assert sample["rate_bits"] == remote.LAN.rate
+        # In whole ticks, of which few requests may take none.
+        assert sample["user"] >= 0 <= sample["system"]
+        assert sample["pss"] <= sample["rss"]
+        series = sample["series"]
+        assert {len(values) for values in series.values()} == {len(series["at"])}
+        assert series["at"] == sorted(series["at"])
+        # Nobody asks before the load begins.
+        assert series["sent_packets"][0] < max(series["sent_packets"])
+    sections = STUDY.report(Results(records).experiment(STUDY.name))
+    parts = [part for section in sections for part in section.parts]
+    (table, past) = [part for part in parts if isinstance(part, Table)]
+    assert [row[0] for row in table.rows] == ["poorhttp single", "poorhttp single, WSGI"]
+    assert all(len(row) == len(table.columns) for row in table.rows)
+    assert all(len(row) == len(past.columns) for row in past.rows)
+    (panels,) = [part for part in parts if isinstance(part, Panels)]
+    assert [len(panel.lines) for panel in panels.panels] == [2] * 4
+
+
+def test_without_a_network_loopback_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unavailable(*names: str) -> Network:
+        raise Unavailable("network namespaces cannot be made (not allowed): run it as root")
+
+    monkeypatch.setattr(remote, "Network", unavailable)
+    records = measured(tmp_path, named("poorhttp threading 8"))
+    (sample,) = Results(records).samples
+    assert sample["interface"] == "lo"
+    assert sample["sent_octets"] > 0
+    text = [line for section in STUDY.report(Results(records)) for line in section.text]
+    assert any("cannot be made (not allowed)" in line for line in text)

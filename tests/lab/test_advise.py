@@ -1,0 +1,690 @@
+"""Advice: the search on made-up servers, files of requests, broken applications, and a run."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import math
+import os
+import random
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from loadtests import store
+from loadtests.advise import answer, command, prior, prove, report
+from loadtests.advise.answer import MEMORY, P99, THROUGHPUT, Advice, Budget, Wish, advise, pace
+from loadtests.advise.asking import Asking, LocustFile, Requests
+from loadtests.advise.configuration import Configuration, distance, space
+from loadtests.advise.prior import Probe
+from loadtests.advise.recorded import recorded
+from loadtests.advise.search import Found
+from loadtests.advise.target import HARMLESS, Own, Target
+from loadtests.advise.trial import Bench, Sample, delayed_seconds
+from loadtests.clients import locust
+from loadtests.clients.connection import Connection
+from loadtests.clients.native import replay
+from loadtests.clients.native.replay import Request
+from loadtests.errors import LabError
+from loadtests.measure.resources import living
+from loadtests.programs import ROOT
+from loadtests.reporting.model import Table
+from loadtests.servers import running as process
+from loadtests.servers.registry import named
+from loadtests.servers.running import Running
+from loadtests.stats.results import Results
+from loadtests.studies.bench.scenarios import HELLO
+from poorhttp.config import loader
+from tests.testkit.client import HANG
+from tests.testkit.server import wait_for
+
+MODES = ("single", "forking", "threading", "gevent")
+
+
+class Machine:
+    """A made-up server: a throughput for each configuration, noise, and a clock."""
+
+    COST = 0.7
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        choose, uniform = self.chance.choice, self.chance.uniform
+        self.now = 0.0
+        self.taken: list[Configuration] = []
+        self.cores = choose([2, 2, 4, 8])
+        self.connections = choose([16, 32, 64, 100])
+        self.cpu = 10 ** uniform(-4, -2.2)
+        self.wait = choose([0.0, 0.0, 10 ** uniform(-3, -1.3), 0.02])
+        self.contention = uniform(0, 0.06)
+        self.crowding = uniform(0, 0.08)
+        self.greenlets = choose(["fail", "block", "slow", "even", "fast"])
+        self.client = uniform(0, 0.3)
+        self.noise = uniform(0.01, 0.06)
+        self.alone = uniform(0.95, 1.15)
+        self.candidates = space(self.cores, MODES)
+        self.grid = len(self.candidates) * (self.COST + 1.0)
+
+    def left(self) -> float:
+        """A quarter of what the grid takes."""
+        return self.grid / 4 - self.now
+
+    def rate(self, one: Configuration) -> float | None:
+        """Without noise."""
+        cpu, at_once = self.cpu, min(self.connections, one.at_once)
+        if one.mode == "threading":
+            cpu *= 1 + self.contention * math.log2(one.threads)
+        elif one.mode == "gevent":
+            if self.greenlets == "fail":
+                return None
+            if self.greenlets == "block":
+                at_once = min(self.connections, one.workers)
+            cpu /= {"slow": 0.7, "fast": 1.1}.get(self.greenlets, 1.0)
+        else:
+            cpu /= self.alone
+        crowd = 1 + self.crowding * max(0, one.workers - self.cores)
+        computing = min(one.workers, self.cores - self.client) / cpu / crowd
+        waiting = at_once / (cpu + self.wait)
+        return float((computing**-6.0 + waiting**-6.0) ** (-1 / 6))
+
+    def measure(self, one: Configuration, seconds: float, number: int | None) -> float | None:
+        """With noise: the less, the longer, and now and then something gets in the way."""
+        self.taken.append(one)
+        rate = self.rate(one)
+        self.now += self.COST + (seconds if rate else 0)
+        if rate is None:
+            return None
+        disturbed = 0.6 if self.chance.random() < 0.03 else 1.0
+        spread = self.noise / math.sqrt(seconds)
+        return rate * disturbed * math.exp(self.chance.gauss(0, spread))
+
+    def search(self) -> Configuration:
+        """What is found in a quarter of the grid's time."""
+        probe = Probe(self.cpu + self.wait, self.cpu, 20_000_000)
+        self.now += self.COST + 0.5
+        found = Found(prior.throughput(probe, self.candidates, self.connections, self.cores))
+        expected = max(found.guesses.values())
+        tempo = pace(self.left(), self.COST, probe.service, expected)
+        answer.search(self.measure, found, self, 0.0, tempo, 0.03)
+        winner = found.winner(0.03)
+        assert winner is not None
+        return winner
+
+
+#: How many made-up servers there are; the first ones do not differ from the rest.
+seeds = pytest.mark.parametrize("seeds", [40, pytest.param(200, marks=pytest.mark.full)])
+
+
+@seeds
+def test_the_search_is_close_to_the_best_in_a_quarter_of_the_time(seeds: int) -> None:
+    close, parts, counts = 0, [], []
+    for seed in range(seeds):
+        machine = Machine(seed)
+        chosen = machine.rate(machine.search())
+        best = max(r for one in machine.candidates if (r := machine.rate(one)) is not None)
+        assert chosen is not None
+        close += chosen >= 0.9 * best
+        parts.append(machine.now / machine.grid)
+        counts.append(len(machine.taken) / len(machine.candidates))
+    assert close >= 0.95 * seeds
+    assert max(parts) <= 0.25
+    assert sum(counts) / len(counts) < 0.4
+
+
+@seeds
+def test_chance_alone_does_not_find_it(seeds: int) -> None:
+    """Else the made-up servers would prove nothing."""
+    close = 0
+    for seed in range(seeds):
+        machine = Machine(seed)
+        rates = [machine.rate(one) for one in machine.candidates]
+        best = max(rate for rate in rates if rate is not None)
+        guess = rates[seed * 7919 % len(rates)]
+        close += guess is not None and guess >= 0.9 * best
+    assert close < 0.6 * seeds
+
+
+def test_candidates() -> None:
+    small = space(2, MODES)
+    assert len(small) == len(set(small)) == 1 + 3 + 4 * 7 + 4
+    assert small[0] == Configuration("single")
+    assert {one.workers for one in space(4, ["forking"])} == {2, 3, 4, 6, 8}
+    limited = space(8, MODES, max_workers=2, max_threads=4)
+    assert max(one.workers for one in limited) == 2
+    assert max(one.threads for one in limited) == 4
+    assert Configuration("threading", 2, 8).name == "threading 2 × 8"
+    assert Configuration("forking", 3, preload=True).name == "forking 3 preloaded"
+    assert distance(Configuration("single"), Configuration("threading", 1, 1)) == 0
+    assert distance(Configuration("gevent", 1), Configuration("threading", 1, 1)) > 4
+
+
+def test_a_guess_knows_what_a_process_can_do() -> None:
+    computes = Probe(0.002, 0.002, 1)
+    guesses = prior.throughput(computes, space(2, MODES), 64, 2)
+    assert guesses[Configuration("forking", 2)] > 1.7 * guesses[Configuration("single")]
+    assert guesses[Configuration("threading", 1, 64)] < guesses[Configuration("forking", 2)]
+    assert guesses[Configuration("threading", 1, 64)] < guesses[Configuration("threading", 1, 8)]
+    waits = Probe(0.02, 0.0002, 1)
+    guesses = prior.throughput(waits, space(2, MODES), 64, 2)
+    assert guesses[Configuration("threading", 1, 64)] > 30 * guesses[Configuration("single")]
+    assert computes.kind == "it computes"
+    assert waits.kind == "it waits"
+    assert prior.latency(computes, 1000, 900) > prior.latency(computes, 1000, 100)
+
+
+def test_equals_go_to_the_smaller() -> None:
+    small, large = Configuration("threading", 1, 8), Configuration("threading", 2, 8)
+    found = Found({small: 1.0, large: 1.0}, {small: 98.0, large: 100.0})
+    found.rounds = [{small: 98.0, large: 100.0}, {small: 60.0, large: 61.0}]
+    assert found.leader() == large
+    assert found.winner(0.03) == small
+    assert found.winner(0.0) == large
+    assert found.ratio(small, large) == pytest.approx((0.98 + 60 / 61) / 2)
+
+
+def ask(file: Path) -> list[Request]:
+    """The requests of a file."""
+    return list(recorded(file).requests)
+
+
+def test_access_logs(tmp_path: Path) -> None:
+    file = tmp_path / "access.log"
+    file.write_text(
+        '127.0.0.1 - - [10/Oct/2026:13:55:36 +0000] "GET /a?b=1 HTTP/1.1" 200 23\n'
+        "\n"
+        '10.0.0.1 - a b [10/Oct/2026:13:55:36 +0000] "HEAD /x HTTP/1.0" 404 - "-" "A \\"b\\""\n'
+        '10.0.0.1 - - [10/Oct/2026:13:55:36 +0000] "POST /x HTTP/1.1" 200 1 "-" "-"\n'
+        '10.0.0.1 - - [10/Oct/2026:13:55:36 +0000] "GET /x HTTP/1.1" 500 1 "-" "-"\n'
+        '10.0.0.1 - - [10/Oct/2026:13:55:36 +0000] "\\x16\\x03" 400 1 "-" "-"\n',
+        encoding="utf-8",
+    )
+    read = recorded(file)
+    assert list(read.requests) == [
+        Request("/a?b=1"),
+        Request("/x", "HEAD", (("User-Agent", 'A "b"'),), status=404),
+    ]
+    assert read.first.target == "/a?b=1"
+    assert "3 left out" in read.words
+    file.write_text(file.read_text(encoding="utf-8") + "what is this\n", encoding="utf-8")
+    with pytest.raises(LabError, match=r"access\.log:7: no line of an access log"):
+        recorded(file)
+
+
+def test_lines_of_json(tmp_path: Path) -> None:
+    file = tmp_path / "requests.jsonl"
+    lines: list[dict[str, object]] = [
+        {"target": "/"},
+        {
+            "method": "POST",
+            "target": "/form",
+            "headers": {"Content-Type": "text/plain", "Content-Length": "9"},
+            "body": "hé",
+            "status": 422,
+        },
+        {"remote_addr": "::1", "method": "POST", "target": "/x", "status": 200},
+        {"remote_addr": "::1", "method": None, "target": None, "status": 400},
+    ]
+    file.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    assert ask(file) == [
+        Request(),
+        Request("/form", "POST", (("Content-Type", "text/plain"),), "hé".encode(), 422),
+    ]
+    assert b"Content-Length: 3\r\n" in ask(file)[1].octets()
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ('{"target": "/" ', "not JSON"),
+        ("[1]", '"target"'),
+        ('{"method": "GET"}', '"target"'),
+        ('{"target": "no"}', "not a target"),
+        ('{"target": "/ a"}', "not a target"),
+        ('{"target": "/", "method": "G T"}', "not a method"),
+        ('{"target": "/", "headers": {"A": "b\\r\\nc: d"}}', "not a header field"),
+        ('{"target": "/", "headers": {"A": 1}}', "texts"),
+        ('{"target": "/", "headers": 1}', "texts"),
+        ('{"target": "/", "body": 1}', "not a text"),
+        ('{"target": "/", "status": "x"}', "not a number"),
+    ],
+)
+def test_wrong_lines_of_json(tmp_path: Path, line: str, why: str) -> None:
+    file = tmp_path / "requests.jsonl"
+    file.write_text(f'{{"target": "/"}}\n{line}\n', encoding="utf-8")
+    with pytest.raises(LabError, match=rf"requests\.jsonl:2: .*{re.escape(why)}"):
+        recorded(file)
+
+
+def test_har(tmp_path: Path) -> None:
+    file = tmp_path / "visit.har"
+    asked = {
+        "method": "POST",
+        "url": "https://example.org/a/b?c=d#e",
+        "headers": [{"name": ":path", "value": "/"}, {"name": "Accept", "value": "*/*"}],
+        "postData": {"text": "x=1"},
+    }
+    entries: list[object] = [{"request": asked, "response": {"status": 201}}]
+    file.write_text(json.dumps({"log": {"entries": entries}}, indent=1), encoding="utf-8")
+    assert ask(file) == [Request("/a/b?c=d", "POST", (("Accept", "*/*"),), b"x=1")]
+    entries.append({"request": {"url": "http://h/"}})
+    file.write_text(json.dumps({"log": {"entries": entries}}), encoding="utf-8")
+    with pytest.raises(LabError, match="entry 2"):
+        recorded(file)
+    file.write_text('{"log": {}}', encoding="utf-8")
+    with pytest.raises(LabError, match="entries"):
+        recorded(file)
+
+
+def test_files_without_requests(tmp_path: Path) -> None:
+    with pytest.raises(LabError, match="No such file"):
+        recorded(tmp_path / "none")
+    file = tmp_path / "file"
+    file.write_bytes(b"a\nb\xff\n")
+    with pytest.raises(LabError, match=":2: not UTF-8"):
+        recorded(file)
+    file.write_text("\n")
+    with pytest.raises(LabError, match="holds no request"):
+        recorded(file)
+
+
+HELLO_APP = """
+def application(environ, start_response):
+    start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "5")])
+    return [b"hello"]
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder in which the user is, with an application."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "app.py").write_text(HELLO_APP, encoding="utf-8")
+    return tmp_path
+
+
+def checked(file: Path) -> str:
+    """What `poorhttp check` says to a file."""
+    done = subprocess.run(
+        [sys.executable, "-m", "poorhttp", "check", "-c", str(file), "--bind=127.0.0.1:0"],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANG,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    "configuration",
+    [
+        Configuration("single"),
+        Configuration("forking", 3, preload=True),
+        Configuration("threading", 2, 16),
+        Configuration("gevent", 2),
+    ],
+)
+def test_the_file_is_what_was_measured(project: Path, configuration: Configuration) -> None:
+    target = Target("app:application", pythonpath=(".", str(project)))
+    file = project / "advised.ini"
+    file.write_text(target.ini(configuration, ["because"]), encoding="utf-8")
+    (settings,) = loader.load({}, {}, str(file))
+    measured = target.command(configuration, 1)
+    assert (settings.mode, settings.workers) == (configuration.mode, configuration.workers)
+    assert settings.preload == configuration.preload
+    if configuration.mode == "threading":
+        assert settings.threads == configuration.threads
+    assert settings.target == "app:application"
+    assert settings.pythonpath == (".", str(project))
+    assert f"--mode={settings.mode}" in measured
+    assert f"--workers={settings.workers}" in measured
+    assert set(HARMLESS) < set(measured)
+    if configuration.mode != "gevent":
+        assert "app:application" in checked(file)
+
+
+def test_the_user_s_own_file_is_kept(project: Path) -> None:
+    own = project / "own.ini"
+    own.write_text(
+        "# mine\n[http]\ntarget = app:application\ntype = forking\nworkers =\n    7\n"
+        "keepalive_timeout = 5\n; this stays\npreload = on\n[host:example.org]\ntarget = app.py\n",
+        encoding="utf-8",
+    )
+    target = Target(file=own)
+    target.check()
+    text = target.ini(Configuration("threading", 2, 4))
+    (project / "new.ini").write_text(text, encoding="utf-8")
+    assert text == (
+        "# mine\n[http]\nmode = threading\nworkers = 2\nthreads = 4\ntarget = app:application\n"
+        "keepalive_timeout = 5\n; this stays\n[host:example.org]\ntarget = app.py\n"
+    )
+    assert "threading" in checked(project / "new.ini")
+
+
+def test_targets_that_cannot_be(project: Path) -> None:
+    with pytest.raises(LabError, match="there is no target"):
+        Target().check()
+    with pytest.raises(LabError, match="no HTTP"):
+        Target("tcp:app:handler").check()
+    with pytest.raises(LabError, match="cannot be read"):
+        Target(file=project / "none.ini").check()
+    several = project / "several.ini"
+    several.write_text(
+        "[service:a]\ntarget = app.py\nbind = unix:a\n[service:b]\ntarget = app.py\n"
+    )
+    with pytest.raises(LabError, match="several services"):
+        Target(file=several).check()
+
+
+def bench(folder: Path, target: str = "app.py", asking: Asking | None = None) -> Bench:
+    """Ready to measure."""
+    keeping = store.Store(folder / "results.jsonl", "test")
+    asked = asking or Requests([Request()], "GET /")
+    return Bench(Target(target), asked, keeping, lambda line: None, [], Own())
+
+
+@pytest.fixture
+def nothing_left(project: Path) -> Iterator[None]:
+    """Fails if something that was started in the project's folder is left running."""
+
+    def servers() -> set[int]:
+        found = set()
+        for one in living():
+            with contextlib.suppress(OSError):
+                if Path(f"/proc/{one.process}/cwd").readlink() == project:
+                    found.add(one.process)
+        return found - {os.getpid()}
+
+    yield
+    wait_for(lambda: not servers(), "the end of all processes that were started")
+
+
+def broken(project: Path, body: str) -> None:
+    """Makes the application one that is not right."""
+    indented = "\n".join(f"    {line}" for line in body.splitlines())
+    text = HELLO_APP.replace("    start_response", f"{indented}\n    start_response", 1)
+    (project / "app.py").write_text(f"import os, time\ncount = 0\n{text}", encoding="utf-8")
+
+
+@pytest.mark.usefixtures("nothing_left")
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        ("import nothing_of_this_name\n", "nothing_of_this_name"),
+        ("import os\nos._exit(3)\n", "exit code 3"),
+        (HELLO_APP.replace("200 OK", "500 No"), "status 500"),
+        (HELLO_APP.replace("200 OK", "404 No"), "error answers"),
+        (
+            "import time\n" + HELLO_APP.replace("    start", "    time.sleep(60)\n    start"),
+            "a req",
+        ),
+    ],
+    ids=["import", "exit", "500", "404", "hangs"],
+)
+def test_an_application_that_does_not_work(
+    project: Path, source: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # It is asked for so long, and then for ten times as long.
+    monkeypatch.setattr(answer, "PROBE_SECONDS", 0.05)
+    if "sleep" in source:
+        # It is not answered, however long that is waited for.
+        monkeypatch.setattr(process, "ANSWER_SECONDS", 0.5)
+    (project / "app.py").write_text(source, encoding="utf-8")
+    measuring = bench(project)
+    with pytest.raises(LabError, match=f"cannot be measured.*{why}"):
+        advise(measuring, space(2, ["single"]), Wish([4], 2), Budget(5))
+    measuring.store.close()
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_one_that_fails_in_some_modes_only(project: Path) -> None:
+    broken(
+        project,
+        "import threading\n"
+        "if environ['wsgi.multithread'] and threading.active_count() > 1: os._exit(7)",
+    )
+    measuring = bench(project)
+    candidates = [Configuration("single"), Configuration("threading", 1, 4)]
+    advice = advise(measuring, candidates, Wish([4], 2), Budget(4))
+    measuring.store.close()
+    assert {one.configuration for one in advice.answers} == {Configuration("single")}
+    assert any("threading 1 × 4" in remark for remark in advice.remarks)
+    failures = [r for r in measuring.store.records if r["record"] == "failure"]
+    assert "threading 1 × 4" in {r["server"] for r in failures}
+    (told,) = report.failed(Results(measuring.store.records))
+    (table,) = told.parts
+    assert isinstance(table, Table)
+    assert table.rows[0][0] == "search, threading 1 × 4"
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_one_that_dies_under_load(project: Path) -> None:
+    broken(project, "global count\ncount += 1\nif count > 40: os._exit(7)")
+    measuring = bench(project)
+    sample = measuring.take(Configuration("single"), 2.0, 4, "search")
+    measuring.store.close()
+    assert "ended under load" in sample.failure or "connections cut" in sample.failure
+    assert sample.rate == 0 or sample.wrong > 0.01
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_one_that_hangs_under_load(project: Path) -> None:
+    broken(project, "global count\ncount += 1\nif count > 1: time.sleep(600)")
+    measuring = bench(project)
+    sample = measuring.take(Configuration("single"), 0.3, 4, "search")
+    measuring.store.close()
+    assert "answered nothing" in sample.failure
+
+
+@pytest.mark.timing
+@pytest.mark.usefixtures("nothing_left")
+def test_a_search(project: Path) -> None:
+    # So long that a busy machine, too, does more of them with more threads.
+    broken(project, "time.sleep(0.02)")
+    asked = [Request("/a"), Request("/b", "HEAD"), Request("/c", "POST", body=b"x")]
+    measuring = bench(project, asking=Requests(asked, "three requests"))
+    candidates = [
+        one for one in space(2, ["single", "threading"]) if one.workers == 1 and one.threads <= 16
+    ]
+    advice = advise(measuring, candidates, Wish([1, 16], 2), Budget(5))
+    measuring.store.close()
+    assert [one.aim for one in advice.answers] == [THROUGHPUT, P99, MEMORY]
+    best = advice.answer(THROUGHPUT)
+    assert best is not None
+    assert best.configuration.threads > 1
+    assert advice.probe.service >= 0.02
+    assert 0 < advice.probe.share < 1
+    for sample in measuring.samples:
+        assert sample.failure == ""
+        assert 0 < sample.p50_us <= sample.p99_us <= sample.max_us
+        assert sample.mean_us >= 19_000
+        assert sample.pss > 2**20
+        assert sample.processes >= 2
+        assert sample.rate == pytest.approx(sample.requests / sample.seconds, rel=0.01)
+    text = report.terminal(advice, measuring.target, "three requests")
+    assert "mode = threading" in text
+    page = report.sections(Results(measuring.store.records), advice, measuring.target, "three")
+    assert page[0].title == report.ANSWERS
+
+
+def sample(one: Configuration, rate: float, pss: int) -> Sample:
+    """As if it had been measured."""
+    return Sample(one, "search", None, 64, 0, 1.0, int(rate), rate, pss=pss)
+
+
+def test_waiting_for_cores_is_read_from_the_kernel() -> None:
+    core = min(os.sched_getaffinity(0))
+    code = f"import os; os.sched_setaffinity(0, [{core}])\nwhile True: pass"
+    both = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(2)]
+    try:
+        # Of two on one core at least one waits at any time.
+        wait_for(lambda: delayed_seconds([one.pid for one in both]) > 0.1, "that one waits")
+    finally:
+        for one in both:
+            one.kill()
+            one.wait(HANG)
+    assert delayed_seconds([2**22 + 1]) == 0
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_the_command(project: Path) -> None:
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "loadtests", "advise", "app.py", "--budget=3"),
+            *("--max-workers", "2", "--max-threads", "4", "--connections", "4"),
+            *("--output", "out.jsonl", "--page", "out.html"),
+        ],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "[http]" in done.stdout
+    file = project / "pasted.ini"
+    file.write_text(done.stdout[done.stdout.index("[http]") :].split("\n\n")[0], encoding="utf-8")
+    assert "app.py" in checked(file)
+    records = store.load([project / "out.jsonl"])
+    assert {"run", "sample", "note"} <= {record["record"] for record in records}
+    assert "<table>" in (project / "out.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["no_such.py"], "cannot be measured.*no_such"),
+        (["app.py", "--requests", "none.log"], "No such file"),
+        (["app.py", "--target", "x"], "begins with /"),
+        (["app.py", "--locustfile", "none.py"], "no such file"),
+        ([], "there is no target"),
+    ],
+)
+def test_what_the_command_refuses(project: Path, arguments: list[str], why: str) -> None:
+    parser = argparse.ArgumentParser()
+    command.add(parser.add_subparsers())
+    options = parser.parse_args(["advise", *arguments, "--tiny", f"--output={project / 'out'}"])
+    with pytest.raises(LabError, match=why):
+        command.run(options, "advise")
+
+
+VISITS = """\
+from locust import FastHttpUser, task
+class Visitor(FastHttpUser):
+    @task
+    def visit(self):
+        self.client.get('/x')
+"""
+
+
+def visited(project: Path) -> Sample:
+    """What is measured with a Locust file of the user's."""
+    file = project / "visits.py"
+    file.write_text(VISITS, encoding="utf-8")
+    measuring = bench(project, asking=LocustFile(file))
+    sample = measuring.take(Configuration("single"), 0.5, 2, "search")
+    measuring.store.close()
+    return sample
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_a_locust_file_of_the_user_s(project: Path) -> None:
+    if reason := locust.missing():
+        pytest.skip(reason)
+    sample = visited(project)
+    assert sample.failure == ""
+    assert sample.rate > 10
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_without_locust(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(locust, "missing", lambda: "locust is not installed")
+    assert "locust is not installed" in visited(project).failure
+
+
+def test_the_client_counts_what_there_is() -> None:
+    server = named(["poorhttp threading 8"])[0]
+    with Running(server, HELLO) as running:
+        asked = [Request("/x"), Request("/y", "HEAD"), Request("/z", "POST", body=b"abc")]
+        closed = replay.drive(running.port, 0.3, 4, asked, warm=0.1)
+        assert closed.load.errors == {}
+        assert closed.answered > closed.load.requests > 0
+        assert closed.times.total_count == closed.load.requests
+        slow = replay.drive(running.port, 1.0, 4, asked, rate=200)
+        # So many fall due in the second, answered or not.
+        due = slow.load.requests + sum(slow.load.errors.values())
+        assert due == pytest.approx(200, rel=0.35)
+        assert slow.times.total_count == slow.load.requests
+        with Connection(running.port) as connection:
+            assert connection.ask(Request("/x").octets())[0].status == 200
+    missing = replay.drive(running.port, 0.1, 2, [Request()])
+    assert missing.load.requests == 0
+    assert missing.load.errors["connect"] > 0
+
+
+def test_times_count_from_when_a_request_was_due(project: Path) -> None:
+    broken(project, "time.sleep(0.02)")
+    measuring = bench(project)
+    sample = measuring.take(Configuration("single"), 1.0, 64, "p99", rate=200)
+    crowded = measuring.take(Configuration("single"), 1.0, 64, "p99", rate=65)
+    measuring.store.close()
+    assert crowded.p50_us > 20_000
+    assert crowded.p99_us > 60_000
+    # It does 50 a second: those that are due at the end wait for all that were due before.
+    assert sample.p99_us > 500_000
+    assert "unanswered" in sample.failure
+
+
+def test_the_report_of_a_proof() -> None:
+    figure = {
+        "record": "figure",
+        "run": "r",
+        "experiment": prove.PROVE,
+        "server": "waits",
+        "name": "throughput",
+        "value": 0.97,
+        "low": 0.95,
+        "high": 1.01,
+        "rounds": 3,
+        "found": "gevent 1",
+        "best": "gevent 2",
+        "candidates": 36,
+        "grid_seconds": 100.0,
+        "search_seconds": 25.0,
+    }
+    (section,) = prove.sections(Results([figure]))
+    (table,) = section.parts
+    assert isinstance(table, Table)
+    assert len(table.rows[0]) == len(table.columns)
+    assert prove.sections(Results([])) == []
+
+
+def test_without_matplotlib_there_is_no_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "loadtests.reporting.page", None)
+    monkeypatch.delattr("loadtests.reporting.page", raising=False)
+    report.publish([], Results([]), tmp_path / "page.html")
+    assert "pip install '.[lab]'" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_reasons_fit_into_a_file() -> None:
+    lines = report.wrapped(["one two " * 30])
+    assert all(len(line) <= report.WIDTH for line in lines)
+    assert " ".join(lines).split() == ["one", "two"] * 30
+
+
+def test_the_same_answer_is_told_once() -> None:
+    advice = Advice(Wish([64], 2), Probe(0.02, 0.001, 1))
+    one = Configuration("threading", 1, 64)
+    advice.answers = [answer.Answer(aim, one, "why") for aim in answer.AIMS]
+    assert len(report.together(advice)) == 1
+    text = report.terminal(advice, Target("app.py"), "GET /")
+    assert text.count("[http]") == 1
+    assert sample(one, 100, 1).client_limits is False

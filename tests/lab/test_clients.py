@@ -1,0 +1,448 @@
+"""The clients of the load lab: requests, counts and reports."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import threading
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from loadtests.clients import asker, locust, program
+from loadtests.clients.client import Client, Job
+from loadtests.clients.external import ab, h2load, httperf
+from loadtests.clients.load import Load
+from loadtests.clients.locust import driving, swarm
+from loadtests.clients.locust.swarm import Outcome, Report
+from loadtests.clients.native import fetch, trace
+from loadtests.clients.native.trace import FIELDS, MAGIC, Trace
+from loadtests.clients.registry import CLIENTS
+from loadtests.errors import LabError
+from loadtests.measure.histogram import quantile
+from loadtests.programs import Program
+from loadtests.servers import registry
+from loadtests.servers.running import Running
+from loadtests.studies.bench.scenarios import HELLO
+from tests.testkit.client import HANG
+from tests.testkit.server import wait_for
+
+
+@pytest.fixture(scope="module")
+def floor() -> Iterator[Running]:
+    """The server that is never the limit."""
+    with Running(registry.FLOOR, HELLO) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def single() -> Iterator[Running]:
+    """A server that speaks all that clients do."""
+    (server,) = registry.named(["poorhttp single"])
+    with Running(server, HELLO) as running:
+        yield running
+
+
+@contextmanager
+def silent() -> Iterator[int]:
+    """A port where connections are made and nothing is answered."""
+    with socket.create_server(("127.0.0.1", 0), backlog=1000) as listener:
+        yield listener.getsockname()[1]
+
+
+@contextmanager
+def once_each(answers: Sequence[bytes]) -> Iterator[tuple[int, list[bytes]]]:
+    """A server that gives each answer on a connection of its own; its port, and what was asked."""
+    asked: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            for answer in answers:
+                connection, _ = listener.accept()
+                with connection:
+                    asked.append(connection.recv(65536))
+                    connection.sendall(answer)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield listener.getsockname()[1], asked
+        thread.join(HANG)
+
+
+@contextmanager
+def answering(answer: bytes) -> Iterator[int]:
+    """A server that gives this answer to everything, each on a connection of its own."""
+    over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as listener:
+        listener.settimeout(0.02)
+
+        def serve() -> None:
+            while not over.is_set():
+                with suppress(OSError):
+                    connection, _ = listener.accept()
+                    with connection:
+                        connection.settimeout(HANG)
+                        connection.recv(65536)
+                        connection.sendall(answer)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield listener.getsockname()[1]
+        over.set()
+        thread.join(HANG)
+
+
+def nobody() -> int:
+    """A port where nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def rows(*given: tuple[int, ...]) -> Trace:
+    numbers = array("Q", [number for row in given for number in row])
+    return Trace(numbers, began=5.0, seconds=2.0, stopped=False)
+
+
+class TestTrace:
+    known = rows(
+        (0, 10, 40, 90, 100, 1000, 200, 0, 0),
+        (5, 11, 0, 0, 60, 0, 0, 1, 1),
+        (900_000, 900_000, 900_000, 1_000_050, 1_000_100, 1000, 200, 0, 2),
+        (950_000, 950_020, 950_030, 950_040, 951_000, 90, 500, 4, 0),
+        (1_500_000, 0, 0, 0, 0, 0, 0, 5, 0),
+    )
+
+    def test_times_of_those_that_succeeded(self) -> None:
+        assert len(self.known) == 5
+        assert self.known.numbers() == [1, 3]
+        assert self.known.connect() == [30, 0]
+        assert self.known.processing() == [60, 100_100]
+        assert self.known.answer() == [90, 100_050]
+        assert self.known.total() == [100, 100_100]
+        assert quantile(self.known.histogram(), 0.5) == 100
+
+    def test_failures_by_kind(self) -> None:
+        assert self.known.failed() == {"connect": 1, "status": 1, "timeout": 1}
+
+    def test_when_they_ended(self) -> None:
+        assert self.known.per_second() == [1, 1]
+        assert self.known.per_second(0.25) == [1, 0, 0, 0, 1]
+        assert rows().per_second() == []
+
+    def test_a_curve(self) -> None:
+        assert trace.curve([3, 1, 2]) == [1, 2, 3]
+        assert trace.curve(range(1001, 0, -1), 5) == [1, 251, 501, 751, 1001]
+        assert len(trace.curve(range(100_000))) == trace.POINTS
+        assert trace.curve([]) == []
+
+    def test_a_file_that_is_not_whole(self, tmp_path: Path) -> None:
+        path = tmp_path / "trace"
+        header = [MAGIC, 1, 7, 2_000_000_000, 1, 0, 0, 0, 0]
+        path.write_bytes(array("Q", header + list(range(FIELDS))).tobytes())
+        assert trace.read(path).seconds == 2
+        assert trace.read(path).stopped
+        for numbers in (header, [*header, 1], [8, *header[1:], *range(FIELDS)], []):
+            path.write_bytes(array("Q", numbers).tobytes())
+            with pytest.raises(LabError, match="the trace trace is not whole"):
+                trace.read(path)
+
+
+class TestTraced:
+    def check(self, found: fetch.Traced, *, requests: int) -> None:
+        seen = found.trace
+        assert (len(seen), found.load.requests, seen.failed()) == (requests, requests, {})
+        assert set(seen.status) == {200}
+        assert sum(seen.octets) == found.load.octets
+        assert list(seen.intended) == sorted(seen.intended)
+        assert sum(seen.per_second()) == requests
+        columns = (seen.intended, seen.sent, seen.connected, seen.answered, seen.ended)
+        for moments in zip(*columns, strict=True):
+            assert list(moments) == sorted(moments)
+        assert sum(seen.total()) / requests == pytest.approx(found.load.mean_us, abs=2)
+
+    @pytest.mark.parametrize("connections", [1, 16])
+    def test_a_connection_for_each(self, floor: Running, connections: int) -> None:
+        found = fetch.traced(floor.port, HANG, connections, [["/a"], ["/b"]], requests=100)
+        self.check(found, requests=100)
+        assert sorted(found.trace.target) == [0] * 50 + [1] * 50
+        assert list(found.trace.intended) == list(found.trace.sent)
+        assert min(found.trace.connect()) > 0
+        if connections == 1:
+            assert list(found.trace.target[:4]) == [0, 1, 0, 1]
+            ends = list(found.trace.ended)
+            assert all(sent >= end for sent, end in zip(found.trace.sent[1:], ends, strict=False))
+
+    def test_kept(self, floor: Running) -> None:
+        visits = [["/a", "/b"], ["/c"]]
+        found = fetch.traced(floor.port, HANG, 3, visits, requests=50, keep=True)
+        self.check(found, requests=50)
+        assert sum(time > 0 for time in found.trace.connect()) <= 3
+        assert set(found.trace.target) == {0, 1, 2}
+
+    def test_bursts(self, floor: Running) -> None:
+        found = fetch.traced(
+            floor.port, HANG, 5, [["/"]], requests=20, every=0.1, most_unanswered=30
+        )
+        self.check(found, requests=20)
+        assert list(found.trace.intended) == [n * 100_000 for n in range(4) for _ in range(5)]
+        assert not found.trace.stopped
+
+    def test_a_rate(self, floor: Running) -> None:
+        found = fetch.traced(floor.port, 0.2, 1, [["/"]], rate=200)
+        self.check(found, requests=40)
+        assert list(found.trace.intended) == [n * 5000 for n in range(40)]
+
+    def test_pauses(self, floor: Running) -> None:
+        found = fetch.traced(floor.port, HANG, 2, [["/", "/"]], requests=8, keep=True, think=0.05)
+        self.check(found, requests=8)
+        assert found.load.seconds >= 0.15
+
+    def test_at_random(self, floor: Running) -> None:
+        visits = [[f"/{number}"] for number in range(10)]
+
+        def targets(seed: int) -> list[int]:
+            found = fetch.traced(floor.port, HANG, 1, visits, requests=200, seed=seed)
+            return list(found.trace.target)
+
+        first = targets(0)
+        assert set(first) == set(range(10))
+        assert first == targets(0) != targets(1)
+
+    def test_the_older_protocol_in_small_pieces(self) -> None:
+        answer = b"HTTP/1.0 200 OK\r\n\r\n" + bytes(100_000)
+        with once_each([answer] * 3) as (port, asked):
+            found = fetch.traced(
+                port, HANG, 1, [["/a", "/b", "/c"]], requests=3, old=True, receive=8192, keep=True
+            )
+        self.check(found, requests=3)
+        assert set(found.trace.octets) == {100_019}
+        assert asked[1] == b"GET /b HTTP/1.0\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
+
+    def test_a_server_that_keeps_no_connection(self) -> None:
+        """It says so, in each version of the protocol, and is connected to anew."""
+        answers = [
+            b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok",
+            b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok",
+        ]
+        with once_each(answers * 2) as (port, _):
+            found = fetch.traced(port, HANG, 1, [["/a", "/b"]], requests=4, keep=True)
+        self.check(found, requests=4)
+
+    def test_too_many_unanswered(self) -> None:
+        with silent() as port:
+            found = fetch.traced(port, HANG, 10, [["/"]], every=0.05, most_unanswered=35)
+        assert found.trace.stopped
+        assert found.load.errors == found.trace.failed() == {"timeout": 35}
+        # Long before all of the time that there was.
+        assert found.trace.seconds < HANG
+        assert found.trace.total() == []
+
+    def test_patience(self) -> None:
+        with silent() as port:
+            found = fetch.traced(port, 0.1, 2, [["/"]], requests=5, patience=0.2)
+        assert (len(found.trace), found.load.errors) == (2, {"timeout": 2})
+        assert found.trace.seconds >= 0.3
+
+    def test_nobody_listens(self) -> None:
+        found = fetch.traced(nobody(), HANG, 2, [["/"]], requests=50)
+        assert found.load.errors == {"connect": 50}
+        assert set(found.trace.kind) == {trace.KINDS.index("connect")}
+
+
+RECORDED = Path(__file__).with_name("recorded")
+
+
+def recorded(name: str) -> str:
+    return (RECORDED / f"lab-{name}").read_text(encoding="ascii")
+
+
+class TestParsers:
+    """Of what the programs printed once."""
+
+    def test_ab(self) -> None:
+        load = ab.parse(recorded("ab.txt"), recorded("ab.csv"), 0.013)
+        assert (load.requests, load.octets, load.seconds) == (500, 78_500, 0.026)
+        times = (load.p50_us, load.p99_us, load.max_us)
+        assert times == pytest.approx((186, 8034, 8118))
+        assert (load.mean_us, load.errors, load.busy) == (523, {}, 0.5)
+
+    def test_ab_with_failures(self) -> None:
+        load = ab.parse(recorded("ab-failures.txt"))
+        assert (load.requests, load.errors) == (20, {"status": 10})
+        assert (load.p50_us, load.max_us, load.busy) == (0, 0, 0)
+        refused = "Complete requests:      30\n   (Connect: 0, Receive: 30, Exceptions: 15)\n"
+        load = ab.parse(refused)
+        assert (load.requests, load.errors) == (0, {"read": 30})
+
+    def test_httperf(self) -> None:
+        load = httperf.parse(recorded("httperf.txt"), 0.491)
+        assert (load.requests, load.octets, load.seconds) == (2161, 2161 * 133, 0.491)
+        assert (load.mean_us, load.p50_us, load.errors, load.busy) == (500, 0, {}, 1)
+
+    def test_httperf_with_failures(self) -> None:
+        load = httperf.parse(recorded("httperf-failures.txt"))
+        assert (load.requests, load.errors) == (10, {"read": 10, "status": 10})
+
+    def test_h2load(self) -> None:
+        text = recorded("h2load.txt")
+        load = h2load.parse(text, 0.25)
+        assert load.requests == int(text.split("requests: ")[1].split()[0])
+        assert load.octets == load.requests * 133
+        assert load.seconds == pytest.approx(0.5, abs=0.1)
+        assert 0 < load.mean_us < load.max_us
+        assert load.errors == {}
+
+    def test_h2load_with_failures(self) -> None:
+        load = h2load.parse(recorded("h2load-failures.txt"))
+        assert 0 < load.requests < 30
+        assert set(load.errors) <= {"read", "status", "timeout"}
+        assert load.errors["status"] > 0
+
+    def test_times_of_h2load(self) -> None:
+        told = [h2load.microseconds(text) for text in ("238us", "2.42ms", "1.5s", "2m", "?")]
+        assert told == [238, 2420, 1_500_000, 120e6, 0]
+
+    @pytest.mark.parametrize("parse", [ab.parse, httperf.parse, h2load.parse, program.parse])
+    def test_no_result(self, parse: Callable[[str], Load]) -> None:
+        with pytest.raises(LabError, match="gave no result; it said: one / two / three"):
+            parse("zero\none\ntwo\nthree\n")
+
+    def test_our_line(self) -> None:
+        seen = asker.Seen([0.001, 0.003], [0.002, 0.004], 300, Counter(read=2))
+        load = asker.load(seen, 2.0, 0.5)
+        assert program.parse(asker.line(load), 17.0) == load
+        assert (load.requests, load.mean_us, load.answer_us, load.busy) == (2, 3000, 2000, 0.25)
+
+
+def client(name: str) -> Client:
+    return next(one for one in CLIENTS if one.name == name)
+
+
+class TestClients:
+    """Each against a server, where it is installed; whether its figures can be."""
+
+    def test_names(self) -> None:
+        assert len({one.name for one in CLIENTS}) == len(CLIENTS)
+        assert len({one.colour for one in CLIENTS}) == len(CLIENTS)
+
+    @pytest.mark.parametrize(
+        ("one", "keep"),
+        [
+            (one, keep)
+            for one in CLIENTS
+            for keep in (True, False)
+            # Locust takes its time to begin: once is enough for each way of it.
+            if not one.name.startswith("Locust") or keep == one.name.endswith("workers")
+        ],
+        ids=lambda value: getattr(value, "name", "kept" if value else "closed"),
+    )
+    def test_a_job(self, single: Running, one: Client, keep: bool) -> None:
+        if reason := one.missing():
+            pytest.skip(reason)
+        job = Job(single.port, connections=4, seconds=0.4, keep=keep)
+        if one.name == "h2load" and not keep:
+            with pytest.raises(LabError, match="h2load does not end its connections"):
+                one.drive(job, None)
+            return
+        load = one.drive(job, None)
+        assert load.requests > 0
+        assert load.errors == {}
+        assert load.seconds > 0
+        assert load.rate == pytest.approx(load.requests / load.seconds)
+        assert load.octets >= load.requests * len(single.answer.body)
+        assert load.mean_us > 0
+        assert 0 <= load.p50_us <= load.p99_us <= load.max_us or not load.p99_us
+        assert load.busy > 0
+
+    @pytest.mark.parametrize("way", ["ours serial", "ours threads", "fetch", "httperf", "Locust"])
+    def test_a_wrong_answer_is_none(self, way: str) -> None:
+        one = client(way)
+        if reason := one.missing():
+            pytest.skip(reason)
+        with answering(b"HTTP/1.1 500 Oh\r\nContent-Length: 2\r\n\r\nno") as port:
+            load = one.drive(Job(port, connections=2, seconds=0.3, keep=False), None)
+        assert load.requests == 0
+        assert load.errors["status"] > 0
+
+    @pytest.mark.parametrize("way", ["ours serial", "ours threads", "fetch", "Locust"])
+    def test_nobody_listens(self, way: str) -> None:
+        load = client(way).drive(Job(nobody(), connections=2, seconds=0.2), None)
+        assert (load.requests, set(load.errors)) == (0, {"connect"})
+
+    def test_a_program_that_is_missing(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("loadtests.programs.PROGRAMS", {"ab": Program(["nowhere"], "utils")})
+        assert client("ab").missing() == "nowhere is not installed (Debian: apt install utils)"
+        with pytest.raises(LabError, match="apt install utils"):
+            client("ab").drive(Job(1), None)
+
+
+class TestLocust:
+    def test_injectors(self, floor: Running) -> None:
+        found = locust.inject("127.0.0.1", floor.port, ["/a", "/b"], 3, 40, 0.2, seed=1)
+        assert [one.requests for one in found.injectors] == [40, 40, 40]
+        for one in found.injectors:
+            assert 0 <= one.began < one.ended <= found.seconds
+            assert (sum(one.counts), one.errors) == (40, {})
+            assert one.counts[: int(one.began * 10)] == [0] * int(one.began * 10)
+            assert one.histogram.get_total_count() == len(one.times) == 40
+            assert one.ends == sorted(one.ends)
+            assert one.ends[-1] == one.ended
+        assert found.cpu > 0
+
+    def test_a_file_of_somebody(self, floor: Running, tmp_path: Path) -> None:
+        file = tmp_path / "mine.py"
+        file.write_text(
+            "import locust\n"
+            "class Mine(locust.HttpUser):\n"
+            "    wait_time = locust.constant(0.001)\n"
+            "    @locust.task\n"
+            "    def page(self):\n"
+            "        self.client.get('/mine')\n"
+        )
+        load = locust.own(file, f"http://127.0.0.1:{floor.port}", 2, 0.4)
+        assert load.requests > 0
+        assert load.octets == load.requests * len(floor.answer.body)
+        assert 0 < load.p50_us <= load.p99_us <= load.max_us
+
+    def test_a_file_that_is_broken(self, tmp_path: Path) -> None:
+        with pytest.raises(LabError, match="does not exist"):
+            locust.own(tmp_path / "none.py", "http://127.0.0.1:1", 1, 0.1)
+        file = tmp_path / "broken.py"
+        file.write_text("import nothing_of_this_name\n")
+        with pytest.raises(LabError, match=r"locust gave no result; .* nothing_of_this_name"):
+            locust.own(file, "http://127.0.0.1:1", 1, 0.1)
+
+    def test_nothing_is_left_of_what_hangs(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        file = tmp_path / "hangs.py"
+        mark = tmp_path / "process"
+        file.write_text(
+            "import os, pathlib, threading\n"
+            f"pathlib.Path({str(mark)!r}).write_text(str(os.getpid()))\n"
+            "threading.Event().wait()\n"
+        )
+        wait = swarm._wait
+
+        def impatient(process: subprocess.Popen[bytes], _: float, folder: Path | None) -> None:
+            wait_for(lambda: mark.exists() and mark.read_text(), "Locust to begin")
+            wait(process, 0.1, folder)
+
+        monkeypatch.setattr(swarm, "_wait", impatient)
+        with pytest.raises(LabError, match="locust gave no result"):
+            locust.own(file, "http://127.0.0.1:1", 1, 0.1)
+        assert not psutil.pid_exists(int(mark.read_text()))
+
+    def test_what_ended_outside_does_not_count(self) -> None:
+        report = Report(
+            1.0, [9.0, 10.5, 11.0, 12.5], [1.0, 2.0, 5.0, 1.0], [1, 2, 4, 8], [0, 0, 4, 0]
+        )
+        load = driving.load(Outcome(10.0, 12.0, 1.0, [report]))
+        assert (load.requests, load.octets, load.errors) == (1, 6, {"status": 1})
+        assert (load.mean_us, load.seconds, load.busy) == (2000, 2, 0.5)

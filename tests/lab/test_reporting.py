@@ -1,0 +1,538 @@
+"""Layout of reports: numbers, figures, the page, Markdown and CSV."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+import sys
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+from typing import ClassVar
+from xml.etree import ElementTree
+
+import pytest
+
+from loadtests.__main__ import main
+from loadtests.reporting import markdown, page, sheets
+from loadtests.reporting.cells import brief, number, written
+from loadtests.reporting.figures import figure, legend
+from loadtests.reporting.figures.ticks import scale
+from loadtests.reporting.model import (
+    Axis,
+    Bar,
+    Bars,
+    Column,
+    Figure,
+    Line,
+    Lines,
+    Panels,
+    Section,
+    Table,
+)
+from loadtests.reporting.provenance import colophon, lost
+from loadtests.servers.registry import SERVERS
+from loadtests.stats.results import Results, Spread
+from loadtests.studies import command
+from loadtests.studies.study import Study
+from tests.support.browser import Browser
+
+MILLISECONDS = Column("time", "ms", 2, 1e3)
+TIMES = Table(
+    "times",
+    "Times with `light`",
+    (Column("server"), MILLISECONDS, Column("answers", "/s"), Column("remarks")),
+    (
+        ("poorhttp single", Spread(0.00125, 0.001, 0.0015, 3), 12345.6, "client | saturated"),
+        ("bjoern & <co>", None, -0.2, None),
+    ),
+    frozenset(["poorhttp single"]),
+    "Medians of *3* rounds.",
+)
+TIME, RATE = Axis("time", "s"), Axis("requests", "/s", log=True)
+LINES = Lines(
+    "rate",
+    "Requests & answers",
+    Axis("concurrent requests", log=True),
+    RATE,
+    [
+        Line("poorhttp single", "#0b4f9e", [(1, 10), (10, 90), (100, 500)], [(10, 80, 99)], True),
+        Line("bjoern", "#cc3333", [(1, 5), (10, math.nan), (100, 50)]),
+    ],
+    "more is better",
+    "A virtual machine.",
+    marks=True,
+)
+BARS = Bars(
+    "memory",
+    "Memory",
+    Axis("PSS", "MiB"),
+    [
+        Bar("poorhttp single", "#0b4f9e", (Spread(8, 7, 9, 3), Spread(2, 2, 2, 3)), True),
+        Bar("bjoern", "#cc3333", (Spread(4, 4, 4, 1), None)),
+    ],
+    ("user", "system"),
+    stacked=True,
+)
+PANELS = Panels("parts", "Parts", [LINES, LINES])
+FIGURES = (LINES, BARS, PANELS)
+SECTIONS = [Section("What is **asked**", ["With `code` & <tags>."], [TIMES, *FIGURES])]
+
+RUN = {
+    "record": "run",
+    "run": "2026-11-22T04:00:00+0000",
+    "command": "python -m loadtests serial --full",
+    "study": "serial",
+    "scale": "full",
+    "steps": 5,
+    "seconds": 3.0,
+    "server_core": 0,
+    "client_core": 1,
+    "commands": {"poorhttp single": "{python} -m poorhttp serve"},
+    "machine": {
+        "cpu": "A processor",
+        "cores": 2,
+        "virtual": True,
+        "memory": 4 << 30,
+        "kernel": "6.1",
+        "python": "CPython 3.13",
+        "client": "wrk 4.1",
+        "versions": {"bjoern": "3.2"},
+    },
+}
+ONE = {"run": RUN["run"], "study": "serial"}
+FAILURE = {"record": "failure", **ONE, "server": "bjoern", "reason": "it died"}
+RECORDS = [
+    RUN,
+    {"record": "missing", **ONE, "server": "fastwsgi", "reason": "not installed"},
+    {**FAILURE, "what": "light, round 1, bjoern"},
+    {**FAILURE, "what": "light, round 2, bjoern"},
+    {"record": "done", **ONE, "what": "light, round 1, poorhttp single"},
+    {"record": "note", **ONE, "lost": "full.jsonl: No space left on device"},
+    {
+        "record": "sample",
+        **ONE,
+        "experiment": "serial",
+        "scenario": "light",
+        "server": "poorhttp single",
+        "round": 0,
+        "seed": 1704,
+        "others_busy": 0.1,
+    },
+]
+
+
+class TestNumbers:
+    @pytest.mark.parametrize(
+        ("value", "places", "text"),
+        [
+            (1234567.8, 0, "1,234,568"),
+            (0.126, 2, "0.13"),
+            (-1234.5, 1, "\N{MINUS SIGN}1,234.5"),
+            (-0.04, 1, "0.0"),
+            (math.nan, 1, "–"),
+            (math.inf, 0, "–"),
+        ],
+    )
+    def test_number(self, value: float, places: int, text: str) -> None:
+        assert number(value, places) == text
+
+    @pytest.mark.parametrize(
+        ("value", "text"),
+        [(0, "0"), (0.00123456, "0.00123"), (1.25, "1.25"), (14.32, "14.3"), (12345, "12,345")],
+    )
+    def test_brief(self, value: float, text: str) -> None:
+        assert brief(value) == text
+
+    def test_cells(self) -> None:
+        assert written(Spread(0.00125, 0.001, 0.0015, 3), MILLISECONDS) == (
+            "1.25",
+            "1.00 – 1.50",
+        )
+        assert written(Spread(0.001, 0.001, 0.001, 1), MILLISECONDS) == ("1.00", "")
+        assert written(None, MILLISECONDS).value == "–"
+        assert written(None, Column("remarks"), text=True).value == ""
+
+
+class TestAxes:
+    def room(self, label: str) -> float:
+        return 7.0 * len(label)
+
+    def test_logarithmic_ticks_are_plain_numbers(self) -> None:
+        found = scale(Axis("t", log=True), [0.03, 700], 900, self.room)
+        assert found.labels()[:4] == ["0.02", "0.05", "0.1", "0.2"]
+        assert found.labels()[-1] == "1,000"
+        narrow = scale(Axis("t", log=True), [0.03, 700], 200, self.room)
+        assert narrow.labels() == ["0.1", "1", "10", "100", "1,000"]
+
+    def test_zero_has_a_place_on_a_logarithmic_axis(self) -> None:
+        found = scale(Axis("t", log=True), [0, 3, 90, -5], 500, self.room)
+        assert found.labels()[0] == "0"
+        assert found.fraction(0) == 0
+        assert 0 < found.fraction(3) < found.fraction(90) < 1
+        assert found.shows(0)
+        assert not found.shows(-5)
+        assert not found.shows(math.nan)
+
+    @pytest.mark.parametrize("values", [[], [5], [0], [0, 0], [-3, -3], [7, 7]])
+    @pytest.mark.parametrize("log", [False, True])
+    def test_few_values(self, values: list[float], log: bool) -> None:
+        found = scale(Axis("t", log=log), values, 500, self.room)
+        assert found.low < found.high
+        assert len(found.ticks) >= 2
+
+    def test_linear_ticks_begin_at_zero_and_enclose(self) -> None:
+        found = scale(Axis("t"), [1200, 9300], 500, self.room)
+        assert found.labels()[0] == "0"
+        assert found.ticks[-1] >= 9300
+        assert scale(Axis("t", high=9500), [9300], 500, self.room).high == 9500
+
+    def test_names_keep_their_distance(self) -> None:
+        places = legend.spaced([50, 51, 52, 90], 10, 0, 100)
+        assert places == pytest.approx([41, 51, 61, 90])
+        places = legend.spaced([99, 99, 99], 10, 0, 100)
+        assert places == pytest.approx([80, 90, 100])
+
+
+def elements(svg: str, tag: str) -> list[ElementTree.Element]:
+    return [e for e in ElementTree.fromstring(svg).iter() if e.tag.rpartition("}")[2] == tag]
+
+
+def texts(svg: str) -> list[str]:
+    return ["".join(element.itertext()).strip() for element in elements(svg, "text")]
+
+
+@pytest.mark.filterwarnings("error")
+class TestFigures:
+    @pytest.mark.parametrize("shown", FIGURES, ids=lambda shown: shown.name)
+    def test_is_the_same_each_time(self, shown: Figure) -> None:
+        assert figure.inline(shown, "a") == figure.inline(shown, "a")
+        assert figure.document(shown) == figure.document(shown)
+
+    @pytest.mark.parametrize("narrow", [False, True])
+    @pytest.mark.parametrize("shown", FIGURES, ids=lambda shown: shown.name)
+    def test_names_all(self, shown: Figure, narrow: bool) -> None:
+        svg = figure.inline(shown, "a", narrow=narrow)
+        assert {"poorhttp single", "bjoern"} <= set(texts(svg))
+        (title,) = elements(svg, "title")
+        assert title.text == shown.title
+        (described,) = elements(svg, "desc")
+        assert "bjoern" in (described.text or "")
+        width = float(ElementTree.fromstring(svg).attrib["viewBox"].split()[2])
+        assert width == pytest.approx(360 if narrow else 860, abs=0.1)
+
+    def test_text_is_text_in_a_font_of_the_system(self) -> None:
+        svg = figure.inline(LINES, "a")
+        assert "concurrent requests" in texts(svg)
+        assert "requests/s" in texts(svg)
+        assert "DejaVu" not in svg
+        assert "system-ui" in svg
+
+    def test_a_file_has_its_title(self) -> None:
+        assert {LINES.title, LINES.subtitle} <= set(texts(figure.document(LINES)))
+        assert LINES.title not in texts(figure.inline(LINES, "a"))
+
+    def test_points_lie_where_they_must(self) -> None:
+        points = [(1.0, 1.0), (10.0, 10.0), (100.0, 100.0)]
+        line = Line("a", "#123456", points)
+        axes = Axis("x", log=True), Axis("y", log=True)
+        svg = figure.inline(Lines("n", "t", *axes, [line]), "a")
+        (path,) = [e for e in elements(svg, "path") if "#123456" in e.get("style", "")]
+        numbers = [float(one) for one in re.findall(r"-?[\d.]+", path.attrib["d"])]
+        xs, ys = numbers[::2], numbers[1::2]
+        assert xs[1] - xs[0] == pytest.approx(xs[2] - xs[1], abs=0.1)
+        assert ys[1] - ys[0] == pytest.approx(ys[2] - ys[1], abs=0.1)
+        assert xs[0] < xs[1]
+        assert ys[0] > ys[1]
+
+    def test_bars_are_as_long_as_their_values(self) -> None:
+        rows = [
+            Bar("a", "#123456", (Spread(2, 2, 2, 1),)),
+            Bar("b", "#654321", (Spread(6, 5, 7, 3),)),
+        ]
+        svg = figure.inline(Bars("n", "t", Axis("v"), rows), "a")
+
+        def length(colour: str) -> float:
+            (path,) = [e for e in elements(svg, "path") if f"fill: {colour}" in e.get("style", "")]
+            xs = [float(one) for one in re.findall(r"[ML] (-?[\d.]+)", path.attrib["d"])]
+            return max(xs) - min(xs)
+
+        assert length("#654321") == pytest.approx(3 * length("#123456"), rel=0.01)
+        assert {"2", "6"} <= set(texts(svg))
+
+    LOG = Axis("t", "ms", log=True)
+    ODD: ClassVar[list[Figure]] = [
+        Lines("no-lines", "t", TIME, TIME, []),
+        Lines("no-points", "t", TIME, LOG, [Line("a", "#123456", [])]),
+        Lines("nan", "t", LOG, LOG, [Line("a", "#123456", [(math.nan, 1), (1, math.nan)])]),
+        Lines("one", "t", LOG, LOG, [Line("a", "#123456", [(5, 3)], [(5, 2, 4)])]),
+        Lines("zeros", "t", LOG, LOG, [Line("a", "#123456", [(0, 0), (1, -1), (2, 5)])]),
+        Lines("negative", "t", LOG, LOG, [Line("a", "#123456", [(1, -1), (2, -5)])]),
+        Lines("flat", "t", TIME, TIME, [Line("a", "#123456", [(0, 0), (9, 0)])]),
+        Bars("no-bars", "t", TIME, []),
+        Bars("none", "t", TIME, [Bar("a", "#123456", (None,))]),
+        Bars("zero", "t", LOG, [Bar("a", "#123456", (Spread(0, 0, 0, 1),))]),
+        Bars("below", "t", LOG, [Bar("a", "#123456", (Spread(5, -3, 9, 2),))]),
+        Bars("effect", "t", TIME, [Bar("a", "#123456", (Spread(-5, -8, 1, 2),))]),
+        Panels("no-panels", "t", []),
+        Panels("empty", "t", [Lines("e", "t", TIME, TIME, [])]),
+    ]
+
+    @pytest.mark.parametrize("narrow", [False, True])
+    @pytest.mark.parametrize("shown", ODD, ids=lambda shown: shown.name)
+    def test_odd_values(self, shown: Figure, narrow: bool) -> None:
+        svg = figure.inline(shown, "a", narrow=narrow)
+        assert "nan" not in re.sub(r"<(title|desc).*?</\1>", "", svg).lower()
+        if shown.name in ("no-lines", "no-points", "nan", "no-bars", "none", "no-panels", "empty"):
+            assert "nothing was measured" in texts(svg)
+
+    def test_who_was_not_measured_is_named(self) -> None:
+        shown = Lines("n", "t", TIME, TIME, [*LINES.lines, Line("waitress", "#777777", [])])
+        assert "waitress: not measured" in texts(figure.inline(shown, "a"))
+        rows = [*BARS.bars, Bar("waitress", "#777777", (None, None))]
+        assert "not measured" in texts(figure.inline(Bars("n", "t", TIME, rows), "a"))
+
+    def test_twenty_names_do_not_overlap(self) -> None:
+        many = [
+            Line(server.name, server.colour, [(0, 1), (1, 1 + number / 100)], (), server.ours)
+            for number, server in enumerate(SERVERS[:20])
+        ]
+        svg = figure.inline(Lines("n", "t", TIME, TIME, many), "a")
+        names = {line.name for line in many}
+        heights = sorted(
+            float(element.attrib["y"])
+            for element in elements(svg, "text")
+            if "".join(element.itertext()).strip() in names
+        )
+        assert len(heights) == len(many)
+        assert min(b - a for a, b in pairwise(heights)) >= 14
+
+
+class Balance(HTMLParser):
+    """Whether every element is closed, and no name is there twice."""
+
+    VOID = ("meta", "br")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.names: list[str] = []
+        self.links: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Keep it open; `attrs` are its names and links."""
+        self.handle_startendtag(tag, attrs)
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """One without content."""
+        given = dict(attrs)
+        assert tag not in ("img", "link", "script", "iframe", "image"), tag
+        if name := given.get("id"):
+            self.names.append(name)
+        if tag != "a":
+            self.links += [
+                given[key] or "" for key in ("src", "href", "xlink:href") if key in given
+            ]
+
+    def handle_endtag(self, tag: str) -> None:
+        """It is the one that was opened last."""
+        assert self.open.pop() == tag
+
+
+class TestPage:
+    def test_needs_nothing_but_itself(self) -> None:
+        html = page.html("All & more", SECTIONS, Results(RECORDS))
+        parsed = Balance()
+        parsed.feed(html)
+        assert not parsed.open
+        assert len(set(parsed.names)) == len(parsed.names)
+        assert all(link.startswith("#") and link[1:] in parsed.names for link in parsed.links)
+        assert not re.search(r"@import|url\((?!#)", html)
+        assert set(re.findall(r"url\(#(.*?)\)", html)) <= set(parsed.names)
+        for svg in re.findall(r"<svg.*?</svg>", html, re.DOTALL):
+            ElementTree.fromstring(svg)
+        assert html.count("<svg") == 2 * len(FIGURES)
+        assert html == page.html("All & more", SECTIONS, Results(RECORDS))
+
+    def test_says_what_was_written(self) -> None:
+        html = page.html("All & more", SECTIONS, Results(RECORDS))
+        assert "<title>All &amp; more</title>" in html
+        assert "With <code>code</code> &amp; &lt;tags&gt;." in html
+        assert '<tr class="strong"><th scope="row">poorhttp single</th><td>1.25</td>' in html
+        assert '<td class="range">1.00 – 1.50</td>' in html
+        assert "bjoern &amp; &lt;co&gt;" in html
+        assert "A virtual machine." in html
+
+    def test_nothing_at_all(self) -> None:
+        assert "<h1>Empty</h1>" in page.html("Empty", [], Results([]))
+
+    def test_colophon(self) -> None:
+        told = markdown.tables(colophon(Results(RECORDS)))
+        for words in (
+            "A processor, 2 cores, virtual machine",
+            "not kept in their file: full.jsonl: No space left on device",
+            "2 of 5 measurements were not taken",
+            "| fastwsgi | not installed |",
+            "1 of 1 samples saw more than 5 %",
+            "server on 0, clients on 1",
+            "1704",
+            "| poorhttp single | `python -m poorhttp serve` |",
+        ):
+            assert words in told
+        assert re.search(r"\| bjoern +\| +2 \| it died \| light +\|", told)
+        assert lost(Results([{**RUN, "steps": 0}])) == []
+
+
+class TestMarkdown:
+    def test_tables(self) -> None:
+        lines = markdown.lines(TIMES).splitlines()
+        assert lines == [
+            "| server              |           time, ms | answers/s | remarks             |",
+            "| ------------------- | -----------------: | --------: | ------------------- |",
+            "| **poorhttp single** | 1.25 (1.00 – 1.50) |    12,346 | client \\| saturated |",
+            "| bjoern & <co>       |                  – |         0 |                     |",
+        ]
+        told = markdown.tables(SECTIONS)
+        assert told.startswith("## What is **asked**\n\nWith `code` & <tags>.\n\n### Times")
+        assert "svg" not in told
+
+    def test_document_has_its_figures_beside_it(self, tmp_path: Path) -> None:
+        twice = [*SECTIONS, *SECTIONS]
+        told = markdown.document(twice, tmp_path / "figures", "figures")
+        linked = re.findall(r"!\[(.*?)\]\((.*?)\)", told)
+        assert linked[0] == ("Requests & answers", "figures/rate.svg")
+        assert linked[3] == ("Requests & answers", "figures/rate-2.svg")
+        assert "*A virtual machine.*" in told
+        for _, path in linked:
+            ElementTree.parse(tmp_path / path)
+
+
+class TestSheets:
+    @pytest.fixture
+    def folder(self, tmp_path: Path) -> Path:
+        written = sheets.write(SECTIONS, tmp_path)
+        assert sorted(path.name for path in written) == [
+            "memory.csv",
+            "parts.csv",
+            "rate.csv",
+            "times.csv",
+        ]
+        return tmp_path
+
+    def rows(self, path: Path) -> list[list[str]]:
+        with path.open(encoding="utf-8", newline="") as file:
+            return list(csv.reader(file))
+
+    def test_table(self, folder: Path) -> None:
+        head, ours, other = self.rows(folder / "times.csv")
+        ends = ["time, ms median", "time, ms lowest", "time, ms highest"]
+        assert head == ["server", *ends, "answers/s", "remarks"]
+        assert ours == ["poorhttp single", "1.25", "1.0", "1.5", "12345.6", "client | saturated"]
+        assert other == ["bjoern & <co>", "", "", "", "-0.2", ""]
+
+    def test_figures(self, folder: Path) -> None:
+        head, *rows = self.rows(folder / "rate.csv")
+        assert head == ["line", "concurrent requests", "requests/s", "lowest", "highest"]
+        assert rows[1] == ["poorhttp single", "10", "90", "80", "99"]
+        assert len(rows) == 6
+        head, *rows = self.rows(folder / "memory.csv")
+        assert head[:3] == ["bar", "part", "PSS, MiB median"]
+        assert rows[0] == ["poorhttp single", "user", "8", "7", "9"]
+        assert rows[3] == ["bjoern", "system", "", "", ""]
+        assert len(self.rows(folder / "parts.csv")) == 13
+
+
+class TestCommand:
+    """`python -m loadtests report` for the results of a study."""
+
+    @pytest.fixture
+    def results(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        told = Study("serial", "one", "2010", list, lambda *_: [], lambda _: SECTIONS)
+        monkeypatch.setattr(command, "STUDIES", {"serial": told})
+        path = tmp_path / "results.jsonl"
+        path.write_text("".join(json.dumps(r) + "\n" for r in RECORDS), encoding="utf-8")
+        return path
+
+    def report(self, monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> int:
+        monkeypatch.setattr("signal.signal", lambda *_: None)
+        monkeypatch.setattr("sys.argv", ["loadtests", "report", *map(str, arguments)])
+        return main()
+
+    def test_everything_at_once(
+        self, results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        folder = results.parent
+        asked = (
+            "--html",
+            folder / "p.html",
+            "--csv",
+            folder / "csv",
+            "--markdown",
+            folder / "p.md",
+        )
+        assert self.report(monkeypatch, results, *asked, "--figures", folder / "f" / "g") == 0
+        assert capsys.readouterr().out == ""
+        assert "<h1>Serial</h1>" in (folder / "p.html").read_text(encoding="utf-8")
+        assert (folder / "csv" / "times.csv").exists()
+        assert "(f/g/rate.svg)" in (folder / "p.md").read_text(encoding="utf-8")
+        assert (folder / "f" / "g" / "rate.svg").exists()
+
+    def test_tables_by_default(
+        self, results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert self.report(monkeypatch, results) == 0
+        told = capsys.readouterr().out
+        assert "| **poorhttp single** |" in told
+        assert "2 measurements failed" in told
+        assert sorted(path.name for path in results.parent.iterdir()) == ["results.jsonl"]
+
+    def test_what_cannot_be_written_is_said(
+        self, results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        missing = results.parent / "none" / "p.html"
+        assert self.report(monkeypatch, results, "--html", missing) == 1
+        assert f"{missing}: No such file or directory" in capsys.readouterr().err
+
+    def test_without_matplotlib_there_are_tables(
+        self, results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        for name in ("loadtests.reporting.figures.figure", "loadtests.reporting.page"):
+            monkeypatch.setitem(sys.modules, name, None)
+        monkeypatch.delattr("loadtests.reporting.figures.figure", raising=False)
+        monkeypatch.delattr("loadtests.reporting.page", raising=False)
+        assert self.report(monkeypatch, results, "--html", results.parent / "p.html") == 1
+        assert "pip install '.[lab]'" in capsys.readouterr().err
+        assert self.report(monkeypatch, results) == 0
+
+    def test_results_of_no_study(
+        self, results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        results.write_text(json.dumps({"record": "run", "run": "1"}) + "\n", encoding="utf-8")
+        assert self.report(monkeypatch, results, "--csv", results.parent / "csv") == 1
+        assert "nothing to report" in capsys.readouterr().err
+
+
+def test_fits_a_desk_and_a_phone(tmp_path: Path, browser: Browser) -> None:
+    """Nothing but tables is moved sideways, and one of the two shapes of a figure is to be seen."""
+    wide = Table("wide", "Wide", [Column(f"column {n}") for n in range(30)], [["x" * 9] * 30])
+    told = [*SECTIONS, Section("Wide", ["`" + "w" * 200 + "`"], [wide])]
+    report = tmp_path / "page.html"
+    report.write_text(page.html("All", told, Results(RECORDS)), encoding="utf-8")
+    for width, seen, hidden in ((1280, "broad", "narrow"), (390, "narrow", "broad")):
+        browser.resize(width, 800)
+        browser.open(report.as_uri())
+        browser.wait_for(f"document.title == 'All' && innerWidth == {width}")
+        assert browser.run("document.documentElement.scrollWidth") <= width
+        count = "[...document.querySelectorAll('div.{} svg')].filter(e => e.checkVisibility())"
+        assert browser.run(f"{count.format(seen)}.length") == len(FIGURES)
+        assert browser.run(f"{count.format(hidden)}.length") == 0
+        boxes = "[...document.querySelectorAll('div.wide')]"
+        assert browser.run(f"{boxes}.some(box => box.scrollWidth > box.clientWidth)")
+        text = "Math.min(...[...document.querySelectorAll('svg text')].map(" + (
+            "e => e.getBoundingClientRect().height).filter(height => height))"
+        )
+        assert browser.run(text) >= 10

@@ -1,0 +1,280 @@
+"""The soak: a short run, and detection of every fault."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from random import Random
+from xml.etree import ElementTree
+
+import pytest
+
+from loadtests import __main__, store
+from loadtests.apps.content import BLOCK, content, pieces
+from loadtests.clients.steady import known_requests
+from loadtests.clients.steady.known_requests import Question, Wrong, unchunked
+from loadtests.soak import report
+from loadtests.soak.gauge import Reading, growth
+from loadtests.soak.journal import Journal
+from loadtests.soak.run import Plan, run
+from loadtests.soak.tally import Deaths
+from tests.testkit.client import Response
+
+CROSSED = """
+import itertools
+from loadtests.apps import mixed
+
+numbers = itertools.count(1)
+earlier = []
+
+def application(environ, start_response):
+    query = environ["QUERY_STRING"]
+    if environ["PATH_INFO"] == "/small":
+        if next(numbers) % 50 == 0:
+            environ["QUERY_STRING"] = earlier[0]
+        earlier[:] = [query]
+    return mixed.application(environ, start_response)
+"""
+
+BARRED = """
+from loadtests.apps import mixed
+
+def application(environ, start_response):
+    if environ["PATH_INFO"] == "/measured":
+        environ["wsgi.errors"].write("Exception ignored in: something\\n")
+    return mixed.application(environ, start_response)
+"""
+
+LEAKING = """
+import os
+from loadtests.apps import mixed
+
+def application(environ, start_response):
+    if environ["PATH_INFO"] == "/endless":
+        os.open(os.devnull, os.O_RDONLY)
+    return mixed.application(environ, start_response)
+"""
+
+
+def test_a_short_soak(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both modes at the same time, as `make soak` does it; then the page about it."""
+    path = tmp_path / "soak.jsonl"
+    # Three seconds: shorter than a soak that is worth the name.
+    monkeypatch.setattr(__main__, "_minutes", float)
+    arguments = ["loadtests", "soak", "--minutes", "0.05", "--output", str(path)]
+    monkeypatch.setattr(sys, "argv", arguments)
+    code = __main__.main()
+    said = capsys.readouterr()
+    assert code == 0, said.err
+    assert "| answers that were wrong, crossed or missing | 0 | 0 |" in said.out
+    outcomes = {r["mode"]: r for r in store.load([path]) if r["record"] == "outcome"}
+    assert set(outcomes) == {"forking", "threading"}
+    for outcome in outcomes.values():
+        assert set(known_requests.Nature) - {known_requests.Nature.DIED} <= {
+            known_requests.Nature(name) for name in outcome["natures"]
+        }
+        assert outcome["faults"]
+    assert outcomes["forking"]["killed"] > 0
+    arguments = ["loadtests", "report", str(path), "--plots", str(tmp_path / "plots")]
+    monkeypatch.setattr(sys, "argv", arguments)
+    assert __main__.main() == 0
+    assert "| workers killed and replaced |" in capsys.readouterr().out
+    ElementTree.parse(tmp_path / "plots" / "soak.svg")
+
+
+@pytest.mark.parametrize(
+    ("program", "noticed"),
+    [
+        (CROSSED, "it is the answer to "),
+        (BARRED, "unexpected in the log: .*Exception ignored"),
+        (LEAKING, "descriptors: "),
+    ],
+)
+def test_what_a_soak_notices(tmp_path: Path, program: str, noticed: str) -> None:
+    (tmp_path / "wrong.py").write_text(program)
+    plan = Plan.of("threading", 1, str(tmp_path / "wrong.py"))
+    failures = "\n".join(run(plan, tmp_path / "soak.jsonl", "test"))
+    with pytest.raises(AssertionError, match=rf"(?s){noticed}"):
+        assert not failures, failures
+
+
+# Answers
+
+
+def asked() -> Question:
+    return known_requests.in_pieces("streamed")("mine", Random(1))
+
+
+def answer(body: bytes, token: str = "mine", **more: str) -> Response:
+    headers = [("X-Token", token), ("X-Token-Header", token), *more.items()]
+    return Response(200, "OK", headers, body)
+
+
+RIGHT = asked().body
+
+
+def test_content_belongs_to_its_token_and_place() -> None:
+    whole = content("a", 3 * BLOCK)
+    parts = [whole[at : at + BLOCK] for at in range(0, len(whole), BLOCK)]
+    assert len({*parts, content("b", BLOCK)}) == 4
+    assert content("a", 10) == whole[:10]
+    assert b"".join(pieces("a", (1, 5000, 3))) == whole[:5004]
+
+
+def test_a_right_answer() -> None:
+    asked().check(answer(RIGHT))
+    asked().check_part(
+        b"HTTP/1.1 200 OK\r\nX-Token: mine\r\nX-Token-Header: mine\r\n\r\n" + RIGHT[:99]
+    )
+    asked().check_part(b"HTTP/1.1 2")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        answer(RIGHT, "other"),
+        answer(content("other", len(RIGHT))),
+        answer(RIGHT[:-1]),
+        answer(RIGHT + b"."),
+        answer(RIGHT[:BLOCK] + RIGHT[2 * BLOCK : 3 * BLOCK] + RIGHT[2 * BLOCK :]),
+        answer(RIGHT, **{"X-Injected": "1"}),
+        answer(RIGHT, Connection="close"),
+        Response(500, "Internal Server Error", [], known_requests.FAILED),
+    ],
+)
+def test_a_wrong_answer(wrong: Response) -> None:
+    with pytest.raises(Wrong):
+        asked().check(wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        b"HTTP/1.1 500 ",
+        b"HTTP/1.1 200 OK\r\nX-Token: other\r\nX-Token-Header: other\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nX-Token: mine\r\nX-Token-Header: mine\r\n\r\n" + content("other", 9),
+        b"HTTP/1.1 200 OK\r\nX-Token: mine\r\nX-Token-Header: mine\r\n"
+        b"Transfer-Encoding: chunked\r\n\r\n2\r\nmi\r\n2\r\nmi\r\n",
+    ],
+)
+def test_the_beginning_of_a_wrong_answer(wrong: bytes) -> None:
+    with pytest.raises(Wrong):
+        asked().check_part(wrong)
+
+
+def test_chunks_that_end_anywhere() -> None:
+    data = b"5\r\nhello\r\n3\r\n wo\r\n"
+    for end in range(len(data)):
+        assert b"hello wo".startswith(unchunked(data[:end]))
+    assert unchunked(data) == b"hello wo"
+    with pytest.raises(Wrong):
+        unchunked(b"5\r\nhello!\r\n")
+
+
+def test_what_the_end_of_a_worker_explains() -> None:
+    deaths = Deaths()
+    assert not deaths.explain(0.0)
+    end = deaths.begin()
+    assert deaths.explain(float(1 << 60))
+    end()
+    assert deaths.explain(0.0)
+    assert not deaths.explain(float(1 << 60))
+
+
+# The log
+
+
+def judged(tmp_path: Path, text: str) -> Journal:
+    path = tmp_path / "error.log"
+    path.write_text(text)
+    journal = Journal(path)
+    journal.read(end=True)
+    return journal
+
+
+HEAD = "2026-11-20T09:27:42Z [4711 worker 1] "
+TRACEBACK = "    Traceback (most recent call last):\n      File x\n    "
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{HEAD}info: request 7 of 127.0.0.1:9: refused with 400 (a bare line feed)\n",
+        f"{HEAD}error: worker 7 was killed by SIGABRT and is replaced\n",
+        f"{HEAD}error: request 7 GET /exits?token=a: the application failed\n"
+        f"{TRACEBACK}SystemExit: 3\n",
+    ],
+)
+def test_expected_lines(tmp_path: Path, text: str) -> None:
+    journal = judged(tmp_path, text * 2)
+    assert (journal.unexpected, sum(journal.counts.values())) == ([], 2)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "thread '<unnamed>' panicked at core/http/src/lib.rs:1:1:\n",
+        f"{HEAD}info: request 7 of 127.0.0.1:9: refused with 400 (x)\nException ignored in: y\n",
+        f"{HEAD}error: worker 7 was killed by SIGSEGV and is replaced\n",
+        f"{HEAD}error: request 7 GET /small?token=a: the application failed\n"
+        f"{TRACEBACK}SystemExit: 3\n",
+        f"{HEAD}error: request 7 GET /exits?token=a: the application failed\n"
+        f"{TRACEBACK}KeyError: 3\n",
+    ],
+)
+def test_unexpected_lines(tmp_path: Path, text: str) -> None:
+    assert len(judged(tmp_path, text).unexpected) == 1
+
+
+# Growth
+
+
+def readings(*quiet: Reading, load: int = 20) -> list[Reading]:
+    """Quiet moments with load between them that does not change."""
+    found = [quiet[0]]
+    for reading in quiet[1:]:
+        found += [
+            Reading(reading.at, False, each={"1": (60 << 20, 40)}, descriptors=40)
+            for _ in range(load)
+        ]
+        found.append(reading)
+    return found
+
+
+def quiet(at: float, mebibytes: int = 50, descriptors: int = 10, process: str = "1") -> Reading:
+    memory = mebibytes << 20
+    return Reading(at, True, descriptors=descriptors, each={process: (memory, descriptors)})
+
+
+def test_nothing_has_grown() -> None:
+    assert growth(readings(quiet(1), quiet(2, 54), quiet(3, 54))) == []
+
+
+@pytest.mark.parametrize(
+    ("found", "what"),
+    [
+        (readings(quiet(1), quiet(2, descriptors=11)), "descriptors: 10 at first, 11"),
+        (readings(quiet(1), quiet(2, 55)), "memory when quiet: from 50.0 to 55.0 MiB"),
+        (readings(quiet(1), quiet(2, process="2")), "no process lived all the time"),
+        (readings(quiet(1)), "there were not two quiet moments"),
+    ],
+)
+def test_growth(found: list[Reading], what: str) -> None:
+    assert any(line.startswith(what) for line in growth(found))
+
+
+def test_growth_under_load() -> None:
+    found = readings(quiet(1), quiet(2), quiet(3), quiet(4), quiet(5))
+    for reading in found[-20:-1]:
+        reading.each = {"1": (71 << 20, 40)}
+        reading.descriptors = 60
+    assert growth(found) == [
+        "memory under load: from 60.0 to 71.0 MiB",
+        "descriptors under load: from 40.0 to 60.0",
+    ]
+
+
+def test_only_what_came_to_an_end_is_reported() -> None:
+    assert report.results([{"record": "soak", "run": "r", "mode": "single"}]) == []

@@ -1,0 +1,1 @@
+"""Access log, error log, slow log: formats, files, syslog, systemd's journal."""

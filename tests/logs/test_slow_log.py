@@ -1,0 +1,135 @@
+"""`slow_request`: log lines with the phases of a slow request."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import pytest
+
+from tests.testkit.server import Server, wait_for
+
+SLOW = "tests/apps/slow.py"
+LIMIT = ("--slow-request", "0.3")
+
+LINE = re.compile(
+    r"warning: request (\d+) (\S+ \S+): (\d+), ([\d.]+) s: ([\d.]+) waiting for a thread, "
+    r"([\d.]+) in the application, ([\d.]+) sending\n"
+)
+
+
+@dataclass
+class SlowRequest:
+    """What the log says of one request."""
+
+    line: str
+    status: int
+    total: float
+    waiting: float
+    application: float
+    sending: float
+
+
+def slow_requests(server: Server, count: int, target: str = "/briefly") -> list[SlowRequest]:
+    """The slow requests for a target, as soon as there are so many.
+
+    On a busy machine others may be slow as well, and each may wait or be sent for any time. So
+    what a request must have taken is looked at, and not what it must not.
+    """
+
+    def found() -> list[SlowRequest]:
+        return [
+            SlowRequest(line, int(status), *(float(figure) for figure in figures))
+            for _, line, status, *figures in LINE.findall(server.log())
+            if f" {target}" in line
+        ]
+
+    wait_for(lambda: len(found()) >= count, f"{count} slow requests")
+    return found()
+
+
+@pytest.mark.threading_only
+def test_time_in_the_application(mode: str) -> None:
+    with Server(SLOW, mode, *LIMIT) as server:
+        with server.connect() as connection:
+            for path in ("/", "/briefly?0.6", "/"):
+                assert connection.request("GET", path).status == 200
+        (slow,) = slow_requests(server, 1)
+        assert (slow.line, slow.status) == ("GET /briefly?0.6", 200)
+        assert slow.application > 0.5
+        figures = slow.waiting + slow.application + slow.sending
+        assert abs(slow.total - figures) < 0.01
+
+
+def test_waiting_for_a_thread(mode: str) -> None:
+    options = {"forking": ("--workers", "1"), "threading": ("--threads", "1")}.get(mode, ())
+    with Server(SLOW, mode, *LIMIT, *options) as server:
+        with server.connect() as one, server.connect() as other, server.connect() as fresh:
+            # One that was let in before has its request found at once, when there is time.
+            assert other.request("GET", "/").status == 200
+            for connection in (one, other, fresh):
+                connection.send_request("GET", "/briefly?1")
+            for connection in (one, other, fresh):
+                assert connection.response().status == 200
+        found = sorted(slow_requests(server, 3), key=lambda slow: slow.waiting)
+        # All three have waited for each other's computing; in gevent not for each other's sleep.
+        computing = 0.5 if mode == "gevent" else 1.0
+        assert found[1].waiting > computing / 2
+        assert found[2].waiting > computing
+
+
+def test_a_client_that_takes_its_time_to_ask_is_not_slow(mode: str) -> None:
+    # Longer than a busy machine makes anybody wait.
+    with Server(SLOW, mode, "--slow-request", "1") as server:
+        with server.connect() as connection:
+            head = b"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 2\r\n\r\n"
+            connection.send(head + b"1")
+            assert server.get("/briefly?1.5").status == 200
+            # So that the server has looked around since.
+            assert server.get("/").status == 200
+            connection.send(b"2")
+            assert connection.response().status == 200
+        server.process.terminate()
+        assert server.wait() == 0
+        assert [slow.line for slow in slow_requests(server, 1)] == ["GET /briefly?1.5"]
+        assert "POST" not in server.log()
+        server.ended()
+
+
+@pytest.mark.threading_only
+def test_sending_to_a_slow_reader(mode: str) -> None:
+    octets = 16_000_000
+    with Server(SLOW, mode, *LIMIT) as server:
+        with server.connect() as connection:
+            connection.send_request("GET", f"/large?{octets}")
+            # Nothing is read while the others are answered.
+            for _ in range(2):
+                assert server.get("/briefly?0.6").status == 200
+            assert len(slow_requests(server, 2)) == 2
+            assert len(connection.response().body) == octets
+        (slow,) = slow_requests(server, 1, "/large")
+        assert slow.status == 200
+        assert slow.sending > 1
+
+
+@pytest.mark.threading_only
+def test_an_answer_that_nobody_takes(mode: str) -> None:
+    with Server(SLOW, mode, *LIMIT) as server:
+        connection = server.connect()
+        connection.send_request("GET", "/large?16000000")
+        # Until the answer is on its way: to make it takes time, too.
+        assert connection.socket.recv(1) == b"H"
+        assert server.get("/briefly?0.6").status == 200
+        connection.reset()
+        (slow,) = slow_requests(server, 1, "/large")
+        assert slow.sending > 0.5
+
+
+@pytest.mark.threading_only
+def test_timed_out(mode: str) -> None:
+    """What was answered by nobody but the watch is a slow request as well."""
+    with Server(SLOW, mode, *LIMIT, "--request-timeout", "0.5") as server:
+        assert server.get("/nap").status == 504
+        (slow,) = slow_requests(server, 1, "/nap")
+        assert (slow.line, slow.status) == ("GET /nap", 504)
+        assert slow.application > 0.4

@@ -1,0 +1,1 @@
+"""The modes, their processes and threads, and applications that fail in them."""

@@ -1,0 +1,472 @@
+"""Faults of applications: the client's response and the message in the log."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+from itertools import count, product
+from pathlib import Path
+
+import pytest
+
+from tests.apps.faulty import FAILURES, RETURNED
+from tests.conftest import Serve
+from tests.support.program import Program
+from tests.testkit.client import BadResponse, Closed, Connection
+from tests.testkit.process import children
+from tests.testkit.server import MODES, ROOT, Server, patched, wait_for
+
+FAULTY = str(ROOT / "tests/apps/faulty.py")
+
+tokens = (f"t{number}" for number in count(1))
+
+
+@pytest.fixture
+def server(serve: Serve) -> Server:
+    return serve(FAULTY, "--log-level", "info", "--write-timeout", "0.2", tracebacks=True)
+
+
+def says(server: Server, target: str, what: str, before: int, method: str = "GET") -> None:
+    """Wait for the one line of the log that says what was wrong with a request, behind `before`."""
+    line = re.compile(
+        rf"^\S+Z \[\d+ worker \d\] error: request \d+ {method} {re.escape(target)}: {what}$",
+        re.MULTILINE,
+    )
+    wait_for(lambda: line.search(server.log(), before), f"{line.pattern} in the log")
+    assert len(line.findall(server.log(), before)) == 1
+
+
+# Exceptions
+
+SAID = {
+    "exception": "LookupError: told so",
+    "exit": "SystemExit: told to exit",
+    "interrupt": "KeyboardInterrupt",
+    "generator-exit": "GeneratorExit",
+    "memory": "MemoryError",
+    "recursion": "RecursionError: maximum recursion depth exceeded.*",
+    "mute": "Mute",
+    # What it says in further lines stands in the traceback, and moves no cursor there either.
+    "lines": "ValueError: one",
+    "control": r"ValueError: '\\x1b\[2J\\rforged'",
+    "type": "TypeError: of its own",
+}
+
+
+@pytest.mark.parametrize("how", FAILURES)
+@pytest.mark.parametrize("where", ["called", "started", "iter", "first"])
+def test_failure_before_content(server: Server, where: str, how: str) -> None:
+    target, before = f"/failing/{where}?{how}", len(server.log())
+    with server.connect() as connection:
+        response = connection.request("GET", target)
+        assert (response.status, response.body) == (500, b"500 Internal Server Error\n")
+    says(server, target, f"the application failed: {SAID[how]}", before)
+    assert server.get("/pid").status == 200
+
+
+@pytest.mark.parametrize("how", FAILURES)
+@pytest.mark.parametrize("where", ["between", "after"])
+def test_failure_behind_content(server: Server, where: str, how: str) -> None:
+    target, before = f"/failing/{where}?{how}", len(server.log())
+    with server.connect() as connection:
+        connection.send_request("GET", target)
+        connection.send_request("GET", "/pid")
+        answer = connection.rest()
+    assert answer.endswith(b"first \r\n" if where == "between" else b"second\r\n")
+    assert answer.count(b"HTTP/1.1") == 1
+    says(server, target, f"the application failed: {SAID[how]}", before)
+    assert server.get("/pid").status == 200
+
+
+@pytest.mark.parametrize("how", FAILURES)
+def test_failure_in_close(server: Server, how: str) -> None:
+    """The answer is whole by then, and the connection goes on."""
+    target, before = f"/failing/close?{how}", len(server.log())
+    with server.connect() as connection:
+        assert connection.request("GET", target).body == b"first second"
+        assert connection.request("GET", "/pid").status == 200
+    says(server, target, f"the application failed: {SAID[how]}", before)
+
+
+def test_generator_that_ignores_its_end(server: Server) -> None:
+    target, before = f"/ignores_exit?{next(tokens)}", len(server.log())
+    with server.connect() as connection:
+        assert connection.request("GET", target).body == b"first "
+        assert connection.request("GET", "/pid").status == 200
+    says(server, target, "the application failed: RuntimeError: generator ignored .*", before)
+
+
+# What is no answer
+
+EXPECTED = r"; an iterable of bytes was expected \(PEP 3333\)"
+PIECE = r"a piece of the body must be bytes \(PEP 3333\), not "
+NO_ANSWER = {
+    "/returned/none": "TypeError: the application returned None" + EXPECTED,
+    "/returned/number": "TypeError: the application returned an int" + EXPECTED,
+    "/returned/text": "TypeError: the application returned a str" + EXPECTED,
+    "/returned/bytes": "TypeError: the application returned a bytes" + EXPECTED,
+    "/returned/dict": "TypeError: the application returned a dict" + EXPECTED,
+    "/returned/object": "TypeError: the application returned an object" + EXPECTED,
+    "/returned/list-of-text": f"TypeError: {PIECE}str",
+    "/returned/list-of-numbers": f"TypeError: {PIECE}int",
+    "/returned/tuple-of-none": f"TypeError: {PIECE}NoneType",
+    "/yields_text": f"TypeError: {PIECE}str",
+    "/never": "ValueError: the application did not call start_response before .*",
+    "/late": "ValueError: the application did not call start_response before .*",
+    "/twice": "RuntimeError: start_response was called a second time without exc_info",
+}
+
+
+def test_nothing_is_left_out() -> None:
+    assert {f"/returned/{what}" for what in RETURNED} <= set(NO_ANSWER)
+
+
+@pytest.mark.parametrize("path", NO_ANSWER)
+def test_no_answer(server: Server, path: str) -> None:
+    target, before = f"{path}?{next(tokens)}", len(server.log())
+    response = server.get(target)
+    assert (response.status, response.body) == (500, b"500 Internal Server Error\n")
+    says(server, target, f"the application failed: {NO_ANSWER[path]}", before)
+
+
+def test_start_response_behind_content(server: Server) -> None:
+    target, before = f"/late_again?{next(tokens)}", len(server.log())
+    with pytest.raises(BadResponse):
+        server.get(target)
+    says(server, target, "the application failed: RuntimeError: start_response was .*", before)
+
+
+# What never ends
+
+
+#: Pieces without content: only the write timeout shows that the client has closed.
+EMPTY = ["0,0", "0.01,0"]
+
+
+@pytest.mark.parametrize(
+    ("path", "what"),
+    [
+        *product(["/endless", "/endless_write"], EMPTY),
+        *(
+            pytest.param(*case, marks=pytest.mark.full)
+            for case in product(["/endless_length", "/endless_204"], EMPTY)
+        ),
+        *product(
+            ["/endless", "/endless_length", "/endless_204", "/endless_write"],
+            ["0,1000", "0,1", "0.01,1"],
+        ),
+    ],
+)
+@pytest.mark.parametrize("how", ["close", "reset"])
+def test_endless_answer_ends_when_its_client_leaves(
+    server: Server, path: str, what: str, how: str
+) -> None:
+    token = next(tokens)
+    connection = server.connect()
+    connection.send_request("GET", f"{path}/{what}?{token}")
+    server.wait_log(f"begun {token}\n")
+    getattr(connection, how)()
+    server.wait_log(f"closed {token}\n")
+    assert server.get("/pid").status == 200
+
+
+# Small pieces: in large ones it would write a gigabyte to the disk until the deadline.
+@pytest.mark.parametrize("what", ["0,100", "0.01,65536"])
+def test_endless_answer_ends_when_nobody_reads_it(server: Server, what: str) -> None:
+    """At the write deadline, also where only one thread could see to it."""
+    token = next(tokens)
+    with server.connect() as connection:
+        connection.send_request("GET", f"/endless/{what}?{token}")
+        server.wait_log(f"closed {token}\n")
+    assert server.get("/pid").status == 200
+
+
+@pytest.mark.parametrize("what", ["0,65536", "0.01,1"])
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("HEAD", "/endless", b""),
+        ("HEAD", "/endless_length", b""),
+        ("HEAD", "/endless_204", b""),
+        ("GET", "/endless_204", b""),
+        ("GET", "/endless_304", b""),
+        ("GET", "/endless_length", b"x" * 10),
+    ],
+)
+def test_what_nobody_gets_is_not_produced_for_ever(
+    server: Server, method: str, path: str, body: bytes, what: str
+) -> None:
+    """The client stays, and its next request is answered."""
+    target, before = f"{path}/{what}?{next(tokens)}", len(server.log())
+    with server.connect() as connection:
+        response = connection.request(method, target)
+        assert response.body == body
+        assert connection.request("GET", "/pid").status == 200
+    server.wait_log(f"closed {target.partition('?')[2]}\n")
+    if body:
+        octets = r"the application produced \d+ octets more than its Content-Length;.*"
+        says(server, target, octets, before)
+
+
+def test_code_behind_the_last_piece_is_run(server: Server) -> None:
+    token = next(tokens)
+    assert server.get(f"/exact?{token}").body == b"body"
+    server.wait_log(f"behind {token}\n")
+
+
+# On a machine that does not come to it within 50 ms, it is taken for one that has left.
+@pytest.mark.timing
+def test_client_that_has_finished_sending_waits_for_its_answer(server: Server) -> None:
+    """Although the application has nothing for it at first."""
+    with server.connect() as connection:
+        connection.send_request("GET", "/pause")
+        connection.socket.shutdown(socket.SHUT_WR)
+        assert connection.response().body == b"at last"
+
+
+# What ends a process
+
+HOW = {
+    "abort": "was killed by SIGABRT",
+    "segv": "was killed by SIGSEGV",
+    "kill": "was killed by SIGKILL",
+    "exit": "ended with 7",
+    "realtime": f"was killed by signal {signal.SIGRTMIN + 1}",
+}
+
+
+def of_each_worker(server: Server) -> list[tuple[int, Connection]]:
+    """A connection to each worker."""
+    found: dict[int, Connection] = {}
+    wait_for(lambda: len(found) == server.workers or found_another(server, found), "every worker")
+    return list(found.items())
+
+
+def found_another(server: Server, found: dict[int, Connection]) -> bool:
+    connection = server.connect()
+    pid = int(connection.request("GET", "/pid").body)
+    found.setdefault(pid, connection)
+    return len(found) == server.workers
+
+
+@pytest.mark.parametrize(
+    ("mode", "how"),
+    [(mode, how) for mode, how in product(MODES, HOW) if mode == "forking" or how == "abort"],
+)
+def test_worker_dies(mode: str, how: str, tmp_path: Path) -> None:
+    """Its client sees it, others do not; it is replaced, and the log says which request it was."""
+    with Server(FAULTY, mode, "--workers", "2", tracebacks=True) as server:
+        (_, other), (dying, connection) = of_each_worker(server)
+        other.send_request("GET", f"/wait?{tmp_path / 'gate'}")
+        server.wait_log("entered")
+        connection.send_request("GET", f"/die/{how}?q")
+        with pytest.raises(Closed):
+            connection.response()
+        (tmp_path / "gate").touch()
+        assert other.response().body == b"waited"
+        server.wait_log("is replaced")
+        line = rf"error: worker {dying} {HOW[how]} and is replaced; it had in flight: "
+        assert re.search(line + rf"request \d+ GET /die/{how}\?q$", server.log(), re.MULTILINE)
+        assert dying not in {pid for pid, _ in of_each_worker(server)}
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize("path", ["/die_in_body", "/die_in_close"])
+def test_worker_dies_later(mode: str, path: str) -> None:
+    with Server(FAULTY, mode, "--workers", "2", tracebacks=True) as server:
+        with server.connect() as connection:
+            connection.send_request("GET", f"{path}/kill")
+            answer = connection.rest()
+        assert (b"0\r\n\r\n" in answer) == (path == "/die_in_close")
+        server.wait_log("is replaced")
+        assert re.search(rf"it had in flight: request \d+ GET {path}/kill$", server.log(), re.M)
+
+
+def workers(server: Server) -> set[int]:
+    """The workers that there are just now."""
+    return set(children(server.process.pid))
+
+
+def mourned(server: Server, pid: int) -> str:
+    """What the log says of a worker that was killed."""
+    server.wait_log(f"worker {pid} was killed")
+    found = re.search(rf"worker {pid} was killed .*", server.log())
+    assert found
+    return found[0]
+
+
+@pytest.mark.threading_only
+def test_worker_dies_with_nothing_in_hand(mode: str) -> None:
+    with Server(FAULTY, mode, "--workers", "2") as server:
+        for pid in workers(server):
+            os.kill(pid, signal.SIGKILL)
+            # The second one waits: both were killed as soon as they had begun.
+            assert re.fullmatch(
+                f"worker {pid} was killed by SIGKILL and is replaced(| in 2 s .*); "
+                "it had no request in flight",
+                mourned(server, pid),
+            )
+
+
+@pytest.mark.threading_only
+def test_what_is_kept_of_a_request_is_not_in_hand(mode: str) -> None:
+    with Server(FAULTY, mode, "--workers", "2", tracebacks=True) as server:
+        (pid, connection), _ = of_each_worker(server)
+        for target in ("/keep/list", "/keep/iterator", "/keep/fail", "/pid"):
+            assert connection.request("GET", target).status == (500 if "fail" in target else 200)
+        os.kill(pid, signal.SIGKILL)
+        # The last one may have been killed just behind its answer.
+        assert "/keep" not in mourned(server, pid)
+
+
+@pytest.mark.threading_only
+def test_new_worker_has_nothing_in_hand(mode: str) -> None:
+    """Although the one before it died with something."""
+    launcher = patched("poorhttp.supervisor.backoff", LONGEST_PAUSE=0.1)
+    with Server(FAULTY, mode, "--workers", "2", launcher=launcher, tracebacks=True) as server:
+        first = dict(of_each_worker(server))
+        for pid, connection in first.items():
+            connection.send_request("GET", "/die/kill")
+            assert "GET /die/kill" in mourned(server, pid)
+        wait_for(lambda: len(workers(server) - set(first)) == 2, "two new workers")
+        for pid in workers(server):
+            os.kill(pid, signal.SIGKILL)
+            assert "it had no request in flight" in mourned(server, pid)
+
+
+@pytest.mark.parametrize(
+    ("mode", "number", "more"), [("threading", 14, "and 5 more"), ("gevent", 90, "and 54 more")]
+)
+def test_worker_dies_with_much_in_hand(mode: str, number: int, more: str, tmp_path: Path) -> None:
+    """The newest are named first, also where there are more than the memory has room for."""
+    options = ("--workers", "2", "--threads", "32")
+    with Server(FAULTY, mode, *options, tracebacks=True) as server:
+        (dying, connection), _ = of_each_worker(server)
+        waiting = 0
+        while waiting < number:
+            another = server.connect()
+            if int(another.request("GET", "/pid").body) == dying:
+                waiting += 1
+                another.send_request("GET", f"/wait?{tmp_path / str(waiting)}")
+                server.wait_log("entered", waiting)
+        connection.send_request("GET", "/die/kill")
+        server.wait_log("is replaced")
+        found = re.search("it had in flight: (.*)", server.log())
+        assert found
+        first, *others, last = found[1].split(", ")
+        assert first.endswith(" GET /die/kill")
+        assert len(others) == 9
+        assert all("GET /wait?" in other for other in others)
+        assert last == more
+
+
+@pytest.mark.threading_only
+def test_long_and_strange_request_line(mode: str) -> None:
+    """As much of it as there is room for, and nothing that could forge a line."""
+    with Server(FAULTY, mode, "--workers", "2", tracebacks=True) as server:
+        with pytest.raises(Closed):
+            server.get("/die/kill?'\"\\" + "x" * 1000)
+        server.wait_log("is replaced")
+        assert re.search(
+            r"in flight: request \d+ GET /die/kill\?\\'\\\"\\\\x{229}$", server.log(), re.MULTILINE
+        )
+
+
+@pytest.mark.parametrize("version", ["HTTP/1.0", "HTTP/1.1"])
+def test_a_client_that_says_more_than_is_read(mode: str, version: str, tmp_path: Path) -> None:
+    """It has its answer, although the connection ends with a reset for what was not read."""
+    gate = tmp_path / "gate"
+    with Server(FAULTY, mode) as server, server.connect() as connection:
+        connection.send_request("GET", f"/wait?{gate}", "Connection: close", version=version)
+        server.wait_log(f"entered {gate}")
+        connection.send(b"surplus")
+        gate.touch()
+        assert connection.response().body == b"waited"
+
+
+def test_crash_loop() -> None:
+    """The only worker dies again and again; who waits in the queue meanwhile is answered."""
+    launcher = patched("poorhttp.supervisor.backoff", LONGEST_PAUSE=0.1)
+    with Server(FAULTY, "forking", "--workers", "1", launcher=launcher, tracebacks=True) as server:
+        for times in range(1, 4):
+            with server.connect() as connection:
+                connection.send_request("GET", "/die/kill")
+                with pytest.raises(Closed):
+                    connection.response()
+            assert server.get("/pid").status == 200
+            server.wait_log("it had in flight", times)
+
+
+@pytest.mark.threading_only
+def test_worker_dies_while_it_is_stopped(mode: str, tmp_path: Path) -> None:
+    with Server(FAULTY, mode, "--workers", "2", tracebacks=True) as server:
+        (pid, connection), _ = of_each_worker(server)
+        connection.send_request("GET", f"/wait/kill?{tmp_path / 'gate'}")
+        server.wait_log("entered")
+        server.process.terminate()
+        (tmp_path / "gate").touch()
+        with pytest.raises(Closed):
+            connection.response()
+        server.wait()
+        line = (
+            rf"error: worker {pid} was killed by SIGKILL; it had in flight: request \d+ GET /wait/"
+        )
+        assert re.search(line, server.log())
+        server.ended()
+
+
+def test_request_that_does_not_end_when_the_server_stops(mode: str, tmp_path: Path) -> None:
+    options = ("--workers", "2", "--graceful-timeout", "0.1")
+    with Server(FAULTY, mode, *options, tracebacks=True) as server:
+        with server.connect() as connection:
+            connection.send_request("GET", f"/wait?{tmp_path / 'never'}")
+            server.wait_log("entered")
+            server.process.terminate()
+            assert server.wait() == 0
+        assert re.search(r"SIGKILL; it had in flight: request \d+ GET /wait\?", server.log())
+        server.ended()
+
+
+# Where it was when it died
+
+
+@pytest.mark.parametrize("number", ["1", pytest.param("2", marks=pytest.mark.full)])
+def test_crash_leaves_a_traceback(mode: str, number: str, tmp_path: Path) -> None:
+    path = tmp_path / "error.log"
+    options = ("--workers", number, "--error-log", str(path))
+    with Server(FAULTY, mode, *options, tracebacks=True) as server:
+        with pytest.raises(Closed):
+            server.get("/die/segv")
+        wait_for(
+            lambda: re.search(
+                r'Fatal Python error: Segmentation fault\n(.*\n)+?.*faulty.py", line \d+ in die\n',
+                path.read_text(),
+            ),
+            "the place of the crash",
+        )
+        server.kill()
+
+
+PROGRAM = """
+import faulthandler, json, sys
+import poorhttp
+
+def application(environ, start_response):
+    start_response("200 OK", [])
+    return [b"hello"]
+
+{before}
+before = faulthandler.is_enabled()
+poorhttp.serve(application, bind="127.0.0.1:0", mode={mode!r})
+print(json.dumps([before, faulthandler.is_enabled()]))
+"""
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize("before", ["", "faulthandler.enable()"])
+def test_program_keeps_its_own_faulthandler(mode: str, before: str) -> None:
+    with Program(PROGRAM.format(mode=mode, before=before)) as program:
+        assert json.loads(program.terminate()) == [bool(before)] * 2

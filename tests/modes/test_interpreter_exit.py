@@ -1,0 +1,246 @@
+"""The end of a process: Python's whole shutdown runs, with atexit, threads and buffers."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from coverage import CoverageData
+
+from tests.testkit.process import children, wait_for_end
+from tests.testkit.server import MODES, Server, wait_for
+
+APP = "tests.apps.ending:application"
+
+#: What each process leaves to its shutdown, beside what it leaves for each request.
+ONCE = ("atexit", "thread")
+
+
+class Notes:
+    """What processes have written when they ended."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        #: Requests that were answered, by the process that has answered.
+        self.answered: Counter[str] = Counter()
+
+    @contextmanager
+    def serve(self, mode: str, *options: str, app: str = APP, **more: Any) -> Iterator[Server]:
+        """A server of the application."""
+        env = {"ENDING": str(self.path), **more.pop("env", {})}
+        with Server(app, mode, *options, env=env, **more) as server:
+            yield server
+
+    def ask(self, server: Server, path: str = "/", times: int = 1) -> str:
+        """Make requests; the process that has answered the last."""
+        for _ in range(times):
+            answer = server.get(path)
+            assert answer.status == 200
+            self.answered[answer.body.decode()] += 1
+        return answer.body.decode()
+
+    def read(self) -> Counter[str]:
+        """Return how often each line was written."""
+        return Counter(self.path.read_text().splitlines() if self.path.exists() else [])
+
+    def check(self, *pids: str, preload: str = "off") -> None:
+        """Check that these have noted everything once, or so often as they had requests.
+
+        Of a preloaded application Python does not free what a thread of the preloader has on its
+        stack, and that is the module: an open file of it is not flushed (nor with gunicorn).
+        """
+        read = self.read()
+        for pid in pids:
+            for word in (*ONCE, "buffer") if preload == "off" else ONCE:
+                assert read[f"{word} {pid}"] == 1, (word, read)
+            for word in ("request", "span"):
+                assert read[f"{word} {pid}"] == self.answered[pid], (word, read)
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Notes:
+    """A file for the lines."""
+    return Notes(tmp_path / "notes")
+
+
+#: A preloader is the same in each mode, but for gevent, which is patched in the workers.
+PRELOADS = pytest.mark.parametrize(
+    ("mode", "preload"),
+    [
+        pytest.param(mode, preload, marks=[pytest.mark.full] if in_full else [])
+        for mode, preload in product(MODES, ("off", "on"))
+        for in_full in [preload == "on" and mode in ("single", "forking")]
+    ],
+)
+
+
+@PRELOADS
+def test_reload_and_stop(mode: str, preload: str, notes: Notes) -> None:
+    with notes.serve(mode, "--preload", preload) as server:
+        notes.ask(server, times=20)
+        before = set(notes.answered)
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("reloaded: the new version serves")
+        for pid in before:
+            wait_for_end(int(pid))
+        notes.check(*before, preload=preload)
+        notes.ask(server, times=20)
+        after = set(notes.answered) - before
+        main = server.process.pid
+        assert "while it ended" not in server.log()
+        server.stop()
+    notes.check(*after, preload=preload)
+    # Nothing of the application is in the main process.
+    assert not any(line.endswith(f" {main}") for line in notes.read())
+
+
+@PRELOADS
+def test_max_requests(mode: str, preload: str, notes: Notes) -> None:
+    with notes.serve(mode, "--max-requests", "5", "--preload", preload) as server:
+        wait_for(lambda: notes.ask(server) and len(notes.answered) > 2, "some workers")
+    notes.check(*notes.answered, preload=preload)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT])
+def test_quick_stop(number: signal.Signals, mode: str, notes: Notes) -> None:
+    with notes.serve(mode) as server:
+        notes.ask(server)
+        server.stop(number)
+    notes.check(*notes.answered)
+
+
+def test_without_a_supervisor(mode: str, notes: Notes) -> None:
+    options = ("--supervisor", "off", "--workers", "1")
+    with notes.serve("single" if mode == "forking" else mode, *options) as server:
+        assert notes.ask(server, times=3) == str(server.process.pid)
+    notes.check(*notes.answered)
+
+
+def test_a_worker_that_ends_by_itself(mode: str, notes: Notes) -> None:
+    with notes.serve(mode) as server:
+        pid = notes.ask(server, "/leave")
+        server.wait_log(f"worker {pid} ended with 0 and is replaced")
+        notes.check(pid)
+
+
+def test_development(tmp_path: Path, notes: Notes) -> None:
+    app = tmp_path / "project" / "app.py"
+    app.parent.mkdir()
+    app.write_text("from tests.apps.ending import application\n")
+    with notes.serve("threading", app=str(app), verb="dev") as server:
+        first = notes.ask(server, times=3)
+        app.write_text("from tests.apps.ending import application\nversion = 2\n")
+        wait_for(lambda: notes.ask(server) != first, "another version")
+        wait_for_end(int(first))
+        notes.check(first)
+        server.stop()
+    notes.check(*notes.answered)
+
+
+def test_a_new_version_that_serves_but_has_not_been_heard(tmp_path: Path, notes: Notes) -> None:
+    """The main process is told to stop before it has read that the new worker serves."""
+    app = tmp_path / "project" / "app.py"
+    app.parent.mkdir()
+    app.write_text("from tests.apps.ending import application\n")
+    with notes.serve("threading", app=str(app), verb="dev") as server:
+        main = server.process.pid
+        first = notes.ask(server)
+        stops = f"import os, signal\nos.kill({main}, signal.SIGSTOP)\n"
+        app.write_text(f"from tests.apps.ending import application\n{stops}")
+        wait_for(lambda: notes.ask(server) != first, "another version")
+        server.process.send_signal(signal.SIGTERM)
+        server.process.send_signal(signal.SIGCONT)
+        assert server.wait() == 0, server.log()
+        server.ended()
+    notes.check(*notes.answered)
+
+
+@pytest.mark.parametrize("how", ["/fork/exit", "/fork/raise", "/multiprocessing"])
+def test_a_fork_of_the_application(how: str, mode: str, notes: Notes) -> None:
+    """What it has inherited is not its own, and not done twice."""
+    with notes.serve(mode, "--workers", "1", tracebacks=True) as server:
+        notes.ask(server)
+        notes.ask(server, how)
+    notes.check(*notes.answered)
+    (fork,) = (line.split()[1] for line in notes.read() if line.startswith("child"))
+    assert notes.read()[f"child {fork}"] == 1
+    # With gevent, a fork of multiprocessing has the greenlets of all threads, and joins them.
+    threads = () if how == "/multiprocessing" else ("thread",)
+    words = ("atexit", "buffer", "request", "span", *threads)
+    assert not any(notes.read()[f"{word} {fork}"] for word in words)
+
+
+def test_the_preloader_ends_as_asked(notes: Notes) -> None:
+    """It is kept where workers are replaced, and then it ends with the server, as they do."""
+    with notes.serve("single", "--preload", "--max-requests", "1000") as server:
+        worker = notes.ask(server)
+        (preloader,) = {str(pid) for pid in children(server.process.pid)} - {worker}
+    notes.check(worker, preload="on")
+    assert notes.read()[f"atexit {preloader}"] == 1
+
+
+def test_a_preloader_that_is_dismissed(notes: Notes) -> None:
+    """The application goes on, in the workers: a folder that is removed at its end still stands."""
+    with notes.serve("single", "--preload") as server:
+        wait_for(lambda: len(children(server.process.pid)) == 1, "the end of the preloader")
+        worker = notes.ask(server)
+        assert not notes.read()
+    notes.check(worker, preload="on")
+    assert {line.split()[1] for line in notes.read()} == {worker}
+
+
+@pytest.mark.threading_only
+def test_a_handler_that_hangs(mode: str, notes: Notes) -> None:
+    options = ("--graceful-timeout", "0.5", "--workers", "1")
+    with notes.serve(mode, *options, env={"HANGS": "1"}) as server:
+        pid = notes.ask(server)
+        server.process.send_signal(signal.SIGTERM)
+        server.wait()
+        assert f"worker {pid} had answered everything, but did not end" in server.log()
+        server.kill()
+
+
+def test_a_preloader_that_hangs(notes: Notes) -> None:
+    options = ("--graceful-timeout", "0.5", "--preload", "--max-requests", "1000")
+    with notes.serve("single", *options, env={"HANGS": "1"}) as server:
+        server.process.send_signal(signal.SIGTERM)
+        server.wait()
+        assert "the process that has loaded the application did not end (an atexit" in server.log()
+        server.kill()
+
+
+def test_a_worker_that_ends_by_itself_and_hangs(notes: Notes) -> None:
+    """Nobody has told it, so nobody counts but itself."""
+    options = ("--graceful-timeout", "0.5")
+    with notes.serve("single", *options, env={"HANGS": "1"}, tracebacks=True) as server:
+        pid = notes.ask(server, "/leave")
+        server.wait_log(f"worker {pid} ended with 1 and is replaced")
+        assert "Timeout (0:00:02" in server.log()
+        server.kill()
+
+
+@pytest.mark.threading_only
+def test_coverage(mode: str, tmp_path: Path, notes: Notes) -> None:
+    """As its documents say: `coverage.process_startup()` in sitecustomize.py."""
+    data = tmp_path / "data"
+    (tmp_path / "rc").write_text(f"[run]\nparallel = true\ndata_file = {data}\n")
+    (tmp_path / "sitecustomize.py").write_text("import coverage\ncoverage.process_startup()\n")
+    paths = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])
+    env = {"COVERAGE_PROCESS_START": str(tmp_path / "rc"), "PYTHONPATH": paths}
+    with notes.serve(mode, env=env) as server:
+        notes.ask(server)
+        worker = server.get("/").body.decode()
+    (found,) = tmp_path.glob(f"data.*.pid{worker}.*")
+    measured = CoverageData(str(found))
+    measured.read()
+    (file,) = (name for name in measured.measured_files() if name.endswith("/ending.py"))
+    source = Path(file).read_text().splitlines()
+    answers = source.index("    return [str(os.getpid()).encode()]") + 1
+    assert answers in (measured.lines(file) or ())

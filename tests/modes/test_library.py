@@ -1,0 +1,169 @@
+"""poorhttp as a library: a server within a program, and a program that serves."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+from wsgiref.validate import validator
+
+import pytest
+
+import poorhttp
+from poorhttp.api import PROCESS_OPTIONS
+from poorhttp.errors import BindError, ConfigError
+from tests.support.program import Program
+from tests.testkit.client import HANG, Connection
+from tests.testkit.server import MODES, ROOT, command, environment
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+
+def hello(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [b"hello from ", threading.current_thread().name.encode()]
+
+
+def broken(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    raise LookupError("told so")
+
+
+def get(url: str) -> bytes:
+    with urllib.request.urlopen(url, timeout=HANG) as answer:
+        body: bytes = answer.read()
+        return body
+
+
+def test_server() -> None:
+    with poorhttp.Server(validator(hello)) as server:
+        assert server.url.startswith("http://127.0.0.1:")
+        for _ in range(3):
+            assert get(server.url).startswith(b"hello from ")
+    with pytest.raises(urllib.error.URLError):
+        get(server.url)
+
+
+def test_server_sees_the_objects_of_the_program() -> None:
+    """It runs in this process: a test can look at what its application did."""
+    seen = []
+
+    def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        seen.append(environ["PATH_INFO"])
+        return hello(environ, start_response)
+
+    with poorhttp.Server(application) as server:
+        get(server.url + "/first")
+        get(server.url + "/second")
+    assert seen == ["/first", "/second"]
+
+
+def test_two_servers_one_after_the_other_and_at_once() -> None:
+    before = threading.active_count()
+    for _ in range(3):
+        with poorhttp.Server(hello) as one, poorhttp.Server(hello) as two:
+            assert one.url != two.url
+            assert get(one.url)
+            assert get(two.url)
+    assert threading.active_count() == before, "threads are left behind"
+
+
+def test_server_takes_options() -> None:
+    with poorhttp.Server(hello, threads=2, server_header="mine") as server:
+        host, _, port = server.url.removeprefix("http://").partition(":")
+        with Connection((host, int(port.rstrip("/")))) as connection:
+            assert connection.request("GET", "/").get("Server") == "mine"
+    with pytest.raises(ConfigError, match="threads"):
+        poorhttp.Server(hello, thraeds=2).__enter__()
+
+
+@pytest.mark.parametrize("name", sorted(PROCESS_OPTIONS))
+def test_server_refuses_what_it_does_not_apply(name: str, tmp_path: Path) -> None:
+    values: dict[str, object] = {
+        "chdir": "/",
+        "pythonpath": "/",
+        "after_fork": "os:getpid",
+        "user": "0",
+        "group": "0",
+        "umask": "0022",
+        "pidfile": tmp_path / "pid",
+        "admin": "127.0.0.1:0",
+        "reload_include": "*.sql",
+        "reload_exclude": "*.sql",
+        "autoreload": "on",
+        "debug": "on",
+        **dict.fromkeys(("preload", "live", "profile", "open"), True),
+    }
+    with pytest.raises(ConfigError, match=f"^{name}: not for a Server, which has threads"):
+        poorhttp.Server(hello, **{name: values.get(name, 7)})  # type: ignore[arg-type]
+
+
+def test_server_names_all_that_it_refuses() -> None:
+    with pytest.raises(ConfigError, match=r"^workers, user: not for a Server"):
+        poorhttp.Server(hello, workers=2, user="nobody", threads=2)
+    # What it does, and what is the default, may be said.
+    with poorhttp.Server(hello, workers=1, preload=False) as server:
+        assert get(server.url)
+
+
+def test_server_on_an_occupied_port() -> None:
+    with poorhttp.Server(hello) as server:
+        address = server.url.removeprefix("http://").rstrip("/")
+        with pytest.raises(BindError, match=address), poorhttp.Server(hello, bind=address):
+            pass
+
+
+def test_application_that_raises(capfd: pytest.CaptureFixture[str]) -> None:
+    with poorhttp.Server(broken) as server:
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            get(server.url)
+        assert caught.value.code == 500
+        caught.value.close()
+    assert "LookupError: told so" in capfd.readouterr().err
+
+
+def test_the_block_may_raise() -> None:
+    server = poorhttp.Server(hello)
+    with pytest.raises(LookupError), server:
+        raise LookupError(get(server.url))
+    with pytest.raises(urllib.error.URLError):
+        get(server.url)
+
+
+SCRIPT = """
+import poorhttp
+
+def application(environ, start_response):
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [b"hello"]
+
+poorhttp.serve(application, bind="127.0.0.1:0", mode={mode!r})
+print("served")
+"""
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_serve(mode: str) -> None:
+    """A program of five lines; TERM ends serve(), and the program goes on."""
+    with Program(SCRIPT.format(mode=mode)) as program:
+        assert program.mode == mode
+        assert get(program.url) == b"hello"
+        assert program.terminate() == "served\n"
+        assert "Traceback" not in program.log()
+
+
+def test_version() -> None:
+    done = subprocess.run(
+        command("--version"),
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=environment(),
+        check=True,
+        timeout=HANG,
+    )
+    assert poorhttp.__version__ in done.stdout

@@ -1,0 +1,382 @@
+"""Modes: workers, signals, many clients, slow clients, other threads of the process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from poorhttp.config.options.server import MODES as OURS
+from tests.conftest import Serve
+from tests.testkit.client import HANG, Closed, Connection
+from tests.testkit.process import children, lives, opened, wait_for_end
+from tests.testkit.server import AT_ONCE, MODES, ROOT, Server, patched, run, wait_for
+
+GATE = "tests/apps/gate.py"
+ECHO = "tests/apps/echo.py"
+ANSWERS = "tests/apps/answers.py"
+
+#: Longer than any test waits: a server that only ends because of it, hangs.
+PATIENT = ("--graceful-timeout", "600", "--drain-timeout", "0.1")
+
+
+def process_of(server: Server) -> dict[str, Any]:
+    """What the worker that answers says of itself."""
+    answer: dict[str, Any] = server.get("/process").json()
+    return answer
+
+
+def enter(server: Server, gate: Path) -> Connection:
+    """A connection whose request is being answered until the file `gate` exists."""
+    connection = server.connect()
+    connection.send_request("GET", f"/wait?{gate}")
+    server.wait_log(f"entered {gate}\n")
+    return connection
+
+
+# Starting
+
+
+def test_ready_line(mode: str) -> None:
+    with Server(GATE, mode) as server:
+        assert server.mode == mode
+        assert server.workers == (2 if mode == "forking" else 1)
+        assert f"listening on http://127.0.0.1:{server.port} ({mode}, " in server.log()
+        noun = "2 workers" if mode == "forking" else "1 worker"
+        assert f"({mode}, {noun})\n" in server.log()
+
+
+def test_several_addresses(mode: str) -> None:
+    with Server(GATE, mode, bind=("127.0.0.1:0", "127.0.0.1:0")) as server:
+        first, second = server.urls.split(", ")
+        assert first != second
+        for url in (first, second):
+            port = int(url.rpartition(":")[2])
+            with Connection(("127.0.0.1", port)) as connection:
+                assert connection.request("GET", "/process").status == 200
+
+
+def test_gevent_patches_before_the_application_is_imported(mode: str) -> None:
+    with Server(GATE, mode) as server:
+        process = process_of(server)
+        assert process["patched_before_import"] == (mode == "gevent")
+        assert process["gevent"] == (mode == "gevent"), "gevent is imported where it is not used"
+
+
+PLUGIN = """
+from importlib import metadata
+
+scans, events = 0, []
+distributions = metadata.distributions
+
+def counted():
+    global scans
+    scans += 1
+    return distributions()
+
+def note(event):
+    events.append(type(event).__name__)
+
+if __name__ == "__main__":
+    import plugin
+    metadata.distributions = plugin.counted
+    before = metadata.entry_points
+    from poorhttp.modes.gevent import prepare
+    prepare()
+    assert metadata.entry_points is before
+    print(plugin.scans, plugin.events[0], plugin.events[-1], len(plugin.events) > 2)
+"""
+
+
+def test_plugins_of_gevent_are_looked_for_once(tmp_path: Path) -> None:
+    """And all of its events reach them, although it asks for them once for each."""
+    (tmp_path / "plugin.py").write_text(PLUGIN)
+    points = tmp_path / "plugin-1.dist-info" / "entry_points.txt"
+    points.parent.mkdir()
+    events = ("will_patch_all", "will_patch_module", "did_patch_all")
+    points.write_text("".join(f"[gevent.plugins.monkey.{e}]\nnote=plugin:note\n" for e in events))
+    (points.parent / "METADATA").write_text("Metadata-Version: 2.1\nName: plugin\nVersion: 1\n")
+    paths = os.pathsep.join([str(tmp_path), str(ROOT)])
+    done = run(sys.executable, str(tmp_path / "plugin.py"), env={"PYTHONPATH": paths})
+    assert done.stdout == "1 GeventWillPatchAllEvent GeventDidPatchAllEvent True\n", done.stderr
+
+
+def test_without_plugins_of_gevent_no_metadata_is_read() -> None:
+    """`importlib.metadata` takes memory of every worker; what the application imports is whole."""
+    code = (
+        "import sys; from poorhttp.modes.gevent import prepare; prepare(); "
+        "print('importlib.metadata' in sys.modules, 'email' in sys.modules); "
+        "import importlib.metadata; print(bool(importlib.metadata.entry_points()))"
+    )
+    done = run(sys.executable, "-c", code)
+    assert done.stdout == "False False\nTrue\n", done.stderr
+
+
+def test_inherited_socket(mode: str) -> None:
+    """`fd:N`, as systemd passes a listening socket."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    os.set_inheritable(listener.fileno(), True)
+    with Server(
+        GATE, mode, bind=(f"fd:{listener.fileno()}",), inherit=(listener.fileno(),)
+    ) as server:
+        port = listener.getsockname()[1]
+        with Connection(("127.0.0.1", port)) as connection:
+            assert connection.request("GET", "/process").status == 200
+        assert server.process.poll() is None
+    listener.close()
+
+
+# Stopping
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_requests_in_hand_are_answered(mode: str, number: signal.Signals, tmp_path: Path) -> None:
+    with Server(GATE, mode, *PATIENT) as server:
+        connection = enter(server, tmp_path / "gate")
+        server.process.send_signal(number)
+        (tmp_path / "gate").touch()
+        assert connection.response().json() == "waited"
+        assert connection.at_end()
+        connection.close()
+        assert server.wait() == 0
+        server.ended()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_idle_connections_do_not_hold_it(mode: str, number: signal.Signals) -> None:
+    with Server(GATE, mode, *PATIENT) as server:
+        used, fresh = server.connect(), server.connect()
+        used.request("GET", "/process")
+        server.process.send_signal(number)
+        assert used.at_end()
+        assert fresh.at_end()
+        assert server.wait() == 0
+        server.ended()
+
+
+def test_no_new_connections_while_it_stops(mode: str, tmp_path: Path) -> None:
+    with Server(GATE, mode, *PATIENT) as server:
+        connection = enter(server, tmp_path / "gate")
+        server.process.send_signal(signal.SIGTERM)
+        (tmp_path / "gate").touch()
+        connection.response()
+        assert server.wait() == 0
+        server.ended()
+        with pytest.raises(ConnectionRefusedError):
+            server.connect()
+
+
+def test_graceful_timeout_ends_what_does_not_end(mode: str, tmp_path: Path) -> None:
+    with Server(GATE, mode, "--graceful-timeout", "0.1") as server:
+        connection = enter(server, tmp_path / "never")
+        server.process.send_signal(signal.SIGTERM)
+        with pytest.raises(Closed):
+            connection.response()
+        server.wait()
+        server.ended()
+
+
+def test_no_process_is_left_behind(mode: str) -> None:
+    with Server(GATE, mode, "--workers", "2", *PATIENT) as server:
+        pids = {process_of(server)["pid"] for _ in range(20)}
+        server.process.send_signal(signal.SIGTERM)
+        assert server.wait() == 0
+        server.ended()
+    for pid in pids:
+        wait_for_end(pid)
+
+
+# Workers
+
+
+@pytest.mark.threading_only
+def test_a_dead_worker_is_replaced(mode: str) -> None:
+    launcher = patched("poorhttp.supervisor.backoff", LONGEST_PAUSE=0.1)
+    with Server(GATE, mode, "--workers", "2", launcher=launcher) as server:
+        for _ in range(3):
+            pid = process_of(server)["pid"]
+            assert pid != server.process.pid, "the supervisor answers requests itself"
+            os.kill(pid, signal.SIGKILL)
+            wait_for_end(pid)
+            assert process_of(server)["pid"] != pid
+        # Both are there again: each is held by a request.
+        assert server.process.poll() is None
+        wait_for(lambda: len(children(server.process.pid)) == 2, "two workers below the supervisor")
+
+
+def test_two_workers_at_once(mode: str, tmp_path: Path) -> None:
+    """Requests that hold a worker each: processes answer side by side, whatever the mode."""
+    with Server(GATE, mode, "--workers", "2") as server:
+        held = [enter(server, tmp_path / "gate")]
+        assert len(children(server.process.pid)) == 2
+        held.append(enter(server, tmp_path / "gate2"))
+        (tmp_path / "gate").touch()
+        (tmp_path / "gate2").touch()
+        for connection in held:
+            assert connection.response().json() == "waited"
+
+
+def test_fork_safety(mode: str) -> None:
+    """Workers share a listening socket and nothing else; what one does, no other feels."""
+    with Server(GATE, mode, "--workers", "2") as server:
+        workers = {process["pid"]: process for process in (process_of(server) for _ in range(50))}
+        for pid in workers:
+            assert POLLER in opened(pid), "a worker without a poller of its own"
+        assert POLLER not in opened(server.process.pid), "a poller was made before the fork"
+        assert psutil.Process(server.process.pid).num_threads() == 1, "a thread before the fork"
+
+
+# Many clients
+
+
+def test_parallel_clients(serve: Serve) -> None:
+    server = serve(ECHO)
+
+    def client(number: int) -> None:
+        with server.connect() as connection:
+            for turn in range(25):
+                body = f"{number} {turn} ".encode() * (turn * 40)
+                answer = connection.request("POST", f"/{number}/{turn}", body=body).json()
+                assert answer["environ"]["PATH_INFO"] == f"/{number}/{turn}"
+                assert answer["body"].encode() == body
+
+    with ThreadPoolExecutor(40) as pool:
+        list(pool.map(client, range(80)))
+
+
+def test_many_idle_connections(serve: Serve) -> None:
+    server = serve(ECHO)
+    connections = [server.connect() for _ in range(300)]
+    for connection in connections:
+        assert connection.request("GET", "/").status == 200
+    for connection in reversed(connections):
+        assert connection.request("GET", "/again").status == 200
+        connection.close()
+
+
+def test_requests_at_once(mode: str, tmp_path: Path) -> None:
+    """As many as the mode promises are run together; one more is answered behind them."""
+    with Server(GATE, mode) as server:
+        gate = tmp_path / "gate"
+        held = []
+        for number in range(AT_ONCE[mode]):
+            # One by one: a process may accept several connections before it answers the first.
+            held.append(server.connect())
+            held[-1].send_request("GET", f"/wait?{gate}")
+            server.wait_log(f"entered {gate}\n", number + 1)
+        with server.connect() as behind:
+            behind.send_request("GET", "/process")
+            gate.touch()
+            for connection in held:
+                assert connection.response().json() == "waited"
+            assert behind.response().status == 200
+
+
+def test_others_are_answered_beside_a_slow_request(mode: str, tmp_path: Path) -> None:
+    workers = ("--workers", "2") if AT_ONCE[mode] == 1 else ()
+    with Server(GATE, mode, *workers) as server:
+        connection = enter(server, tmp_path / "gate")
+        for _ in range(50):
+            assert server.get("/process").status == 200
+        (tmp_path / "gate").touch()
+        assert connection.response().json() == "waited"
+
+
+# Slow clients
+
+
+def test_a_slow_upload_holds_nobody(serve: Serve) -> None:
+    server = serve(ECHO)
+    uploads = [server.connect() for _ in range(20)]
+    for upload in uploads:
+        upload.send(b"POST /slow HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n01234")
+    for _ in range(20):
+        assert server.get("/").status == 200
+    for upload in uploads:
+        upload.send(b"56789")
+        assert upload.response().json()["body"] == "0123456789"
+        upload.close()
+
+
+def test_a_slow_head_holds_nobody(serve: Serve) -> None:
+    server = serve(ECHO)
+    slow = [server.connect() for _ in range(20)]
+    for connection in slow:
+        connection.send(b"GET /slow HTTP/1.1\r\nHo")
+    for _ in range(20):
+        assert server.get("/").status == 200
+    for connection in slow:
+        connection.send(b"st: a\r\n\r\n")
+        assert connection.response().json()["environ"]["PATH_INFO"] == "/slow"
+        connection.close()
+
+
+def test_a_slow_reader_holds_nobody(serve: Serve) -> None:
+    """An answer that is known at once is the server's to deliver, not the application's."""
+    server = serve(ANSWERS)
+    readers = [server.connect() for _ in range(10)]
+    for reader in readers:
+        reader.send_request("GET", "/large")
+    for _ in range(20):
+        assert server.get("/one").body == b"hello"
+    for reader in readers:
+        assert len(reader.response().body) == 5_000_000
+        reader.close()
+
+
+# Neighbours in the process
+
+
+def test_an_application_that_forks(serve: Serve) -> None:
+    server = serve(GATE)
+    with server.connect() as connection:
+        for _ in range(5):
+            assert connection.request("GET", "/fork").json() == 7
+        assert connection.request("GET", "/run").json() == "done\n"
+
+
+def test_programs_do_not_inherit_connections(serve: Serve) -> None:
+    """Else a connection that was closed here would stay open there."""
+    server = serve(GATE)
+    with server.connect() as other, server.connect() as connection:
+        other.request("GET", "/process")
+        pid = connection.request("GET", "/spawn", "Connection: close").json()
+        try:
+            assert connection.at_end()
+            # Until it has become the other program it has what its parent has.
+            wait_for(lambda: not of_the_server(pid), "a program without our sockets")
+        finally:
+            os.kill(pid, signal.SIGKILL)
+
+
+POLLER = "anon_inode:[eventpoll]"
+
+
+def of_the_server(pid: int) -> list[str]:
+    """The sockets and pollers that a process has open."""
+    return [name for name in opened(pid) if name == POLLER or name.startswith("socket:")]
+
+
+def test_every_mode_is_tested() -> None:
+    assert set(MODES) == set(OURS)
+
+
+def test_workers_end_with_their_supervisor(mode: str) -> None:
+    """Killed without a word, it leaves nobody behind who holds the port."""
+    server = Server(GATE, mode, "--workers", "2")
+    try:
+        workers = children(server.process.pid)
+        assert len(workers) == 2
+        server.process.kill()
+        server.process.wait(HANG)
+        # Who waits for orphans, and when, is not for the server to say.
+        wait_for(lambda: not any(map(lives, workers)), "the end of the workers")
+    finally:
+        server.kill()

@@ -1,0 +1,160 @@
+"""Saturation: log messages while all threads are busy, and the watchdog meanwhile."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support.health_probe import wait_status
+from tests.testkit.client import HANG, Connection
+from tests.testkit.process import children
+from tests.testkit.server import Server, patched, wait_for
+
+BUSY = "tests/apps/busy.py"
+
+SATURATED = re.compile(
+    r"warning: worker (\d+): (?:all 2 threads have|the thread that runs requests has) been busy "
+    r"for \d+\.\d s, and (\d+) requests? waits?(?:, the longest for \d+\.\d s)?; "
+    r"the oldest in flight is request 1 GET /hold\?(\S+), for \d+\.\d s at least\n"
+)
+OVER = re.compile(r"info: worker \d+: a thread is free again after \d+\.\d s\n")
+
+
+@contextmanager
+def held(server: Server, gate: Path) -> Iterator[None]:
+    """Every thread has a request, until the end of this context."""
+    with ExitStack() as stack:
+        holding = [stack.enter_context(server.connect())]
+        holding[0].send_request("GET", f"/hold?{gate}")
+        server.wait_log(f"holds {gate}\n")
+        if server.mode == "threading":
+            holding.append(stack.enter_context(server.connect()))
+            holding[1].send_request("GET", f"/hold?{gate}")
+            server.wait_log(f"holds {gate}\n", 2)
+        yield
+        gate.touch()
+        for connection in holding:
+            assert connection.response().status == 200
+
+
+def start(
+    mode: str, *options: str, env: dict[str, str] | None = None, bind: str = "127.0.0.1:0"
+) -> Server:
+    few = ("--workers", "1", "--threads", "2" if mode == "threading" else "1")
+    launcher = patched("poorhttp.supervisor.saturation", LONG=0.4, SHORTEST=0.4)
+    return Server(BUSY, mode, *few, *options, env=env, bind=(bind,), launcher=launcher)
+
+
+@pytest.mark.parametrize("kind", ["new", "kept"])
+def test_waiting_requests_are_logged(mode: str, tmp_path: Path, kind: str) -> None:
+    with start(mode) as server:
+        waiting = [server.connect() for _ in range(5)] if kind == "kept" else []
+        gate = tmp_path / "gate"
+        with held(server, gate):
+            waiting = waiting or [server.connect() for _ in range(5)]
+            for connection in waiting:
+                connection.send_request("GET", "/waits")
+            wait_for(lambda: SATURATED.search(server.log()), "the line")
+            found = SATURATED.search(server.log())
+            assert found
+            assert found.groups() == (str(children(server.process.pid)[0]), "5", str(gate))
+        for connection in waiting:
+            assert connection.response().body == b"/waits 0\n"
+        wait_for(lambda: OVER.search(server.log()), "the line of the end")
+        assert len(SATURATED.findall(server.log())) == len(OVER.findall(server.log())) == 1
+
+
+@pytest.mark.threading_only
+def test_on_a_unix_socket(mode: str, tmp_path: Path, folder: Path) -> None:
+    path = str(folder / "socket")
+    with start(mode, bind=f"unix:{path}") as server, ExitStack() as stack:
+
+        def connect() -> Connection:
+            return stack.enter_context(Connection(path))
+
+        server.connect = connect  # type: ignore[method-assign]
+        with held(server, tmp_path / "gate"):
+            waiting = [connect() for _ in range(3)]
+            for connection in waiting:
+                connection.send_request("GET", "/waits")
+            wait_for(lambda: SATURATED.search(server.log()), "the line")
+            found = SATURATED.search(server.log())
+            assert found
+            assert found[2] == "3"
+        for connection in waiting:
+            assert connection.response().status == 200
+
+
+@contextmanager
+def ear(path: Path) -> Iterator[socket.socket]:
+    """Where systemd listens."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.settimeout(HANG)
+        systemd.bind(str(path))
+        yield systemd
+
+
+def wait_signs(systemd: socket.socket, count: int) -> None:
+    while count:
+        count -= systemd.recv(4096) == b"WATCHDOG=1"
+
+
+@pytest.mark.threading_only
+def test_busy_threads_are_no_reason_where_nobody_waits(mode: str, tmp_path: Path) -> None:
+    """Nothing is logged until somebody waits, and systemd hears that all is well all the time."""
+    env = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "400000"}
+    with ear(tmp_path / "notify") as systemd, start(mode, env=env) as server:
+        with held(server, tmp_path / "gate"), server.connect() as connection:
+            # Each is sent a tenth of a second after the one before, at least.
+            wait_signs(systemd, 25)
+            assert not SATURATED.search(server.log())
+            connection.send_request("GET", "/waits")
+            # With the others, ten times as long as systemd would wait.
+            wait_signs(systemd, 15)
+            server.wait_log("been busy for")
+        assert "no worker answers" not in server.log()
+
+
+@pytest.mark.threading_only
+def test_readiness_is_logged(mode: str, tmp_path: Path, folder: Path) -> None:
+    admin = str(folder / "admin")
+    with start(mode, "--admin", f"unix:{admin}") as server:
+        with held(server, tmp_path / "gate"), server.connect() as connection:
+            connection.send_request("GET", "/waits")
+            assert wait_status(admin, 503) == "not ready: no worker answers"
+            server.wait_log("warning: /-/ready is 503 from now on: no worker answers\n")
+        wait_status(admin, 200)
+        server.wait_log("info: /-/ready is 200 again\n")
+        assert server.log().count("/-/ready is") == 2
+
+
+@pytest.mark.threading_only
+def test_an_idle_server_is_not_checked(mode: str, tmp_path: Path) -> None:
+    """When nothing happens, the main process sleeps, and is told again when something does."""
+    with start(mode) as server:
+        with held(server, tmp_path / "first"):
+            pass
+        sleeps_for_good(server.process.pid)
+        with held(server, tmp_path / "gate"), server.connect() as connection:
+            connection.send_request("GET", "/waits")
+            server.wait_log("been busy for")
+        sleeps_for_good(server.process.pid)
+
+
+#: `poll` of x86-64 and its time limit for ever, as the kernel shows a call that waits.
+POLL, FOR_EVER = "7", 0xFFFFFFFF
+
+
+def sleeps_for_good(pid: int) -> None:
+    """Wait until a process of one thread waits for events without a limit of time."""
+
+    def is_asleep() -> bool:
+        number, *arguments = Path(f"/proc/{pid}/syscall").read_text().split()
+        return number == POLL and int(arguments[2], 16) & FOR_EVER == FOR_EVER
+
+    wait_for(is_asleep, f"process {pid} waits without a limit")

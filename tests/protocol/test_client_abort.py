@@ -1,0 +1,248 @@
+"""Requests whose client has closed the connection before they are run, in every mode."""
+
+from __future__ import annotations
+
+import re
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.testkit.cases import gateway
+from tests.testkit.client import Connection
+from tests.testkit.server import Server, wait_for
+
+BUSY = "tests/apps/busy.py"
+
+#: Longer than a request waits before it is said to have waited (`client_abort.rs`), in seconds.
+NOTICEABLE = 0.05
+
+#: In three states, for each of which the kernel has another queue: connected while the server is
+#: busy, connected before, and before with a request that was answered.
+KINDS = ("new", "idle", "kept")
+
+#: More than are accepted at once, and than are looked at before the sockets are polled again.
+MANY = 300
+
+
+@contextmanager
+def server(
+    mode: str, tmp_path: Path, *options: str, bind: tuple[str, ...] = ("127.0.0.1:0",)
+) -> Iterator[Server]:
+    """One with two threads, which logs each request as status and target."""
+    log = ("--access-log", str(tmp_path / "access"), "--access-log-format", "%s %U")
+    few = ("--drain-timeout", "0", "--threads", "2" if mode == "threading" else "1")
+    with Server(BUSY, mode, *log, *few, *options, bind=bind) as running:
+        yield running
+
+
+@contextmanager
+def held(server: Server, gate: Path) -> Iterator[None]:
+    """Every thread has a request, until the end of this context."""
+    threads = 2 if server.mode in ("forking", "threading") else 1
+    holding = []
+    for number in range(threads):
+        holding.append(server.connect())
+        holding[-1].send_request("GET", f"/hold?{gate}")
+        server.wait_log(f"holds {gate}\n", number + 1)
+    yield
+    # No limit that is asserted: whoever waits has to wait for so long at least.
+    time.sleep(NOTICEABLE)
+    gate.touch()
+    for connection in holding:
+        assert connection.response().status == 200
+
+
+def logged(tmp_path: Path, status: int) -> int:
+    return len(re.findall(rf"^{status} /", (tmp_path / "access").read_text(), re.MULTILINE))
+
+
+def connections(server: Server, kind: str, count: int) -> list[Connection]:
+    made = [server.connect() for _ in range(count)] if kind != "new" else []
+    if kind == "kept":
+        for connection in made:
+            assert connection.request("GET", "/before").status == 200
+    elif kind == "idle":
+        # The server has found that nothing has come on them yet.
+        assert server.get("/before").status == 200
+    return made
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("leave", [Connection.close, Connection.reset], ids=["fin", "reset"])
+def test_a_request_of_a_departed_client_is_not_run(
+    mode: str, tmp_path: Path, kind: str, leave: Callable[[Connection], None]
+) -> None:
+    count = 40
+    with server(mode, tmp_path) as running:
+        made = connections(running, kind, count)
+        with held(running, tmp_path / "gate"):
+            for connection in made or [running.connect() for _ in range(count)]:
+                connection.send_request("POST", "/work", body=b"x" * 100)
+                leave(connection)
+        assert running.get("/after").body == b"/after 0\n"
+        # The workers of `forking` share what waits.
+        wait_for(lambda: logged(tmp_path, 499) == count, f"{count} times 499")
+        assert "ran POST /work\n" not in running.log()
+
+
+def test_more_than_are_noticed_at_once(mode: str, tmp_path: Path) -> None:
+    with server(mode, tmp_path, "--backlog", str(MANY)) as running:
+        kept = connections(running, "kept", MANY)
+        with held(running, tmp_path / "gate"):
+            for connection in kept:
+                connection.send_request("GET", "/work")
+                connection.close()
+            for _ in range(MANY):
+                with running.connect() as connection:
+                    connection.send_request("GET", "/work")
+        assert running.get("/after").status == 200
+        wait_for(lambda: logged(tmp_path, 499) == 2 * MANY, f"{2 * MANY} times 499")
+        assert "ran GET /work\n" not in running.log()
+
+
+def test_what_is_found_at_the_end_of_a_slow_request_has_waited_for_it(
+    mode: str, tmp_path: Path
+) -> None:
+    # The poller is asked at the end of a request that has taken a quarter of this.
+    slow = str(NOTICEABLE * 2)
+    with server(mode, tmp_path, "--slow-request", slow) as running:
+        kept = connections(running, "kept", 4)
+        with held(running, tmp_path / "gate"):
+            for connection in [*kept, *(running.connect() for _ in range(4))]:
+                connection.send_request("GET", "/work")
+                connection.close()
+        assert running.get("/after").status == 200
+        wait_for(lambda: logged(tmp_path, 499) == 8, "8 times 499")
+        assert "ran GET /work\n" not in running.log()
+
+
+def test_who_stays_is_answered(mode: str, tmp_path: Path) -> None:
+    with server(mode, tmp_path) as running:
+        kept = connections(running, "kept", 4)
+        with held(running, tmp_path / "gate"):
+            staying = [*kept, *(running.connect() for _ in range(4))]
+            for number, connection in enumerate(staying):
+                connection.send_request("GET", f"/stays/{number}")
+                with running.connect() as leaving:
+                    leaving.send_request("GET", "/leaves")
+        for number, connection in enumerate(staying):
+            assert connection.response().body == f"/stays/{number} 0\n".encode()
+        wait_for(lambda: logged(tmp_path, 499) == len(staying), "499 for those who left")
+        assert "ran GET /leaves\n" not in running.log()
+
+
+def close_half(connection: Connection, *targets: str) -> None:
+    """Ask, and say that this is all, as `nc -N` does."""
+    for target in targets:
+        connection.send_request("GET", target)
+    connection.socket.shutdown(socket.SHUT_WR)
+
+
+# Where the request waits for 50 ms, it is taken for one whose client has left.
+@pytest.mark.timing
+def test_a_closed_half_is_answered_where_the_request_begins_at_once(
+    mode: str, tmp_path: Path
+) -> None:
+    with server(mode, tmp_path) as running:
+        for number in range(20):
+            connection = running.connect()
+            if number % 2:
+                assert connection.request("GET", "/before").status == 200
+            close_half(connection, "/half")
+            assert connection.response().body == b"/half 0\n"
+            assert connection.at_end()
+        assert logged(tmp_path, 499) == 0
+
+
+def test_a_closed_half_may_wait_where_that_is_configured(mode: str, tmp_path: Path) -> None:
+    with server(mode, tmp_path, "--abort-on-close", "off") as running:
+        halves = connections(running, "kept", 4)
+        with held(running, tmp_path / "gate"):
+            halves += [running.connect() for _ in range(4)]
+            for connection in halves:
+                close_half(connection, "/half")
+            with running.connect() as leaving:
+                leaving.send_request("GET", "/leaves")
+            # A reset leaves no doubt.
+            reset = running.connect()
+            reset.send_request("GET", "/resets")
+            reset.reset()
+        for connection in halves:
+            assert connection.response().body == b"/half 0\n"
+        wait_for(lambda: logged(tmp_path, 499) == 1, "499 for the one that was reset")
+        assert "ran GET /resets\n" not in running.log()
+        running.wait_log("ran GET /leaves\n")
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_request_that_waits_for_its_own_predecessors_is_answered(
+    mode: str, tmp_path: Path, at_once: bool
+) -> None:
+    with server(mode, tmp_path) as running:
+        gate = tmp_path / "gate"
+        connection = running.connect()
+        targets = [f"/hold?{gate}", "/second", "/third"]
+        if not at_once:
+            connection.send_request("GET", targets.pop(0))
+            running.wait_log(f"holds {gate}\n")
+        close_half(connection, *targets)
+        running.wait_log(f"holds {gate}\n")
+        time.sleep(NOTICEABLE)
+        gate.touch()
+        bodies = [connection.response().body for _ in range(3)]
+        assert bodies == [b"/hold 0\n", b"/second 0\n", b"/third 0\n"]
+
+
+@pytest.mark.threading_only
+def test_a_unix_socket_tells_a_closed_half_from_a_departure(
+    mode: str, tmp_path: Path, folder: Path
+) -> None:
+    path = str(folder / "socket")
+    with server(mode, tmp_path, bind=("127.0.0.1:0", f"unix:{path}")) as running:
+        with held(running, tmp_path / "gate"):
+            half, leaving = Connection(path), Connection(path)
+            close_half(half, "/half")
+            leaving.send_request("GET", "/leaves")
+            leaving.close()
+        with half:
+            assert half.response().body == b"/half 0\n"
+        wait_for(lambda: logged(tmp_path, 499) == 1, "499 for the one that left")
+        assert "ran GET /leaves\n" not in running.log()
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize(
+    ("protocol", "how"),
+    [
+        *((protocol, how) for protocol in ("uwsgi", "scgi", "fastcgi") for how in ("fin", "reset")),
+        # It is the only one in which this can be said.
+        ("fastcgi", "abort"),
+    ],
+)
+def test_gateways(mode: str, tmp_path: Path, protocol: str, how: str) -> None:
+    variables = [(b"REQUEST_METHOD", b"GET"), (b"REQUEST_URI", b"/leaves")]
+    variables += [(b"SERVER_PROTOCOL", b"HTTP/1.1"), (b"REMOTE_ADDR", b"192.0.2.1")]
+    aborts = gateway.record(2, b"")
+    options = ("--trusted-proxies", "127.0.0.1")
+    bind = ("127.0.0.1:0", f"{protocol}://127.0.0.1:0")
+    with server(mode, tmp_path, *options, bind=bind) as running:
+        port = int(re.findall(rf"{protocol}://127\.0\.0\.1:(\d+)", running.urls)[0])
+        with held(running, tmp_path / "gate"):
+            made = [Connection(("127.0.0.1", port)) for _ in range(5)]
+            for connection in made:
+                connection.send(gateway.pack(protocol, variables))
+                if how == "abort":
+                    connection.send(aborts)
+                elif how == "fin":
+                    connection.close()
+                else:
+                    connection.reset()
+        assert running.get("/after").status == 200
+        wait_for(lambda: logged(tmp_path, 499) == 5, "499 five times")
+        assert "ran GET /leaves\n" not in running.log()
+        for connection in made:
+            connection.close()

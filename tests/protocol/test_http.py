@@ -1,0 +1,467 @@
+"""HTTP/1.0 and 1.1 over real connections, in every mode (RFC 9110, RFC 9112)."""
+
+from __future__ import annotations
+
+import email.utils
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Serve
+from tests.support.check_each import KeptConnection, by_file, check_each, log_since
+from tests.testkit.cases.exchanges import WAYS, Case, read_all
+from tests.testkit.client import Connection, Response
+from tests.testkit.server import Server
+
+ECHO = "tests/apps/echo.py"
+ANSWERS = "tests/apps/answers.py"
+
+PERFORMER = "tests/apps/performer.py"
+
+CASES = by_file(case for case in read_all() if not case.answer)
+ANSWERS_BY_FILE = by_file(case for case in read_all() if case.answer)
+SMUGGLED = b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
+def smuggled(case: Case) -> bytes:
+    """A request that must never run where the server closes; its target names the case."""
+    return SMUGGLED.replace(b"/smuggled", f"/smuggled/{case.name}".encode())
+
+
+@pytest.fixture
+def echo(serve: Serve) -> Server:
+    return serve(ECHO)
+
+
+@pytest.fixture
+def answers(serve: Serve) -> Server:
+    return serve(ANSWERS)
+
+
+# The cases
+
+
+def answers_to(case: Case, connection: Connection) -> list[Response]:
+    """Read as many answers as a case expects, and check their statuses."""
+    methods = ["HEAD" if at in case.heads else "GET" for at in range(len(case.statuses))]
+    responses = [connection.response(method) for method in methods]
+    assert tuple(response.status for response in responses) == case.statuses
+    return responses
+
+
+def check_case(case: Case, connection: Connection, slowly: bool) -> None:
+    # What stands behind a message that is refused must never be taken for a request.
+    data = case.send + smuggled(case) if case.close else case.send
+    if slowly:
+        connection.send_slowly(data)
+    else:
+        connection.send(data)
+    responses = answers_to(case, connection)
+    may_continue = b"100-continue" in case.send.lower() and b" HTTP/1.1" in case.send
+    for response in responses:
+        assert response.interim in ([[], [100]] if may_continue else [[]])
+    if case.body is not None:
+        assert responses[-1].json()["body"].encode("latin-1") == case.body
+    for key, value in case.environ.items():
+        assert responses[-1].json()["environ"].get(key) == value, key
+    if case.close:
+        assert connection.at_end(), "the connection stays open"
+        assert responses[-1].get("Connection") == "close"
+    else:
+        after = connection.request("GET", "/after")
+        assert after.json()["environ"]["PATH_INFO"] == "/after"
+
+
+def check_cases(server: Server, cases: list[Case], *, slowly: bool) -> None:
+    """Check cases, at once on a connection that is kept, octet by octet each on its own."""
+
+    def check(case: Case) -> None:
+        before = server.log_size()
+        connections = KeptConnection(server.connect) if slowly or case.close else kept
+        with connections.use(keep=connections is kept) as connection:
+            check_case(case, connection, slowly)
+        log = log_since(server, before, other)
+        assert "/smuggled" not in log
+        assert "/never" not in log
+
+    with KeptConnection(server.connect) as kept, KeptConnection(server.connect) as other:
+        check_each(cases, check)
+
+
+@pytest.mark.parametrize("file", CASES)
+def test_cases(echo: Server, file: str) -> None:
+    check_cases(echo, CASES[file], slowly=False)
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize("file", CASES)
+def test_cases_octet_by_octet(echo: Server, file: str) -> None:
+    """The core reads them; its tests do this as well (core/http/tests/cases.rs)."""
+    check_cases(echo, CASES[file], slowly=True)
+
+
+def check_answer(case: Case, connection: Connection) -> None:
+    """With a request behind it, whose answer is read right or which never runs."""
+    connection.send(case.send + smuggled(case))
+    if case.end == "cut":
+        head, _, body = connection.rest().partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 %d " % case.statuses[-1])
+        length = re.search(rb"(?i)\ncontent-length: (\d+)", head)
+        assert length, head
+        assert len(body) < int(length[1])
+    else:
+        response = answers_to(case, connection)[-1]
+        body = response.body
+        assert (response.get("Connection") == "close") == case.close
+    if case.body is not None:
+        assert body == case.body
+    if case.close:
+        assert connection.at_end(), "the connection stays open"
+    else:
+        assert connection.response().body == f"/smuggled/{case.name}".encode()
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("file", ANSWERS_BY_FILE)
+def test_cases_of_answers(serve: Serve, file: str, way: str) -> None:
+    server = serve(f"{PERFORMER}:by_{way}", tracebacks=True)
+    cases = [case for case in ANSWERS_BY_FILE[file] if case.answer and way in case.answer.ways]
+
+    def check(case: Case) -> None:
+        before = server.log_size()
+        connections = KeptConnection(server.connect) if case.close else kept
+        with connections.use(keep=connections is kept) as connection:
+            check_answer(case, connection)
+        ran = re.findall(r"ran (/smuggled\S*)", log_since(server, before, other))
+        assert ran == ([] if case.close else [f"/smuggled/{case.name}"])
+
+    with KeptConnection(server.connect) as kept, KeptConnection(server.connect) as other:
+        check_each(cases, check)
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize("target", ["/light?a=%20b", "/a%2Fb/%C3%A9;x=1?y=%ff&z"])
+def test_a_request_split_at_every_octet(echo: Server, target: str) -> None:
+    data = (
+        f"POST {target} HTTP/1.1\r\nHost: a\r\nX-Name:  value \r\n"
+        "Transfer-Encoding: chunked\r\n\r\n5;x=y\r\nhello\r\n0\r\nX-End: 1\r\n\r\n"
+    ).encode()
+    with echo.connect() as connection:
+        seen = []
+        for index in range(1, len(data)):
+            connection.send(data[:index])
+            # An answer to another connection: by then the first part has usually been read.
+            if index % 16 == 0:
+                echo.get("/between")
+            connection.send(data[index:])
+            seen.append(connection.response().json())
+        for answer in seen:
+            answer["environ"].pop("REMOTE_PORT", None)
+        assert seen[0]["body"] == "hello"
+        assert all(answer == seen[0] for answer in seen)
+
+
+# The life of a connection
+
+
+def test_keep_alive(echo: Server) -> None:
+    with echo.connect() as connection:
+        for number in range(50):
+            response = connection.request("GET", f"/{number}")
+            assert response.json()["environ"]["PATH_INFO"] == f"/{number}"
+            assert response.get("Connection") is None
+
+
+def test_keep_alive_of_1_0(echo: Server) -> None:
+    with echo.connect() as connection:
+        for number in range(3):
+            response = connection.request(
+                "GET", f"/{number}", "Connection: keep-alive", version="HTTP/1.0"
+            )
+            assert response.get("Connection") == "keep-alive"
+        response = connection.request("GET", "/last", version="HTTP/1.0")
+        assert response.get("Connection") in (None, "close")
+        assert connection.at_end()
+
+
+def test_pipelined_100_in_one_write(echo: Server) -> None:
+    requests = [f"GET /{number} HTTP/1.1\r\nHost: a\r\n\r\n".encode() for number in range(100)]
+    with echo.connect() as connection:
+        connection.send(b"".join(requests))
+        paths = [connection.response().json()["environ"]["PATH_INFO"] for _ in requests]
+    assert paths == [f"/{number}" for number in range(100)]
+
+
+def test_pipelined_behind_a_large_answer(answers: Server) -> None:
+    with answers.connect() as connection:
+        for path in ("/large", "/one", "/large_generated", "/several"):
+            connection.send_request("GET", path)
+        assert len(connection.response().body) == 5_000_000
+        assert connection.response().body == b"hello"
+        assert len(connection.response().body) == 5_000_000
+        assert connection.response().body == b"one two three"
+
+
+def test_pipelined_then_half_closed(echo: Server) -> None:
+    """A client that has said all it will say still listens."""
+    with echo.connect() as connection:
+        connection.send_request("GET", "/1")
+        connection.send_request("GET", "/2")
+        connection.socket.shutdown(1)
+        assert connection.response().json()["environ"]["PATH_INFO"] == "/1"
+        assert connection.response().json()["environ"]["PATH_INFO"] == "/2"
+        assert connection.at_end()
+
+
+def test_connection_of_nothing(echo: Server) -> None:
+    for _ in range(20):
+        echo.connect().close()
+    assert echo.get("/").status == 200
+
+
+# Bodies of requests
+
+
+@pytest.mark.parametrize("size", [1, 65_536, 3_000_000])
+def test_body(echo: Server, size: int) -> None:
+    body = bytes(range(251)) * (size // 251 + 1)
+    response = echo.request("POST", "/", body=body[:size])
+    assert response.json()["body"].encode("latin-1") == body[:size]
+
+
+@pytest.mark.parametrize("piece", [1, 1_000, 70_000])
+def test_chunked_body(echo: Server, piece: int) -> None:
+    body = bytes(range(251)) * (1_000 if piece > 1 else 10)
+    with echo.connect() as connection:
+        connection.send(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+        chunks = []
+        for start in range(0, len(body), piece):
+            chunk = body[start : start + piece]
+            chunks.append(b"%x\r\n%b\r\n" % (len(chunk), chunk))
+        connection.send(b"".join(chunks) + b"0\r\n\r\n")
+        answer = connection.response().json()
+        assert answer["body"].encode("latin-1") == body
+        # Frameworks read CONTENT_LENGTH only; by the time they do, it is known.
+        assert answer["environ"]["CONTENT_LENGTH"] == str(len(body))
+        assert "HTTP_TRANSFER_ENCODING" not in answer["environ"]
+        assert connection.request("GET", "/after").status == 200
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_expect_continue(echo: Server, chunked: bool) -> None:
+    framing = b"Transfer-Encoding: chunked" if chunked else b"Content-Length: 5"
+    with echo.connect() as connection:
+        connection.send(
+            b"POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n" + framing + b"\r\n\r\n"
+        )
+        assert connection.interim() == 100
+        connection.send(b"5\r\nhello\r\n0\r\n\r\n" if chunked else b"hello")
+        response = connection.response()
+        assert response.json()["body"] == "hello"
+        assert response.interim == []
+        assert connection.request("GET", "/after").status == 200
+
+
+def test_expect_continue_refused(echo: Server) -> None:
+    """Nobody is told to go on with a body that is too large."""
+    with echo.connect() as connection:
+        connection.send_request("POST", "/", "Expect: 100-continue", "Content-Length: 5000000000")
+        response = connection.response()
+        assert (response.status, response.interim) == (413, [])
+        assert connection.at_end()
+
+
+def test_max_body(serve: Serve) -> None:
+    server = serve(ECHO, "--max-body", "10")
+    assert server.request("POST", "/", body=b"0123456789").status == 200
+    assert server.request("POST", "/", body=b"0123456789a").status == 413
+    with server.connect() as connection:
+        connection.send(
+            b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+            b"6\r\n012345\r\n5\r\n6789a\r\n0\r\n\r\n" + SMUGGLED
+        )
+        assert connection.response().status == 413
+        assert connection.at_end()
+    assert "/smuggled" not in server.log()
+
+
+def test_a_refusal_arrives_although_the_client_goes_on(serve: Serve) -> None:
+    """Closing with unread octets resets the connection, and the answer may be lost with it."""
+    server = serve(ECHO, "--max-body", "10")
+    with server.connect() as connection:
+        connection.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n")
+        connection.send_slowly(b"x" * 1_000)
+        assert connection.response().status == 413
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize(
+    ("option", "value", "head", "status"),
+    [
+        ("--max-request-line", "100", "GET /" + 87 * "a", 414),
+        ("--max-headers", "3", "GET / HTTP/1.1\r\nHost: a\r\nA: 1\r\nB: 1\r\nC: 1", 431),
+        ("--max-header-size", "100", "GET / HTTP/1.1\r\nHost: a\r\nA: " + 100 * "a", 431),
+    ],
+)
+def test_limits_are_options(mode: str, option: str, value: str, head: str, status: int) -> None:
+    with Server(ECHO, mode, option, value) as server:
+        data = head if " HTTP/1.1" in head else head + " HTTP/1.1\r\nHost: a"
+        with server.connect() as connection:
+            connection.send(data.encode() + b"\r\n\r\n" + SMUGGLED)
+            assert connection.response().status == status
+            assert connection.at_end()
+        assert server.get("/short").status == 200
+
+
+# Answers
+
+
+def test_length_of_what_is_known_at_once(answers: Server) -> None:
+    for path, body in (
+        ("/one", b"hello"),
+        ("/several", b"one two three"),
+        ("/pair", b"one two"),
+        ("/empty", b""),
+        ("/many_pieces", b"0123456789" * 5_000),
+    ):
+        response = answers.get(path)
+        assert (response.framing, response.body) == ("length", body), path
+
+
+def test_chunked_for_the_rest(answers: Server) -> None:
+    with answers.connect() as connection:
+        response = connection.request("GET", "/generated")
+        assert (response.framing, response.body) == ("chunked", b"one two three")
+        response = connection.request("GET", "/nothing_generated")
+        assert response.body == b""
+        response = connection.request("GET", "/generated_length")
+        assert (response.framing, response.body) == ("length", b"one two")
+        assert connection.request("GET", "/one").body == b"hello"
+
+
+@pytest.mark.parametrize("header", [(), ("Connection: keep-alive",)])
+def test_close_for_1_0(answers: Server, header: tuple[str, ...]) -> None:
+    with answers.connect() as connection:
+        response = connection.request("GET", "/generated", *header, version="HTTP/1.0")
+        assert (response.framing, response.body) == ("close", b"one two three")
+        assert response.get("Connection") in (None, "close")
+
+
+def test_keep_alive_of_1_0_with_a_known_length(answers: Server) -> None:
+    with answers.connect() as connection:
+        for _ in range(2):
+            response = connection.request(
+                "GET", "/one", "Connection: keep-alive", version="HTTP/1.0"
+            )
+            assert (response.framing, response.get("Connection")) == ("length", "keep-alive")
+
+
+@pytest.mark.parametrize(
+    ("path", "length"),
+    [
+        ("/one", "5"),
+        ("/several", "13"),
+        ("/generated_length", "7"),
+        ("/large", "5000000"),
+        ("/generated", None),
+        ("/empty", None),
+    ],
+)
+def test_head(answers: Server, path: str, length: str | None) -> None:
+    """The header section of a GET (RFC 9110 section 9.3.2), and nothing behind it.
+
+    What only follows from the content may be missing, and an empty list may mean that the
+    application knows of HEAD and has left the content away.
+    """
+    with answers.connect() as connection:
+        head = connection.request("HEAD", path)
+        get = connection.request("GET", path)
+        assert head.get("Content-Length") in (length, get.get("Content-Length"))
+        assert (head.status, head.get("Content-Type")) == (200, get.get("Content-Type"))
+        assert {name for name, _ in head.headers} <= {name for name, _ in get.headers}
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/no_content", 204),
+        ("/no_content_body", 204),
+        ("/not_modified", 304),
+        ("/not_modified_generated", 304),
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_answers_without_body(answers: Server, path: str, status: int, method: str) -> None:
+    with answers.connect() as connection:
+        assert connection.request(method, path).status == status
+        # Whatever is sent as a body of the first would be taken for the beginning of the second.
+        assert connection.request("GET", "/one").body == b"hello"
+
+
+@pytest.mark.parametrize("path", ["/large", "/large_generated"])
+def test_large_answer_to_a_slow_reader(answers: Server, path: str) -> None:
+    with answers.connect() as connection:
+        connection.send_request("GET", path)
+        for _ in range(5):
+            assert answers.get("/one").body == b"hello"
+        response = connection.response()
+        assert response.body == b"0123456789" * 500_000
+        assert connection.request("GET", "/one").body == b"hello"
+
+
+def test_date_and_server(answers: Server) -> None:
+    before = int(time.time())
+    response = answers.get("/one")
+    date = response.get("Date")
+    assert date is not None
+    assert date.endswith(" GMT")
+    stamp = email.utils.parsedate_to_datetime(date).timestamp()
+    # The date is cached, so it may be some seconds old.
+    assert before - 5 <= stamp <= time.time()
+    assert email.utils.formatdate(stamp, usegmt=True) == date
+    assert response.get("Server") == "poorhttp"
+
+
+@pytest.mark.threading_only
+def test_date_and_server_of_the_application(answers: Server) -> None:
+    response = answers.get("/dated")
+    assert response.get("Date") == "Thu, 01 Jan 1970 00:00:00 GMT"
+    assert response.get("Server") == "mine"
+
+
+def test_server_header_is_an_option(serve: Serve) -> None:
+    assert serve(ANSWERS, "--server-header", "").get("/one").get("Server") is None
+    assert serve(ANSWERS, "--server-header", "x y").get("/one").get("Server") == "x y"
+
+
+def test_headers_of_the_application(answers: Server) -> None:
+    assert answers.get("/cookies").get_all("Set-Cookie") == ["a=1", "b=2"]
+    response = answers.get("/latin")
+    assert (response.reason, response.get("X-Word")) == ("Tr\xe8s bien", "caf\xe9")
+    response = answers.get("/odd_status")
+    assert (response.status, response.reason, response.body) == (299, "", b"odd")
+
+
+def test_refusals_say_why(echo: Server) -> None:
+    """An answer of the server's own is complete: Date, length, close, and a text for a person."""
+    with echo.connect() as connection:
+        connection.send(b"GET / HTTP/1.1\r\n\r\n")
+        response = connection.response()
+        assert (response.status, response.reason) == (400, "Bad Request")
+        assert response.get("Date")
+        assert response.get("Connection") == "close"
+        assert response.framing == "length"
+        assert connection.at_end()
+
+
+@pytest.mark.threading_only
+def test_unix_socket(mode: str, folder: Path) -> None:
+    path = folder / "socket"
+    with Server(ECHO, mode, bind=(f"unix:{path}", "127.0.0.1:0")) as server:
+        with Connection(str(path)) as connection:
+            environ = connection.request("GET", "/unix").json()["environ"]
+            assert environ["PATH_INFO"] == "/unix"
+        assert server.get("/tcp").status == 200
+    assert not path.exists(), "the socket file is left behind"

@@ -1,0 +1,303 @@
+"""Limits of time and size over real connections, and responses beyond them."""
+
+from __future__ import annotations
+
+import os
+import resource
+import select
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Serve
+from tests.testkit.client import HANG, Closed, Connection
+from tests.testkit.process import children, descriptors
+from tests.testkit.server import Server, wait_for
+
+ECHO = "tests/apps/echo.py"
+ANSWERS = "tests/apps/answers.py"
+
+#: A deadline that passes during a test, in seconds.
+SOON = "0.2"
+#: Bytes a second that nobody keeps up.
+FAST = "1000000000"
+
+
+def drip(connection: Connection, octets: bytes) -> None:
+    """Send `octets` one by one, again and again, until the server says something."""
+    while True:
+        for index in range(len(octets)):
+            readable, _, _ = select.select([connection.socket], [], [], 0.005)
+            if readable:
+                return
+            try:
+                connection.send(octets[index : index + 1])
+            except ConnectionError:
+                return
+
+
+# Time
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize("first", ["GET /", "GET / HTTP/1.1\r\nHost: a\r\nX-Slow: "])
+def test_dripping_head(serve: Serve, first: str) -> None:
+    server = serve(ECHO, "--header-timeout", SOON)
+    with server.connect() as connection:
+        connection.send(first.encode())
+        drip(connection, b"1")
+        assert connection.response().status == 408
+        assert connection.at_end()
+
+
+@pytest.mark.threading_only
+def test_head_on_a_used_connection(serve: Serve) -> None:
+    server = serve(ECHO, "--header-timeout", SOON)
+    with server.connect() as connection:
+        assert connection.request("GET", "/").status == 200
+        connection.send(b"G")
+        assert connection.response().status == 408
+        assert connection.at_end()
+
+
+@pytest.mark.threading_only
+def test_silence_from_the_beginning(serve: Serve) -> None:
+    server = serve(ECHO, "--header-timeout", SOON)
+    with server.connect() as connection, pytest.raises(Closed):
+        connection.response()
+
+
+@pytest.mark.threading_only
+def test_idle_keep_alive(serve: Serve) -> None:
+    server = serve(ECHO, "--keepalive-timeout", SOON)
+    with server.connect() as connection:
+        assert connection.request("GET", "/").status == 200
+        assert connection.at_end()
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize(
+    ("framing", "octets"),
+    [
+        ("Content-Length: 1000000", b"x"),
+        ("Transfer-Encoding: chunked", b"1\r\nx\r\n"),
+        # Octets of framing are no progress.
+        ("Transfer-Encoding: chunked", b"1;extension=long\r\nx\r\n"),
+    ],
+)
+def test_dripping_body(serve: Serve, framing: str, octets: bytes) -> None:
+    server = serve(ECHO, "--body-timeout", SOON)
+    with server.connect() as connection:
+        connection.send(f"POST / HTTP/1.1\r\nHost: a\r\n{framing}\r\n\r\n".encode())
+        drip(connection, octets)
+        assert connection.response().status == 408
+        assert connection.at_end()
+    assert "ran" not in server.log()
+
+
+@pytest.mark.threading_only
+def test_steady_body(serve: Serve) -> None:
+    """Slow, but at the rate: it may take many times the deadline."""
+    # Longer than a busy machine pauses, and not as long as the whole body takes.
+    server = serve(ECHO, "--body-timeout", "1.5", "--min-rate", "1")
+    with server.connect() as connection:
+        connection.send(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 20\r\n\r\n")
+        for _ in range(20):
+            select.select([], [], [], 0.1)
+            connection.send(b"x")
+        assert connection.response().json()["body"] == "x" * 20
+
+
+@pytest.mark.parametrize("path", ["/large", "/large_generated"])
+def test_reader_that_takes_nothing(serve: Serve, path: str) -> None:
+    server = serve(ANSWERS, "--write-timeout", SOON)
+    with server.connect() as connection:
+        connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        seen = len(server.log())
+        connection.send_request("GET", path)
+        wait_for(lambda: "does not take its answer" in server.log()[seen:], "the deadline")
+        assert server.get("/one").status == 200
+        assert len(connection.rest()) < 5_000_000
+
+
+def test_reader_that_sips(serve: Serve) -> None:
+    server = serve(ANSWERS, "--write-timeout", SOON, "--min-rate", FAST)
+    with server.connect() as connection:
+        connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.send_request("GET", "/large")
+        taken = 0
+        try:
+            while data := connection.socket.recv(1000):
+                taken += len(data)
+                select.select([], [], [], 0.001)
+        except ConnectionResetError:
+            pass
+        assert taken < 5_000_000
+
+
+# Connections
+
+
+@pytest.fixture
+def narrow(serve: Serve) -> Server:
+    """A server of one process that has room for four connections.
+
+    It has one thread: of two, the one with the earlier answer may put its connection back later.
+    """
+    options = ("--max-connections", "4", "--workers", "1", "--threads", "1")
+    # A head that waits keeps its place, however slow the machine is.
+    return serve(ECHO, *options, "--header-timeout", "600")
+
+
+@pytest.mark.threading_only
+def test_oldest_idle_connection_makes_room(narrow: Server) -> None:
+    connections = []
+    for number in range(12):
+        connection = narrow.connect()
+        assert connection.request("GET", f"/{number}").status == 200
+        connections.append(connection)
+        if number >= 4:
+            assert connections[number - 4].at_end()
+    for connection in connections[8:]:
+        assert connection.request("GET", "/still").status == 200
+        connection.close()
+
+
+@pytest.mark.threading_only
+def test_503_when_all_are_busy(narrow: Server) -> None:
+    busy = [narrow.connect() for _ in range(4)]
+    for connection in busy:
+        connection.send(b"GET /busy HTTP/1.1\r\n")
+    for _ in range(200):
+        with narrow.connect() as connection:
+            answer = connection.response()
+            assert answer.status == 503
+            assert answer.get("Retry-After") == "1"
+            assert answer.get("Connection") == "close"
+            assert connection.at_end()
+    for connection in busy:
+        connection.send(b"Host: a\r\n\r\n")
+        assert connection.response().status == 200
+    assert narrow.get("/after").status == 200
+    assert narrow.log().count("(max_connections)") == 1
+
+
+# Descriptors
+
+
+def limited(soft: int) -> Iterator[None]:
+    """Let what is started now have `soft` descriptors at most."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.threading_only
+def test_descriptors_run_out(mode: str) -> None:
+    """It stops accepting, says so once, serves those it has, and goes on when there is room."""
+    with ExitStack() as stack:
+        guard = limited(64)
+        next(guard)
+        try:
+            # More than there are descriptors, so that it is those that run out.
+            server = stack.enter_context(Server(ECHO, mode, "--max-connections", "1000"))
+        finally:
+            next(guard, None)
+        first = stack.enter_context(server.connect())
+        assert first.request("GET", "/first").status == 200
+        many = [stack.enter_context(server.connect()) for _ in range(150)]
+        server.wait_log("connections have to wait to be accepted")
+        for number in range(20):
+            assert first.request("GET", f"/{number}").status == 200
+        for connection in many:
+            connection.close()
+        with server.connect() as connection:
+            assert connection.request("GET", "/after").status == 200
+        assert server.log().count("connections have to wait") <= server.workers
+
+
+@pytest.mark.threading_only
+def test_as_many_as_descriptors_allow(mode: str) -> None:
+    """By default there is always a descriptor left for the application: idle ones go first."""
+    with ExitStack() as stack:
+        guard = limited(256)
+        next(guard)
+        try:
+            server = stack.enter_context(Server(ECHO, mode))
+        finally:
+            next(guard, None)
+        for number in range(600):
+            connection = stack.enter_context(server.connect())
+            assert connection.request("GET", f"/{number}").status == 200
+        assert "have to wait" not in server.log()
+
+
+def test_body_that_cannot_be_opened(mode: str) -> None:
+    """Its descriptor is closed, although nobody got it."""
+    with Server("tests/apps/unopened.py", mode, "--workers", "1", tracebacks=True) as server:
+        worker = [*children(server.process.pid), server.process.pid][0]
+        with server.connect() as connection:
+            assert connection.request("POST", "/", body=b"x" * 1000).status == 200
+            held = descriptors(worker)
+            for _ in range(20):
+                assert connection.request("POST", "/", body=b"x" * 300_000).status == 500
+            # The server may open something of its own meanwhile, but not as many; the thread that
+            # writes bodies closes them.
+            wait_for(lambda: descriptors(worker) < held + 20, "the end of the temporary files")
+
+
+# The disk
+
+
+BODY = bytes(range(256)) * 4096
+
+
+@pytest.mark.threading_only
+def test_no_place_for_bodies(mode: str, tmp_path: Path) -> None:
+    """A large body is answered with 507 and a line in the log; nothing else happens."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    with Server(ECHO, mode, env={"TMPDIR": str(folder)}) as server:
+        folder.rmdir()
+        for _ in range(3):
+            assert refused(server) == 507
+        server.wait_log("a request body cannot be stored", 3)
+        assert server.request("POST", "/small", body=b"x" * 1000).status == 200
+
+
+@pytest.mark.threading_only
+def test_full_disk(mode: str, tmp_path: Path) -> None:
+    """As above, on a disk that fills up while the body comes (here: a limit of the file size)."""
+    with ExitStack() as stack:
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, before[1]))
+        try:
+            server = stack.enter_context(Server(ECHO, mode, env={"TMPDIR": str(tmp_path)}))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        held = descriptors(server.process.pid)
+        for _ in range(5):
+            assert refused(server) == 507
+        server.wait_log("a request body cannot be stored", 5)
+        assert server.request("POST", "/small", body=b"x" * 300_000).status == 200
+        assert os.listdir(tmp_path) == []
+        wait_for(
+            lambda: descriptors(server.process.pid) <= held,
+            "the end of the temporary files",
+        )
+
+
+def refused(server: Server) -> int:
+    """The status that a large body gets. The server may answer before it has come."""
+    with Connection(("127.0.0.1", server.port)) as connection:
+        connection.socket.settimeout(HANG)
+        connection.send_request("POST", "/large", f"Content-Length: {len(BODY)}")
+        with suppress(ConnectionError):
+            connection.send(BODY)
+        return connection.response().status

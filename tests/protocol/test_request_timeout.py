@@ -1,0 +1,290 @@
+"""`request_timeout`: a hanging request is interrupted, others go on."""
+
+from __future__ import annotations
+
+import linecache
+import re
+import signal
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import poorhttp
+from poorhttp.errors import RequestTimeout
+from poorhttp.worker.wsgi import serve
+from tests.apps import slow
+from tests.testkit.client import BadResponse, Connection
+from tests.testkit.server import MODES, Server, wait_for
+
+SLOW = "tests/apps/slow.py"
+#: Longer than a busy machine keeps from its end who does not hang.
+SOON = ("--request-timeout", "0.6")
+
+#: What waits in the kernel can be interrupted in the main thread only, Python code in every one.
+ALWAYS = ("/compute", "/nap")
+IN_MAIN_THREAD = ("/sleep", "/receive", "/lock")
+
+
+def hung_in(server: Server, anywhere: bool = False) -> list[str]:
+    """The functions in which the application was said to hang; the line is checked."""
+    found = []
+    place = re.compile(r"\(request_timeout\) the application is in (\S+):(\d+) in (\w+)\n")
+    for file, line, function in place.findall(server.log()):
+        assert anywhere or Path(file).name == "slow.py"
+        assert anywhere or linecache.getline(file, int(line)).endswith("# here\n")
+        found.append(function)
+    return found
+
+
+@pytest.mark.parametrize("times", [1, pytest.param(2, marks=pytest.mark.full)])
+def test_who_hangs_is_interrupted(mode: str, times: int) -> None:
+    paths = times * (ALWAYS if mode == "threading" else ALWAYS + IN_MAIN_THREAD)
+    with Server(SLOW, mode, *SOON, "--workers", "1") as server:
+        connection = server.connect()
+        for path in paths:
+            response = connection.request("GET", path)
+            assert (response.status, response.body) == (504, b"504 Gateway Timeout\n")
+            assert connection.request("GET", "/", "X-Name: me").body == b"me"
+        for path in paths:
+            server.wait_log(
+                f"GET {path}: the application was interrupted, its client got 504", times
+            )
+        assert hung_in(server) == [path[1:] for path in paths]
+        assert server.log().count(", which runs it (most recent call last):\n") == len(paths)
+        assert "cannot be interrupted" not in server.log()
+
+
+def test_all_threads_are_logged() -> None:
+    with Server(SLOW, "threading", "--request-timeout", "0.5", "--threads", "3") as server:
+        with server.connect() as one, server.connect() as other:
+            one.send_request("GET", "/compute")
+            other.send_request("GET", "/nap")
+            assert one.response().status == other.response().status == 504
+        server.wait_log("its client got 504", 2)
+        first = server.log().split(" error: ")[1]
+        for name in ("poorhttp-1", "poorhttp-2", "poorhttp-3", "MainThread"):
+            assert f"({name})" in first
+        assert sorted(hung_in(server)) == ["compute", "nap"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "path"),
+    [*((mode, path) for mode in MODES for path in ("/swallow", "/hold")), ("threading", "/sleep")],
+)
+def test_who_cannot_be_interrupted_is_answered_for(mode: str, path: str) -> None:
+    with Server(SLOW, mode, *SOON) as server:
+        connection = server.connect()
+        response = connection.request("GET", path)
+        assert response.status == 504
+        assert response.get("Connection") == "close"
+        assert connection.at_end()
+        server.wait_log(f"GET {path}: after ")
+        server.wait_log("the application cannot be interrupted: its client got 504")
+        if path == "/hold":
+            # Nobody can run Python, and still it is known where it hangs.
+            server.wait_log("(most recent call first):")
+            server.wait_log(f'{SLOW}", line ')
+            assert f"line {line_of(slow.hold)} in hold" in server.log()
+        server.kill()
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize("supervisor", ["on", "off"])
+def test_a_stop_does_not_fail_for_who_cannot_be_interrupted(mode: str, supervisor: str) -> None:
+    options = (*SOON, "--graceful-timeout", "0.2", "--supervisor", supervisor)
+    path = "/sleep" if mode == "threading" else "/swallow"
+    with Server(SLOW, mode, *options, "--workers", "1") as server:
+        assert server.get(path).status == 504
+        server.wait_log("the application cannot be interrupted: its client got 504")
+        server.process.terminate()
+        assert server.wait() == 0, server.log()
+        who = r"worker \d+ still had requests in flight and was killed"
+        if supervisor == "off":
+            who = "stopped with requests still in flight"
+        assert re.search(rf"{who}: request \d+ GET {path}\n", server.log()), server.log()
+        server.ended()
+
+
+@pytest.mark.parametrize(
+    ("number", "supervisor"),
+    [
+        (signal.SIGTERM, "on"),
+        (signal.SIGINT, "off"),
+        pytest.param(signal.SIGTERM, "off", marks=pytest.mark.full),
+        pytest.param(signal.SIGINT, "on", marks=pytest.mark.full),
+    ],
+)
+def test_a_stop_whose_time_is_over_names_what_it_ends(
+    mode: str, number: signal.Signals, supervisor: str
+) -> None:
+    options = ("--graceful-timeout", "0.2", "--supervisor", supervisor, "--workers", "1")
+    with Server("tests/apps/gate.py", mode, *options) as server:
+        connection = server.connect()
+        connection.send_request("GET", "/wait?/never")
+        server.wait_log("entered /never\n")
+        server.process.send_signal(number)
+        assert server.wait() == 0, server.log()
+        found = r"warning: .*in flight.*: request 1 GET /wait\?/never\n"
+        assert re.search(found, server.log()), server.log()
+        server.ended()
+
+
+def line_of(function: object) -> int:
+    """The line of `slow.py` that hangs in `function`."""
+    lines = Path(slow.__file__).read_text().splitlines()
+    begin = next(at for at, line in enumerate(lines) if f"def {function.__name__}(" in line)  # type: ignore[attr-defined]
+    return next(at for at in range(begin, len(lines)) if lines[at].endswith("# here")) + 1
+
+
+@pytest.mark.parametrize("way", ["nap", "swallow"])
+def test_an_answer_that_was_begun_is_cut_short(mode: str, way: str) -> None:
+    with Server(SLOW, mode, *SOON) as server:
+        connection = server.connect()
+        with pytest.raises(BadResponse, match="ended"):
+            connection.request("GET", f"/pieces?{way}")
+        if way == "nap":
+            server.wait_log("closed\n")
+            server.wait_log("the application was interrupted, its answer was cut short")
+        else:
+            server.wait_log("the application cannot be interrupted: its answer was cut short")
+            server.kill()
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize("way", ["nap", "swallow"])
+def test_an_answer_without_length_does_not_look_complete(mode: str, way: str) -> None:
+    with Server(SLOW, mode, *SOON) as server:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as client:
+            client.sendall(f"GET /pieces?{way} HTTP/1.0\r\n\r\n".encode())
+            with pytest.raises(ConnectionResetError):
+                client.makefile("rb").read()
+        if way == "swallow":
+            server.kill()
+
+
+def test_the_end_of_an_answer_does_not_wait_for_the_application(mode: str, tmp_path: Path) -> None:
+    """It may have much to do once it has said everything; the watch knows the socket until then."""
+    mark = tmp_path / "mark"
+    with Server(SLOW, mode, "--request-timeout", "600") as server, server.connect() as connection:
+        connection.send(f"GET /kept?{mark} HTTP/1.0\r\n\r\n".encode())
+        assert connection.rest().endswith(b"\r\n\r\nwhole")
+        mark.touch()
+
+
+@pytest.mark.parametrize("mode", ["threading", "gevent"])
+def test_neighbours_do_not_notice(mode: str) -> None:
+    with Server(SLOW, mode, *SOON) as server:
+
+        def ask(name: int) -> int:
+            with server.connect() as connection:
+                for count in range(100):
+                    response = connection.request("GET", "/", f"X-Name: {name}-{count}")
+                    assert (response.status, response.body) == (200, f"{name}-{count}".encode())
+            return 200
+
+        with ThreadPoolExecutor(8) as pool:
+            hanging = [pool.submit(lambda: server.get("/nap").status) for _ in range(4)]
+            healthy = [pool.submit(ask, name) for name in range(20)]
+            assert [future.result() for future in healthy] == [200] * 20
+            assert [future.result() for future in hanging] == [504] * 4
+        server.wait_log("its client got 504", 4)
+        assert hung_in(server) == ["nap"] * 4
+
+
+@pytest.mark.parametrize("requests", [100, pytest.param(300, marks=pytest.mark.full)])
+def test_at_the_edge_every_answer_is_the_right_one(mode: str, requests: int) -> None:
+    """The timeout strikes when the application is just through, or about to be: again and again."""
+    with Server(SLOW, mode, "--request-timeout", "0.004", "--log-level", "info") as server:
+
+        def ask(name: int) -> list[int]:
+            statuses = []
+            connection = server.connect()
+            for count in range(requests):
+                # 3 to 5 ms.
+                seconds = 0.003 + (count * 7 + name) % 100 * 0.00002
+                text = f"{name}-{count}"
+                response = connection.request("GET", f"/briefly?{seconds}", f"X-Name: {text}")
+                assert (response.status, response.body) in (
+                    (200, text.encode()),
+                    (504, b"504 Gateway Timeout\n"),
+                )
+                statuses.append(response.status)
+            connection.close()
+            return statuses
+
+        with ThreadPoolExecutor(4) as pool:
+            statuses = [status for answers in pool.map(ask, range(4)) for status in answers]
+        assert set(statuses) == {200, 504}, "the edge was missed"
+        server.wait_log("its client got 504", statuses.count(504))
+        log = server.log()
+        assert log.count("its client got 504") == statuses.count(504)
+        assert "failed" not in log
+        assert "cannot be interrupted" not in log
+
+
+@pytest.mark.parametrize("times", [2, pytest.param(10, marks=pytest.mark.full)])
+def test_what_is_just_being_sent_is_sent(mode: str, times: int) -> None:
+    """It strikes while the server takes over the answer: too late, and the next one is spared."""
+    with Server(SLOW, mode, "--request-timeout", "0.005") as server:
+        connection = server.connect()
+        late = 0
+        for attempt in range(1_000):
+            # How much takes longer than that depends on the machine.
+            octets = 8_000_000 * (1 + attempt // 50)
+            response = connection.request("GET", f"/large?{octets}")
+            late += response.status == 504
+            assert response.status == 504 or len(response.body) == octets
+            if len(hung_in(server, anywhere=True)) >= late + times:
+                break
+        else:
+            raise AssertionError("the moment was missed")
+        assert "failed" not in server.log()
+        assert "cut short" not in server.log()
+        wait_for(lambda: server.log().count("its client got 504") == late, f"{late} times 504")
+
+
+def test_the_library_interrupts_threads_and_leaves_signals_alone() -> None:
+    numbers = (signal.SIGURG, signal.SIGRTMAX)
+    before = [signal.getsignal(number) for number in numbers]
+    with poorhttp.Server(slow.application, request_timeout=0.6) as server:
+        port = int(server.url.rpartition(":")[2].strip("/"))
+        assert [signal.getsignal(number) for number in numbers] == before
+        with Connection(("127.0.0.1", port)) as connection:
+            assert connection.request("GET", "/compute").status == 504
+            assert connection.request("GET", "/", "X-Name: me").body == b"me"
+
+
+class Belated:
+    """Requests that are interrupted when none is in hand."""
+
+    interruptions = 3
+
+    def __iter__(self) -> Belated:
+        return self
+
+    def __next__(self) -> Any:
+        if self.interruptions:
+            self.interruptions -= 1
+            raise RequestTimeout
+        raise StopIteration
+
+
+def test_what_comes_too_late_ends_nothing() -> None:
+    requests = Belated()
+    serve(slow.application, requests)
+    assert not requests.interruptions
+
+
+def test_pipelined_answers_come_in_their_order(mode: str) -> None:
+    """Whoever is answered for by others gets what was ready before first."""
+    with Server(SLOW, mode, *SOON) as server:
+        connection = server.connect()
+        request = "GET {} HTTP/1.1\r\nHost: test\r\nX-Name: {}\r\n\r\n"
+        paths = ["/", "/", "/swallow", "/"]
+        connection.send("".join(request.format(path, path) for path in paths).encode())
+        assert [connection.response().status for _ in range(3)] == [200, 200, 504]
+        assert connection.at_end()
+        server.kill()

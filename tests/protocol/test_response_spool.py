@@ -1,0 +1,129 @@
+"""Responses spooled to temporary files for slow clients, also without space for them."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.apps.long import BLOCK, BLOCKS
+from tests.testkit.client import Connection
+from tests.testkit.process import children
+from tests.testkit.server import MODES, Server, wait_for
+
+LONG = "tests/apps/long.py"
+REASON = "an answer cannot be spooled"
+
+
+@contextmanager
+def small_files(limit: int) -> Iterator[None]:
+    """What is started here finds the disk full when a file has `limit` bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def ask(server: Server, path: str) -> Connection:
+    """A client that has asked, and reads nothing."""
+    client = server.connect()
+    client.send(b"GET %s HTTP/1.1\r\nHost: a\r\n\r\n" % path.encode())
+    return client
+
+
+def spooled(server: Server, folder: Path) -> int:
+    """The bytes that the workers of `server` have in files in `folder`."""
+    total = 0
+    for pid in children(server.process.pid):
+        for link in Path(f"/proc/{pid}/fd").iterdir():
+            try:
+                if os.readlink(link).startswith(str(folder)):
+                    total += link.stat().st_size
+            except FileNotFoundError:
+                continue
+    return total
+
+
+@pytest.mark.parametrize(
+    ("mode", "path"),
+    [
+        pytest.param(
+            mode, path, marks=() if mode == "threading" or path == "/pieces" else pytest.mark.full
+        )
+        for mode in MODES
+        for path in ("/pieces", "/chunks", "/written", "/list")
+    ],
+    indirect=["mode"],
+)
+def test_full_disk(mode: str, path: str, tmp_path: Path) -> None:
+    """The answer arrives whole: its application waits for the client."""
+    with small_files(600_000):
+        server = Server(LONG, mode, "--temp-dir", str(tmp_path))
+    with server:
+        client = ask(server, path)
+        server.wait_log(REASON)
+        assert client.response().body == BLOCK * BLOCKS
+        assert client.request("GET", path).body == BLOCK * BLOCKS
+        assert server.log().count(REASON) == 1
+        assert "File too large" in server.log()
+        assert "cut short" not in server.log()
+        assert "the client left" not in server.log()
+
+
+def test_nothing_on_the_disk(mode: str, tmp_path: Path) -> None:
+    """With `spool_limit = 0` the application waits, and that is no news."""
+    with Server(LONG, mode, "--temp-dir", str(tmp_path), "--spool-limit", "0") as server:
+        client = ask(server, "/pieces")
+        assert not client.at_end()
+        assert "made /pieces" not in server.log()
+        assert spooled(server, tmp_path) == 0
+        assert client.response().body == BLOCK * BLOCKS
+        server.wait_log("made /pieces")
+        assert REASON not in server.log()
+
+
+def test_spooled(mode: str, tmp_path: Path) -> None:
+    """Where there is room nobody waits for a client that reads nothing."""
+    with Server(LONG, mode, "--temp-dir", str(tmp_path)) as server:
+        client = ask(server, "/pieces")
+        server.wait_log("made /pieces")
+        assert spooled(server, tmp_path) > 0
+        assert server.get("/list").status == 200
+        assert client.response().body == BLOCK * BLOCKS
+        wait_for(lambda: spooled(server, tmp_path) == 0, "the end of the file")
+
+
+@pytest.mark.parametrize("mode", ["threading", "gevent"])
+def test_budget_of_a_worker(mode: str, tmp_path: Path) -> None:
+    options = ("--temp-dir", str(tmp_path), "--spool-total", "4M", "--threads", "4")
+    with Server(LONG, mode, *options) as server:
+        clients = [ask(server, path) for path in ("/pieces", "/chunks", "/list")]
+        server.wait_log(REASON)
+        assert "spool_total" in server.log()
+        assert spooled(server, tmp_path) <= 4 << 20
+        # Nobody else is held up.
+        assert server.request("HEAD", "/pieces").status == 200
+        for client in clients:
+            assert client.response().body == BLOCK * BLOCKS
+        assert server.log().count(REASON) == 1
+
+
+def test_client_that_is_given_up(mode: str, tmp_path: Path) -> None:
+    """It is the server that ends the connection, so nobody says that the client has left."""
+    options = ("--temp-dir", str(tmp_path), "--spool-limit", "0", "--write-timeout", "0.2")
+    with Server(LONG, mode, *options) as server:
+        client = ask(server, "/pieces")
+        server.wait_log("the client does not take its answer")
+        assert len(client.rest()) < len(BLOCK) * BLOCKS
+        server.process.send_signal(signal.SIGTERM)
+        assert server.wait() == 0
+        assert "made /pieces" not in server.log()
+        assert "the client left" not in server.log()
+        server.ended()

@@ -1,0 +1,660 @@
+"""TCP services: handlers of raw connections and their orderly end, in every mode.
+
+What a client sees is what counts, so the clients are sockets.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import signal
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from poorhttp.errors import ApplicationError
+from poorhttp.targets import load
+from tests.apps import plain
+from tests.conftest import Serve
+from tests.support.services import Tree
+from tests.testkit.client import HANG, Connection
+from tests.testkit.process import children
+from tests.testkit.server import Server, command, join, run, wait_for
+
+PLAIN = "tcp:tests/apps/plain.py:handler"
+ECHO = "tcp:apps/services/echo.py:handler"
+DAYTIME = "tcp:apps/services/daytime.py:handler"
+INJECTOR = "tcp:apps/services/injector.py:handler"
+
+
+def begun(server: Server, way: str) -> Connection:
+    """A connection whose handler has been told what to do."""
+    connection = server.connect()
+    connection.send(f"{way}\n".encode())
+    return connection
+
+
+def received(connection: Connection, octets: int) -> bytes:
+    """So many octets."""
+    data = b""
+    while len(data) < octets:
+        more = connection.socket.recv(octets - len(data))
+        assert more, f"the connection ended after {data[:100]!r}"
+        data += more
+    return data
+
+
+def is_reset(connection: Connection) -> bool:
+    """Whether the connection ends by a reset, and not in good order."""
+    try:
+        while connection.socket.recv(65536):
+            pass
+    except ConnectionResetError:
+        return True
+    return False
+
+
+def finish(connection: Connection) -> None:
+    """Say that nothing more will be sent."""
+    connection.socket.shutdown(socket.SHUT_WR)
+
+
+#: Python 3.11 cannot make two syntax trees at the same time.
+EVALUATING = threading.Lock()
+
+
+def told(server: Server) -> tuple[int, str, str, int, bool, Any]:
+    """What a handler says of itself."""
+    with begun(server, "tell") as connection:
+        text = connection.rest().decode()
+    with EVALUATING:
+        said: tuple[int, str, str, int, bool, Any] = ast.literal_eval(text)
+    return said
+
+
+# What passes
+
+
+def test_what_comes_goes_back(serve: Serve) -> None:
+    data = bytes(range(256)) * 20_000
+    with serve(ECHO).connect() as connection:
+
+        def send() -> None:
+            connection.send(data)
+            finish(connection)
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        assert connection.rest() == data
+        join(sender)
+
+
+def test_many_at_once(serve: Serve, mode: str) -> None:
+    """More than there are threads; where one is served at a time, the others wait their turn."""
+    server = serve(ECHO)
+
+    def talk(number: int) -> bytes:
+        with server.connect() as connection:
+            connection.send(b"%d\0" % number)
+            finish(connection)
+            return connection.rest()
+
+    with ThreadPoolExecutor(50) as pool:
+        assert list(pool.map(talk, range(200))) == [b"%d\0" % number for number in range(200)]
+
+
+@pytest.mark.parametrize("mode", ["threading", "gevent"])
+def test_talks_go_on_side_by_side(mode: str) -> None:
+    with Server(ECHO, mode, "--threads", "20") as server:
+        connections = [server.connect() for _ in range(20)]
+        for _ in range(3):
+            for number, connection in enumerate(connections):
+                connection.send(b"%3d" % number)
+            answers = [received(connection, 3) for connection in connections]
+            assert answers == [b"%3d" % number for number in range(20)]
+        for connection in connections:
+            connection.close()
+
+
+def test_a_client_that_has_finished_is_answered(serve: Serve) -> None:
+    with begun(serve(PLAIN), "gather") as connection:
+        connection.send(b"." * 100_000)
+        finish(connection)
+        assert connection.rest() == b"100000 octets"
+
+
+def test_what_was_sent_arrives(serve: Serve) -> None:
+    """Though the client goes on sending what nobody reads."""
+    with begun(serve(PLAIN), "large") as connection:
+        over = threading.Event()
+
+        def go_on() -> None:
+            with suppress(OSError):
+                while not over.wait(0.0005):
+                    connection.send(b"what nobody reads")
+
+        sender = threading.Thread(target=go_on)
+        sender.start()
+        time.sleep(0.05)
+        data = received(connection, plain.LARGE)
+        assert connection.socket.recv(1) == b""
+        over.set()
+        join(sender)
+        assert data == b"." * plain.LARGE
+
+
+# Who is connected
+
+
+def test_the_address_is_as_accept_has_it(mode: str, folder: Path) -> None:
+    unix = f"unix:{folder}/socket"
+    with Server(PLAIN, mode, bind=("127.0.0.1:0", "[::1]:0", unix)) as server:
+        ports = r"tcp://127\.0\.0\.1:(\d+), tcp://\[::1\]:(\d+), " + re.escape(unix)
+        found = re.fullmatch(ports, server.urls)
+        assert found, server.urls
+        places: dict[socket.AddressFamily, Any] = {
+            socket.AF_INET: ("127.0.0.1", int(found[1])),
+            socket.AF_INET6: ("::1", int(found[2])),
+            socket.AF_UNIX: f"{folder}/socket",
+        }
+        for family, where in places.items():
+            with socket.socket(family) as client:
+                client.settimeout(HANG)
+                client.connect(where)
+                client.sendall(b"tell\n")
+                said = b"".join(iter(lambda: client.recv(4096), b"")).decode()
+                _, _, module, told_family, blocking, address = ast.literal_eval(said)
+                assert (told_family, blocking) == (family, True)
+                assert address == client.getsockname()
+                assert module.startswith("gevent.") == (mode == "gevent")
+
+
+# What goes wrong
+
+
+def test_a_handler_that_fails(serve: Serve) -> None:
+    server = serve(PLAIN, "--access-log", "off", tracebacks=True)
+    with begun(server, "fault") as connection:
+        host, port = connection.socket.getsockname()
+        assert is_reset(connection)
+    server.wait_log("RuntimeError: the answer is lost")
+    assert re.search(
+        rf"(?s)error: request \d+ of {host}:{port}: the handler failed: RuntimeError"
+        r".*Traceback.*plain\.py.*RuntimeError: the answer is lost",
+        server.log(),
+    )
+    for way, why in [
+        ("leave", "SystemExit: 7"),
+        ("complain", "ConnectionResetError: a database has gone"),
+        ("elsewhere", "TimeoutError: a database takes its time"),
+        ("no such way", "KeyError: 'no such way'"),
+    ]:
+        with begun(server, way) as connection:
+            assert is_reset(connection)
+        server.wait_log(why)
+    with begun(server, "tell") as connection:
+        assert connection.rest()
+
+
+def test_a_client_that_leaves_is_no_fault(serve: Serve) -> None:
+    server = serve(PLAIN)
+    connection = begun(server, "large")
+    received(connection, 1)
+    port = connection.socket.getsockname()[1]
+    connection.reset()
+    server.wait_log(f"of 127.0.0.1:{port}: the client left before its handler ended")
+    with begun(server, "late") as connection:
+        port = connection.socket.getsockname()[1]
+        assert is_reset(connection)
+    server.wait_log(f"of 127.0.0.1:{port}: the handler has waited too long for its client")
+    with server.connect() as connection:
+        finish(connection)
+        assert connection.rest() == b""
+
+
+def test_a_socket_that_is_kept(mode: str) -> None:
+    """Its connection has ended all the same."""
+    with Server(PLAIN, mode, "--workers", "1") as server:
+        with begun(server, "keep") as connection:
+            assert connection.rest() == b"kept"
+        with begun(server, "kept") as connection:
+            assert connection.rest() == b"-1 BrokenPipeError"
+
+
+def test_a_socket_left_in_another_state(serve: Serve) -> None:
+    with begun(serve(PLAIN), "unblocked") as connection:
+        connection.send(b"what nobody reads")
+        assert connection.rest() == b"unblocked"
+    with begun(serve(PLAIN), "tell") as connection:
+        assert connection.rest()
+
+
+def test_a_child_that_comes_back(mode: str) -> None:
+    """It is none of the server, and ends."""
+    with Server(PLAIN, mode, tracebacks=True) as server:
+        with begun(server, "fork") as connection:
+            assert connection.rest() == b"parent"
+        assert "a process forked by the application came back to the server" in server.log()
+        assert told(server)
+
+
+def test_what_a_dead_worker_had_in_hand(mode: str) -> None:
+    with Server(PLAIN, mode, "--workers", "1") as server:
+        with begun(server, "die") as connection:
+            port = connection.socket.getsockname()[1]
+            connection.rest()
+        server.wait_log(f"it had in flight: request 1 of 127.0.0.1:{port}")
+
+
+# Limits
+
+
+@pytest.mark.parametrize("way", ["wait", "compute"])
+def test_who_takes_too_long_is_interrupted(way: str, mode: str, tmp_path: Path) -> None:
+    """Also a thread that waits in the kernel, where exceptions do not reach it."""
+    options = ("--request-timeout", "0.6", "--workers", "1")
+    with Server(PLAIN, mode, *options, env={"NOTES": str(tmp_path)}) as server:
+        pid = told(server)[0]
+        connection = begun(server, way)
+        port = connection.socket.getsockname()[1]
+        assert is_reset(connection)
+        server.wait_log(
+            f"of 127.0.0.1:{port}: the handler was interrupted, its connection was reset"
+        )
+        assert re.search(
+            rf"request \d+ of 127.0.0.1:{port}: after [\d.]+ s \(request_timeout\) the application "
+            rf"is in \S+plain.py:\d+ in {way}\n",
+            server.log(),
+        )
+        assert "modes/" not in server.log().split("which runs it")[1].split("Thread")[0]
+        assert "cannot be interrupted" not in server.log()
+        assert told(server)[0] == pid
+
+
+def test_who_cannot_be_interrupted_is_cut_off(mode: str) -> None:
+    with Server(PLAIN, mode, "--request-timeout", "0.6") as server:
+        connection = begun(server, "swallow")
+        port = connection.socket.getsockname()[1]
+        assert is_reset(connection)
+        server.wait_log(f"of 127.0.0.1:{port}: after ")
+        server.wait_log("the application cannot be interrupted: its connection was reset")
+        server.kill()
+
+
+@pytest.mark.parametrize("mode", ["threading", "gevent"])
+def test_too_many(mode: str) -> None:
+    """Where one is served at a time, others are not let in meanwhile."""
+    with Server(ECHO, mode, "--max-connections", "3") as server:
+        first = [server.connect() for _ in range(3)]
+        for connection in first:
+            connection.send(b"in")
+            assert received(connection, 2) == b"in"
+        for _ in range(2):
+            assert not talks(server)
+        complaint = "3 connections are open (max_connections): a new one is closed at once"
+        assert server.log().count(complaint) == 1
+        first.pop().close()
+        wait_for(lambda: talks(server), "room for others")
+        for connection in first:
+            connection.close()
+
+
+def test_who_waits_is_let_in_later(mode: str) -> None:
+    options = ("--max-connections", "1", "--workers", "1")
+    with Server(ECHO, mode, *options) as server:
+        with server.connect() as connection:
+            connection.send(b"in")
+            assert received(connection, 2) == b"in"
+        wait_for(lambda: talks(server), "room for others")
+
+
+def talks(server: Server) -> bool:
+    """Whether an echo comes back."""
+    with server.connect() as connection:
+        try:
+            connection.send(b"?")
+            return connection.socket.recv(1) == b"?"
+        except OSError:
+            return False
+
+
+def test_max_requests_are_connections(mode: str) -> None:
+    options = ("--max-requests", "5", "--max-requests-jitter", "0", "--workers", "1")
+    with Server(PLAIN, mode, *options) as server:
+        first = told(server)[0]
+        for _ in range(4):
+            told(server)
+        server.wait_log(f"worker {first} is replaced: it has begun max_requests requests")
+        # Until it has heard of that, the first may let in some more.
+        wait_for(lambda: told(server)[0] != first, "a connection to its successor")
+
+
+@pytest.mark.threading_only
+def test_slow_ones_are_logged(mode: str) -> None:
+    with Server(ECHO, mode, "--slow-request", "0.02") as server:
+        with server.connect() as connection:
+            connection.send(b"?")
+            received(connection, 1)
+            time.sleep(0.05)
+            port = connection.socket.getsockname()[1]
+        server.wait_log(f"of 127.0.0.1:{port}: ")
+        line = next(line for line in server.log().splitlines() if f":{port}: " in line)
+        assert re.search(r": [\d.]+ s: [\d.]+ waiting for a thread, [\d.]+ in the app", line)
+
+
+@pytest.mark.threading_only
+def test_the_access_log(mode: str) -> None:
+    form = "%h %r %s %b %L %k %D"
+    with Server(ECHO, mode, "--access-log", "-", "--access-log-format", form) as server:
+        for _ in range(3):
+            with server.connect() as connection:
+                finish(connection)
+                connection.rest()
+        wait_for(lambda: server.output().count("\n") == 3, "three lines")
+        for line in server.output().splitlines():
+            assert re.fullmatch(r"127\.0\.0\.1 - - - [123] 0 \d+", line)
+    with Server(ECHO, mode, "--access-log", "-", "--access-log-format", "json") as server:
+        with server.connect() as connection:
+            finish(connection)
+            connection.rest()
+        wait_for(lambda: server.output().endswith("\n"), "a line")
+        entry = json.loads(server.output())
+        known = {"status": None, "size": None, "method": None, "request": 1}
+        assert entry["remote_addr"] == "127.0.0.1"
+        assert {key: entry[key] for key in known} == known
+
+
+# The end, and what follows
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_handlers_in_hand_may_end(number: signal.Signals, mode: str) -> None:
+    """TERM: as long as they like, here; INT ends their connections."""
+    with Server(ECHO, mode) as server:
+        connection = server.connect()
+        connection.send(b"one")
+        assert received(connection, 3) == b"one"
+        server.process.send_signal(number)
+        if number == signal.SIGTERM:
+            wait_for(lambda: is_refused(server), "the end of listening")
+            connection.send(b"two")
+            assert received(connection, 3) == b"two"
+            finish(connection)
+        assert connection.rest() == b""
+        assert server.wait() == 0
+        server.ended()
+
+
+def is_refused(server: Server) -> bool:
+    """Whether nobody listens any more."""
+    try:
+        server.connect().close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("supervisor", ["on", "off"])
+def test_handlers_that_wait_for_ever_are_ended(supervisor: str, mode: str, tmp_path: Path) -> None:
+    """What they wait for ends when graceful_timeout is over, and they can still do something."""
+    options = ("--graceful-timeout", "0.3", "--supervisor", supervisor, "--workers", "1")
+    with Server(PLAIN, mode, *options, env={"NOTES": str(tmp_path)}) as server:
+        connection = begun(server, "wait")
+        assert received(connection, 7) == b"waiting"
+        port = connection.socket.getsockname()[1]
+        server.process.terminate()
+        assert not is_reset(connection)
+        assert server.wait() == 0
+        assert (tmp_path / str(port)).read_text() == "ended in good order"
+        assert "the time to stop is over, and 1 connection was shut down" in server.log()
+        server.ended()
+
+
+class Talk:
+    """Clients that connect again and again, and have a word back each time."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.faults: list[str] = []
+        self.versions: set[str] = set()
+        self._over = threading.Event()
+        self._threads = [threading.Thread(target=self._talk) for _ in range(4)]
+
+    def __enter__(self) -> Talk:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        for thread in self._threads:
+            join(thread)
+
+    def _talk(self) -> None:
+        while not self._over.wait(0.002):
+            try:
+                self.versions.add(told(self.server)[1])
+            except (OSError, SyntaxError, ValueError) as error:
+                self.faults.append(repr(error))
+
+    def wait_version(self, version: str) -> None:
+        wait_for(lambda: version in self.versions, f"a word of version {version}")
+
+
+@pytest.mark.parametrize("preload", ["off", "on"])
+def test_no_connection_is_lost_by_reloads(preload: str, mode: str, tmp_path: Path) -> None:
+    file = tmp_path / "version"
+    file.write_text("1")
+    env = {"VERSION_FILE": str(file)}
+    with Server(PLAIN, mode, "--preload", preload, env=env) as server:
+        with Talk(server) as talk:
+            for version in ("2", "3"):
+                file.write_text(version)
+                server.process.send_signal(signal.SIGHUP)
+                talk.wait_version(version)
+            server.process.send_signal(signal.SIGTTIN)
+        assert not talk.faults
+
+
+def test_a_reload_ends_handlers_that_wait_for_ever(mode: str, tmp_path: Path) -> None:
+    options = ("--graceful-timeout", "0.3", "--workers", "1")
+    with Server(PLAIN, mode, *options, env={"NOTES": str(tmp_path)}) as server:
+        (before,) = children(server.process.pid)
+        connection = begun(server, "wait")
+        assert received(connection, 7) == b"waiting"
+        port = connection.socket.getsockname()[1]
+        server.process.send_signal(signal.SIGHUP)
+        assert not is_reset(connection)
+        server.wait_log("reloaded: the new version serves")
+        wait_for(lambda: before not in children(server.process.pid), "the end of the old worker")
+        assert (tmp_path / str(port)).read_text() == "ended in good order"
+        assert "was killed" not in server.log()
+        assert told(server)[0] != before
+
+
+def test_an_upgrade(mode: str, tmp_path: Path) -> None:
+    pidfile = tmp_path / "pid"
+    with Server(PLAIN, mode, "--pidfile", str(pidfile)) as server:
+        with Talk(server) as talk:
+            before = server.process.pid
+            server.process.send_signal(signal.SIGUSR2)
+            wait_for(lambda: pidfile.exists() and pidfile.read_text().strip() != str(before), "it")
+            assert server.wait() == 0
+            told(server)
+        assert not talk.faults
+        os.kill(int(pidfile.read_text()), signal.SIGTERM)
+        wait_for(lambda: is_refused(server), "the end of the successor")
+        server.ended()
+
+
+# The configuration
+
+
+def test_beside_a_service_of_http(tmp_path: Path) -> None:
+    file = tmp_path / "x.ini"
+    file.write_text(
+        "[http]\nbind = 127.0.0.1:0\nmode = single\n"
+        "[service:web]\ntarget = apps/hello/app.py\n"
+        f"[service:echo]\ntarget = {ECHO}\n"
+    )
+    done = run(*command("check", "-c", str(file)))
+    assert f"would serve {ECHO} on tcp://127.0.0.1:0 (single, 1 worker)" in done.stdout
+    assert "would serve apps/hello/app.py on http://127.0.0.1:0" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("target", "complaint"),
+    [
+        ("tcp:", "names no handler: say tcp:package.module:HANDLER"),
+        ("tcp:apps/services/echo.py", "names no handler: say tcp:apps/services/echo.py:HANDLER"),
+        ("tcp:apps/services/echo.py:handle", 'has no "handle"; did you mean "handler"'),
+        ("tcp:apps/services/ecco.py:handler", 'did you mean "echo.py"'),
+        ("tcp:asyncio:sleep", "is a coroutine"),
+        ("tcp:os:getcwdb", ""),
+        ("tcp:contextlib:suppress.__exit__", ""),
+        ("tcp:bisect:insort.__name__", "cannot be called"),
+        ("tcp:ast:parse", ""),
+        ("tcp:this.py:handler", "there is no file this.py"),
+        ("tcp:shlex:quote", "does not take what a handler gets: socket and address"),
+    ],
+)
+def test_handlers_that_cannot_be(target: str, complaint: str) -> None:
+    if not complaint:
+        assert callable(load(target))
+        return
+    with pytest.raises(ApplicationError, match=re.escape(complaint)):
+        load(target)
+
+
+# The examples
+
+
+@pytest.mark.threading_only
+def test_daytime(serve: Serve) -> None:
+    with serve(DAYTIME).connect() as connection:
+        line = connection.rest().decode("ascii")
+    then = time.strptime(line, "%A, %B %d, %Y %H:%M:%S-UTC\r\n")
+    assert abs(time.mktime(then) - time.mktime(time.gmtime())) < HANG
+
+
+def figures(text: bytes) -> dict[str, str]:
+    """What the injector has answered, by name."""
+    return dict(line.split(None, 1) for line in text.decode().splitlines())
+
+
+@pytest.mark.threading_only
+def test_the_injector(mode: str) -> None:
+    with Server("apps/page/app.py", mode, "--access-log", "-") as web:
+        with Server(INJECTOR, mode) as server:
+            for line, asked in [
+                (f"http://127.0.0.1:{web.port}/index 200 random5", 200),
+                (f"http://127.0.0.1:{web.port}/index 10 each5", 10),
+                (f"http://127.0.0.1:{web.port}/?x=y", 1),
+            ]:
+                with begun(server, line) as connection:
+                    answer = figures(connection.rest())
+                assert list(answer) == ["requests", "errors", "total", "mean", "min", "max", "rate"]
+                assert (answer["requests"], answer["errors"]) == (str(asked), "0")
+                least, mean, most = (
+                    float(answer[name].removesuffix(" ms")) for name in ("min", "mean", "max")
+                )
+                assert 0 < least <= mean <= most <= 1000 * float(answer["total"].split()[0]) + 1
+        wait_for(lambda: web.output().count("\n") == 211, "all requests in the log")
+        asked_for = re.findall(r'"GET (\S+) ', web.output())
+    assert set(asked_for) == {"/?x=y", *(f"/index{page}.html" for page in range(1, 6))}
+
+
+def test_what_the_injector_does_unasked() -> None:
+    with Server("apps/hello/app.py", "single") as web:
+        order = f"http://127.0.0.1:{web.port}/ 7"
+        with Server(INJECTOR, "single", env={"INJECT": order}) as server:
+            with server.connect() as connection:
+                finish(connection)
+                assert figures(connection.rest())["requests"] == "7"
+            with server.connect() as connection:
+                assert figures(connection.rest())["requests"] == "7"
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("http://192.0.2.1/", "only 127.0.0.1, ::1, localhost may be fired at"),
+        ("https://127.0.0.1/", "the URL should look like"),
+        ("http://127.0.0.1:99999/", "Port out of range"),
+        ("http://127.0.0.1@192.0.2.1/", "only 127.0.0.1, ::1, localhost may be fired at"),
+        ("http://127.0.0.1/ 0", "0 is no number from 1 to 100000"),
+        ("http://127.0.0.1/ 100001", "100001 is no number from 1 to 100000"),
+        ("http://127.0.0.1/ 5 random", "nothing is no number"),
+        ("http://127.0.0.1/ 5 some", "which pages"),
+        ("http://127.0.0.1/ 5 random5 more", "say URL, number of requests"),
+    ],
+)
+def test_what_the_injector_refuses(line: str, complaint: str) -> None:
+    with Server(INJECTOR, "single") as server, begun(server, line) as connection:
+        assert complaint in figures(connection.rest())["error"]
+
+
+def test_the_injector_counts_errors() -> None:
+    with (
+        Server("apps/errors/app.py", "single", tracebacks=True) as web,
+        Server(INJECTOR, "single") as server,
+    ):
+        url = f"http://127.0.0.1:{web.port}"
+        with begun(server, f"{url}/raise-before 3") as connection:
+            answer = figures(connection.rest())
+            assert (answer["errors"], answer["rate"]) == ("3", "0.0 requests/s")
+        with begun(server, f"{url}/too-short 2") as connection:
+            assert figures(connection.rest())["errors"] == "2"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 65_000_000,
+    ],
+    ids=["no number", "without an end"],
+)
+def test_the_injector_and_a_strange_server(answer: bytes) -> None:
+    with Server(INJECTOR, "single") as server, socket.create_server(("127.0.0.1", 0)) as strange:
+        address = f"http://127.0.0.1:{strange.getsockname()[1]}/ 1"
+        with begun(server, address) as connection:
+            asking, _ = strange.accept()
+            with asking, suppress(ConnectionError):
+                asking.recv(65536)
+                asking.sendall(answer)
+                if len(answer) > 1000:
+                    # No more is waited for.
+                    while asking.send(answer):
+                        pass
+            assert figures(connection.rest())["errors"] == "1"
+
+
+def test_the_three_injectors(tmp_path: Path) -> None:
+    """The configuration as it is, but for the ports."""
+    text = Path("apps/services/injectors.ini").read_text()
+    assert re.findall(r"bind = (\S+)", text) == [
+        f"127.0.0.1:{port}" for port in (8080, 1965, 1966, 1967)
+    ]
+    with Tree(tmp_path, re.sub(r"bind = (\S+):\d+", r"bind = \1:0", text)) as tree:
+        order = f"http://127.0.0.1:{tree.ports['web']}/index 50 random5\n".encode()
+
+        def inject(name: str) -> dict[str, str]:
+            with Connection(("127.0.0.1", tree.ports[name])) as connection:
+                connection.send(order)
+                return figures(connection.rest())
+
+        assert tree.urls["injector1"].startswith("tcp://")
+        with ThreadPoolExecutor(3) as pool:
+            for answer in pool.map(inject, ["injector1", "injector2", "injector3"]):
+                assert (answer["requests"], answer["errors"]) == ("50", "0")
+        tree.process.terminate()
+        assert tree.process.wait(HANG) == 0

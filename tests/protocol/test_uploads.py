@@ -1,0 +1,276 @@
+"""Large request bodies: effects on other requests, disk space and memory."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import resource
+import signal
+import struct
+import termios
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.conftest import Serve
+from tests.testkit.client import Connection
+from tests.testkit.process import children, is_stopped, opened
+from tests.testkit.server import Server, wait_for
+
+#: Answers with length and checksum of the body; `/wait` waits until the file in the query exists.
+APP = """
+import os, time, zlib
+
+def application(environ, start_response):
+    path = environ["QUERY_STRING"]
+    if path:
+        environ["wsgi.errors"].write(f"entered {path}\\n")
+        while not os.path.exists(path):
+            time.sleep(0.002)
+    length, checksum = 0, 0
+    while piece := environ["wsgi.input"].read(1 << 20):
+        length, checksum = length + len(piece), zlib.crc32(piece, checksum)
+    answer = f"{length} {checksum}".encode()
+    start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", str(len(answer)))])
+    return [answer]
+"""
+
+#: The thread that writes bodies.
+WRITER = "poorhttp-bodies"
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("app") / "app.py"
+    path.write_text(APP)
+    return str(path)
+
+
+def body(length: int) -> bytes:
+    """Something of this length in which no two places look the same."""
+    return b"".join(b"%07x " % number for number in range(length // 8 + 1))[:length]
+
+
+def summary(content: bytes) -> bytes:
+    return b"%d %d" % (len(content), zlib.crc32(content))
+
+
+def worker(server: Server) -> int:
+    """The process that serves."""
+    return [*children(server.process.pid), server.process.pid][0]
+
+
+@contextmanager
+def descriptors(wanted: int) -> Iterator[None]:
+    """Let this process and those that it starts have so many descriptors, if they may."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, before[1]), before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.parametrize("length", [8_000, 20_000, 262_144, 262_145, 300_000, 1_000_000, 5_000_001])
+def test_bodies_arrive_whole(length: int, app: str, serve: Serve) -> None:
+    content = body(length)
+    chunks: list[bytes] = []
+    at = 0
+    while at < length:
+        size = 1 + at * 7919 % 70_000
+        chunks.append(content[at : at + size])
+        at += size
+    chunked = b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks) + b"0\r\n\r\n"
+    with serve(app).connect() as connection:
+        for _ in range(2):
+            answer = connection.request("POST", "/", body=content)
+            assert (answer.status, answer.body) == (200, summary(content))
+            connection.send_request("POST", "/", "Transfer-Encoding: chunked")
+            connection.send(chunked)
+            assert connection.response().body == summary(content)
+
+
+@pytest.mark.threading_only
+def test_serving_threads_do_not_write_bodies(app: str, mode: str) -> None:
+    """What a thread writes is counted by the kernel; psutil has that of processes only."""
+    content = body(16 << 20)
+    with Server(app, mode, "--workers", "1") as server, server.connect() as connection:
+        assert connection.request("POST", "/", body=content).body == summary(content)
+        tasks = Path(f"/proc/{worker(server)}/task")
+        written = {}
+        for task in tasks.iterdir():
+            with suppress(FileNotFoundError):
+                counted = dict(line.split(": ") for line in (task / "io").read_text().splitlines())
+                written[task.name, (task / "comm").read_text().strip()] = int(counted["wchar"])
+        for (_, name), count in written.items():
+            assert name == WRITER or count < 1 << 20, written
+
+
+@pytest.mark.threading_only
+def test_small_pieces_are_gathered(app: str, mode: str) -> None:
+    """Each piece of a body in chunks was a write of its own beyond 256 KiB."""
+    content = body(400_000)
+    chunks = [content[:300_000], *(content[at : at + 1] for at in range(300_000, 400_000))]
+    chunked = b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks) + b"0\r\n\r\n"
+    with Server(app, mode, "--workers", "1") as server, server.connect() as connection:
+
+        def writes() -> int:
+            return psutil.Process(worker(server)).io_counters().write_count
+
+        assert connection.request("POST", "/", body=b"x").status == 200
+        before = writes()
+        connection.send_request("POST", "/", "Transfer-Encoding: chunked")
+        connection.send(chunked)
+        assert connection.response().body == summary(content)
+        # Most of them are the wake-ups of a loop that is gevent's.
+        assert writes() - before < 500
+
+
+def test_an_upload_does_not_hold_up_others(app: str, tmp_path: Path) -> None:
+    """While there is more of it to read than 256 KiB, another request has its turn."""
+    with ExitStack() as stack:
+        server = stack.enter_context(Server(app, "single"))
+        upload = stack.enter_context(server.connect())
+        other = stack.enter_context(server.connect())
+        assert other.request("POST", "/", body=b"x").status == 200
+        # From then on, the kernel takes more than that for the server.
+        assert upload.request("POST", "/", body=bytes(32 << 20)).status == 200
+        # Or the worker might be about to look at the upload once more, before it looks at others.
+        assert server.request("POST", "/", body=b"x").status == 200
+        os.killpg(server.process.pid, signal.SIGSTOP)
+        (worker,) = children(server.process.pid)
+        wait_for(lambda: is_stopped(worker), "the worker is held up")
+        size = 64 << 20
+        upload.send_request("POST", "/", f"Content-Length: {size}")
+        upload.socket.setblocking(False)
+        sent = 0
+        with suppress(BlockingIOError):
+            while True:
+                sent += upload.socket.send(bytes(64 << 10))
+        gate = tmp_path / "gate"
+        other.send_request("GET", f"/?{gate}")
+        os.killpg(server.process.pid, signal.SIGCONT)
+        # The only thread that reads is in the application now.
+        server.wait_log(f"entered {gate}")
+        received = sent - sum(settled(upload))
+        gate.touch()
+        assert other.response().status == 200
+        assert 0 < received <= 256 << 10
+        upload.socket.setblocking(True)
+        upload.send(bytes(size - sent))
+        assert upload.response().body == summary(bytes(size))
+
+
+def settled(connection: Connection) -> tuple[int, int]:
+    """Bytes in either kernel, when no more pass from the one to the other."""
+    found = (-1, -1)
+    since = 0.0
+
+    def is_settled() -> bool:
+        nonlocal found, since
+        before, found = found, (unsent(connection), unread(connection))
+        since = since if found == before else time.monotonic()
+        # An acknowledgement may be delayed for 200 ms: until then, both have the bytes.
+        return time.monotonic() - since > 0.5
+
+    wait_for(is_settled, "the kernel to pass on what it can")
+    return found
+
+
+def unsent(connection: Connection) -> int:
+    """Bytes that the peer's kernel has not taken yet."""
+    count = fcntl.ioctl(connection.socket, termios.TIOCOUTQ, bytes(4))
+    return int(struct.unpack("i", count)[0])
+
+
+def unread(connection: Connection) -> int:
+    """Bytes that the peer's kernel has, and the peer has not."""
+    ours, theirs = (
+        name[1] for name in (connection.socket.getsockname(), connection.socket.getpeername())
+    )
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        fields = line.split()
+        ports = [int(field.partition(":")[2], 16) for field in fields[1:3]]
+        if ports == [theirs, ours]:
+            return int(fields[4].partition(":")[2], 16)
+    raise AssertionError("the server has no such connection")
+
+
+@pytest.mark.threading_only
+def test_unfinished_uploads_do_not_use_up_the_memory(app: str, mode: str, tmp_path: Path) -> None:
+    """1,300 bodies, each too small for a file, under a limit of address space."""
+    content = body(220_000)
+    with ExitStack() as stack:
+        stack.enter_context(descriptors(8_000))
+        threads = ("--threads", "2") if mode == "threading" else ()
+        options = ("--workers", "1", "--temp-dir", str(tmp_path), *threads)
+        server = stack.enter_context(Server(app, mode, *options))
+        process = worker(server)
+        used = psutil.Process(process).memory_info().vms
+        # For each thread that allocates, glibc reserves 64 MiB of addresses, and 128 for a moment.
+        more = (456 if threads else 200) << 20
+        resource.prlimit(process, resource.RLIMIT_AS, (used + more, resource.RLIM_INFINITY))
+        uploads = []
+        for _ in range(1_300):
+            upload = stack.enter_context(server.connect())
+            upload.send_request("POST", "/", f"Content-Length: {len(content)}")
+            with suppress(ConnectionError):
+                upload.send(content[:200_000])
+            uploads.append(upload)
+        assert server.request("POST", "/", body=b"x" * 1000).status == 200
+        completed = 0
+        for upload in uploads:
+            with suppress(ConnectionError):
+                upload.send(content[200_000:])
+            answer = upload.response()
+            if answer.status == 200:
+                assert answer.body == summary(content)
+                completed += 1
+            else:
+                assert answer.status == 503
+        assert completed
+        assert worker(server) == process
+
+
+@pytest.mark.threading_only
+def test_memory_that_is_not_there_is_503(app: str, mode: str, tmp_path: Path) -> None:
+    """A body that can be neither kept nor written is refused; others are not."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    options = ("--workers", "1", "--temp-dir", str(tmp_path), "--body-memory", "0")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, before[1]))
+    try:
+        server = Server(app, mode, *options)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    with server, server.connect() as connection:
+        assert connection.request("POST", "/", body=body(50_000)).body == summary(body(50_000))
+        connection.send_request("POST", "/", "Content-Length: 100000")
+        with suppress(ConnectionError):
+            connection.send(body(100_000))
+        assert connection.response().status == 503
+        server.wait_log("a request body cannot be stored")
+        assert server.request("POST", "/", body=b"x").status == 200
+
+
+@pytest.mark.threading_only
+def test_files_are_closed(app: str, mode: str, tmp_path: Path) -> None:
+    """Whether the body is complete or its client leaves in the middle of it."""
+
+    def files() -> list[str]:
+        return [link for link in opened(worker(server)) if link.startswith(str(tmp_path))]
+
+    content = body(2_000_000)
+    with Server(app, mode, "--workers", "1", "--temp-dir", str(tmp_path)) as server:
+        with server.connect() as connection:
+            assert connection.request("POST", "/", body=content).status == 200
+            wait_for(lambda: not files(), "the end of the file of a complete body")
+        with server.connect() as connection:
+            connection.send_request("POST", "/", "Content-Length: 3000000")
+            connection.send(content)
+            wait_for(files, "the file of a body")
+        wait_for(lambda: not files(), "the end of the file of a body whose client has left")

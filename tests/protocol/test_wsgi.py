@@ -1,0 +1,494 @@
+"""PEP 3333 over real connections, in every mode."""
+
+from __future__ import annotations
+
+import re
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.apps.pep3333 import WRONG
+from tests.conftest import Serve
+from tests.testkit.client import BadResponse, Response
+from tests.testkit.server import AT_ONCE, Server, wait_for
+
+PEP3333 = "tests/apps/pep3333.py"
+ECHO = "tests/apps/echo.py"
+
+tokens = count(1)
+
+
+@pytest.fixture(params=[PEP3333, f"{PEP3333}:bare"], ids=["validate", "bare"])
+def server(request: pytest.FixtureRequest, serve: Serve) -> Server:
+    """A server for what keeps to the PEP: with wsgiref.validate around it, and without."""
+    return serve(request.param, tracebacks=True)
+
+
+@pytest.fixture
+def bare(serve: Serve) -> Server:
+    """A server for what does not."""
+    return serve(f"{PEP3333}:bare", tracebacks=True)
+
+
+def environ_of(serve: Serve, target: str, *headers: str) -> dict[str, Any]:
+    response = serve(ECHO).get(target, *headers)
+    assert response.status == 200
+    environ: dict[str, Any] = response.json()["environ"]
+    return environ
+
+
+# start_response and write()
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "body"),
+    [
+        ("/plain", 200, b"plain"),
+        ("/late", 200, b"late start"),
+        ("/late_empty_pieces", 404, b"changed"),
+        ("/replaced", 404, b"replaced"),
+        ("/first_with_exc_info", 404, b"first"),
+        ("/exc_info_none", 200, b"none"),
+        ("/headers_changed_later", 200, b"kept"),
+        ("/written", 200, b"one two"),
+        ("/written_and_returned", 200, b"one two three"),
+        ("/written_length", 200, b"one two"),
+        ("/written_large", 200, b"0123456789" * 100_000),
+    ],
+)
+def test_answer(server: Server, path: str, status: int, body: bytes) -> None:
+    with server.connect() as connection:
+        response = connection.request("GET", path)
+        assert (response.status, response.body) == (status, body)
+        head = connection.request("HEAD", path)
+        assert head.status == status
+        assert connection.request("GET", "/plain").body == b"plain"
+    with server.connect() as connection:
+        response = connection.request("GET", path, version="HTTP/1.0")
+        assert (response.status, response.body) == (status, body)
+
+
+def test_headers_of_a_replaced_start_are_gone(server: Server) -> None:
+    response = server.get("/replaced")
+    assert response.get("X-First") is None
+    assert response.get("X-Second") == "yes"
+    assert response.get("Content-Length") in (None, "8")
+
+
+def test_headers_are_taken_when_start_response_is_called(server: Server) -> None:
+    assert server.get("/headers_changed_later").get("X-Kept") == "yes"
+
+
+# close()
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [("/closing", b"one two"), ("/closing_empty", b""), ("/closing_generator", b"one two")],
+)
+def test_close(server: Server, path: str, body: bytes) -> None:
+    token = f"t{next(tokens)}"
+    assert server.get(f"{path}?{token}").body == body
+    server.wait_log(f"closed {token}.")
+    server.get("/plain")
+    assert server.log().count(f"closed {token}.") == 1
+
+
+def test_close_for_head(server: Server) -> None:
+    token = f"t{next(tokens)}"
+    assert server.request("HEAD", f"/closing?{token}").status == 200
+    server.wait_log(f"closed {token}.")
+    server.get("/plain")
+    assert server.log().count(f"closed {token}.") == 1
+
+
+def test_close_of_a_list(bare: Server) -> None:
+    token = f"t{next(tokens)}"
+    response = bare.get(f"/closing_list?{token}")
+    assert (response.framing, response.body) == ("length", b"one two")
+    bare.wait_log(f"closed {token}.")
+    bare.get("/plain")
+    assert bare.log().count(f"closed {token}.") == 1
+
+
+def test_close_when_the_iteration_fails(server: Server) -> None:
+    token = f"t{next(tokens)}"
+    assert server.get(f"/closing_broken?{token}").status == 500
+    server.wait_log(f"closed {token}.")
+    server.get("/plain")
+    assert server.log().count(f"closed {token}.") == 1
+
+
+def test_close_when_the_iteration_fails_midway(server: Server) -> None:
+    token = f"t{next(tokens)}"
+    with pytest.raises(BadResponse):
+        server.get(f"/closing_broken_midway?{token}")
+    server.wait_log(f"closed {token}.")
+    server.get("/plain")
+    assert server.log().count(f"closed {token}.") == 1
+
+
+def test_close_when_the_client_vanishes(server: Server) -> None:
+    token = f"t{next(tokens)}"
+    connection = server.connect()
+    connection.send_request("GET", f"/closing_endless?{token}")
+    assert connection.socket.recv(1)
+    connection.reset()
+    server.wait_log(f"closed {token}.")
+    server.get("/plain")
+    assert server.log().count(f"closed {token}.") == 1
+
+
+def test_close_that_raises(bare: Server) -> None:
+    before = bare.log().count("close() failed")
+    with bare.connect() as connection:
+        assert connection.request("GET", "/closing_raises").body == b"one two"
+    bare.wait_log("close() failed", before + 1)
+
+
+def test_sequence_protocol(bare: Server) -> None:
+    assert bare.get("/sequence").body == b"one two"
+
+
+# wsgi.file_wrapper
+
+DIGITS = b"0123456789" * 30_000
+
+
+@pytest.mark.parametrize(
+    ("target", "body"),
+    [
+        ("/file", DIGITS),
+        ("/file?299995", b"56789"),
+        ("/file?300000", b""),
+        ("/file?400000", b""),
+        ("/file_length", DIGITS),
+        ("/file_empty", b""),
+        ("/file_like", DIGITS),
+        ("/file_pipe", b"from a pipe"),
+        ("/file_without_size", Path("/proc/version").read_bytes()),
+    ],
+)
+def test_file_wrapper(server: Server, target: str, body: bytes) -> None:
+    with server.connect() as connection:
+        response = connection.request("GET", target)
+        assert (response.status, response.body) == (200, body)
+        assert connection.request("HEAD", target).status == 200
+        assert connection.request("GET", "/plain").body == b"plain"
+
+
+def test_file_wrapper_closes(server: Server) -> None:
+    token = f"t{next(tokens)}"
+    assert server.get(f"/file_like?{token}").body == DIGITS
+    server.wait_log(f"closed {token}.")
+
+
+def test_file_wrapper_keeps_to_the_length(bare: Server) -> None:
+    with bare.connect() as connection:
+        assert connection.request("GET", "/file_shorter").body == b"0123456789"
+        assert connection.request("GET", "/plain").body == b"plain"
+
+
+# wsgi.input and wsgi.errors
+
+LINES = b"first\nsecond\r\n\nfourth without end"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "expected"),
+    [
+        ("/read_some", b"0123456789", ["012", "", "34567", "89"]),
+        ("/read_some", b"", ["", "", "", ""]),
+        ("/read_lines", LINES, ["first\n", "se", "cond\r\n", "\n", "fourth without end"]),
+        ("/read_iterated", LINES, ["first\n", "second\r\n", "\n", "fourth without end"]),
+        ("/read_iterated", b"", []),
+        ("/read_nothing", b"0123456789", None),
+    ],
+)
+def test_input(server: Server, path: str, body: bytes, expected: object) -> None:
+    with server.connect() as connection:
+        assert connection.request("POST", path, body=body).json() == expected
+        connection.send(
+            b"POST %b HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" % path.encode()
+            + b"".join(b"1\r\n%c\r\n" % octet for octet in body)
+            + b"0\r\n\r\n"
+        )
+        assert connection.response().json() == expected
+        assert connection.request("GET", "/plain").body == b"plain"
+
+
+def test_input_read_whole(bare: Server) -> None:
+    assert bare.request("POST", "/read_all", body=LINES).json() == [LINES.decode(), "", []]
+    lines = bare.request("POST", "/read_hint", body=LINES).json()
+    assert "".join(lines).encode() == LINES[: len("".join(lines))]
+    assert lines[0] == "first\n"
+
+
+@pytest.mark.threading_only
+def test_input_of_many_lines_on_disk(server: Server) -> None:
+    """Large enough for a temporary file."""
+    body = b"".join(b"line %d\n" % number for number in range(300_000))
+    lines = server.request("POST", "/read_iterated", body=body).json()
+    assert "".join(lines).encode() == body
+    assert len(lines) == 300_000
+
+
+def test_errors(server: Server) -> None:
+    before = server.log().count("printed\n")
+    server.get("/errors")
+    server.wait_log("printed\n", before + 1)
+    log = server.log()
+    assert "noted \N{SNOWMAN}\n" in log
+    assert "line one\nline two\n" in log
+
+
+# environ
+
+
+def test_environ_has_what_the_pep_requires(serve: Serve) -> None:
+    server = serve(ECHO)
+    environ = environ_of(serve, "/light?a=b", "User-Agent: tester/1")
+    expected = {
+        "REQUEST_METHOD": "GET",
+        "SCRIPT_NAME": "",
+        "PATH_INFO": "/light",
+        "QUERY_STRING": "a=b",
+        "SERVER_PROTOCOL": "HTTP/1.1",
+        "SERVER_NAME": "127.0.0.1",
+        "SERVER_PORT": str(server.port),
+        "SERVER_SOFTWARE": f"poorhttp/{server.version}",
+        "REMOTE_ADDR": "127.0.0.1",
+        "REQUEST_URI": "/light?a=b",
+        "RAW_URI": "/light?a=b",
+        "HTTP_HOST": "test",
+        "HTTP_USER_AGENT": "tester/1",
+        "wsgi.version": [1, 0],
+        "wsgi.url_scheme": "http",
+        "wsgi.run_once": False,
+        "wsgi.input_terminated": True,
+    }
+    assert {key: environ.get(key) for key in expected} == expected
+    assert environ["REMOTE_PORT"].isdigit()
+    # They describe a body, and there is none.
+    assert environ.get("CONTENT_TYPE", "") == ""
+    assert environ.get("CONTENT_LENGTH", "") in ("", "0")
+
+
+def test_environ_of_1_0_without_host(serve: Serve) -> None:
+    with serve(ECHO).connect() as connection:
+        environ = connection.request("GET", "/", version="HTTP/1.0").json()["environ"]
+    assert environ["SERVER_PROTOCOL"] == "HTTP/1.0"
+    assert "HTTP_HOST" not in environ
+
+
+def test_content_type_and_length(serve: Serve) -> None:
+    response = serve(ECHO).request("POST", "/", "Content-Type: text/x", body=b"hello")
+    environ = response.json()["environ"]
+    assert (environ["CONTENT_TYPE"], environ["CONTENT_LENGTH"]) == ("text/x", "5")
+    assert "HTTP_CONTENT_TYPE" not in environ
+    assert "HTTP_CONTENT_LENGTH" not in environ
+
+
+def test_concurrency_is_told_honestly(serve: Serve, mode: str) -> None:
+    environ = environ_of(serve, "/")
+    # Greenlets of one process: the application may be entered again while it waits.
+    assert environ["wsgi.multithread"] == (mode != "forking" and AT_ONCE[mode] > 1)
+    assert environ["wsgi.multiprocess"] == (mode == "forking")
+
+
+def test_concurrency_of_several_workers(mode: str) -> None:
+    with Server(ECHO, mode, "--workers", "2") as server:
+        environ = server.get("/").json()["environ"]
+        assert environ["wsgi.multithread"] == (mode != "forking" and AT_ONCE[mode] > 1)
+        assert environ["wsgi.multiprocess"]
+
+
+@pytest.mark.parametrize(
+    ("target", "path", "query"),
+    [
+        ("/", "/", ""),
+        ("/?", "/", ""),
+        ("/a%20b", "/a b", ""),
+        ("/caf%C3%A9", "/caf\xc3\xa9", ""),
+        ("/%ff", "/\xff", ""),
+        ("/a%2Fb", "/a/b", ""),
+        ("/a%2fb%25", "/a/b%", ""),
+        ("/a+b", "/a+b", ""),
+        ("/a;x=1?b%20c=%zz&d", "/a;x=1", "b%20c=%zz&d"),
+        ("/a?b?c", "/a", "b?c"),
+        ("//a//b/../c", "//a//b/../c", ""),
+    ],
+)
+def test_target(serve: Serve, target: str, path: str, query: str) -> None:
+    environ = environ_of(serve, target)
+    assert (environ["PATH_INFO"], environ["QUERY_STRING"]) == (path, query)
+    assert environ["RAW_URI"] == environ["REQUEST_URI"] == target
+    assert environ["SCRIPT_NAME"] == ""
+
+
+def test_absolute_target_replaces_host(serve: Serve) -> None:
+    """RFC 9112 section 3.2.2."""
+    environ = environ_of(serve, "http://other:81/path?q")
+    assert environ["HTTP_HOST"] == "other:81"
+    assert (environ["PATH_INFO"], environ["QUERY_STRING"]) == ("/path", "q")
+    assert environ["RAW_URI"] == "http://other:81/path?q"
+    assert environ_of(serve, "http://other")["PATH_INFO"] == "/"
+
+
+def test_header_values(serve: Serve) -> None:
+    environ = environ_of(
+        serve, "/", "X-Latin: caf\xe9", "X-Space: \t a  b \t", "X-Empty:", "x-lower: yes"
+    )
+    assert environ["HTTP_X_LATIN"] == "caf\xe9"
+    assert environ["HTTP_X_SPACE"] == "a  b"
+    assert environ["HTTP_X_EMPTY"] == ""
+    assert environ["HTTP_X_LOWER"] == "yes"
+
+
+def test_repeated_headers_are_joined(serve: Serve) -> None:
+    environ = environ_of(
+        serve, "/", "Accept: a", "Cookie: x=1", "ACCEPT: b", "cookie: y=2", "Accept: c"
+    )
+    assert environ["HTTP_ACCEPT"] == "a, b, c"
+    assert environ["HTTP_COOKIE"] == "x=1; y=2"
+
+
+def test_names_with_underscores_are_dropped(serve: Serve) -> None:
+    """X_Forwarded_For would become the same key as X-Forwarded-For, which a proxy vouches for."""
+    environ = environ_of(serve, "/", "X_Forwarded_For: 6.6.6.6", "X-Forwarded-For: 10.0.0.1")
+    assert environ["HTTP_X_FORWARDED_FOR"] == "10.0.0.1"
+    environ = environ_of(serve, "/", "X_Real_Ip: 6.6.6.6")
+    assert "HTTP_X_REAL_IP" not in environ
+
+
+def test_httpoxy(serve: Serve) -> None:
+    """HTTP_PROXY configures clients by environment variable: a client must not set it."""
+    assert "HTTP_PROXY" not in environ_of(serve, "/", "Proxy: http://evil")
+
+
+def test_requests_do_not_see_each_other(serve: Serve) -> None:
+    """Keys of one request are gone in the next on the same connection."""
+    with serve(ECHO).connect() as connection:
+        first = connection.request(
+            "POST", "/one?q", "X-One: 1", "Content-Type: a", "Cookie: a=b", body=b"x"
+        )
+        assert first.json()["environ"]["HTTP_X_ONE"] == "1"
+        for _ in range(2):
+            second = connection.request("GET", "/two").json()["environ"]
+            assert second["PATH_INFO"] == "/two"
+            assert second["QUERY_STRING"] == ""
+            assert "HTTP_X_ONE" not in second
+            assert "HTTP_COOKIE" not in second
+            assert second.get("CONTENT_TYPE", "") == ""
+            assert second.get("CONTENT_LENGTH", "") in ("", "0")
+
+
+# What is wrong
+
+
+def is_500(response: Response) -> bool:
+    assert response.get("X-Injected") is None
+    assert response.get("X-First") is None
+    assert b"Traceback" not in response.body, "a traceback is none of the client's business"
+    return response.status == 500
+
+
+@pytest.mark.parametrize(
+    ("method", "name"),
+    [("GET", name) for name in WRONG]
+    # Content that is not sent need not be looked at.
+    + [("HEAD", name) for name in WRONG if not name.startswith(("piece-", "generated-", "body-"))],
+)
+def test_wrong_answer(bare: Server, method: str, name: str) -> None:
+    before = bare.log().count("Traceback")
+    assert is_500(bare.request(method, f"/wrong/{name}"))
+    bare.wait_log("Traceback", before + 1)
+    assert bare.get("/plain").body == b"plain"
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/never_started", "start_response"),
+        ("/never_started_generator", "start_response"),
+        ("/never_started_empty", "start_response"),
+        ("/started_twice", "start_response"),
+        ("/written_text", "bytes"),
+        ("/one_bytes", "bytes"),
+        ("/raised", "LookupError: before start_response"),
+        ("/raised_after", "LookupError: behind start_response"),
+        ("/raised_system_exit", "told to exit"),
+    ],
+)
+def test_wrong_call(bare: Server, path: str, said: str) -> None:
+    before = len(bare.log())
+    assert is_500(bare.get(path))
+    assert bare.get("/plain").body == b"plain"
+    bare.wait_log("Traceback", bare.log()[:before].count("Traceback") + 1)
+    # A worker may still be writing what it says of an earlier request.
+    wait_for(lambda: said in bare.log()[before:], f"{said!r} in the log")
+
+
+@pytest.mark.parametrize("path", ["/raised_midway", "/raised_midway_length", "/exc_info_too_late"])
+def test_failure_midway_is_seen_by_the_client(bare: Server, path: str) -> None:
+    """The answer must not look complete, and nothing is added to it."""
+    with bare.connect() as connection:
+        connection.send_request("GET", path)
+        connection.send_request("GET", "/plain")
+        data = connection.rest()
+    assert data.count(b"HTTP/1.1") == 1
+    assert re.search(rb"part(\r\n)?$", data)
+    assert b"never" not in data
+    with bare.connect() as connection, pytest.raises(BadResponse):
+        connection.request("GET", path)
+    assert bare.get("/plain").body == b"plain"
+
+
+def test_too_late_exc_info_is_logged(bare: Server) -> None:
+    before = bare.log().count("LookupError: too late")
+    with pytest.raises(BadResponse):
+        bare.get("/exc_info_too_late")
+    bare.wait_log("LookupError: too late", before + 1)
+
+
+@pytest.mark.parametrize("path", ["/too_few", "/too_few_generated", "/too_few_none"])
+def test_too_few_octets(bare: Server, path: str) -> None:
+    """The client waits for 100 octets: the next answer must not be taken for them."""
+    with bare.connect() as connection:
+        connection.send_request("GET", path)
+        connection.send_request("GET", "/plain")
+        # The connection ends, which is how the client knows.
+        head, _, body = connection.rest().partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 ")
+    assert b"\r\nContent-Length: 100\r\n" in head
+    assert body == (b"" if path == "/too_few_none" else b"short")
+    assert bare.get("/plain").body == b"plain"
+
+
+@pytest.mark.parametrize(
+    "path", ["/too_many", "/too_many_generated", "/too_many_written", "/too_many_zero"]
+)
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_too_many_octets(bare: Server, path: str, method: str) -> None:
+    """What is too much must not be taken for the beginning of the next answer."""
+    with bare.connect() as connection:
+        connection.send_request(method, path)
+        connection.send_request("GET", "/plain")
+        response = connection.response(method)
+        body = b"" if method == "HEAD" or path == "/too_many_zero" else b"right"
+        assert (response.status, response.body) == (200, body)
+        assert connection.response().body == b"plain"
+    with bare.connect() as connection:
+        connection.send_request(method, path, "Connection: close")
+        assert b"wrong" not in connection.rest()
+
+
+def test_a_write_that_outlives_its_request(bare: Server) -> None:
+    with bare.connect() as connection:
+        for _ in range(4):
+            assert connection.request("GET", "/stale_keep").body == b"kept"
+            response = connection.request("GET", "/stale_use")
+            assert b"earlier" not in response.body
+            assert connection.request("GET", "/plain").body == b"plain"

@@ -1,0 +1,1 @@
+"""Servers behind web servers and load balancers: configurations, gateways, peer trust."""

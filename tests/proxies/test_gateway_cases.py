@@ -1,0 +1,298 @@
+"""The cases of the gateway protocols over real connections, in every mode."""
+
+from __future__ import annotations
+
+import re
+import socket
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.conftest import Serve
+from tests.support.check_each import KeptConnection, by_file, check_each, log_since
+from tests.testkit.cases.gateway import (
+    FIRST_LINE,
+    Case,
+    Pair,
+    answer,
+    answer_in_records,
+    pack,
+    read,
+    read_all,
+    request_in_records,
+)
+from tests.testkit.client import Connection
+from tests.testkit.server import Server
+
+ECHO = "tests/apps/echo.py"
+DELIVERER = "tests/apps/deliverer.py"
+#: More than a record of FastCGI holds, and than is kept in memory.
+LETTERS = bytes(range(256)) * 4_000
+CASES = by_file(read_all())
+BINDS = [word for protocol in FIRST_LINE for word in ("--bind", f"{protocol}://127.0.0.1:0")]
+
+
+def get(protocol: str, path: str, *more: tuple[bytes, bytes]) -> bytes:
+    """A GET as a web server would send it."""
+    variables = [(b"REQUEST_METHOD", b"GET"), (b"PATH_INFO", path.encode()), *more]
+    return pack(protocol, variables)
+
+
+def connect(server: Server, protocol: str) -> Connection:
+    """A connection to the listener that speaks this."""
+    found = re.search(rf"{protocol}://127\.0\.0\.1:(\d+)", server.urls)
+    assert found, server.urls
+    return Connection(("127.0.0.1", int(found[1])))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with another one in it."""
+    top = tmp_path_factory.mktemp("site")
+    (top / "inner").mkdir()
+    (top / "inner/index.html").write_bytes(LETTERS)
+    return top
+
+
+@pytest.fixture
+def echo(serve: Serve) -> Server:
+    return serve(ECHO, *BINDS, "--trusted-proxies", "127.0.0.1")
+
+
+def check_case(case: Case, connection: Connection, slowly: bool) -> None:
+    data = case.send
+    # What stands behind a message must never be taken for a request. Octet by octet it would
+    # come so late that the connection is reset while the answer is on its way.
+    if case.status and not slowly and len(data) < 70_000:
+        data += get(case.protocol, f"/smuggled/{case.name}")
+    if slowly:
+        connection.send_slowly(data)
+    else:
+        connection.send(data)
+    if case.status == 0:
+        connection.socket.shutdown(socket.SHUT_WR)
+    said = connection.rest()
+    assert said.startswith(case.aside)
+    said = said.removeprefix(case.aside)
+    if case.status == 0:
+        assert said == b""
+        return
+    response = answer(said, case.protocol)
+    assert response.status == case.status, response.body
+    if case.reason:
+        _, _, reason = response.body.decode().partition(": ")
+        assert reason.startswith(case.reason)
+        return
+    seen = response.json()
+    assert {key: seen["environ"].get(key) for key in case.environ} == case.environ
+    if case.body is not None:
+        assert seen["body"].encode("latin-1") == case.body
+
+
+def check_cases(server: Server, cases: list[Case], *, slowly: bool) -> None:
+    """Check cases, each on a connection of its own: the server closes every one."""
+
+    def check(case: Case) -> None:
+        before = server.log_size()
+        with connect(server, case.protocol) as connection:
+            check_case(case, connection, slowly)
+        log = log_since(server, before, other)
+        assert "/smuggled" not in log
+        assert (log.count("ran ") == 1) == (case.status != 200), log
+
+    with KeptConnection(server.connect) as other:
+        check_each(cases, check)
+
+
+@pytest.mark.parametrize("file", CASES)
+def test_cases(echo: Server, file: str) -> None:
+    check_cases(echo, CASES[file], slowly=False)
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize("file", CASES)
+def test_cases_octet_by_octet(echo: Server, file: str) -> None:
+    """The core reads them; its tests do this as well (core/http/tests/gateway.rs)."""
+    check_cases(echo, CASES[file], slowly=True)
+
+
+def test_there_are_enough() -> None:
+    cases = [case for cases in CASES.values() for case in cases]
+    assert len(cases) > 500
+    assert {case.protocol for case in cases} == set(FIRST_LINE)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("why: b", "because: b"),
+        ("protocol: scgi\n", ""),
+        ("packet:", "parcel:"),
+        ("expect: 200", "expect:"),
+        (r"\x00", r"\q"),
+    ],
+)
+def test_case_that_is_none(tmp_path: Path, old: str, new: str) -> None:
+    text = "name: a\nprotocol: scgi\nwhy: b\nexpect: 200\npacket:\n    \\x00\n"
+    path = tmp_path / "case.txt"
+    path.write_text(text)
+    assert [case.send for case in read(path)] == [b"\0"]
+    path.write_text(text.replace(old, new))
+    with pytest.raises((ValueError, KeyError, IndexError)):
+        list(read(path))
+
+
+@pytest.mark.parametrize("protocol", FIRST_LINE)
+def test_what_controls_uwsgi_has_no_effect(echo: Server, protocol: str, tmp_path: Path) -> None:
+    """No file is loaded, no variable set."""
+    mark = tmp_path / "mark"
+    program = tmp_path / "evil.py"
+    program.write_text(f"open({str(mark)!r}, 'w')\napplication = None\n")
+    controls = [
+        (b"UWSGI_FILE", bytes(program)),
+        (b"UWSGI_SCRIPT", b"evil"),
+        (b"UWSGI_MODULE", b"evil"),
+        (b"UWSGI_CALLABLE", b"application"),
+        (b"UWSGI_APPID", b"/evil"),
+        (b"UWSGI_PYHOME", bytes(tmp_path)),
+        (b"UWSGI_CHDIR", bytes(tmp_path)),
+        (b"UWSGI_SETENV", b"PYTHONPATH=" + bytes(tmp_path)),
+        (b"UWSGI_TOUCH_RELOAD", bytes(program)),
+    ]
+    for _ in range(3):
+        with connect(echo, protocol) as connection:
+            connection.send(get(protocol, "/", *controls))
+            environ = answer(connection.rest(), protocol).json()["environ"]
+            assert not [key for key in environ if key.startswith("UWSGI")]
+    assert not mark.exists()
+    assert not list(tmp_path.glob("__pycache__"))
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize("protocol", FIRST_LINE)
+def test_a_request_split_at_every_octet(echo: Server, protocol: str) -> None:
+    variables = [
+        (b"CONTENT_LENGTH", b"5"),
+        (b"REQUEST_METHOD", b"POST"),
+        (b"REQUEST_URI", b"/a%20b?c"),
+        (b"PATH_INFO", b"/a b"),
+        (b"QUERY_STRING", b"c"),
+        (b"HTTP_HOST", b"d"),
+        (b"REMOTE_ADDR", b"192.0.2.1"),
+        (b"REMOTE_PORT", b"1"),
+    ]
+    data = pack(protocol, variables, b"hello")
+    seen = []
+    for index in range(1, len(data)):
+        with connect(echo, protocol) as connection:
+            connection.send(data[:index])
+            # An answer to another connection: by then the first part has usually been read.
+            if index % 16 == 0:
+                echo.get("/between")
+            connection.send(data[index:])
+            seen.append(answer(connection.rest(), protocol).json())
+    assert seen[0]["body"] == "hello"
+    assert all(answer == seen[0] for answer in seen)
+
+
+def test_fastcgi_connection_that_is_kept(echo: Server) -> None:
+    """Requests one behind the other, also those that were sent before an answer had come."""
+    variables = [(b"REQUEST_METHOD", b"POST"), (b"REQUEST_URI", b"/a")]
+    data = b"".join(
+        request_in_records(variables, b"content %d" % number, number=number, keep=number < 5)
+        for number in range(1, 6)
+    )
+    with connect(echo, "fastcgi") as connection:
+        connection.send(data)
+        rest = connection.rest()
+    for number in range(1, 6):
+        said, rest = answer_in_records(rest, number)
+        assert said.startswith(b"Status: 200 ")
+        assert b'"content %d"' % number in said
+    assert rest == b""
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize(
+    "second",
+    [
+        b"\x02",
+        request_in_records([], number=2)[:-1],
+        request_in_records([(b"REMOTE_ADDR", b"nobody")], number=2),
+    ],
+    ids=["another-version", "cut", "malformed"],
+)
+def test_fastcgi_request_that_is_refused_is_nobody_elses(
+    mode: str, second: bytes, tmp_path: Path
+) -> None:
+    """Who has asked before on the same connection has nothing to do with it."""
+    log = tmp_path / "access.log"
+    options = ("--trusted-proxies", "127.0.0.1", "--access-log", str(log))
+    with Server(ECHO, mode, *BINDS, *options) as server, connect(server, "fastcgi") as connection:
+        variables = [(b"REQUEST_METHOD", b"GET"), (b"PATH_INFO", b"/")]
+        client = (b"REMOTE_ADDR", b"192.0.2.1")
+        connection.send(request_in_records([*variables, client], keep=True) + second)
+        connection.socket.shutdown(socket.SHUT_WR)
+        connection.rest()
+        assert "192.0.2.1" not in server.log()
+    first, *others = log.read_text().splitlines()
+    assert first.startswith("192.0.2.1 ")
+    assert all(other.startswith("- ") for other in others)
+
+
+@pytest.mark.parametrize("length", [[], [(b"CONTENT_LENGTH", b"0")]], ids=["unsaid", "none"])
+def test_fastcgi_end_of_content_that_comes_later(echo: Server, length: list[Pair]) -> None:
+    """There is time for it, whether or not anything is in the stream."""
+    data = pack("fastcgi", [(b"REQUEST_METHOD", b"GET"), (b"PATH_INFO", b"/"), *length])
+    with connect(echo, "fastcgi") as connection:
+        connection.send(data[:-8])
+        for _ in range(200):
+            echo.get("/between")
+        connection.send(data[-8:])
+        assert answer(connection.rest(), "fastcgi").status == 200
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize("protocol", FIRST_LINE)
+def test_health(serve: Serve, protocol: str) -> None:
+    """Nobody takes a question for one with a body."""
+    server = serve(ECHO, *BINDS, "--trusted-proxies", "127.0.0.1", "--health", "/-")
+    with connect(server, protocol) as connection:
+        connection.send(get(protocol, "/-/live"))
+        response = answer(connection.rest(), protocol)
+    assert response.status == 200
+    assert "ran GET /-/live" not in server.log()
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize("protocol", FIRST_LINE)
+def test_folder_without_its_slash(serve: Serve, protocol: str, site: Path) -> None:
+    """Its client finds it below where the web server has mounted us."""
+    server = serve(ECHO, *BINDS, "--trusted-proxies", "127.0.0.1", "--static", f"/s={site}")
+    for place, location in (
+        ([(b"SCRIPT_NAME", b"/a b"), (b"PATH_INFO", b"/s/inner")], "/a%20b/s/inner/"),
+        ([(b"SCRIPT_NAME", b"/a"), (b"REQUEST_URI", b"/a/s/inner?b=c")], "/a/s/inner/?b=c"),
+        ([(b"PATH_INFO", b"/s/inner")], "/s/inner/"),
+    ):
+        with connect(server, protocol) as connection:
+            connection.send(pack(protocol, [(b"REQUEST_METHOD", b"GET"), *place]))
+            response = answer(connection.rest(), protocol)
+        assert (response.status, response.get("Location")) == (301, location)
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize("protocol", FIRST_LINE)
+def test_file_that_the_application_names(serve: Serve, protocol: str, site: Path) -> None:
+    server = serve(DELIVERER, *BINDS, "--trusted-proxies", "127.0.0.1", "--x-sendfile", str(site))
+    for status, part, expected in (
+        ("200 OK", "", (200, "OK", LETTERS)),
+        ("404 Gone Away", "", (404, "Gone Away", LETTERS)),
+        ("200 OK", "bytes=1-3", (206, "Partial Content", LETTERS[1:4])),
+    ):
+        query = urlencode({"status": status, "header": f"X-Sendfile: {site}/inner/index.html"})
+        fields = [(b"QUERY_STRING", query.encode()), (b"HTTP_RANGE", part.encode())]
+        with connect(server, protocol) as connection:
+            connection.send(get(protocol, "/", *fields))
+            response = answer(connection.rest(), protocol)
+        assert (response.status, response.reason, response.body) == expected

@@ -1,0 +1,622 @@
+"""nginx, Apache, lighttpd and others as gateways before ours by uwsgi, SCGI and FastCGI."""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proxy.programs import PROGRAMS
+from tests.apps.behind_gateway import streamed
+from tests.packages import lacking, need
+from tests.support.certificate import certificate
+from tests.support.proxies import reserve
+from tests.testkit.client import HANG, BadResponse, Connection, Response
+from tests.testkit.server import MODES, Server, wait_for, written
+
+APP = "tests/apps/behind_gateway.py"
+PROTOCOLS = ("uwsgi", "scgi", "fastcgi")
+#: Octets that no buffer on the way holds.
+LARGE = 12_000_000
+#: The client, who is not trusted.
+CLIENT = "127.0.0.2"
+
+
+@dataclass(frozen=True)
+class Way:
+    """From a web server to ours."""
+
+    program: str
+    protocol: str
+    #: `tcp`, or `unix`.
+    kind: str
+    #: What else is told of it: `tls`, `https`, `mounted`, `kept`.
+    more: str = ""
+
+    def __str__(self) -> str:
+        return "-".join(filter(None, (self.program, self.protocol, self.kind, self.more)))
+
+
+WAYS = [
+    *(
+        Way(program, protocol, kind)
+        for program in ("nginx", "lighttpd", "apache2")
+        for protocol in PROTOCOLS
+        for kind in ("tcp", "unix")
+    ),
+    Way("nginx", "fastcgi", "tcp", "kept"),
+    Way("haproxy", "fastcgi", "unix"),
+]
+SECURE = [
+    Way(program, protocol, "unix", "tls")
+    for program in ("nginx", "lighttpd")
+    for protocol in PROTOCOLS
+]
+SAID_SECURE = [Way("nginx", protocol, "unix", "https") for protocol in PROTOCOLS]
+MOUNTED = [
+    *(
+        Way(program, protocol, "unix", "mounted")
+        for program in ("nginx", "lighttpd")
+        for protocol in PROTOCOLS
+    ),
+    # In the others it does not say what it was mounted at.
+    Way("apache2", "uwsgi", "unix", "mounted"),
+]
+EVERY = [*WAYS, *SECURE, *SAID_SECURE, *MOUNTED]
+
+#: What is asked in each mode in the quick level: each protocol once, both kinds of socket, and
+#: connections that are kept. What stands before the application is the same in all modes.
+IN_EVERY_MODE = {
+    Way("nginx", "uwsgi", "unix"),
+    Way("lighttpd", "scgi", "tcp"),
+    Way("nginx", "fastcgi", "tcp", "kept"),
+}
+
+
+def asked(ways: Sequence[Way]) -> pytest.MarkDecorator:
+    """Ask on each of the ways, in each mode; most of that in the full level only."""
+    return pytest.mark.parametrize(
+        ("mode", "way"),
+        [
+            pytest.param(
+                mode,
+                way,
+                id=f"{mode}-{way}",
+                marks=() if mode == "threading" or way in IN_EVERY_MODE else pytest.mark.full,
+            )
+            for mode in MODES
+            for way in ways
+        ],
+        indirect=["mode"],
+    )
+
+
+# Configurations
+
+
+def nginx(folder: Path, places: list[tuple[Way, int, str]]) -> str:
+    servers = []
+    for way, port, address in places:
+        name = way.protocol
+        lines = [f"{name}_pass {address};", f"include /etc/nginx/{name}_params;"]
+        if way.more == "kept":
+            servers.append(f"upstream kept {{ server {address}; keepalive 4; }}")
+            lines[0] = f"{name}_pass kept; {name}_keep_conn on;"
+        tls = ""
+        if way.more == "tls":
+            tls = " ssl"
+        elif way.more == "https":
+            lines += [f"{name}_param HTTPS on;"]
+        location = "/"
+        if way.more == "mounted":
+            lines += [f"{name}_param SCRIPT_NAME /app;"]
+            location = "/app/"
+            if name == "uwsgi":
+                # Its file says the whole path as PATH_INFO.
+                location = "~ ^/app(?<rest>/.*|)$"
+                lines += ["uwsgi_param PATH_INFO $rest;"]
+        place = f"location {location} {{ {' '.join(lines)} }}"
+        servers.append(f"server {{ listen 127.0.0.1:{port}{tls}; {place} }}")
+    temporary = " ".join(
+        f"{what}_temp_path {folder}/{what};"
+        for what in ("client_body", "proxy", "fastcgi", "scgi", "uwsgi")
+    )
+    return f"""
+        daemon off; pid {folder}/nginx.pid; error_log stderr info; worker_processes 1;
+        events {{ worker_connections 512; }}
+        http {{
+            access_log off; {temporary} client_max_body_size 100m;
+            ssl_certificate {folder}/tls.pem; ssl_certificate_key {folder}/tls.pem;
+            {chr(10).join(servers)}
+        }}
+    """
+
+
+def lighttpd(folder: Path, places: list[tuple[Way, int, str]]) -> str:
+    parts = []
+    for way, port, address in places:
+        if address.startswith("unix:"):
+            where = f'"socket" => "{address.removeprefix("unix:")}"'
+        else:
+            host, _, number = address.rpartition(":")
+            where = f'"host" => "{host}", "port" => {number}'
+        prefix, fix = ("/app", "disable") if way.more == "mounted" else ("/", "enable")
+        module = "fastcgi" if way.protocol == "fastcgi" else "scgi"
+        choice = "" if module == "fastcgi" else f'scgi.protocol = "{way.protocol}"'
+        tls = ""
+        if way.more == "tls":
+            tls = f'ssl.engine = "enable"\nssl.pemfile = "{folder}/tls.pem"'
+        parts.append(f"""
+            $SERVER["socket"] == "127.0.0.1:{port}" {{
+                {choice}
+                {module}.server = ( "{prefix}" => (( {where}, "check-local" => "disable",
+                    "fix-root-scriptname" => "{fix}" )) )
+                {tls}
+            }}
+        """)
+    spare = folder / "spare.sock"
+    return f"""
+        server.document-root = "/var/empty"
+        server.bind = "{spare}"
+        server.modules = ( "mod_scgi", "mod_fastcgi", "mod_openssl" )
+        server.upload-dirs = ( "{folder}" )
+        server.stream-response-body = 1
+        server.max-keep-alive-idle = 1
+        {"".join(parts)}
+    """
+
+
+def apache2(folder: Path, places: list[tuple[Way, int, str]]) -> str:
+    modules = ("mpm_event", "authz_core", "proxy", "proxy_uwsgi", "proxy_scgi", "proxy_fcgi")
+    lines = [f"LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so" for name in modules]
+    lines += [f"ServerName localhost\nPidFile {folder}/apache2.pid\nDefaultRuntimeDir {folder}"]
+    lines += ["ErrorLog /dev/stderr\nLogLevel info\nKeepAliveTimeout 1"]
+    for way, port, address in places:
+        scheme = {"fastcgi": "fcgi"}.get(way.protocol, way.protocol)
+        url = f"{scheme}://{address}/"
+        if address.startswith("unix:"):
+            # The name of a host stands for the socket.
+            url = f"{address}|{scheme}://{way}/"
+        prefix = "/app/" if way.more == "mounted" else "/"
+        lines += [
+            f"Listen 127.0.0.1:{port}\n<VirtualHost 127.0.0.1:{port}>",
+            f'ProxyPass "{prefix}" "{url}" flushpackets=on\n</VirtualHost>',
+        ]
+    return "\n".join(lines)
+
+
+def haproxy(folder: Path, places: list[tuple[Way, int, str]]) -> str:
+    parts = [
+        f"""
+        listen {way}
+            bind 127.0.0.1:{port}
+            use-fcgi-app ours
+            server only {address.replace(":", "@", 1)} proto fcgi
+        """
+        for way, port, address in places
+    ]
+    # Read first; that of proxy/ is not what this is about.
+    (folder / "common.cfg").write_text("global\n")
+    return f"""
+        defaults
+            mode http
+            timeout connect 10s
+            timeout client 60s
+            timeout server 60s
+        fcgi-app ours
+            docroot /
+        {"".join(parts)}
+    """
+
+
+CONFIGURATIONS = {"nginx": nginx, "lighttpd": lighttpd, "apache2": apache2, "haproxy": haproxy}
+
+
+class Front:
+    """A web server that listens for each of its ways."""
+
+    def __init__(self, name: str, folder: Path, server: Server, sockets: Path) -> None:
+        self.folder = folder
+        ways = [way for way in EVERY if way.program == name]
+        self.reserved = {way: reserve() for way in ways}
+        self.ports: dict[Way, int] = {
+            way: reserved.getsockname()[1] for way, reserved in self.reserved.items()
+        }
+        certificate().write(folder / "tls.pem")
+        places = []
+        for way in ways:
+            found = re.search(rf"{way.protocol}://(127\.0\.0\.1:\d+)", server.urls)
+            assert found, server.urls
+            address = found[1] if way.kind == "tcp" else f"unix:{sockets / way.protocol}"
+            places.append((way, self.ports[way], address))
+        program = PROGRAMS[name]
+        (folder / f"gateways{program.suffix}").write_text(
+            CONFIGURATIONS[name](folder, places) + "\n"
+        )
+        self.log = tempfile.TemporaryFile()  # noqa: SIM115
+        self.process = subprocess.Popen(
+            program.command("gateways", folder),
+            stdin=subprocess.DEVNULL,
+            stdout=self.log,
+            stderr=self.log,
+            cwd=folder,
+        )
+
+    def is_listening(self) -> bool:
+        assert self.process.poll() is None, written(self.log)
+        try:
+            for port in self.ports.values():
+                socket.create_connection(("127.0.0.1", port)).close()
+        except ConnectionRefusedError:
+            return False
+        return True
+
+    def connect(self, way: Way) -> Connection:
+        """A connection of a client with an address of its own."""
+        connection = Connection(("127.0.0.1", self.ports[way]))
+        connection.socket.close()
+        connection.socket = socket.create_connection(
+            ("127.0.0.1", self.ports[way]), connection.socket.timeout, (CLIENT, 0)
+        )
+        if way.more == "tls":
+            context = certificate().client_context()
+            connection.socket = context.wrap_socket(connection.socket, server_hostname="localhost")
+        return connection
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait(HANG)
+        self.log.close()
+        for reserved in self.reserved.values():
+            reserved.close()
+
+
+class Stage:
+    """A server of ours, and the web servers in front of it."""
+
+    def __init__(self, mode: str, folder: Path) -> None:
+        site = folder / "site"
+        (site / "a b" / "\xe9").mkdir(parents=True)
+        (site / "a b" / "\xe9" / "c.txt").write_text("found\n")
+        (site / "a b" / "\xe9" / "index.html").write_text("index\n")
+        (site / "large.bin").write_bytes(b"".join(streamed(LARGE)))
+        self.site = site
+        # Short: the name of a Unix socket has some hundred octets.
+        self._temporary = tempfile.TemporaryDirectory()
+        self._sockets = Path(self._temporary.name)
+        self._folder = folder
+        binds = ["127.0.0.1:0"]
+        for protocol in PROTOCOLS:
+            binds += [f"{protocol}://127.0.0.1:0", f"{protocol}+unix:{self._sockets / protocol}"]
+        options = ["--trusted-proxies", "127.0.0.1, unix", "--access-log", "-"]
+        options += ["--static", f"/static={site}", "--mount", f"/mounted={APP}"]
+        self.server = Server(APP, mode, *options, bind=tuple(binds), tracebacks=True)
+        self.fronts: dict[str, Front] = {}
+
+    def front(self, name: str) -> Front:
+        """The web server of that name, which is started when it is asked for."""
+        need(name)
+        if name not in self.fronts:
+            folder = self._folder / name
+            folder.mkdir()
+            self.fronts[name] = Front(name, folder, self.server, self._sockets)
+            wait_for(self.fronts[name].is_listening, f"{name} listening")
+        return self.fronts[name]
+
+    def connect(self, way: Way) -> Connection:
+        return self.front(way.program).connect(way)
+
+    def request(
+        self, way: Way, method: str, target: str, *headers: str, body: bytes | None = None
+    ) -> Response:
+        with self.connect(way) as connection:
+            return connection.request(method, target, *headers, body=body)
+
+    def get(self, way: Way, target: str, *headers: str) -> Response:
+        return self.request(way, "GET", target, *headers)
+
+    def environ(self, way: Way, target: str, *headers: str) -> dict[str, Any]:
+        response = self.get(way, target, *headers)
+        assert response.status == 200, response.body
+        environ: dict[str, Any] = response.json()["environ"]
+        return environ
+
+    def stop(self) -> None:
+        for front in self.fronts.values():
+            front.stop()
+        try:
+            self.server.stop()
+        finally:
+            self._temporary.cleanup()
+
+
+@pytest.fixture(scope="module")
+def stages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Stage]]:
+    """The stage of a mode, in whatever order the tests ask for them."""
+    with ExitStack() as stack:
+
+        @cache
+        def start(mode: str) -> Stage:
+            stage = Stage(mode, tmp_path_factory.mktemp(mode))
+            stack.callback(stage.stop)
+            return stage
+
+        yield start
+
+
+@pytest.fixture
+def stage(stages: Callable[[str], Stage], mode: str) -> Stage:
+    return stages(mode)
+
+
+# Requests
+
+
+@asked(WAYS)
+def test_environ(stage: Stage, way: Way) -> None:
+    with stage.connect(way) as connection:
+        port = connection.socket.getsockname()[1]
+        headers = ("X-A: b", "Cookie: c=d", "Proxy: http://evil.example/", "X-Forwarded-For: ::1")
+        environ = connection.request("GET", "/echo/a%20b/%C3%A9?e=%20f&g", *headers).json()[
+            "environ"
+        ]
+    expected = {
+        "REQUEST_METHOD": "GET",
+        "SCRIPT_NAME": "",
+        "PATH_INFO": "/echo/a b/\xc3\xa9",
+        "QUERY_STRING": "e=%20f&g",
+        "REMOTE_ADDR": CLIENT,
+        "REMOTE_PORT": str(port),
+        "SERVER_PORT": str(stage.front(way.program).ports[way]),
+        "SERVER_PROTOCOL": "HTTP/1.1",
+        "HTTP_HOST": "test",
+        "HTTP_X_A": "b",
+        "HTTP_COOKIE": "c=d",
+        "HTTP_PROXY": None,
+        "wsgi.url_scheme": "http",
+    }
+    assert {key: environ.get(key) for key in expected} == expected
+    assert environ["REQUEST_URI"] == "/echo/a%20b/%C3%A9?e=%20f&g"
+    assert environ["SERVER_NAME"]
+    assert environ["SERVER_SOFTWARE"].startswith("poorhttp")
+
+
+@asked([*SECURE, *SAID_SECURE])
+def test_scheme(stage: Stage, way: Way) -> None:
+    environ = stage.environ(way, "/echo")
+    assert (environ["wsgi.url_scheme"], environ["HTTPS"]) == ("https", "on")
+
+
+@asked(MOUNTED)
+@pytest.mark.parametrize("path", ["/echo", "/echo/a%20b", "/"])
+def test_mounted_by_the_web_server(stage: Stage, way: Way, path: str) -> None:
+    environ = stage.environ(way, f"/app{path}?a")
+    assert environ["SCRIPT_NAME"] == "/app"
+    assert environ["PATH_INFO"] == path.replace("%20", " ")
+    assert environ["REQUEST_URI"] == f"/app{path}?a"
+
+
+@asked(WAYS)
+def test_mounted_by_us(stage: Stage, way: Way) -> None:
+    environ = stage.environ(way, "/mounted/echo?a")
+    assert (environ["SCRIPT_NAME"], environ["PATH_INFO"]) == ("/mounted", "/echo")
+
+
+@asked(WAYS)
+@pytest.mark.parametrize("size", [0, 1, 10_000, 1_500_000])
+def test_upload(stage: Stage, way: Way, size: int) -> None:
+    body = b"".join(streamed(size))
+    seen = stage.request(way, "POST", "/echo", body=body).json()
+    assert seen["body"].encode("latin-1") == body
+    assert seen["environ"].get("CONTENT_LENGTH", "0") == str(size)
+
+
+@asked(WAYS)
+def test_upload_in_chunks(stage: Stage, way: Way) -> None:
+    """Where it is all collected first; its length is known then."""
+    with stage.connect(way) as connection:
+        connection.send_request("POST", "/echo", "Transfer-Encoding: chunked")
+        connection.send(b"5\r\nhello\r\n" * 1_000 + b"0\r\n\r\n")
+        response = connection.response()
+    if way.program == "apache2" and way.protocol != "fastcgi":
+        # It does not know the length, and has to say it.
+        assert response.status == 411
+        return
+    seen = response.json()
+    assert seen["body"] == "hello" * 1_000
+    assert seen["environ"]["CONTENT_LENGTH"] == "5000"
+    assert "HTTP_TRANSFER_ENCODING" not in seen["environ"]
+
+
+@asked(WAYS)
+def test_one_behind_the_other(stage: Stage, way: Way) -> None:
+    with stage.connect(way) as connection:
+        for number in range(20):
+            environ = connection.request("GET", f"/echo/{number}").json()["environ"]
+            assert environ["PATH_INFO"] == f"/echo/{number}"
+
+
+# Answers
+
+
+@asked(WAYS)
+def test_head(stage: Stage, way: Way) -> None:
+    with stage.connect(way) as connection:
+        response = connection.request("HEAD", "/answers/one")
+        assert (response.status, response.body) == (200, b"")
+        assert connection.request("GET", "/answers/one").body == b"hello"
+
+
+@asked(WAYS)
+@pytest.mark.parametrize(
+    ("path", "status", "body"),
+    [
+        ("one", 200, b"hello"),
+        ("several", 200, b"one two three"),
+        ("generated", 200, b"one two three"),
+        ("empty", 200, b""),
+        ("no_content", 204, b""),
+        ("not_modified", 304, b""),
+    ],
+)
+def test_answer(stage: Stage, way: Way, path: str, status: int, body: bytes) -> None:
+    with stage.connect(way) as connection:
+        response = connection.request("GET", f"/answers/{path}")
+        assert (response.status, response.body) == (status, body)
+        assert connection.request("GET", "/answers/one").body == b"hello"
+
+
+@asked(WAYS)
+def test_cookies(stage: Stage, way: Way) -> None:
+    assert stage.get(way, "/answers/cookies").get_all("Set-Cookie") == ["a=1", "b=2"]
+
+
+@asked(WAYS)
+def test_pieces_go_on_as_they_come(stage: Stage, way: Way, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    with stage.connect(way) as connection:
+        connection.send_request("GET", f"/pieces?{gate}")
+        seen = b""
+        while b"first\n" not in seen:
+            received = connection.socket.recv(65536)
+            assert received, seen
+            seen += received
+        gate.touch()
+        while b"second\n" not in seen:
+            received = connection.socket.recv(65536)
+            assert received, seen
+            seen += received
+
+
+@asked(WAYS)
+@pytest.mark.parametrize(
+    "path", [f"/large?{LARGE}", f"/streamed?{LARGE}", "/static/large.bin", "/file"]
+)
+def test_a_slow_reader(stage: Stage, way: Way, path: str) -> None:
+    """Others are answered while it does not read; then it gets everything."""
+    if path == "/file":
+        path = f"/file?{stage.site / 'large.bin'}"
+    with stage.connect(way) as connection:
+        connection.send_request("GET", path)
+        assert not connection.at_end()
+        for _ in range(3):
+            assert stage.get(way, "/answers/one").body == b"hello"
+        response = connection.response()
+        assert response.status == 200
+        assert response.body == (stage.site / "large.bin").read_bytes()
+
+
+@asked(WAYS)
+def test_an_application_that_raises(stage: Stage, way: Way) -> None:
+    response = stage.get(way, "/raises")
+    assert response.status == 500
+    assert b"Internal Server Error" in response.body
+    assert stage.get(way, "/answers/one").body == b"hello"
+
+
+def is_noticed(way: Way, path: str) -> bool:
+    """Whether a web server can see that an answer is not complete, and minds.
+
+    In uwsgi and SCGI nothing but the end of the connection ends what has no length. Over TCP that
+    is a reset, of which only nginx thinks what we do; a Unix socket knows none. FastCGI has a last
+    record, of which lighttpd thinks nothing, and nginx only where connections are kept.
+    """
+    if path == "/cut":
+        if way.program == "nginx":
+            return way.kind == "tcp"
+        return way.protocol == "fastcgi" and way.program != "lighttpd"
+    # One forgets the length that was said, the other does not compare it.
+    if (way.program, way.protocol, way.more) == ("nginx", "fastcgi", ""):
+        return way.kind == "tcp"
+    return (way.program, way.protocol, way.more) != ("apache2", "scgi", "")
+
+
+def looks_incomplete(stage: Stage, way: Way, path: str) -> None:
+    """Ask for an answer that does not come whole, and then for another."""
+    with stage.connect(way) as connection:
+        # Some end a kept connection no sooner than they end idle ones.
+        connection.send_request("GET", path, "Connection: close")
+        with pytest.raises(BadResponse):
+            connection.response()
+    assert stage.get(way, "/answers/one").body == b"hello"
+
+
+@asked([way for way in WAYS if is_noticed(way, "/cut")])
+def test_an_answer_cut_short(stage: Stage, way: Way) -> None:
+    looks_incomplete(stage, way, "/cut")
+
+
+@asked([way for way in WAYS if is_noticed(way, "/short")])
+def test_an_answer_shorter_than_it_said(stage: Stage, way: Way) -> None:
+    looks_incomplete(stage, way, "/short")
+
+
+@asked(WAYS)
+def test_a_request_that_is_refused(stage: Stage, way: Way) -> None:
+    """Whoever finds the fault first."""
+    with stage.connect(way) as connection:
+        connection.send(b"GET /echo HTTP/1.1\r\nHost: a,b\r\n\r\n")
+        assert connection.response().status == 400
+    assert stage.get(way, "/answers/one").body == b"hello"
+
+
+# Files
+
+
+@asked(WAYS)
+def test_files(stage: Stage, way: Way) -> None:
+    response = stage.get(way, "/static/a%20b/%C3%A9/c.txt")
+    assert (response.status, response.body) == (200, b"found\n")
+    tag = response.get("ETag")
+    again = stage.get(way, "/static/a%20b/%C3%A9/c.txt", f"If-None-Match: {tag}")
+    assert (again.status, again.body) == (304, b"")
+    part = stage.get(way, "/static/large.bin", "Range: bytes=1000-1009")
+    assert (part.status, part.body) == (206, (stage.site / "large.bin").read_bytes()[1000:1010])
+    assert stage.get(way, "/static/nowhere").status == 404
+    assert stage.request(way, "POST", "/static/large.bin", body=b"").status == 405
+
+
+@asked(WAYS)
+def test_a_folder_without_its_slash(stage: Stage, way: Way) -> None:
+    response = stage.get(way, "/static/a%20b/%C3%A9?d=%20e")
+    assert response.status in (301, 302, 307, 308)
+    location = response.get("Location")
+    assert location
+    assert re.fullmatch(r"(http://test(:\d+)?)?/static/a%20b/%C3%A9/\?d=%20e", location)
+
+
+# What is written of it
+
+
+@pytest.mark.parametrize(
+    ("mode", "ways"),
+    [
+        pytest.param("threading", WAYS, id="threading"),
+        *(pytest.param(mode, [*IN_EVERY_MODE], id=mode) for mode in MODES if mode != "threading"),
+        *(pytest.param(mode, WAYS, id=f"{mode}-every", marks=pytest.mark.full) for mode in MODES),
+    ],
+    indirect=["mode"],
+)
+def test_access_log(stage: Stage, ways: list[Way], request: pytest.FixtureRequest) -> None:
+    """It is written a few times each second, so all are asked before it is waited for."""
+    ways = [way for way in ways if not lacking(way.program)]
+    start = f"/answers/one?{request.node.name}"
+    for way in ways:
+        assert stage.get(way, f"{start}-{way}", "Referer: r", "User-Agent: u").status == 200
+    wait_for(lambda: stage.server.output().count(start) == len(ways), "lines of the access log")
+    lines = [line for line in stage.server.output().splitlines() if start in line]
+    # Threads may write theirs in another order.
+    assert len(lines) == len(ways)
+    for way in ways:
+        target = re.escape(f"{start}-{way}")
+        pattern = rf'{re.escape(CLIENT)} - - \[.*\] "GET {target} HTTP/1\.1" 200 5 "r" "u"'
+        assert len([line for line in lines if re.fullmatch(pattern, line)]) == 1, lines

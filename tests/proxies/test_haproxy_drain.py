@@ -1,0 +1,167 @@
+"""HAProxy before two servers, one of which is stopped: no client sees an error."""
+
+from __future__ import annotations
+
+import csv
+import io
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from proxy.programs import PROGRAMS
+from tests.packages import need
+from tests.support.load import Load
+from tests.support.proxies import reserve
+from tests.testkit.client import HANG, Connection
+from tests.testkit.server import Server, wait_for, written
+from tests.testkit.versions import Versions
+
+#: The health path, and what decides: a server is taken out by its second refusal in a row.
+CONFIG = """
+global
+    stats socket {stats} mode 600 level user
+defaults
+    mode http
+    timeout connect 5s
+    timeout client 60s
+    timeout server 60s
+    # Nothing is tried again behind our back: what fails is seen.
+    retries 0
+frontend all
+    bind 127.0.0.1:{port}
+    default_backend servers
+backend servers
+    balance roundrobin
+    option httpchk GET /-/ready
+    default-server check inter 200ms fall 2 rise 2
+    server one 127.0.0.1:{one}
+    server two 127.0.0.1:{two}
+"""
+
+
+class Balancer:
+    """HAProxy, before two servers."""
+
+    def __init__(self, folder: Path, one: int, two: int) -> None:
+        need("haproxy")
+        self.reserved = reserve()
+        self.port: int = self.reserved.getsockname()[1]
+        self._stats = str(folder / "stats")
+        config = folder / "haproxy.cfg"
+        config.write_text(CONFIG.format(stats=self._stats, port=self.port, one=one, two=two))
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115
+        self._process = subprocess.Popen(
+            [PROGRAMS["haproxy"].path(), "-db", "-f", str(config)],
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+        )
+
+    def is_listening(self) -> bool:
+        """Whether it lets clients in."""
+        assert self._process.poll() is None, written(self._log)
+        try:
+            Connection(("127.0.0.1", self.port)).close()
+            # Its socket for questions gets its name later, and listens later still.
+            self.told()
+        except (ConnectionRefusedError, FileNotFoundError):
+            return False
+        return True
+
+    def told(self) -> dict[str, dict[str, str]]:
+        """What it knows of each server."""
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.settimeout(HANG)
+            sock.connect(self._stats)
+            sock.sendall(b"show stat\n")
+            text = b""
+            while more := sock.recv(65536):
+                text += more
+        rows = csv.DictReader(io.StringIO(text.decode().removeprefix("# ")))
+        return {row["svname"]: row for row in rows if row["pxname"] == "servers"}
+
+    def is_as(self, one: str, two: str) -> bool:
+        """Whether it has the servers in these states."""
+        told = self.told()
+        return (told["one"]["status"], told["two"]["status"]) == (one, two)
+
+    def stop(self) -> None:
+        """End it."""
+        self._process.terminate()
+        self._process.wait(HANG)
+        self._log.close()
+        self.reserved.close()
+
+
+@pytest.fixture
+def balanced(folder: Path) -> Iterator[Callable[[int, int], Balancer]]:
+    """Starts a balancer before two ports; both servers are known to be ready."""
+    with ExitStack() as stack:
+
+        def start(one: int, two: int) -> Balancer:
+            balancer = Balancer(folder, one, two)
+            stack.callback(balancer.stop)
+            wait_for(balancer.is_listening, "the balancer")
+            wait_for(lambda: balancer.is_as("UP", "UP"), "two servers that are up")
+            return balancer
+
+        yield start
+
+
+def serves(server: Server) -> bool:
+    """Whether it lets clients in."""
+    try:
+        server.connect().close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+def test_who_is_told_to_stop_is_taken_out_before(
+    mode: str, versions: Versions, balanced: Callable[[int, int], Balancer]
+) -> None:
+    options = ("--health", "/-", "--drain-delay", "600", "--workers", "2")
+    with versions.serve(mode, *options) as two, versions.serve(mode, *options) as one:
+        balancer = balanced(one.port, two.port)
+        with Load(balancer.port, clients=8) as load:
+            load.wait_more(100)
+            one.process.send_signal(signal.SIGTERM)
+            wait_for(lambda: balancer.is_as("DOWN", "UP"), "the balancer to take it out")
+            # It has been taken out by what it said, while it served everybody.
+            assert balancer.told()["one"]["check_status"] == "L7STS"
+            assert balancer.told()["one"]["check_code"] == "503"
+            assert serves(one)
+            load.wait_more(100)
+            before = int(balancer.told()["one"]["stot"])
+            load.wait_more(100)
+            assert int(balancer.told()["one"]["stot"]) == before
+            one.process.send_signal(signal.SIGTERM)
+            assert one.wait() == 0
+            load.wait_more(100)
+        load.check()
+        assert int(balancer.told()["one"]["econ"]) == 0
+        assert int(balancer.told()["one"]["eresp"]) == 0
+        one.ended()
+        two.stop(signal.SIGINT)
+
+
+def test_a_delay_is_enough(versions: Versions, balanced: Callable[[int, int], Balancer]) -> None:
+    """Of 3 s: it takes two refusals that are 200 ms apart."""
+    options = ("--health", "/-", "--drain-delay", "3")
+    with versions.serve("threading", *options) as two, versions.serve("forking", *options) as one:
+        balancer = balanced(one.port, two.port)
+        with Load(balancer.port, clients=8) as load:
+            load.wait_more(100)
+            one.process.send_signal(signal.SIGTERM)
+            assert one.wait() == 0
+            load.wait_more(100)
+        load.check()
+        assert int(balancer.told()["one"]["econ"]) == 0
+        one.ended()
+        two.stop(signal.SIGINT)

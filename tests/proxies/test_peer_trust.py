@@ -1,0 +1,589 @@
+"""Peer trust: fields of proxies about the client, believed or not, in every mode."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import IO
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import poorhttp
+from poorhttp.errors import ConfigError
+from proxy.programs import PROGRAMS
+from tests.conftest import Serve
+from tests.packages import need
+from tests.support.certificate import certificate
+from tests.support.check_each import by_file, check_each
+from tests.support.proxies import reserve
+from tests.testkit.cases.trust import WATCHED, Case, read_all
+from tests.testkit.client import Connection, Response
+from tests.testkit.server import READY, Server, command, run, stop_all, wait_for, written
+
+ECHO = "tests/apps/echo.py"
+CASES = read_all()
+#: Of version 1, over IPv4.
+LINE = b"PROXY TCP4 203.0.113.1 127.0.0.1 4711 443\r\n"
+CLIENT = "203.0.113.1"
+#: A field without what a server refuses.
+PLAIN = re.compile(r"[\t -~]*")
+GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+#: Of these the peer is not trusted.
+STRANGERS = [
+    case
+    for case in CASES
+    if case.name in ("from-stranger", "far-proxy", "preamble-of-stranger-fields")
+]
+
+
+def has_ipv6() -> bool:
+    """Whether this machine has a loopback address of IPv6."""
+    with suppress(OSError), socket.socket(socket.AF_INET6) as probe:
+        probe.bind(("::1", 0))
+        return True
+    return False
+
+
+HAS_IPV6 = has_ipv6()
+
+
+def groups(cases: list[Case]) -> list[object]:
+    """The cases of each file, those over IPv6 apart: a machine may be without it."""
+    found: list[object] = []
+    for file, group in by_file(cases).items():
+        for ipv6 in (False, True):
+            some = [case for case in group if (":" in case.peer) == ipv6]
+            without = pytest.mark.skipif(ipv6 and not HAS_IPV6, reason="this machine has no IPv6")
+            if some:
+                name = f"{file}-ipv6" if ipv6 else file
+                found.append(pytest.param(some, id=name, marks=without))
+    return found
+
+
+class Place:
+    """A server that listens in all the ways in which cases connect."""
+
+    def __init__(self, mode: str, options: tuple[str, ...]) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = str(Path(self.folder.name).resolve() / "socket")
+        bind = ("127.0.0.1:0", f"unix:{self.path}", *(["[::1]:0"] if HAS_IPV6 else []))
+        self.server = Server(ECHO, mode, *options, bind=bind)
+        self.port = int((re.findall(r"\[::1\]:(\d+)", self.server.urls) or ["0"])[0])
+
+    def connect(self, peer: str) -> Connection:
+        """Connect as somebody."""
+        if peer == "unix":
+            return Connection(self.path)
+        if ":" in peer:
+            return Connection((peer, self.port), peer)
+        return Connection(("127.0.0.1", self.server.port), peer)
+
+    def plain(self, peer: str, connection: Connection) -> dict[str, str | None]:
+        """What the application finds if nobody says anything."""
+        plain: dict[str, str | None] = dict.fromkeys(WATCHED)
+        plain |= {"wsgi.url_scheme": "http", "HTTP_HOST": "a", "SCRIPT_NAME": "", "PATH_INFO": "/"}
+        if peer == "unix":
+            address, port, server = "", "", ("localhost", "80")
+        else:
+            address, port = peer, str(connection.socket.getsockname()[1])
+            there = connection.socket.getpeername()
+            server = (there[0], str(there[1]))
+        plain |= {"REMOTE_ADDR": address, "REMOTE_PORT": port}
+        return plain | {"SERVER_NAME": server[0], "SERVER_PORT": server[1]}
+
+
+class Places:
+    """Those of one mode, by their options."""
+
+    def __init__(self, mode: str) -> None:
+        self.mode = mode
+        self.running: dict[tuple[str, ...], Place] = {}
+
+    def of(self, case: Case) -> Place:
+        """The one that a case is about."""
+        if case.options not in self.running:
+            self.running[case.options] = Place(self.mode, case.options)
+        return self.running[case.options]
+
+
+@pytest.fixture(scope="module")
+def places(mode: str) -> Iterator[Places]:
+    places = Places(mode)
+    yield places
+    stop_all(place.server for place in places.running.values())
+    for place in places.running.values():
+        place.folder.cleanup()
+
+
+def environ_of(response: Response) -> dict[str, str]:
+    assert response.status == 200, response.body
+    environ: dict[str, str] = response.json()["environ"]
+    return environ
+
+
+def check(environ: dict[str, str], expected: dict[str, str | None]) -> None:
+    found = {key: environ.get(key) for key in expected}
+    assert found == expected
+
+
+def refused(place: Place, connection: Connection, case: Case, before: int) -> None:
+    """Check that a case is refused, once, in the answer and in the log."""
+    response = connection.response()
+    assert response.status == int(case.refusal[:3])
+    assert response.body.decode().endswith(f": {case.refusal[4:]}\n")
+    assert connection.at_end()
+    lines = place.server.log(before).splitlines()
+    (line,) = [line for line in lines if "refused with" in line]
+    assert line.endswith(f"refused with {case.refusal[:3]} ({case.refusal[4:]})")
+    assert not [line for line in lines if line.startswith("ran ")]
+
+
+def check_case(case: Case, place: Place) -> None:
+    before = place.server.log_size()
+    with place.connect(case.peer) as connection:
+        connection.send(case.preamble + case.request)
+        if case.refusal:
+            refused(place, connection, case, before)
+            return
+        plain = place.plain(case.peer, connection)
+        expected = case.expected(plain)
+        first = environ_of(connection.response())
+        check(first, expected)
+        if b"HTTP/1.0" in case.request:
+            return
+        # The same head is remembered; what is said by another one must not be, nor forgotten.
+        for _ in range(3):
+            connection.send(case.request)
+            assert environ_of(connection.response()) == first
+        connection.send(GET)
+        if not case.preamble:
+            check(environ_of(connection.response()), plain)
+        else:
+            assert environ_of(connection.response())["HTTP_HOST"] == "a"
+        connection.send(case.request)
+        assert environ_of(connection.response()) == first
+
+
+@pytest.mark.parametrize("cases", groups(CASES))
+def test_cases(places: Places, cases: list[Case]) -> None:
+    """Each on a connection of its own: who connects, and what is said first, is of that."""
+    check_each(cases, lambda case: check_case(case, places.of(case)))
+
+
+def check_octet_by_octet(case: Case, place: Place) -> None:
+    before = place.server.log_size()
+    with place.connect(case.peer) as connection:
+        connection.send_slowly(case.preamble + case.request)
+        if case.refusal:
+            refused(place, connection, case, before)
+        else:
+            expected = case.expected(place.plain(case.peer, connection))
+            check(environ_of(connection.response()), expected)
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize("cases", groups([case for case in CASES if case.preamble]))
+def test_cases_octet_by_octet(places: Places, cases: list[Case]) -> None:
+    """The core reads them; its tests do this as well (core/http/tests/trust_cases.rs)."""
+    check_each(cases, lambda case: check_octet_by_octet(case, places.of(case)))
+
+
+#: What is said in the cases, and as much again in which any name comes with any value.
+FIELDS = [field for case in CASES for field in case.fields if PLAIN.fullmatch(field)]
+NAMES, VALUES = (sorted({field.split(":", 1)[part] for field in FIELDS}) for part in (0, 1))
+SAID = st.sampled_from(FIELDS) | st.builds(
+    "{}:{}".format, st.sampled_from(NAMES), st.sampled_from(VALUES)
+)
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize("stranger", STRANGERS, ids=lambda case: case.name)
+@settings(max_examples=settings().max_examples // 2)
+@given(st.lists(st.lists(SAID, max_size=6), min_size=1, max_size=8))
+def test_whatever_a_stranger_says_changes_nothing(
+    places: Places, stranger: Case, requests: list[list[str]]
+) -> None:
+    """Fields of all cases, in any combination, on connections that live on."""
+    with places.of(stranger).connect(stranger.peer) as connection:
+        plain = places.of(stranger).plain(stranger.peer, connection) | {"HTTP_HOST": "test"}
+        for said in requests:
+            environ = environ_of(connection.request("GET", "/", *said))
+            check(environ, plain)
+            assert not [key for key in environ if "FORWARDED" in key]
+
+
+@pytest.mark.threading_only
+def test_each_request_has_its_own_client(mode: str, tmp_path: Path) -> None:
+    """Also when one head is remembered, and not the others between its repetitions."""
+    log = tmp_path / "access.log"
+    options = ("--access-log", str(log), "--access-log-format", "%h %{X-Forwarded-For}i")
+    trust = ("--trusted-proxies", "127.0.0.1")
+    with Server(ECHO, mode, *trust, *options) as server, server.connect() as connection:
+        for number in [*range(12)] * 3:
+            said = f"X-Forwarded-For: 203.0.113.{number}"
+            environ = environ_of(connection.request("GET", "/", said))
+            assert environ["REMOTE_ADDR"] == f"203.0.113.{number}"
+    # The environ is remembered with its head; whom the log names must not be the one before.
+    assert log.read_text().splitlines() == [f"203.0.113.{n} 203.0.113.{n}" for n in range(12)] * 3
+
+
+# What else is told of the client
+
+
+@pytest.mark.threading_only
+def test_access_log(mode: str, tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    options = ("--trusted-proxies", "127.0.0.1", "--access-log", str(log))
+    with Server(ECHO, mode, *options, "--access-log-format", "%h|%a|%{X-Forwarded-For}i|%>s") as at:
+        with Connection(("127.0.0.1", at.port), "127.0.0.1") as connection:
+            for said in ("203.0.113.1:81", "203.0.113.1:81", "unknown", "", "::ffff:203.0.113.2"):
+                connection.request("GET", "/", *([f"X-Forwarded-For: {said}"] if said else []))
+            assert connection.request("GET", "/", "X-Forwarded-For: a").status == 400
+        with Connection(("127.0.0.1", at.port), "127.0.0.2") as connection:
+            connection.request("GET", "/", "X-Forwarded-For: 203.0.113.1")
+    assert sorted(log.read_text().splitlines()) == sorted(
+        [
+            "203.0.113.1|203.0.113.1|203.0.113.1:81|200",
+            "203.0.113.1|203.0.113.1|203.0.113.1:81|200",
+            "-|-|unknown|200",
+            "127.0.0.1|127.0.0.1|-|200",
+            "203.0.113.2|203.0.113.2|::ffff:203.0.113.2|200",
+            # What is malformed is not believed, and there is no head that it belongs to.
+            "127.0.0.1|127.0.0.1|-|400",
+            "127.0.0.2|127.0.0.2|203.0.113.1|200",
+        ]
+    )
+
+
+@pytest.mark.threading_only
+def test_access_log_as_json(mode: str, tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    trust = ("--trusted-proxies", "127.0.0.1", "--proxy-protocol", "on")
+    logged = ("--access-log", str(log), "--access-log-format", "json")
+    with Server(ECHO, mode, *trust, *logged) as server, server.connect() as connection:
+        connection.send(LINE + GET)
+        assert environ_of(connection.response())["REMOTE_ADDR"] == CLIENT
+    (line,) = log.read_text().splitlines()
+    assert json.loads(line)["remote_addr"] == CLIENT
+
+
+@pytest.mark.threading_only
+def test_error_log_names_the_client(mode: str) -> None:
+    with Server(ECHO, mode, "--trusted-proxies", "127.0.0.1", "--max-body", "5") as server:
+        for said, name in [
+            ("203.0.113.1", "203.0.113.1"),
+            ("[2001:db8::1]:81", "[2001:db8::1]:81"),
+            ("2001:db8::2", "2001:db8::2"),
+        ]:
+            with server.connect() as connection:
+                connection.send(
+                    b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n"
+                    b"X-Forwarded-For: %s\r\n\r\n6\r\nabcdef\r\n0\r\n\r\n" % said.encode()
+                )
+                assert connection.response().status == 413
+            server.wait_log(f" of {name}: refused with 413")
+
+
+@pytest.mark.threading_only
+def test_error_log_names_nobody_for_another(mode: str) -> None:
+    """What was said of a request is not true of the one behind it."""
+    with Server(ECHO, mode, "--trusted-proxies", "127.0.0.1") as server:
+        with server.connect() as connection:
+            ours = connection.socket.getsockname()[1]
+            connection.request("GET", "/", "X-Forwarded-For: 203.0.113.1")
+            connection.send(b"nonsense\r\n\r\n")
+            assert connection.response().status == 400
+        server.wait_log(f" of 127.0.0.1:{ours}: refused with 400")
+        assert "203.0.113.1" not in server.log()
+
+
+# Who answers
+
+
+@pytest.mark.threading_only
+def test_hosts_and_folders(mode: str, tmp_path: Path) -> None:
+    """Applications and published folders are chosen by the host that the client has asked for."""
+    for name in ("ours", "theirs"):
+        (tmp_path / name / "below").mkdir(parents=True)
+        (tmp_path / name / "name.txt").write_text(name)
+    (tmp_path / "x.ini").write_text(
+        f"[http]\ntarget = {ECHO}\nstatic = /files={tmp_path}/ours\n"
+        f"[host:a.example]\nstatic = /files={tmp_path}/theirs\nmount = /app={ECHO}\n"
+    )
+    config = ("-c", str(tmp_path / "x.ini"))
+    with Server(ECHO, mode, *config, "--trusted-proxies", "127.0.0.1") as server:
+        by_x = ("X-Forwarded-Host: A.example:8080",)
+        by_forwarded = ('Forwarded: host="a.example"',)
+        with server.connect() as connection:
+            for _ in range(3):
+                for said in (by_x, by_forwarded):
+                    assert connection.request("GET", "/files/name.txt", *said).body == b"theirs"
+                    assert connection.request("GET", "/files/name.txt").body == b"ours"
+                    environ = environ_of(connection.request("GET", "/app/x", *said))
+                    assert (environ["SCRIPT_NAME"], environ["PATH_INFO"]) == ("/app", "/x")
+                    prefixed = (*said, "X-Forwarded-Prefix: /outer")
+                    environ = environ_of(connection.request("GET", "/app/x", *prefixed))
+                    assert (environ["SCRIPT_NAME"], environ["PATH_INFO"]) == ("/outer/app", "/x")
+        with Connection(("127.0.0.1", server.port), "127.0.0.2") as connection:
+            assert connection.request("GET", "/files/name.txt", *by_x).body == b"ours"
+            assert environ_of(connection.request("GET", "/app/x", *by_x))["SCRIPT_NAME"] == ""
+
+
+@pytest.mark.threading_only
+def test_redirect_below_a_prefix(mode: str, tmp_path: Path) -> None:
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "index.html").write_text("below")
+    with Server(f"static:{tmp_path}", mode, "--trusted-proxies", "127.0.0.1") as server:
+        said = "X-Forwarded-Prefix: /caf%C3%A9/"
+        assert server.get("/below", said).get("Location") == "/caf%C3%A9/below/"
+        assert server.get("/below").get("Location") == "/below/"
+
+
+# The PROXY protocol on a connection
+
+
+@pytest.fixture
+def proxied(serve: Serve) -> Server:
+    return serve(ECHO, "--trusted-proxies", "127.0.0.1", "--proxy-protocol", "on")
+
+
+def test_many_requests_behind_a_preamble(proxied: Server) -> None:
+    """Pipelined, with bodies, all in one read; and more of them later."""
+    post = b"POST /%d HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello"
+    with proxied.connect() as connection:
+        connection.send(LINE + b"".join(post % number for number in range(20)))
+        for number in range(40):
+            if number == 20:
+                connection.send(b"".join(post % number for number in range(20, 40)))
+            answer = connection.response().json()
+            assert (answer["environ"]["PATH_INFO"], answer["body"]) == (f"/{number}", "hello")
+            assert answer["environ"]["REMOTE_ADDR"] == CLIENT
+            assert answer["environ"]["REMOTE_PORT"] == "4711"
+
+
+def test_a_preamble_alone_and_a_request_later(proxied: Server) -> None:
+    with proxied.connect() as connection:
+        connection.send(LINE)
+        # By the answer to another connection it has usually been read.
+        with proxied.connect() as other:
+            other.send(LINE + GET)
+            other.response()
+        connection.send(GET)
+        assert environ_of(connection.response())["REMOTE_ADDR"] == CLIENT
+
+
+def test_a_preamble_stands_before_the_first_request_only(proxied: Server) -> None:
+    with proxied.connect() as connection:
+        connection.send(LINE + GET + LINE)
+        assert connection.response().status == 200
+        assert connection.response().status == 400
+        assert connection.at_end()
+
+
+@pytest.mark.parametrize("part", [b"", LINE[:20], b"\r\n\r\n\0\r\nQUIT\n\x21\x11\x00\x0c\xcb"])
+def test_a_preamble_has_the_time_of_a_head(serve: Serve, part: bytes) -> None:
+    options = ("--trusted-proxies", "127.0.0.1", "--proxy-protocol", "on")
+    server = serve(ECHO, *options, "--header-timeout", "0.2")
+    with server.connect() as connection:
+        connection.send(part)
+        if part:
+            assert connection.response().status == 408
+        assert connection.at_end()
+
+
+def test_a_preamble_that_ends_early(proxied: Server) -> None:
+    with proxied.connect() as connection:
+        connection.send(LINE[:20])
+        connection.socket.shutdown(socket.SHUT_WR)
+        assert connection.at_end()
+    with proxied.connect() as connection:
+        connection.send(LINE + GET)
+        assert connection.response().status == 200
+
+
+@pytest.mark.threading_only
+def test_only_addresses_that_declare_it(mode: str, folder: Path) -> None:
+    path = folder / "socket"
+    options = ("--trusted-proxies", "127.0.0.1 unix", "--proxy-protocol", f"unix:{path}")
+    with Server(ECHO, mode, *options, bind=("127.0.0.1:0", f"unix:{path}")) as server:
+        assert server.get("/").status == 200
+        with Connection(str(path)) as connection:
+            connection.send(LINE + GET)
+            assert environ_of(connection.response())["REMOTE_ADDR"] == CLIENT
+        with Connection(str(path)) as connection:
+            connection.send(GET)
+            assert connection.response().status == 400
+
+
+@pytest.mark.threading_only
+def test_a_reload_declares_it(mode: str, tmp_path: Path) -> None:
+    """The sockets stay as they are; what is spoken there does not."""
+    text = f"[http]\ntarget = {Path(ECHO).absolute()}\ntrusted_proxies = 127.0.0.1\n"
+    config = tmp_path / "x.ini"
+    config.write_text(text)
+    with Server(ECHO, mode, "-c", str(config)) as server:
+        assert server.get("/").status == 200
+        config.write_text(f"{text}proxy_protocol = on\n")
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("reloaded: the new version serves")
+        with server.connect() as connection:
+            connection.send(LINE + GET)
+            assert environ_of(connection.response())["REMOTE_ADDR"] == CLIENT
+        config.write_text(text)
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("reloaded: the new version serves", 2)
+        assert server.get("/").status == 200
+
+
+# Real proxies
+
+
+HAPROXY = """\
+defaults
+    mode tcp
+    timeout connect 10s
+    timeout client 60s
+    timeout server 60s
+listen one
+    bind 127.0.0.1:{one}
+    server s 127.0.0.1:{server} send-proxy
+listen two
+    bind 127.0.0.1:{two}
+    server s 127.0.0.1:{server} send-proxy-v2 proxy-v2-options crc32c,unique-id
+    unique-id-format %[uuid]
+listen tls
+    bind 127.0.0.1:{tls} ssl crt {folder}/tls.pem
+    server s 127.0.0.1:{server} send-proxy-v2-ssl-cn proxy-v2-options ssl,cert-cn,crc32c check
+"""
+
+
+@pytest.mark.threading_only
+def test_haproxy(mode: str, tmp_path: Path) -> None:
+    """Both versions, with checksums, TLS and health checks, as HAProxy sends them."""
+    need("haproxy")
+    certificate().write(tmp_path / "tls.pem")
+    options = ("--trusted-proxies", "127.0.0.1", "--proxy-protocol", "on")
+    reserved = [reserve() for _ in range(3)]
+    one, two, tls = (each.getsockname()[1] for each in reserved)
+    with Server(ECHO, mode, *options) as server, open(tmp_path / "log", "w+b") as said:
+        config = tmp_path / "haproxy.cfg"
+        ports = {"one": one, "two": two, "tls": tls, "server": server.port, "folder": tmp_path}
+        config.write_text(HAPROXY.format(**ports))
+        proxy = subprocess.Popen(
+            [PROGRAMS["haproxy"].path(), "-db", "-f", str(config)],
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+        )
+        try:
+            for port in (one, two, tls):
+                wait_for(partial(is_open, proxy, port, said), "haproxy listens")
+                with Connection(("127.0.0.1", port), "127.0.0.77") as connection:
+                    if port == tls:
+                        context = certificate().client_context()
+                        connection.socket = context.wrap_socket(
+                            connection.socket, server_hostname="localhost"
+                        )
+                    for _ in range(3):
+                        environ = environ_of(connection.request("GET", "/"))
+                        ours = connection.socket.getsockname()
+                        assert environ["REMOTE_ADDR"] == "127.0.0.77"
+                        assert environ["REMOTE_PORT"] == str(ours[1])
+                        scheme = "https" if port == tls else "http"
+                        assert environ["wsgi.url_scheme"] == scheme
+        finally:
+            proxy.terminate()
+            proxy.wait(60)
+            for each in reserved:
+                each.close()
+        assert "refused" not in server.log()
+
+
+def is_open(process: subprocess.Popen[bytes], port: int, said: IO[bytes]) -> bool:
+    assert process.poll() is None, written(said)
+    with suppress(OSError):
+        Connection(("127.0.0.1", port)).close()
+        return True
+    return False
+
+
+# What cannot be
+
+
+@pytest.mark.threading_only
+def test_a_gateway_that_is_not_trusted(mode: str) -> None:
+    packet = b"\0\0\0\0"
+    trust = ("--trusted-proxies", "192.0.2.1")
+    with Server(ECHO, mode, *trust, bind=("127.0.0.1:0", "uwsgi://127.0.0.1:0")) as server:
+        port = int(re.findall(r"uwsgi://127\.0\.0\.1:(\d+)", server.urls)[0])
+        with Connection(("127.0.0.1", port)) as connection:
+            connection.send(packet)
+            assert b"403" in connection.rest().split(b"\r\n")[0]
+        server.wait_log("refused with 403 (a gateway that is not trusted)")
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("--proxy-protocol", "on"), "only trusted_proxies are heard in the PROXY protocol"),
+        (
+            ("--proxy-protocol", "127.0.0.1:1", "--trusted-proxies", "::1"),
+            '"127.0.0.1:1" is not one of the addresses of bind; write one of 127.0.0.1:0, or on',
+        ),
+        (
+            ("--proxy-protocol", "on 127.0.0.1:0", "--trusted-proxies", "::1"),
+            "write on, or addresses, and not both",
+        ),
+        (
+            (
+                *("--proxy-protocol", "uwsgi://127.0.0.1:0", "--bind", "uwsgi://127.0.0.1:0"),
+                *("--trusted-proxies", "::1"),
+            ),
+            "who its client is, a web server says in uwsgi itself",
+        ),
+    ],
+)
+@pytest.mark.parametrize("what", ["serve", "check"])
+def test_what_is_no_configuration(what: str, options: tuple[str, ...], complaint: str) -> None:
+    done = run(*command(what, ECHO, "--bind", "127.0.0.1:0", *options))
+    assert done.returncode == 3
+    assert "--proxy-protocol: " in done.stderr
+    assert complaint in done.stderr
+    assert not READY.search(done.stderr)
+
+
+def test_a_service_that_reads_its_connections_itself() -> None:
+    options = ("--proxy-protocol", "on", "--trusted-proxies", "::1", "--bind", "127.0.0.1:0")
+    done = run(*command("check", "tcp:tests/apps/plain.py:handler", *options))
+    assert done.returncode == 3
+    assert "reads its connections itself" in done.stderr
+
+
+def test_the_library_says_the_same() -> None:
+    def application(environ: object, start_response: object) -> list[bytes]:
+        return []
+
+    with pytest.raises(ConfigError, match="only trusted_proxies are heard"):
+        poorhttp.Server(application, proxy_protocol="on")
+
+
+def test_the_library_hears_proxies() -> None:
+    def application(environ: dict[str, str], start_response: object) -> list[bytes]:
+        start_response("200 OK", [])  # type: ignore[operator]
+        return [environ["REMOTE_ADDR"].encode()]
+
+    with poorhttp.Server(application, trusted_proxies="127.0.0.1") as server:
+        port = int(server.url.rpartition(":")[2])
+        with Connection(("127.0.0.1", port)) as connection:
+            response = connection.request("GET", "/", f"X-Forwarded-For: {CLIENT}")
+            assert response.body == CLIENT.encode()

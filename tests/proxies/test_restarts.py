@@ -1,0 +1,171 @@
+"""One of two servers behind a proxy is reloaded, replaced, stopped or killed, under load."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.load import Load
+from tests.support.proxies import APP as GATES
+from tests.support.proxies import Pair, Proxy
+from tests.support.upgrade import end, upgrade
+from tests.testkit.process import children
+from tests.testkit.server import Server, wait_for
+from tests.testkit.versions import APP, Versions
+
+NAMES = ["lighttpd", "nginx", "haproxy"]
+
+
+@pytest.fixture
+def pair(versions: Versions) -> Iterator[Pair]:
+    with Pair(APP, env={"VERSION_FILE": str(versions.path)}) as pair:
+        yield pair
+
+
+@pytest.fixture(params=NAMES)
+def proxy(request: pytest.FixtureRequest, pair: Pair, tmp_path: Path) -> Iterator[Proxy]:
+    with Proxy(request.param, "balanced", tmp_path / "proxy", pair.ports) as proxy:
+        yield proxy.wait()
+
+
+def test_reloaded(proxy: Proxy, pair: Pair, versions: Versions) -> None:
+    with Load(proxy.port) as load:
+        for version in ("2", "3"):
+            versions.set(version)
+            for server in pair.servers:
+                before = server.log().count("reloaded: the new version serves")
+                server.process.send_signal(signal.SIGHUP)
+                server.wait_log("reloaded: the new version serves", before + 1)
+            load.wait_version(version)
+    load.check()
+
+
+def test_replaced(proxy: Proxy, pair: Pair) -> None:
+    with Load(proxy.port) as load:
+        pids = []
+        for server, pidfile in zip(pair.servers, pair.pidfiles, strict=True):
+            pids.append(upgrade(server, pidfile))
+            load.wait_pids(children(pids[-1]))
+    load.check()
+    for server, pid in zip(pair.servers, pids, strict=True):
+        end(server, pid)
+
+
+@pytest.mark.timing
+def test_stopped_and_started_again(proxy: Proxy, pair: Pair) -> None:
+    """Each in turn: its requests are finished, and others go to the other one."""
+    with Load(proxy.port) as load:
+        for number in (0, 1):
+            load.wait_more(50)
+            pair.servers[number].stop()
+            load.wait_more(50)
+            server = pair.restart(number)
+            load.wait_pids(children(server.process.pid))
+    load.check()
+
+
+@pytest.mark.parametrize("name", ["apache2", "caddy"])
+def test_stopped_behind_the_others(name: str, pair: Pair, tmp_path: Path) -> None:
+    """Whoever comes then is answered by the other one."""
+    with (
+        Proxy(name, "balanced", tmp_path / "proxy", pair.ports) as proxy,
+        proxy.wait().connect() as client,
+    ):
+        assert client.request("GET", "/").status == 200
+        pair.servers[0].stop()
+        for _ in range(20):
+            assert client.request("GET", "/").status == 200
+
+
+def test_killed(proxy: Proxy, pair: Pair) -> None:
+    """What it has in hand is lost, of which each client has one; and it is used again."""
+    clients = 8
+    with Load(proxy.port, clients) as load:
+        load.wait_more(100)
+        pair.servers[0].kill()
+        load.wait_more(200)
+        server = pair.restart(0)
+        load.wait_pids(children(server.process.pid))
+        load.wait_more(100)
+    assert len(load.faults) <= clients, load.faults
+    if proxy.program.name != "lighttpd":
+        assert not [fault for fault in load.faults if fault.startswith("GET ")], load.faults
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_killed_server_has_in_hand(name: str, tmp_path: Path) -> None:
+    """The other one is asked, if the method is idempotent; what that has in hand is not touched."""
+    methods = {
+        tmp_path / f"{method}{number}": method for method in ("GET", "POST") for number in range(4)
+    }
+    with (
+        Pair(GATES, ("threading", "threading")) as pair,
+        Proxy(name, "balanced", tmp_path / "proxy", pair.ports) as proxy,
+    ):
+        proxy.wait()
+        connections = {gate: proxy.connect() for gate in methods}
+        for gate, method in methods.items():
+            body = b"body" if method == "POST" else None
+            connections[gate].send_request(method, f"/wait?{gate}", body=body)
+
+        def entered(server: Server) -> set[Path]:
+            return {gate for gate in methods if f"entered {gate}\n" in server.log()}
+
+        first, second = pair.servers
+        wait_for(lambda: len(entered(first) | entered(second)) == 8, "all requests in hand")
+        lost = entered(first)
+        assert 0 < len(lost) < 8
+        first.kill()
+        again = {gate for gate in lost if methods[gate] == "GET" and name != "lighttpd"}
+        wait_for(lambda: again <= entered(second), "those that are sent again")
+        for gate, connection in connections.items():
+            gate.touch()
+            expected = (500 if name == "lighttpd" else 502) if gate in lost - again else 200
+            assert connection.response().status == expected, gate.name
+        assert not (lost - again) & entered(second)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_stopped_server_has_in_hand(name: str, tmp_path: Path) -> None:
+    """It is finished, and nothing new is begun there."""
+    gates = [tmp_path / f"gate{number}" for number in range(8)]
+    with (
+        Pair(GATES, ("threading", "threading")) as pair,
+        Proxy(name, "balanced", tmp_path / "proxy", pair.ports) as proxy,
+    ):
+        proxy.wait()
+        connections = [proxy.connect() for _ in gates]
+        for gate, connection in zip(gates, connections, strict=True):
+            connection.send_request("POST", f"/wait?{gate}", body=b"body")
+        first, second = pair.servers
+        wait_for(lambda: (first.log() + second.log()).count("entered") == 8, "all requests in hand")
+        first.process.send_signal(signal.SIGTERM)
+        with proxy.connect() as connection:
+            for _ in range(50):
+                assert connection.request("POST", "/echo", body=b"body").status == 200
+        for gate, connection in zip(gates, connections, strict=True):
+            gate.touch()
+            assert connection.response().json() == "waited"
+        assert first.wait() == 0
+        first.ended()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_answer_that_is_cut(name: str, tmp_path: Path) -> None:
+    """A client sees that it is not whole."""
+    with (
+        Pair(GATES, ("threading", "threading")) as pair,
+        Proxy(name, "balanced", tmp_path / "proxy", pair.ports) as proxy,
+        proxy.wait().connect() as connection,
+    ):
+        connection.send_request("GET", f"/pieces?{tmp_path}/gate")
+        received = b""
+        while b"first\n" not in received:
+            received += connection.socket.recv(65536)
+        for server in pair.servers:
+            server.kill()
+        received += connection.rest()
+        assert not received.endswith(b"0\r\n\r\n")

@@ -1,0 +1,180 @@
+"""`python -m proxy`, which the Makefile runs: starts and stops all processes."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import ssl
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.request import urlopen
+
+import psutil
+import pytest
+
+from tests.packages import need
+from tests.support.proxies import reserve
+from tests.testkit.client import HANG
+from tests.testkit.process import children, lives
+from tests.testkit.server import ROOT, environment, run, wait_for, written
+
+NAMES = ["lighttpd", "nginx", "haproxy"]
+#: nobody, who may read what we may, and write nowhere but in a temporary folder.
+NOBODY = "65534"
+AS_NOBODY = [
+    *("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"),
+    *("--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search"),
+    "--bounding-set=-all,+dac_read_search",
+]
+
+
+class Started:
+    """The program, with ports of this machine; as an ordinary user."""
+
+    def __init__(self, *words: str) -> None:
+        need("setpriv", words[0])
+        self.folder = tempfile.TemporaryDirectory()
+        self.reserved = [reserve() for _ in range(3)]
+        port, *servers = [str(reserved.getsockname()[1]) for reserved in self.reserved]
+        # Closed at the end.
+        self.output = tempfile.TemporaryFile()  # noqa: SIM115
+        if os.geteuid() == 0:
+            os.chown(self.folder.name, int(NOBODY), int(NOBODY))
+        self.process = subprocess.Popen(
+            [
+                *(AS_NOBODY if os.geteuid() == 0 else []),
+                *(sys.executable, "-B", "-m", "proxy", *words),
+                *("--port", port, "--servers", *servers),
+            ],
+            cwd=ROOT,
+            env=environment({"TMPDIR": self.folder.name}),
+            stdin=subprocess.DEVNULL,
+            stdout=self.output,
+            stderr=self.output,
+        )
+
+    def ready(self) -> None:
+        """Wait until it says where to look."""
+        wait_for(
+            lambda: self.process.poll() is not None or "Ctrl-C" in self.text(), "it to be ready"
+        )
+        assert self.process.poll() is None, self.text()
+
+    def text(self) -> str:
+        """What it and its processes have written."""
+        return written(self.output)
+
+    def get(self, path: str) -> bytes:
+        """A page, where it says that there is one."""
+        found = re.search(r"https?://127\.0\.0\.1:\d+", self.text())
+        assert found
+        (certificate,) = [*Path(self.folder.name).glob("*/site.pem"), None][:1]
+        context = ssl.create_default_context(cafile=certificate)
+        with urlopen(found[0] + path, timeout=HANG, context=context) as answer:
+            body: bytes = answer.read()
+            return body
+
+    def below(self) -> list[int]:
+        """All processes that it has started, and those that these have."""
+
+        def family(pid: int) -> list[int]:
+            return [pid, *(one for child in children(pid) for one in family(child))]
+
+        return family(self.process.pid)[1:]
+
+    def named(self, name: str) -> int:
+        """The first of its processes with a command line that has this in it."""
+        lines = {pid: psutil.Process(pid).cmdline() for pid in children(self.process.pid)}
+        return next(pid for pid, line in lines.items() if name in " ".join(line))
+
+    def end(self) -> None:
+        """End what may be left, if a test failed."""
+        for pid in [*self.below(), self.process.pid] if self.process.poll() is None else []:
+            os.kill(pid, signal.SIGKILL)
+        self.process.wait(HANG)
+        self.output.close()
+        for reserved in self.reserved:
+            reserved.close()
+        self.folder.cleanup()
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., Started]]:
+    started: list[Started] = []
+
+    def begin(*words: str) -> Started:
+        started.append(Started(*words))
+        started[-1].ready()
+        return started[-1]
+
+    yield begin
+    for one in started:
+        one.end()
+
+
+@pytest.mark.parametrize("case", ["balanced", "site"])
+@pytest.mark.parametrize("name", NAMES)
+def test_it_serves_until_it_is_told_to_stop(
+    name: str, case: str, start: Callable[..., Started]
+) -> None:
+    it = start(name, case)
+    assert b"The light page" in it.get("/light")
+    assert b"The heavy page" in it.get("/heavy")
+    processes = it.below()
+    assert len(processes) >= 3
+    it.process.send_signal(signal.SIGINT)
+    assert it.process.wait(HANG) == 0, it.text()
+    assert not any(map(lives, processes))
+    assert not os.listdir(it.folder.name)
+    assert "Traceback" not in it.text()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("victim", ["itself", "a server", "the proxy"])
+def test_if_one_is_killed_all_end(name: str, victim: str, start: Callable[..., Started]) -> None:
+    it = start(name)
+    processes = it.below()
+    named = {"itself": "", "a server": "poorhttp", "the proxy": f"bin/{name}"}[victim]
+    os.kill(it.named(named) if named else it.process.pid, signal.SIGKILL)
+    code = it.process.wait(HANG)
+    wait_for(lambda: not any(map(lives, processes)), f"the end of all: {it.text()}")
+    if named:
+        assert code == 1
+        assert "has ended, and so does everything else" in it.text()
+
+
+def test_what_it_cannot_do() -> None:
+    for words, complaint in (
+        (["apache3"], "invalid choice"),
+        (["nginx", "unheard-of"], "nginx has balanced, site, gateway"),
+    ):
+        done = run(sys.executable, "-m", "proxy", *words)
+        assert done.returncode != 0
+        assert complaint in done.stderr
+
+
+def test_a_port_is_taken() -> None:
+    need("nginx")
+    with reserve() as taken, reserve() as first, reserve() as second:
+        taken.listen()
+        port, *servers = [str(one.getsockname()[1]) for one in (taken, first, second)]
+        done = run(sys.executable, "-m", "proxy", "nginx", "--port", port, "--servers", *servers)
+        assert done.returncode == 1
+        assert f"127.0.0.1:{port}: Address already in use. Choose others" in done.stderr
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_program_is_missing(name: str) -> None:
+    program = (
+        "import proxy.programs as programs; programs.SEARCH = '/nowhere'\n"
+        "import sys; sys.argv = ['proxy', sys.argv[1]]\n"
+        "from proxy.__main__ import main; sys.exit(main())"
+    )
+    done = run(sys.executable, "-c", program, name)
+    assert done.returncode == 1
+    package = {"nginx": "nginx-light"}.get(name, name)
+    assert done.stderr == f"proxy: {name} is not installed: apt install {package}\n"

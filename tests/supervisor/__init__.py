@@ -1,0 +1,1 @@
+"""The main process: workers, reloads, upgrades, signals, sockets, health and metrics."""

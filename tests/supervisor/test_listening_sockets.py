@@ -1,0 +1,348 @@
+"""Listening sockets: opening, keeping over a reload, handing over."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import socket
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from poorhttp.config.settings import Settings
+from poorhttp.errors import BindError, ConfigError
+from poorhttp.net.inherited import listeners_from_json, listeners_to_json
+from poorhttp.net.listener import Listener
+from poorhttp.net.sockets import listeners_of, open_listeners
+from tests.testkit.client import Connection
+from tests.testkit.server import Server
+
+ECHO = "tests/apps/echo.py"
+
+#: Opens what the settings ask for; all of it is closed when the test has ended.
+Open = Callable[..., list[Listener]]
+
+
+@pytest.fixture
+def opened() -> Iterator[Open]:
+    every: list[Listener] = []
+
+    def start(have: Sequence[Listener] = (), **options: object) -> list[Listener]:
+        listeners = open_listeners(Settings(**options), have)
+        every.extend(listeners)
+        return listeners
+
+    yield start
+    for listener in every:
+        listener.close()
+
+
+def port_of(listener: Listener) -> int:
+    return int(listener.socket.getsockname()[1])
+
+
+def lets_in(listener: Listener) -> bool:
+    """Whether somebody was waiting, who is let in and sent away."""
+    with socket.socket(fileno=os.dup(listener.fileno())) as ears:
+        try:
+            ears.accept()[0].close()
+        except BlockingIOError:
+            return False
+    return True
+
+
+def reachable(listener: Listener) -> bool:
+    """Whether a connection that is made now arrives at this listener."""
+    with socket.socket(listener.socket.family) as client:
+        return not client.connect_ex(listener.socket.getsockname()) and lets_in(listener)
+
+
+# Several at once
+
+
+def test_several_addresses_of_every_kind(folder: Path) -> None:
+    name = secrets.token_hex(8)
+    binds = ("127.0.0.1:0", "127.0.0.1:0", f"unix:{folder}/socket", f"unix:@{name}")
+    with Server(ECHO, bind=binds) as server:
+        first, second, path, abstract = server.urls.split(", ")
+        assert path == f"unix:{folder}/socket"
+        assert abstract == f"unix:@{name}"
+        ports = [int(url.rpartition(":")[2]) for url in (first, second)]
+        assert len(set(ports)) == 2
+        tcp = [("127.0.0.1", port) for port in ports]
+        wheres: list[tuple[str, int] | str] = [*tcp, f"{folder}/socket", f"\0{name}"]
+        for where in wheres:
+            with Connection(where) as connection:
+                assert connection.request("GET", "/here").status == 200
+    assert list(folder.iterdir()) == []
+
+
+def test_abstract_name_that_is_taken(opened: Open) -> None:
+    name = f"unix:@{secrets.token_hex(8)}"
+    opened(bind=name)
+    with pytest.raises(BindError, match=f"cannot listen on {name}: .*another program listens"):
+        opened(bind=name)
+
+
+def test_a_failure_closes_only_what_was_opened(opened: Open, folder: Path) -> None:
+    have = opened(bind=[f"unix:{folder}/kept", "127.0.0.1:0"])
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        binds = [f"unix:{folder}/kept", f"unix:{folder}/new", f"127.0.0.1:{other.getsockname()[1]}"]
+        with pytest.raises(BindError, match=binds[2]):
+            opened(have, bind=binds)
+    assert reachable(have[0])
+    assert reachable(have[1])
+    assert os.listdir(folder) == ["kept"]
+
+
+# Over a reload
+
+
+def test_what_is_wanted_again_is_kept(opened: Open, folder: Path) -> None:
+    have = opened(bind=["127.0.0.1:0", "127.0.0.1:0", "localhost:0", f"unix:{folder}/one"])
+    again = opened(have, bind=[f"unix:{folder}/two", "localhost:0", "127.0.0.1:0"])
+    kept = [listener for listener in again if listener in have]
+    assert kept == [*have[2:-1], have[0]]
+    assert again[0] not in have
+    assert reachable(again[0])
+    assert reachable(have[1]), "what becomes of what is not wanted is up to the caller"
+
+
+def test_an_address_of_another_service_is_kept_but_not_its_chance_port(opened: Open) -> None:
+    port = 0
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    fixed, chance = opened(bind=[f"127.0.0.1:{port}", "127.0.0.1:0"])
+    settings = Settings(bind=[f"127.0.0.1:{port}", "127.0.0.1:0"])
+    settings.service = "other"
+    again = open_listeners(settings, [fixed, chance])
+    assert again[0] is fixed
+    assert port_of(again[1]) != port_of(chance)
+    again[1].close()
+
+
+def test_one_that_is_closed_is_not_kept(opened: Open, folder: Path) -> None:
+    (old,) = opened(bind=f"unix:{folder}/socket")
+    old.close()
+    (new,) = opened([old], bind=f"unix:{folder}/socket")
+    assert reachable(new)
+
+
+def test_a_longer_queue(opened: Open, folder: Path) -> None:
+    """Of a Unix socket whose queue is full, the kernel says so at once."""
+
+    def arrivals() -> int:
+        clients = []
+        while True:
+            client = socket.socket(socket.AF_UNIX)
+            client.setblocking(False)
+            clients.append(client)
+            if client.connect_ex(f"{folder}/socket"):
+                break
+        for each in clients:
+            each.close()
+        assert all(lets_in(listener) for _ in clients[1:])
+        return len(clients) - 1
+
+    (listener,) = opened(bind=f"unix:{folder}/socket", backlog=3)
+    assert arrivals() == 4
+    assert opened([listener], bind=f"unix:{folder}/socket", backlog=20) == [listener]
+    assert arrivals() == 21
+
+
+# A socket for each worker
+
+
+def accepted(listener: Listener) -> int:
+    number = 0
+    while lets_in(listener):
+        number += 1
+    return number
+
+
+def test_a_socket_for_each_worker(opened: Open, folder: Path) -> None:
+    binds = ["127.0.0.1:0", f"unix:{folder}/socket"]
+    listeners = opened(bind=binds, reuse_port="on", workers=3)
+    *own, shared = listeners
+    assert [listener.worker_index for listener in listeners] == [0, 1, 2, None]
+    assert len({port_of(listener) for listener in own}) == 1
+    assert listeners_of(listeners, 1) == [own[1], shared]
+    clients = [socket.create_connection(("127.0.0.1", port_of(own[0]))) for _ in range(100)]
+    shares = [accepted(listener) for listener in own]
+    assert sum(shares) == 100
+    assert all(shares)
+    for client in clients:
+        client.close()
+
+
+def test_nobody_else_joins_it(opened: Open) -> None:
+    """`SO_REUSEPORT` alone would let two servers share a port without noticing."""
+    listener = opened(bind="127.0.0.1:0", reuse_port="on", workers=2)[0]
+    with pytest.raises(BindError, match="another program listens there"):
+        opened(bind=f"127.0.0.1:{port_of(listener)}", reuse_port="on", workers=2)
+
+
+def test_more_and_fewer_seats(opened: Open) -> None:
+    options: dict[str, object] = {"bind": "127.0.0.1:0", "reuse_port": "on"}
+    two = opened(**options, workers=2)
+    four = opened(two, **options, workers=4)
+    assert four[:2] == two
+    assert len({port_of(listener) for listener in four}) == 1
+    assert opened(four, **options, workers=2) == two
+
+
+def test_switching_it_loses_nobody_who_waits(opened: Open) -> None:
+    (one,) = opened(bind="127.0.0.1:0")
+    waiting = [socket.create_connection(("127.0.0.1", port_of(one)))]
+    own = opened([one], bind="127.0.0.1:0", reuse_port="on", workers=2)
+    one.close()
+    assert [listener.worker_index for listener in own] == [0, 1]
+    assert [port_of(listener) for listener in own] == [own[0].socket.getsockname()[1]] * 2
+    assert sum(accepted(listener) for listener in own) == 1
+    for listener in reversed(own[1:]):
+        listener.close()
+    waiting += [socket.create_connection(("127.0.0.1", port_of(own[0])))]
+    (back,) = opened(own, bind="127.0.0.1:0")
+    own[0].close()
+    assert back.worker_index is None
+    assert accepted(back) == 1
+    for client in waiting:
+        client.close()
+
+
+@pytest.mark.parametrize("mode", ["single", "forking", "threading"])
+def test_workers_with_sockets_of_their_own_serve(mode: str) -> None:
+    with Server(ECHO, mode, "--reuse-port", "--workers", "3") as server:
+        assert server.urls.count("http://") == 1
+        for _ in range(30):
+            assert server.get("/x").status == 200
+        server.process.send_signal(signal.SIGTTIN)
+        server.wait_log("with reuse_port, change workers and reload")
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("reloaded: the new version serves")
+        for _ in range(30):
+            assert server.get("/x").status == 200
+
+
+# Unix sockets: permissions, owners, files
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
+def test_mode(opened: Open, folder: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        have = opened(bind=f"unix:{folder}/socket", socket_mode="0620")
+        assert mode_of(folder / "socket") == 0o620
+        assert opened(have, bind=f"unix:{folder}/socket", socket_mode="0666") == have
+        assert mode_of(folder / "socket") == 0o666
+        opened(bind=f"unix:{folder}/another")
+        assert mode_of(folder / "another") == 0o777 & ~umask
+    finally:
+        os.umask(before)
+
+
+def test_never_more_than_the_mode(
+    opened: Open, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between bind(2) and chmod(2) nobody may come in who may not afterwards."""
+    monkeypatch.setattr(os, "chmod", lambda path, mode: None)
+    before = os.umask(0)
+    try:
+        opened(bind=f"unix:{folder}/socket", socket_mode="0600")
+    finally:
+        os.umask(before)
+    assert mode_of(folder / "socket") == 0o600
+
+
+def test_owner(opened: Open, folder: Path) -> None:
+    path = folder / "socket"
+    if os.getuid() == 0:
+        (listener,) = opened(bind=f"unix:{path}", socket_owner="nobody:daemon")
+        assert (path.owner(), path.group()) == ("nobody", "daemon")
+        opened([listener], bind=f"unix:{path}", socket_owner=":12345", socket_mode="0660")
+        assert (path.owner(), path.stat().st_gid, mode_of(path)) == ("nobody", 12345, 0o660)
+    else:
+        with pytest.raises(ConfigError, match=r"^socket_owner: only root may give"):
+            opened(bind=f"unix:{path}", socket_owner="nobody")
+        assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("owner", "complaint"),
+    [
+        ("nobodi", '^socket_owner: there is no user "nobodi"; did you mean "nobody"\\?$'),
+        ("nobody:deamon", '^socket_owner: there is no group "deamon"; did you mean "daemon"\\?$'),
+        ("nobody:", '^socket_owner: "nobody:" names no group; write USER'),
+        ("4294967295", "^socket_owner: .* is too large"),
+    ],
+)
+def test_no_such_owner(opened: Open, folder: Path, owner: str, complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        opened(bind=f"unix:{folder}/socket", socket_owner=owner)
+    assert list(folder.iterdir()) == []
+
+
+def test_a_file_that_is_not_ours_any_more_stays(opened: Open, folder: Path) -> None:
+    path = folder / "socket"
+    (first,) = opened(bind=f"unix:{path}")
+    first.release()
+    (second,) = opened(bind=f"unix:{path}")
+    first.close()
+    assert path.is_socket(), "the file of our successor was removed"
+    assert reachable(second)
+    child = os.fork()
+    if child == 0:
+        second.close()
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert path.is_socket(), "a child removed the file of its parent"
+    second.close()
+    assert not path.exists()
+
+
+# Handing over
+
+
+def test_handing_over(opened: Open, folder: Path) -> None:
+    options: dict[str, object] = {
+        "bind": ["127.0.0.1:0", f"unix:{folder}/socket", f"unix:@{secrets.token_hex(8)}"],
+        "reuse_port": "on",
+        "workers": 2,
+    }
+    old = opened(**options)
+    # What another process would inherit.
+    inherited = {listener.fileno(): os.dup(listener.fileno()) for listener in old}
+    text = listeners_to_json(old)
+    for number, copy in inherited.items():
+        text = text.replace(f'"fd": {number},', f'"fd": {copy},')
+        os.set_inheritable(copy, True)
+    new = listeners_from_json(text)
+    assert opened(new, **options) == new
+    assert [listener.url for listener in new] == [listener.url for listener in old]
+    assert not any(os.get_inheritable(listener.fileno()) for listener in new)
+    for listener in old:
+        listener.release()
+    assert all(reachable(listener) for listener in new[2:])
+    new[2].close()
+    assert (folder / "socket").is_socket(), "the old process may have to go on"
+    new[2].owned = True
+    new[2].close()
+    assert not (folder / "socket").exists()
+
+
+def test_handing_over_what_is_no_listening_socket(opened: Open, folder: Path) -> None:
+    (listener,) = opened(bind=f"unix:{folder}/socket")
+    text = listeners_to_json([listener])
+    fd = os.open("/dev/null", os.O_RDONLY)
+    with pytest.raises(BindError, match=f"cannot listen on unix:{folder}/socket: .*socket"):
+        listeners_from_json(text.replace(f'"fd": {listener.fileno()},', f'"fd": {fd},'))
+    os.close(fd)
+    with pytest.raises(BindError, match="no such descriptor was inherited"):
+        listeners_from_json(text.replace(f'"fd": {listener.fileno()},', '"fd": 9999,'))

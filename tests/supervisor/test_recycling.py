@@ -1,0 +1,141 @@
+"""Replacement of workers by `max_requests`, `max_rss` and the like: no request is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.support.load import Load
+from tests.testkit.process import children
+from tests.testkit.server import MODES, Server, patched, wait_for
+from tests.testkit.versions import Versions, told
+
+
+@pytest.mark.parametrize("preload", ["off", "on"])
+def test_max_requests(mode: str, preload: str, versions: Versions) -> None:
+    options = ("--max-requests", "20", "--max-requests-jitter", "5", "--preload", preload)
+    with versions.serve(mode, *options, "--drain-timeout", "0.2") as server:
+        with Load(server.port) as load:
+            wait_for(lambda: len(load.pids) > 3, "several workers, one after another")
+        load.check()
+        # Others may have been given more while the successor began.
+        assert "it has begun max_requests requests" in server.log()
+
+
+def test_max_lifetime(versions: Versions) -> None:
+    with versions.serve("threading", "--max-lifetime", "0.5") as server:
+        with Load(server.port) as load:
+            wait_for(lambda: len(load.pids) > 3, "several workers, one after another")
+        load.check()
+        assert "max_lifetime is over" in server.log()
+
+
+def test_max_rss(versions: Versions) -> None:
+    with versions.serve("single", "--max-rss", "1M") as server:
+        with Load(server.port) as load:
+            wait_for(lambda: len(load.pids) > 1, "another worker")
+        load.check()
+        assert "MiB (max_rss)" in server.log()
+
+
+def test_enough_memory_is_enough(versions: Versions) -> None:
+    options = ("--max-rss", "10G", "--max-requests", "1000000", "--max-lifetime", "86400")
+    with versions.serve("single", *options) as server:
+        pids = {told(server)["pid"] for _ in range(50)}
+        assert len(pids) == 1
+
+
+def test_one_at_a_time(versions: Versions) -> None:
+    """There is never more than one worker too many, nor one too few that serve."""
+    with versions.serve("forking", "--workers", "3", "--max-requests", "10") as server:
+        seen = set()
+        with Load(server.port) as load:
+            while len(load.pids) < 12:
+                seen.add(len(children(server.process.pid)))
+        load.check()
+        assert seen <= {3, 4}, seen
+        assert 4 in seen
+
+
+@pytest.mark.threading_only
+def test_killed_workers_take_only_their_own_requests(mode: str, versions: Versions) -> None:
+    launcher = patched("poorhttp.supervisor.backoff", LONGEST_PAUSE=0.1)
+    with versions.serve(mode, "--workers", "3", launcher=launcher) as server:
+        with Load(server.port) as load:
+            for number in range(1, 6):
+                wait_for(lambda: len(children(server.process.pid)) == 3, "three workers")
+                os.kill(children(server.process.pid)[0], signal.SIGKILL)
+                server.wait_log("was killed by SIGKILL and is replaced", number)
+                load.wait_more(20)
+        # Each client had at most one request in the hands of the worker that was killed.
+        assert len(load.faults) <= 5 * 6
+        wrong = [fault for fault in load.faults if "Closed" not in fault and "ended" not in fault]
+        assert not [fault for fault in wrong if "Error" not in fault], wrong
+
+
+def test_a_worker_that_does_not_end_is_killed(versions: Versions) -> None:
+    """It is retired and has a request that takes too long: that one is lost, and nothing else."""
+    options = ("--graceful-timeout", "0.3", "--workers", "1")
+    with versions.serve("threading", *options) as server:
+        pid = told(server)["pid"]
+        with server.connect() as connection:
+            connection.send_request("GET", "/60000")
+            # It is in hand when another is answered behind it.
+            wait_for(lambda: told(server)["pid"] == pid, "an answer")
+            server.process.send_signal(signal.SIGHUP)
+            server.wait_log("reloaded")
+            with Load(server.port) as load:
+                server.wait_log(f"worker {pid} still had requests in flight and was killed")
+            load.check()
+            assert "GET /60000" in wait_mourned(server, pid)
+
+
+def wait_mourned(server: Server, pid: int) -> str:
+    server.wait_log(f"worker {pid} was killed by SIGKILL")
+    return server.log()
+
+
+STUCK = """
+import os
+from tests.apps.slow import hold
+def application(environ, start_response):
+    if environ["PATH_INFO"] == "/stuck":
+        hold()
+    start_response("200 OK", [])
+    return [str(os.getpid()).encode()]
+"""
+
+
+@pytest.mark.parametrize(
+    ("mode", "preload"),
+    [
+        pytest.param(mode, preload, marks=[] if mode == "threading" else marks)
+        for preload, marks in (("off", []), ("on", [pytest.mark.full]))
+        for mode in MODES
+    ],
+)
+def test_a_worker_that_is_stuck_is_replaced(mode: str, preload: str, tmp_path: Path) -> None:
+    """It is in C and holds the interpreter: its client gets 504, and others a new worker."""
+    app = tmp_path / "stuck.py"
+    app.write_text(STUCK)
+    options = ("--workers", "1", "--request-timeout", "0.2", "--graceful-timeout", "0.2")
+    with Server(
+        f"{app}:application", mode, *options, "--preload", preload, tracebacks=True
+    ) as server:
+        stuck = int(server.get("/").body)
+        assert server.get("/stuck").status == 504
+        server.wait_log(f"worker {stuck} is replaced: a request in it cannot be interrupted")
+        server.wait_log(f"worker {stuck} was killed by SIGKILL")
+        assert int(server.get("/").body) != stuck
+
+
+@pytest.mark.parametrize("requests", [300, pytest.param(1000, marks=pytest.mark.full)])
+def test_who_has_just_connected_is_heard(versions: Versions, requests: int) -> None:
+    """Also where idle connections are not: nobody connects for nothing."""
+    options = ("--max-requests", "5", "--drain-timeout", "0", "--preload")
+    with versions.serve("single", *options) as server:
+        pids = {told(server)["pid"] for _ in range(requests)}
+        assert len(pids) > 1

@@ -1,0 +1,273 @@
+"""Reload by HUP: a new version replaces the old one, and no request is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.support.load import Load
+from tests.testkit.process import children
+from tests.testkit.server import MODES, Server, wait_for
+from tests.testkit.versions import Versions, told
+
+#: For `log_config`: everything goes to standard error.
+CONSOLE = json.dumps(
+    {
+        "version": 1,
+        "handlers": {"console": {"class": "logging.StreamHandler"}},
+        "root": {"level": "INFO", "handlers": ["console"]},
+    }
+)
+
+
+def reload(server: Server, times: int = 1) -> None:
+    """Tell it to reload, and wait until it has, for the so manyeth time."""
+    server.process.send_signal(signal.SIGHUP)
+    server.wait_log("reloaded: the new version serves", times)
+
+
+@pytest.mark.parametrize("preload", ["off", "on"])
+@pytest.mark.parametrize("mode", MODES)
+def test_nothing_is_lost_by_reloads(mode: str, preload: str, versions: Versions) -> None:
+    with versions.serve(mode, "--preload", preload) as server:
+        with Load(server.port) as load:
+            for version in range(2, 5):
+                versions.set(str(version))
+                reload(server, version - 1)
+                load.wait_version(str(version))
+        load.check()
+        assert told(server)["version"] == "4"
+        assert told(server)["gevent"] == (mode == "gevent")
+
+
+def test_workers_are_all_new(mode: str, versions: Versions) -> None:
+    with versions.serve(mode, "--workers", "2") as server:
+        before = {told(server)["pid"] for _ in range(20)}
+        reload(server)
+        assert not before & {told(server)["pid"] for _ in range(20)}
+
+
+@pytest.mark.parametrize("version", ["broken", "mortal"])
+@pytest.mark.parametrize("preload", ["off", "on"])
+def test_a_version_that_cannot_be_loaded(version: str, preload: str, versions: Versions) -> None:
+    with versions.serve("forking", "--preload", preload) as server:
+        with Load(server.port) as load:
+            versions.set(version)
+            server.process.send_signal(signal.SIGHUP)
+            server.wait_log("not reloaded, the previous version goes on")
+            why = "this version is broken" if version == "broken" else "was killed by SIGKILL"
+            assert why in server.log()
+            versions.set("3")
+            reload(server)
+            load.wait_version("3")
+        load.check()
+
+
+def test_a_configuration_that_is_wrong(versions: Versions, tmp_path: Path) -> None:
+    file = tmp_path / "server.ini"
+    file.write_text("[http]\nthreads = 3\n")
+    with versions.serve("threading", "-c", str(file)) as server:
+        with Load(server.port) as load:
+            pid = told(server)["pid"]
+            for number, (mistake, why) in enumerate(
+                [
+                    ("[http]\nthread = 3\n", 'server.ini:2: unknown option "thread"'),
+                    ("[http]\nthreads = many\n", 'server.ini:2: threads: "many" is not'),
+                    ("[http]\nsupervisor = off\n", "needs a new start"),
+                    ("[http]\nchdir = none\n", 'server.ini:2: chdir: "none"'),
+                ],
+                1,
+            ):
+                file.write_text(mistake)
+                server.process.send_signal(signal.SIGHUP)
+                server.wait_log("not reloaded, the previous version goes on", number)
+                assert why in server.log()
+            file.unlink()
+            server.process.send_signal(signal.SIGHUP)
+            server.wait_log("server.ini: cannot be read")
+            assert told(server)["pid"] == pid
+        load.check()
+
+
+def test_the_configuration_is_read_again(tmp_path: Path, versions: Versions) -> None:
+    """Another number of workers, another address; the one that stays is never closed."""
+    one, other = tmp_path / "one.sock", tmp_path / "other.sock"
+    file = tmp_path / "server.ini"
+    file.write_text(f"[http]\nbind =\n  127.0.0.1:0\n  unix:{one}\nworkers = 1\n")
+    with versions.serve("single", "-c", str(file), bind=()) as server:
+        assert ask(one) == "1"
+        with Load(server.port) as load:
+            file.write_text(f"[http]\nbind =\n  127.0.0.1:0\n  unix:{other}\nworkers = 3\n")
+            versions.set("2")
+            reload(server)
+            assert ask(other) == "2"
+            assert not one.exists()
+            load.wait_version("2")
+            # Three workers make it likely that two of them answer soon.
+            wait_for(lambda: len({told(server)["pid"] for _ in range(10)}) > 1, "two workers")
+        load.check()
+    assert not other.exists()
+
+
+def test_the_logs_of_the_new_configuration(tmp_path: Path, versions: Versions) -> None:
+    old, new = tmp_path / "old.log", tmp_path / "new.log"
+    file = tmp_path / "server.ini"
+    file.write_text(f"[http]\nerror_log = {old}\n")
+    with versions.serve("forking", "-c", str(file)) as server:
+        file.write_text(f"[http]\nerror_log = {new}\n")
+        server.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: new.exists() and "reloaded" in new.read_text(), "the new log")
+        assert "reloading" in old.read_text()
+        os.kill(told(server)["pid"], signal.SIGKILL)
+        wait_for(lambda: "was killed by SIGKILL" in new.read_text(), "a line of the main process")
+        assert "was killed" not in old.read_text()
+
+
+def ask(path: Path) -> str:
+    """The version that answers at a Unix socket."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(60)
+        client.connect(str(path))
+        client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        answer = b"".join(iter(lambda: client.recv(4096), b""))
+    version: str = json.loads(answer.partition(b"\r\n\r\n")[2])["version"]
+    return version
+
+
+def test_an_address_that_is_taken(tmp_path: Path, versions: Versions) -> None:
+    file = tmp_path / "server.ini"
+    file.write_text("[http]\nbind = 127.0.0.1:0\n")
+    with (
+        socket.create_server(("127.0.0.1", 0)) as theirs,
+        versions.serve("single", "-c", str(file), bind=()) as server,
+    ):
+        port = theirs.getsockname()[1]
+        file.write_text(f"[http]\nbind =\n 127.0.0.1:0\n 127.0.0.1:{port}\n")
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("not reloaded, the previous version goes on")
+        assert f"cannot listen on 127.0.0.1:{port}" in server.log()
+        assert told(server)["version"] == "1"
+
+
+def test_a_reload_replaces_one_that_is_under_way(versions: Versions, tmp_path: Path) -> None:
+    """A version that never gets ready does not stand in the way of the next."""
+    with versions.serve("single") as server:
+        versions.stall()
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("reloading")
+        assert told(server)["version"] == "1"
+        versions.path.unlink()
+        versions.set("3")
+        reload(server)
+        assert told(server)["version"] == "3"
+
+
+def test_it_can_be_stopped_in_the_middle(versions: Versions, tmp_path: Path) -> None:
+    with versions.serve("forking") as server:
+        versions.stall()
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("reloading")
+
+
+def test_the_program_that_uses_the_library(versions: Versions) -> None:
+    """What it has loaded stays loaded; its workers are new all the same."""
+    from tests.support.program import Program
+
+    text = (
+        f"import os; os.environ['VERSION_FILE'] = {str(versions.path)!r}\n"
+        "import poorhttp, tests.apps.versioned as app\n"
+        "poorhttp.serve(app.application, '127.0.0.1:0', workers=2)\n"
+    )
+    with Program(text) as program:
+        from urllib.request import urlopen
+
+        def pids() -> set[int]:
+            return {json.load(urlopen(program.url, timeout=60))["pid"] for _ in range(20)}
+
+        before = pids()
+        program.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: "reloaded" in program.log(), "the reload")
+        assert not before & pids()
+        program.terminate()
+
+
+def test_the_folder_of_a_reload_that_fails_is_left(tmp_path: Path, versions: Versions) -> None:
+    """Workers of the version that goes on find what they have always found."""
+    (tmp_path / "here").mkdir()
+    (tmp_path / "there").mkdir()
+    (tmp_path / "here" / "app.py").write_text(
+        "def app(environ, start_response):\n"
+        "    start_response('200 OK', [])\n"
+        "    return [b'here']\n"
+    )
+    file = tmp_path / "server.ini"
+    text = f"[http]\ntarget = app.py:app\nbind = 127.0.0.1:0\nchdir = {tmp_path}/here\n"
+    file.write_text(text)
+    with Server("app.py:app", "single", "-c", str(file), bind=()) as server:
+        file.write_text(text.replace("/here", "/there"))
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("not reloaded, the previous version goes on")
+        (worker,) = children(server.process.pid)
+        os.kill(worker, signal.SIGKILL)
+        assert server.get("/").body == b"here"
+
+
+def test_each_version_has_its_folder(tmp_path: Path) -> None:
+    """A worker of the old one that is replaced while the new one begins is of the old one."""
+    text = "def application(environ, start_response):\n    start_response('200 OK', [])\n"
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "app.py").write_text(f"{text}    return [b'{name}']\n")
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    with (tmp_path / "new" / "app.py").open("r+") as file:
+        file.write(f"open({str(fifo)!r}).read()\n{text}    return [b'new']\n")
+    ini = tmp_path / "server.ini"
+    ini.write_text("[http]\nchdir = old\n")
+    with Server("app:application", "single", "-c", str(ini), cwd=tmp_path) as server:
+        (worker,) = children(server.process.pid)
+        ini.write_text("[http]\nchdir = new\n")
+        server.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: len(children(server.process.pid)) == 2, "a worker of the new version")
+        os.kill(worker, signal.SIGKILL)
+        assert server.get("/").body == b"old"
+        fifo.write_text("")
+        server.wait_log("reloaded: the new version serves")
+        assert server.get("/").body == b"new"
+
+
+def test_a_link_that_leads_elsewhere(tmp_path: Path) -> None:
+    """A reload follows the name of the folder in which the server was started."""
+    text = "def application(environ, start_response):\n    start_response('200 OK', [])\n"
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "app.py").write_text(f"{text}    return [b'{name}']\n")
+    link = tmp_path / "current"
+    link.symlink_to("one")
+    with Server("app.py", "single", cwd=link, env={"PWD": str(link)}) as server:
+        assert server.get("/").body == b"one"
+        link.unlink()
+        link.symlink_to("two")
+        reload(server)
+        assert server.get("/").body == b"two"
+
+
+@pytest.mark.parametrize("what", ["configuration", "log_config"])
+def test_a_file_that_has_become_a_pipe(what: str, tmp_path: Path, versions: Versions) -> None:
+    """The main process would wait for ever for somebody to write to it."""
+    file, logging = tmp_path / "poorhttp.ini", tmp_path / "logging.json"
+    logging.write_text(CONSOLE)
+    file.write_text(f"[http]\nlog_config = {logging}\n" if what == "log_config" else "[http]\n")
+    changed = logging if what == "log_config" else file
+    with versions.serve("single", "-c", str(file)) as server:
+        changed.unlink()
+        os.mkfifo(changed)
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("not reloaded, the previous version goes on")
+        assert "it is no regular file, which a reload can read again" in server.log()
+        assert told(server)["version"] == "1"

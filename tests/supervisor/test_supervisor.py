@@ -1,0 +1,268 @@
+"""The main process: numbers of workers, their starts and their failures."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.load import Load
+from tests.testkit.client import HANG
+from tests.testkit.process import children, wait_for_end
+from tests.testkit.server import READY, Server, command, environment, patched, run, wait_for
+from tests.testkit.versions import APP, Versions, told
+
+DOUBLE_FORK = """
+import os, time
+def application(environ, start_response):
+    if environ["PATH_INFO"] == "/orphan":
+        if os.fork() == 0:
+            if os.fork() == 0:
+                time.sleep(0.1)
+            os._exit(0)
+        os.wait()
+    start_response("200 OK", [])
+    return [b""]
+"""
+
+
+# How many
+
+
+def test_one_more_and_one_fewer(mode: str, versions: Versions) -> None:
+    with versions.serve(mode, "--workers", "1") as server:
+        with Load(server.port) as load:
+            for number, count in [(signal.SIGTTIN, 2), (signal.SIGTTIN, 3), (signal.SIGTTOU, 2)]:
+                server.process.send_signal(number)
+                wait_workers(server, count)
+                load.wait_pids(children(server.process.pid))
+        load.check()
+        for _ in range(3):
+            server.process.send_signal(signal.SIGTTOU)
+        # There is no less.
+        wait_workers(server, 1)
+        assert told(server)["version"] == "1"
+
+
+def wait_workers(server: Server, count: int) -> None:
+    wait_for(lambda: len(children(server.process.pid)) == count, f"{count} workers")
+
+
+# How they begin
+
+
+def test_preload_shares_the_application(versions: Versions) -> None:
+    options = ("--preload", "--workers", "2", "--after-fork", "tests.apps.versioned:forked")
+    with versions.serve("forking", *options) as server:
+        answers = [told(server)]
+
+        def have_both_answered() -> bool:
+            answers.append(told(server))
+            return len({answer["pid"] for answer in answers}) == 2
+
+        wait_for(have_both_answered, "an answer of each worker")
+        for answer in answers:
+            assert answer["parent"] == server.process.pid
+            assert len(answer["forked"]) == 1
+        # The template goes when nobody needs it, and comes again when somebody does.
+        wait_workers(server, 2)
+        server.process.send_signal(signal.SIGTTIN)
+        wait_workers(server, 4)
+        wait_workers(server, 3)
+
+
+def test_a_lost_template_is_replaced(versions: Versions) -> None:
+    options = ("--preload", "--workers", "2", "--max-lifetime", "86400")
+    with versions.serve("forking", *options) as server:
+        with Load(server.port) as load:
+            wait_for(lambda: len(load.pids) == 2, "an answer of each worker")
+            workers = set(load.pids)
+            (template,) = set(children(server.process.pid)) - workers
+            os.kill(template, signal.SIGKILL)
+            server.wait_log("the process that has loaded the application was killed by SIGKILL")
+        load.check()
+        os.kill(workers.pop(), signal.SIGKILL)
+        wait_for(
+            lambda: len({told(server)["pid"] for _ in range(9)}) == 2, "two workers that answer"
+        )
+
+
+def test_after_fork(mode: str, versions: Versions) -> None:
+    hook = "tests.apps.versioned:forked"
+    with versions.serve(mode, "--workers", "2", "--after-fork", hook) as server:
+        for _ in range(10):
+            answer = told(server)
+            assert answer["forked"] == [answer["pid"]]
+
+
+@pytest.mark.parametrize(
+    ("hook", "complaint"),
+    [
+        ("tests.apps.versioned:unforked", "has failed: RuntimeError: no work for me"),
+        ("sys:exit", "has failed: SystemExit: sys.exit(None) was called"),
+        ("tests.apps.versioned:none", "has no attribute 'none'"),
+        ("tests.apps.none:none", "No module named"),
+        ("tests.apps.versioned:VERSION", "is not a function"),
+        ("tests", "write it as package.module:function"),
+    ],
+)
+def test_a_hook_that_fails(hook: str, complaint: str, versions: Versions) -> None:
+    done = run(
+        *command("serve", APP, "--bind", "127.0.0.1:0", "--after-fork", hook),
+        env={"VERSION_FILE": str(versions.path)},
+    )
+    assert done.returncode == 4
+    assert f"--after-fork: {hook}" in done.stderr
+    assert complaint in done.stderr
+
+
+def test_a_template_in_which_greenlets_have_run(tmp_path: Path) -> None:
+    """What gevent has begun before the fork it must begin anew in each worker."""
+    app = tmp_path / "early.py"
+    app.write_text(
+        "import gevent, os, time\n"
+        "gevent.spawn(gevent.sleep, 0).join()\n"
+        "def application(environ, start_response):\n"
+        "    time.sleep(0.05)\n"
+        "    start_response('200 OK', [])\n"
+        "    return [str(os.getpid()).encode()]\n"
+    )
+    with Server(f"{app}:application", "gevent", "--workers", "2", "--preload") as server:
+        connections = [server.connect() for _ in range(20)]
+        for connection in connections:
+            connection.send_request("GET", "/")
+        pids = {int(connection.response().body) for connection in connections}
+        assert len(pids) == 2
+
+
+# How they fail
+
+
+def test_a_crash_loop_leaves_the_others_alone(versions: Versions) -> None:
+    launcher = patched("poorhttp.supervisor.backoff", LONGEST_PAUSE=0.1)
+    with versions.serve("forking", "--workers", "2", launcher=launcher) as server:
+        survivor, victim = children(server.process.pid)
+        versions.set("mortal")
+        os.kill(victim, signal.SIGKILL)
+        server.wait_log("(3 in a row have died early)")
+        assert {told(server)["pid"] for _ in range(20)} == {survivor}
+        versions.set("2")
+        wait_for(lambda: told(server)["version"] == "2", "the worker that is mended")
+
+
+def test_workers_that_cannot_begin_say_why(versions: Versions) -> None:
+    with versions.serve("forking", "--workers", "2") as server:
+        versions.set("broken")
+        os.kill(told(server)["pid"], signal.SIGKILL)
+        server.wait_log("this version is broken")
+        assert " cannot begin: " in server.log()
+
+
+@pytest.mark.threading_only
+def test_workers_end_when_the_main_process_is_killed(mode: str, versions: Versions) -> None:
+    """What they have in hand they finish: they notice by the end of the channel, and drain."""
+    with versions.serve(mode, "--workers", "2") as server:
+        with server.connect() as connection:
+            connection.send_request("GET", "/500")
+            workers = children(server.process.pid)
+            server.process.kill()
+            assert connection.response().json()["version"] == "1"
+        for pid in workers:
+            wait_for_end(pid)
+        server.kill()
+
+
+def test_a_worker_that_ignores_term_is_killed(tmp_path: Path) -> None:
+    app = tmp_path / "stubborn.py"
+    app.write_text(
+        "import signal, time\n"
+        "def application(environ, start_response):\n"
+        "    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGINT])\n"
+        "    start_response('200 OK', [])\n"
+        "    yield b'begun'\n"
+        "    time.sleep(3600)\n"
+    )
+    with Server(f"{app}:application", "single", "--graceful-timeout", "0.2") as server:
+        with server.connect() as connection:
+            connection.send_request("GET", "/")
+            assert not connection.at_end()
+            server.process.send_signal(signal.SIGTERM)
+            # As asked, and within the time that was given.
+            assert server.wait() == 0
+        found = (
+            r"warning: worker \d+ still had requests in flight and was killed: request 1 GET /\n"
+        )
+        assert re.search(found, server.log())
+        assert "it had in flight: request 1 GET /" in server.log()
+        server.ended()
+
+
+@pytest.mark.parametrize("supervisor", ["on", "off"])
+def test_an_interrupt_that_is_the_applications(supervisor: str, tmp_path: Path) -> None:
+    """Ctrl-C would have stopped the server; so this is a fault like any other."""
+    app = tmp_path / "app.py"
+    app.write_text("raise KeyboardInterrupt\n")
+    done = run(*command("serve", f"{app}:app", "--bind", "127.0.0.1:0", "--supervisor", supervisor))
+    assert done.returncode == 4
+    assert done.stderr.count("\n") == 1
+    assert "KeyboardInterrupt" in done.stderr
+
+
+# What it does for the system
+
+
+def test_it_reaps_orphans_as_the_first_process(tmp_path: Path) -> None:
+    app = tmp_path / "forker.py"
+    app.write_text(DOUBLE_FORK)
+    first = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    if os.geteuid() != 0:
+        first += ["--user", "--map-root-user"]
+    with (tmp_path / "log").open("w+") as log:
+        process = subprocess.Popen(
+            [*first, *command("serve", f"{app}:application", "--bind", "127.0.0.1:0")],
+            stderr=log,
+            env=environment({"POORHTTP_LOG_LEVEL": "debug"}),
+        )
+        try:
+            wait_for(lambda: READY.search((tmp_path / "log").read_text()), "the ready line")
+            found = READY.search((tmp_path / "log").read_text())
+            assert found
+            from urllib.request import urlopen
+
+            with urlopen(f"{found[2]}/orphan", timeout=HANG) as answer:
+                assert answer.status == 200
+            wait_for(
+                lambda: "which was none of ours, has ended" in (tmp_path / "log").read_text(),
+                "the burial of the orphan",
+            )
+            (init,) = children(process.pid)
+            os.kill(init, signal.SIGTERM)
+            assert process.wait(HANG) == 0
+        finally:
+            process.kill()
+            process.wait(HANG)
+
+
+def test_without_descriptors_it_goes_on(versions: Versions) -> None:
+    """What cannot be done now is tried again, and those that live are left alone."""
+    with versions.serve("forking", "--workers", "2") as server:
+        main = server.process.pid
+        survivor, victim = children(server.process.pid)
+        _, most = resource.prlimit(main, resource.RLIMIT_NOFILE)
+        # One will be free when the victim is buried; a line to another needs two.
+        used = max(int(fd.name) for fd in Path(f"/proc/{main}/fd").iterdir()) + 1
+        resource.prlimit(main, resource.RLIMIT_NOFILE, (used, most))
+        os.kill(victim, signal.SIGKILL)
+        server.wait_log("no worker can be forked: Too many open files; the next attempt is made in")
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("not reloaded, the previous version goes on")
+        server.process.send_signal(signal.SIGUSR2)
+        server.wait_log("a new main process cannot be started: ")
+        assert {told(server)["pid"] for _ in range(20)} == {survivor}
+        resource.prlimit(main, resource.RLIMIT_NOFILE, (most, most))
+        wait_for(lambda: told(server)["pid"] != survivor, "the worker that was missing")

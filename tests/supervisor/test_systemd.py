@@ -1,0 +1,364 @@
+"""Socket activation and notifications of systemd, played by the tests with real sockets."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from poorhttp.net.systemd import Notifier
+from tests.packages import need
+from tests.testkit.client import HANG, Connection
+from tests.testkit.process import wait_for_end
+from tests.testkit.server import Server, command, environment, run, wait_for
+
+ECHO = "tests/apps/echo.py"
+SURROUNDINGS = "tests/apps/surroundings.py"
+MODES = ["single", "forking", "threading", "gevent"]
+
+#: Passes descriptors as systemd does: from number 3, and by the pid that the server will have.
+ACTIVATOR = """
+import fcntl, os, sys
+numbers, names, *command = sys.argv[1:]
+fds = [fcntl.fcntl(int(number), fcntl.F_DUPFD, 100) for number in numbers.split(",")]
+for index, fd in enumerate(fds):
+    os.dup2(fd, 3 + index)
+for variable, value in {
+    "LISTEN_PID": os.getpid() + int(os.environ.pop("ERROR", "0")),
+    "LISTEN_FDS": len(fds), "LISTEN_FDNAMES": names,
+}.items():
+    os.environ[variable] = str(value)
+os.execv(command[0], command)
+"""
+
+
+def activator(fds: Sequence[int], names: str = "") -> tuple[str, ...]:
+    """The command that passes the descriptors to the command behind it."""
+    return (sys.executable, "-c", ACTIVATOR, ",".join(map(str, fds)), names)
+
+
+@pytest.fixture
+def tcp() -> Iterator[socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        yield sock
+
+
+@pytest.fixture
+def unix(folder: Path) -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.bind(str(folder / "socket"))
+        sock.listen()
+        yield sock
+
+
+def ask(where: Any) -> Any:
+    """What the application says of its surroundings."""
+    with Connection(where) as connection:
+        return connection.request("GET", "/").json()
+
+
+# Socket activation
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_sockets_that_were_passed(mode: str, tcp: socket.socket, unix: socket.socket) -> None:
+    fds = (tcp.fileno(), unix.fileno())
+    with Server(
+        SURROUNDINGS, mode, bind=(), inherit=fds, launcher=activator(fds, "web:local")
+    ) as server:
+        host, port = tcp.getsockname()
+        assert server.urls == f"http://{host}:{port}, unix:{unix.getsockname()}"
+        for where in (tcp.getsockname(), unix.getsockname()):
+            variables = ask(where)["environ"]
+            assert not [name for name in variables if name.startswith("LISTEN_")]
+    assert Path(unix.getsockname()).is_socket(), "the file belongs to systemd"
+    # Nobody accepts any more, but the sockets still listen, for the next start.
+    with socket.create_connection(tcp.getsockname()):
+        pass
+
+
+def test_one_of_those_that_were_passed(
+    tcp: socket.socket, unix: socket.socket, folder: Path
+) -> None:
+    fds = (tcp.fileno(), unix.fileno())
+    start = activator(fds, "web:local")
+    binds = ("fd:local", f"unix:{folder}/another")
+    with Server(ECHO, bind=binds, inherit=fds, launcher=start) as server:
+        assert server.urls == f"unix:{unix.getsockname()}, unix:{folder}/another"
+    with Server(ECHO, bind=("fd:3",), inherit=fds, launcher=start) as server:
+        assert server.port == tcp.getsockname()[1]
+
+
+def test_those_for_another_process(tcp: socket.socket) -> None:
+    """Variables that were left in the environment by somebody else."""
+    fds = (tcp.fileno(),)
+    with Server(SURROUNDINGS, inherit=fds, launcher=activator(fds), env={"ERROR": "1"}) as server:
+        assert server.port != tcp.getsockname()[1]
+        found = server.get("/").json()["environ"]
+        assert not [name for name in found if name.startswith("LISTEN_")]
+
+
+def test_they_stay_over_reload_and_upgrade(tcp: socket.socket) -> None:
+    fds = (tcp.fileno(),)
+    with Server(SURROUNDINGS, bind=(), inherit=fds, launcher=activator(fds)) as server:
+        before = ask(tcp.getsockname())
+        server.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: ask(tcp.getsockname())["pid"] != before["pid"], "a new worker")
+        assert ask(tcp.getsockname())["parent"] == server.process.pid
+        server.process.send_signal(signal.SIGUSR2)
+        assert server.wait() == 0
+        successor = ask(tcp.getsockname())["parent"]
+        assert successor != server.process.pid
+        os.kill(successor, signal.SIGTERM)
+        wait_for_end(successor)
+        server.ended()
+
+
+def refused(fds: Sequence[int], *arguments: str) -> str:
+    """The message of a server that cannot use what it is passed."""
+    done = subprocess.run(
+        [*activator(fds, "web:local"), *command("serve", ECHO, *arguments)],
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        pass_fds=fds,
+        timeout=HANG,
+        check=False,
+    )
+    assert done.returncode == 5, done.stderr
+    assert done.stderr.startswith("poorhttp: cannot listen on ")
+    assert done.stderr.count("\n") == 1
+    return done.stderr
+
+
+def test_what_cannot_be_used(tcp: socket.socket, folder: Path) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
+        datagrams.bind(("127.0.0.1", 0))
+        assert "fd:*: it is a socket for datagrams" in refused([datagrams.fileno()])
+    with socket.create_connection(tcp.getsockname()) as connected:
+        message = refused([tcp.fileno(), connected.fileno()])
+        assert "fd:*: it does not listen; pass a listening socket (systemd: Accept=no)" in message
+    with (folder / "file").open("w") as file:
+        message = refused([tcp.fileno(), file.fileno()], "--bind", "fd:4")
+        assert re.search(r"fd:4: .*non-socket; pass a listening socket", message), message
+    netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)
+    with netlink:
+        assert "it is neither a TCP nor a Unix socket" in refused([netlink.fileno()])
+
+
+def test_names_that_were_not_passed(tcp: socket.socket) -> None:
+    message = refused([tcp.fileno(), tcp.fileno()], "--bind", "fd:wep")
+    assert message.endswith("passed no socket of that name; it passed fd:web, fd:local\n")
+    done = run(*command("check", ECHO, "--bind", "fd:web"))
+    assert done.returncode == 5
+    assert "it passed none; is the socket unit started?" in done.stderr
+
+
+def test_activated_by_the_program_of_systemd(folder: Path) -> None:
+    """It listens, and starts the server when somebody comes."""
+    need("systemd-socket-activate")
+    variables = [f"--setenv={name}" for name in ("PYTHONPATH", "PATH")]
+    path = str(folder / "socket")
+    process = subprocess.Popen(
+        [
+            "systemd-socket-activate",
+            f"--listen={path}",
+            "--fdname=web",
+            *variables,
+            *command("serve", SURROUNDINGS, "--bind", "fd:web"),
+        ],
+        env=environment(),
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        found: dict[str, Any] = {}
+
+        def answers() -> bool:
+            # The file is there a moment before anybody listens.
+            with suppress(FileNotFoundError, ConnectionRefusedError):
+                found.update(ask(path))
+            return bool(found)
+
+        wait_for(answers, "an answer")
+        assert found["parent"] == process.pid
+        assert "LISTEN_FDS" not in found["environ"]
+    finally:
+        process.terminate()
+        process.wait(HANG)
+
+
+# Notifications
+
+
+class Manager:
+    """What systemd has: a socket that it is told things by."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(address.replace("@", "\0", 1))
+        self.socket.settimeout(HANG)
+
+    def heard(self) -> dict[str, str]:
+        """The next message."""
+        lines = self.socket.recv(4096).decode().split("\n")
+        return dict(line.split("=", 1) for line in lines)
+
+    def nothing(self) -> bool:
+        """Whether there is no other message."""
+        return not select.select([self.socket], [], [], 0)[0]
+
+
+@pytest.fixture(params=["path", "abstract"])
+def manager(request: pytest.FixtureRequest, folder: Path) -> Iterator[Manager]:
+    abstract = request.param == "abstract"
+    manager = Manager(f"@{secrets.token_hex(8)}" if abstract else str(folder / "notify"))
+    yield manager
+    manager.socket.close()
+
+
+def test_every_message(manager: Manager, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NOTIFY_SOCKET", manager.address)
+    notifier = Notifier()
+    assert "NOTIFY_SOCKET" not in os.environ, "the application must not speak for us"
+    assert notifier.environ == {"NOTIFY_SOCKET": manager.address}
+    assert notifier.watchdog_seconds == 0
+    notifier.ready("2 workers")
+    assert manager.heard() == {"READY": "1", "STATUS": "2 workers"}
+    before = time.monotonic_ns() // 1000
+    notifier.reloading()
+    found = manager.heard()
+    assert found["RELOADING"] == "1"
+    assert before <= int(found["MONOTONIC_USEC"]) <= time.monotonic_ns() // 1000
+    notifier.ready()
+    assert manager.heard() == {"READY": "1"}
+    notifier.status("one\nMAINPID=1")
+    assert manager.heard() == {"STATUS": "one MAINPID=1"}
+    notifier.main_pid(123)
+    assert manager.heard() == {"MAINPID": "123"}
+    notifier.watchdog()
+    assert manager.heard() == {"WATCHDOG": "1"}
+    notifier.stopping("so long")
+    assert manager.heard() == {"STOPPING": "1", "STATUS": "so long"}
+    notifier.close()
+    notifier.watchdog()
+    assert manager.nothing()
+
+
+@pytest.mark.parametrize("address", [None, "", "vsock:2:1234", "/no/such/socket", "@nobody there"])
+def test_nobody_who_listens(address: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
+    if address is not None:
+        monkeypatch.setenv("NOTIFY_SOCKET", address)
+    monkeypatch.setenv("WATCHDOG_USEC", "20000000")
+    notifier = Notifier()
+    # Without an address that can be sent to nothing is sent, else nobody is there.
+    assert notifier.watchdog_seconds == (20.0 if address and address[0] in "/@" else 0.0)
+    notifier.ready("well")
+    notifier.watchdog()
+    notifier.close()
+
+
+def test_nobody_who_reads(manager: Manager, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It must not hold us up."""
+    monkeypatch.setenv("NOTIFY_SOCKET", manager.address)
+    notifier = Notifier()
+    for _ in range(5000):
+        notifier.status("x" * 1000)
+    notifier.close()
+    heard = []
+    while not manager.nothing():
+        heard.append(manager.heard())
+    assert 0 < len(heard) < 5000
+    assert all(message == {"STATUS": "x" * 1000} for message in heard)
+
+
+@pytest.mark.parametrize(
+    ("microseconds", "pid", "expected"),
+    [
+        ("20000000", "", 20.0),
+        pytest.param("500000", str(os.getpid()), 0.5, id="ours"),
+        ("20000000", "1", 0.0),
+        ("soon", "", 0.0),
+        ("", "", 0.0),
+    ],
+)
+def test_watchdog(
+    microseconds: str,
+    pid: str,
+    expected: float,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("NOTIFY_SOCKET", str(folder / "notify"))
+    monkeypatch.setenv("WATCHDOG_USEC", microseconds)
+    if pid:
+        monkeypatch.setenv("WATCHDOG_PID", pid)
+    notifier = Notifier()
+    assert notifier.watchdog_seconds == expected
+    # Its successor, which has another number, has the same watchdog.
+    assert notifier.environ.get("WATCHDOG_USEC") == (microseconds if expected else None)
+    assert "WATCHDOG_PID" not in notifier.environ
+    assert not [name for name in os.environ if name.startswith("WATCHDOG_")]
+    notifier.close()
+
+
+def until(manager: Manager, name: str) -> dict[str, str]:
+    """The next message that says something of `name`."""
+    while True:
+        found = manager.heard()
+        if name in found:
+            return found
+
+
+def test_the_life_of_a_server(folder: Path) -> None:
+    manager = Manager(str(folder / "notify"))
+    env = {"NOTIFY_SOCKET": manager.address, "WATCHDOG_USEC": "400000"}
+    with Server(SURROUNDINGS, "threading", "--workers", "2", env=env) as server:
+        assert until(manager, "READY")["STATUS"] == "2 workers"
+        for _ in range(3):
+            until(manager, "WATCHDOG")
+        variables = server.get("/").json()["environ"]
+        assert not variables.keys() & {"NOTIFY_SOCKET", "WATCHDOG_USEC"}
+        server.process.send_signal(signal.SIGHUP)
+        until(manager, "RELOADING")
+        until(manager, "READY")
+        server.process.send_signal(signal.SIGUSR2)
+        successor = int(until(manager, "MAINPID")["MAINPID"])
+        assert successor != server.process.pid
+        assert server.wait() == 0
+        until(manager, "WATCHDOG")
+        os.kill(successor, signal.SIGTERM)
+        until(manager, "STOPPING")
+        wait_for_end(successor)
+        server.ended()
+    manager.socket.close()
+
+
+def test_a_process_that_serves_alone(folder: Path) -> None:
+    manager = Manager(str(folder / "notify"))
+    path = folder / "pid"
+    options = ("--supervisor", "off", "--pidfile", str(path), "--umask", "0027")
+    env = {"NOTIFY_SOCKET": manager.address}
+    with Server(SURROUNDINGS, "threading", *options, env=env) as server:
+        until(manager, "READY")
+        assert path.read_text() == f"{server.process.pid}\n"
+        found = server.get("/").json()
+        assert found["umask"] == 0o027
+        assert "NOTIFY_SOCKET" not in found["environ"]
+    until(manager, "STOPPING")
+    assert not path.exists()
+    manager.socket.close()

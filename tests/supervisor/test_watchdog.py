@@ -1,0 +1,136 @@
+"""systemd's watchdog: notified as long as workers answer."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.testkit.client import HANG
+from tests.testkit.process import children
+from tests.testkit.server import Server, patched, wait_for
+from tests.testkit.versions import Versions, told
+
+
+@pytest.fixture
+def ear(folder: Path) -> Iterator[socket.socket]:
+    """Where systemd listens."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
+        ear.settimeout(HANG)
+        ear.bind(str(folder / "notify"))
+        yield ear
+
+
+def wait_sign(ear: socket.socket) -> None:
+    while ear.recv(4096) != b"WATCHDOG=1":
+        pass
+
+
+@pytest.mark.threading_only
+def test_long_talks_are_no_reason_to_worry(mode: str, ear: socket.socket) -> None:
+    env = {"NOTIFY_SOCKET": str(ear.getsockname()), "WATCHDOG_USEC": "400000"}
+    options = ("--threads", "1", "--workers", "1")
+    target = "tcp:apps/services/echo.py:handler"
+    with Server(target, mode, *options, env=env) as server, server.connect() as connection:
+        connection.send(b"?")
+        assert connection.socket.recv(1) == b"?"
+        drain(ear)
+        for _ in range(12):
+            wait_sign(ear)
+        assert "no worker answers" not in server.log()
+        connection.close()
+
+
+def drain(ear: socket.socket) -> None:
+    """Forget what was said until now."""
+    ear.setblocking(False)
+    try:
+        while ear.recv(4096):
+            pass
+    except BlockingIOError:
+        ear.settimeout(HANG)
+
+
+def test_it_hears_from_us_while_workers_answer(
+    mode: str, ear: socket.socket, versions: Versions
+) -> None:
+    env = {"NOTIFY_SOCKET": str(ear.getsockname()), "WATCHDOG_USEC": "400000"}
+    with versions.serve(mode, "--workers", "2", env=env) as server:
+        for _ in range(3):
+            wait_sign(ear)
+        one, other = children(server.process.pid)
+        # One that answers is enough.
+        os.kill(one, signal.SIGSTOP)
+        drain(ear)
+        for _ in range(8):
+            wait_sign(ear)
+        os.kill(other, signal.SIGSTOP)
+        server.wait_log("no worker answers")
+        drain(ear)
+        os.kill(other, signal.SIGCONT)
+        wait_sign(ear)
+        os.kill(one, signal.SIGCONT)
+        assert told(server)["version"] == "1"
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("reloaded")
+        wait_sign(ear)
+
+
+def test_the_application_cannot_speak_for_us(ear: socket.socket, tmp_path: Path) -> None:
+    app = tmp_path / "nosy.py"
+    app.write_text(
+        "import os\n"
+        "def application(environ, start_response):\n"
+        "    start_response('200 OK', [])\n"
+        "    return [repr(sorted(os.environ)).encode()]\n"
+    )
+    env = {"NOTIFY_SOCKET": str(ear.getsockname()), "WATCHDOG_USEC": "400000"}
+    with Server(f"{app}:application", "single", env=env) as server:
+        wait_sign(ear)
+        assert b"NOTIFY_SOCKET" not in server.get("/").body
+
+
+def waiting(seconds: float) -> tuple[str, ...]:
+    """Start the server as it would be if a process might be stopped for so long."""
+    return patched("poorhttp.supervisor.worker_handle", STOPPED=seconds)
+
+
+@pytest.mark.threading_only
+def test_a_worker_that_is_stopped_is_replaced(mode: str, versions: Versions) -> None:
+    with versions.serve(mode, "--workers", "1", launcher=waiting(0.2)) as server:
+        pid = told(server)["pid"]
+        os.kill(pid, signal.SIGSTOP)
+        server.wait_log(f"worker {pid} was stopped by SIGSTOP: it serves nobody")
+        server.wait_log(f"worker {pid} is still stopped (SIGSTOP), and is killed")
+        server.wait_log(f"worker {pid} was killed by SIGKILL and is replaced")
+        assert told(server)["pid"] != pid
+
+
+@pytest.mark.parametrize("verb", ["serve", "dev"])
+def test_a_worker_that_goes_on_is_left_alone(verb: str, versions: Versions) -> None:
+    seconds = 3600 if verb == "serve" else 0
+    with versions.serve("threading", verb=verb, launcher=waiting(seconds)) as server:
+        pid = told(server)["pid"]
+        os.kill(pid, signal.SIGSTOP)
+        server.wait_log(f"worker {pid} was stopped by SIGSTOP: it serves nobody until")
+        assert ("and is killed" in server.log()) == (verb == "serve")
+        os.kill(pid, signal.SIGCONT)
+        server.wait_log(f"worker {pid} goes on")
+        assert told(server)["pid"] == pid
+
+
+def test_a_preloader_that_is_stopped_is_replaced(versions: Versions) -> None:
+    """The main process does not wait for it."""
+    options = ("--workers", "1", "--preload", "--max-lifetime", "86400")
+    with versions.serve("single", *options, launcher=waiting(0.2)) as server:
+        worker = told(server)["pid"]
+        (preloader,) = set(children(server.process.pid)) - {worker}
+        os.kill(preloader, signal.SIGSTOP)
+        server.wait_log("the process that has loaded the application is still stopped (SIGSTOP)")
+        server.wait_log("the process that has loaded the application was killed by SIGKILL")
+        os.kill(worker, signal.SIGKILL)
+        wait_for(lambda: told(server)["pid"] != worker, "another worker")

@@ -1,0 +1,1 @@
+"""What tests are written with, beside `tests.testkit`."""

@@ -1,0 +1,98 @@
+"""A project folder whose files tests change, and the `poorhttp dev` process that serves it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.testkit.server import Server, wait_for
+
+#: Starts the server as it would be with a `LONG` that tests have the time for. It is longer than a
+#: busy machine takes to import what comes before.
+IMPATIENT = (
+    sys.executable,
+    "-c",
+    "import sys; from poorhttp.cli import main; from poorhttp.dev.reload import reloader;"
+    "reloader.SLOW_LOADING = 2; sys.argv = sys.argv[5:]; sys.exit(main())",
+)
+
+#: Two modules that must agree: an answer of half a version would show.
+APP = """\
+import hashlib, json, os, time
+import part
+
+VERSION = {version}
+
+def application(environ, start_response):
+    path = environ["PATH_INFO"].strip("/")
+    if path.isdecimal():
+        time.sleep(int(path) / 1000)
+    start_response("200 OK", [("Content-Type", "application/json")])
+    told = {{
+        "version": str(VERSION),
+        "part": str(part.VERSION),
+        "pid": os.getpid(),
+        "query": environ["QUERY_STRING"],
+        "digest": hashlib.sha256(environ["wsgi.input"].read()).hexdigest(),
+    }}
+    return [json.dumps(told).encode()]
+"""
+PART = "VERSION = {version}\n"
+
+
+class Project:
+    """Its folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.save("part.py", PART.format(version=1))
+        self.save("app.py", APP.format(version=1))
+        for path in folder.iterdir():
+            # Nobody shall take it for a save of this moment.
+            os.utime(path, (1_700_000_000, 1_700_000_000))
+
+    def save(self, name: str, text: str) -> None:
+        """Save a file as editors do: another one takes its place."""
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        new = path.with_name(path.name + "~")
+        new.write_text(text)
+        os.replace(new, path)
+
+    def save_version(self, version: int) -> None:
+        """Save both modules, the one that is imported first."""
+        self.save("part.py", PART.format(version=version))
+        self.save("app.py", APP.format(version=version))
+
+    @contextmanager
+    def develop(
+        self, mode: str = "threading", *options: str, target: str = "app:application", **more: Any
+    ) -> Iterator[Server]:
+        """Serve it with `poorhttp dev`."""
+        options = ("--access-log", "off", *options)
+        # As everybody has it: compiled modules are kept, and must not be taken for new ones.
+        env = {"PYTHONDONTWRITEBYTECODE": "", **more.pop("env", {})}
+        with Server(target, mode, *options, cwd=self.folder, verb="dev", env=env, **more) as server:
+            yield server
+
+
+def version(server: Server) -> str:
+    """The version that answers one request."""
+    return str(server.get("/").json()["version"])
+
+
+def wait_text(server: Server, text: str, accept: str = "text/plain") -> str:
+    """Wait until a request is answered with a text that has this in it, and return it."""
+    found = ""
+
+    def has() -> bool:
+        nonlocal found
+        found = server.get("/", f"Accept: {accept}").body.decode()
+        return text in found
+
+    wait_for(has, f"{text!r} in an answer; the log is\n{server.log()}")
+    return found

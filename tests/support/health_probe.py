@@ -1,0 +1,82 @@
+"""A health check like a load balancer's: requests a path repeatedly and keeps the answers."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+
+from tests.testkit.client import BadResponse, Closed, Connection
+from tests.testkit.server import join, wait_for
+
+#: Seconds between two questions.
+PAUSE = 0.01
+
+#: Host and port, or the path of a Unix socket.
+Address = tuple[str, int] | str
+
+
+def ask(address: Address, path: str = "/-/ready") -> tuple[int, str]:
+    """Status and text of one answer, on a connection of its own."""
+    with Connection(address) as connection:
+        response = connection.request("GET", path, "Connection: close")
+    return response.status, response.body.decode().strip()
+
+
+def wait_status(address: Address, status: int, path: str = "/-/ready") -> str:
+    """Wait for an answer with this status; its text."""
+    found: list[tuple[int, str]] = []
+
+    def came() -> bool:
+        found[:] = [ask(address, path)]
+        return found[0][0] == status
+
+    wait_for(came, f"{status} from {path}")
+    return found[0][1]
+
+
+class Probe:
+    """Asks in a thread, on a connection that it keeps and on new ones in turn.
+
+    Attributes:
+        told: how often each answer came, or what came instead.
+    """
+
+    def __init__(self, address: Address, path: str = "/-/ready") -> None:
+        self._address = address
+        self._path = path
+        self.told: Counter[tuple[int, str] | str] = Counter()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Probe:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        join(self._thread)
+
+    def wait_more(self, answers: int = 20) -> None:
+        """Wait for so many more answers."""
+        before = self.told.total()
+        wait_for(lambda: self.told.total() >= before + answers, f"{answers} more answers")
+
+    def _run(self) -> None:
+        kept: Connection | None = None
+        while not self._over.wait(PAUSE):
+            try:
+                self.told[ask(self._address, self._path)] += 1
+                kept = kept or Connection(self._address)
+                response = kept.request("GET", self._path)
+                self.told[response.status, response.body.decode().strip()] += 1
+                if response.get("Connection") == "close":
+                    kept.close()
+                    kept = None
+            except Closed:
+                # A kept connection may end while nobody asks.
+                kept = None
+            except (OSError, BadResponse) as error:
+                self.told[repr(error)] += 1
+                kept = None
+        if kept is not None:
+            kept.close()

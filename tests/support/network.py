@@ -1,0 +1,23 @@
+"""Network namespaces as hosts for a test, where the system allows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.packages import need
+from tests.testkit.network.hosts import Network, Unavailable
+
+
+@contextmanager
+def hosts(*names: str) -> Iterator[Network]:
+    """Hosts at a switch; without the right to make them the test is skipped."""
+    need("ip")
+    try:
+        network = Network(*names)
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+    with network:
+        yield network

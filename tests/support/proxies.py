@@ -1,0 +1,180 @@
+"""Starts the web servers of proxy/ with their configurations, on other ports."""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from proxy.programs import PROGRAMS
+from tests.packages import need
+from tests.testkit.client import HANG, Connection
+from tests.testkit.server import ROOT, Server, wait_for, written
+
+APP = "tests/apps/behind_proxy.py"
+
+
+def reserve() -> socket.socket:
+    """A socket with a port of its own, which only a server that sets SO_REUSEADDR can listen on."""
+    reserved = socket.socket()
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    reserved.bind(("127.0.0.1", 0))
+    return reserved
+
+
+class Proxy:
+    """A proxy in a folder, in front of servers at `servers`: their ports, if they have some.
+
+    What is at a Unix socket has it in the folder, before or after the proxy has been started.
+    """
+
+    def __init__(self, name: str, case: str, folder: Path, servers: Sequence[int] = ()) -> None:
+        need(name, *(["openssl"] if case == "site" else []))
+        self.program = PROGRAMS[name]
+        self.folder = folder
+        self.secure = case == "site"
+        shipped = self.program.ports(case)
+        ours, theirs = (shipped[:1], shipped[1:]) if servers else (shipped, [])
+        # Kept until the proxy ends: nobody else is given the ports meanwhile.
+        self.reserved = [reserve() for _ in ours]
+        self.ports: list[int] = [reserved.getsockname()[1] for reserved in self.reserved]
+        self.port = self.ports[0]
+        ports = zip([*ours, *theirs], [*self.ports, *servers], strict=True)
+        self.program.prepare(case, folder, dict(ports))
+        self._connections: list[Connection] = []
+        self.log = tempfile.TemporaryFile()  # noqa: SIM115
+        self.process = subprocess.Popen(
+            self.program.command(case, folder),
+            stdin=subprocess.DEVNULL,
+            stdout=self.log,
+            stderr=self.log,
+            cwd=folder,
+            env=self.program.environment(folder),
+        )
+
+    def __enter__(self) -> Proxy:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def wait(self) -> Proxy:
+        """Wait until it listens."""
+        wait_for(self.is_listening, f"{self.program.name} listening")
+        return self
+
+    def text(self) -> str:
+        """What it has said."""
+        return written(self.log)
+
+    def is_listening(self) -> bool:
+        """Whether it does so at all of its ports."""
+        assert self.process.poll() is None, self.text()
+        try:
+            for port in self.ports:
+                socket.create_connection(("127.0.0.1", port)).close()
+        except ConnectionRefusedError:
+            return False
+        return True
+
+    def connect(self, port: int = 0) -> Connection:
+        """A new connection, by TLS where it speaks that; closed at the end, if not before."""
+        connection = Connection(("127.0.0.1", port or self.port))
+        self._connections.append(connection)
+        if self.secure:
+            context = ssl.create_default_context(cafile=str(self.folder / "site.pem"))
+            connection.socket = context.wrap_socket(connection.socket, server_hostname="localhost")
+        return connection
+
+    def echo(self, *headers: str, port: int = 0) -> dict[str, Any]:
+        """What an application hears of a request, which is asked on a connection of its own."""
+        with self.connect(port) as connection:
+            environ: dict[str, Any] = connection.request("GET", "/echo", *headers).json()["environ"]
+            return environ
+
+    def stop(self) -> None:
+        """End it."""
+        for connection in self._connections:
+            connection.close()
+        self.process.terminate()
+        self.process.wait(HANG)
+        self.log.close()
+        for reserved in self.reserved:
+            reserved.close()
+
+
+class Pair:
+    """Two servers, each at a port that it keeps when it is started again."""
+
+    def __init__(
+        self, app: str, modes: tuple[str, str] = ("threading", "forking"), **more: Any
+    ) -> None:
+        self._app, self.modes, self._more = app, modes, more
+        self._folder = tempfile.TemporaryDirectory()
+        self.pidfiles = [Path(self._folder.name) / name for name in ("first", "second")]
+        self._reserved = [reserve() for _ in range(2)]
+        self.ports: list[int] = [reserved.getsockname()[1] for reserved in self._reserved]
+        self.servers: list[Server] = []
+
+    def __enter__(self) -> Pair:
+        try:
+            for number in range(2):
+                self.servers.append(self.start(number))
+        except BaseException as error:
+            self.__exit__(type(error))
+            raise
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        try:
+            for server in self.servers:
+                server.__exit__(kind)
+        finally:
+            self.end()
+
+    def start(self, number: int) -> Server:
+        """Start one of them."""
+        options = ["-c", str(ROOT / "proxy/balanced.ini"), "--pidfile", str(self.pidfiles[number])]
+        return Server(
+            self._app,
+            self.modes[number],
+            *options,
+            *("--access-log", "-", "--access-log-format", "json"),
+            bind=(f"127.0.0.1:{self.ports[number]}",),
+            **self._more,
+        )
+
+    def restart(self, number: int) -> Server:
+        """Start one of them again that has ended."""
+        self.servers[number] = self.start(number)
+        return self.servers[number]
+
+    def end(self) -> None:
+        """Give up the ports."""
+        self._folder.cleanup()
+        for reserved in self._reserved:
+            reserved.close()
+
+    def connections(self, begin: str, requests: int) -> int:
+        """How many connections were opened for so many requests, whose targets begin so."""
+
+        def logged() -> list[dict[str, Any]]:
+            # Whole ones: another may just be written.
+            texts = [server.output().rpartition("\n")[0] for server in self.servers]
+            lines = [json.loads(line) for text in texts for line in text.splitlines()]
+            # Of a request that was refused there is no target.
+            return [line for line in lines if (line["target"] or "").startswith(begin)]
+
+        wait_for(lambda: len(logged()) == requests, f"{requests} lines about {begin}")
+        return sum(line["kept"] == 0 for line in logged())

@@ -1,0 +1,1 @@
+"""The program on a machine: commands, users, files, containers, conf/, packaging."""

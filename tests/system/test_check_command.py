@@ -1,0 +1,133 @@
+"""`poorhttp check` and `compile`: user and folder, also beside a running server."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.support.nobody import IS_ROOT, Nobody
+from tests.testkit.server import Server, command, run
+
+NOBODY = pwd.getpwnam("nobody")
+
+MAIN = "from poorhttp.cli import main; import sys; sys.exit(main())"
+
+#: Says who loads it.
+APPLICATION = """
+import os
+print("loaded by", os.geteuid(), os.getegid(), os.getgroups(), os.environ.get("USER"))
+def application(environ, start_response):
+    start_response("200 OK", [])
+    return [b"hello"]
+"""
+
+
+@pytest.fixture
+def public(folder: Path) -> Path:
+    """A folder that everybody may read, and nobody may write."""
+    folder.chmod(0o755)
+    if IS_ROOT:
+        os.chown(folder, NOBODY.pw_uid, NOBODY.pw_gid)
+    (folder / "app.py").write_text(APPLICATION)
+    return folder
+
+
+def user() -> str:
+    """Whom the tests may become."""
+    return "nobody" if IS_ROOT else str(os.getuid())
+
+
+def test_check_loads_as_the_user(nobody: Nobody, public: Path) -> None:
+    options = ("--bind", "127.0.0.1:0", "--chdir", str(public), "--user", user())
+    done = nobody.as_root(MAIN, "check", "app.py", *options)
+    assert done.returncode == 0, done.stderr
+    if IS_ROOT:
+        assert f"loaded by {NOBODY.pw_uid} {NOBODY.pw_gid} " in done.stdout
+        assert "] nobody\n" in done.stdout
+    assert "would serve app.py on " in done.stdout
+
+
+def test_check_of_what_the_user_may_not_read(nobody: Nobody, public: Path) -> None:
+    (public / "app.py").chmod(0o600)
+    words = (str(public / "app.py"), "--bind", "127.0.0.1:0", "--user", user())
+    done = nobody.as_root(MAIN, "check", *words)
+    assert done.returncode == (4 if IS_ROOT else 0), done.stderr
+    if IS_ROOT:
+        assert "Permission denied" in done.stderr
+        assert "as user nobody" in done.stderr
+        assert done.stderr.count("poorhttp: ") == 1
+        assert done.stdout == ""
+
+
+def test_check_makes_the_key_of_the_user(nobody: Nobody, public: Path) -> None:
+    (public / "pages").mkdir()
+    (public / "pages" / "index.html").write_text("hello")
+    options = ("--bind", "127.0.0.1:0", "--user", user(), "--session-key", str(public / "key"))
+    done = nobody.as_root(MAIN, "check", f"pages:{public}/pages", *options)
+    assert done.returncode == 0, done.stderr
+    found = (public / "key").stat()
+    assert found.st_uid == (NOBODY.pw_uid if IS_ROOT else os.getuid())
+    assert found.st_mode & 0o777 == 0o600
+
+
+def test_compile_writes_as_the_user(nobody: Nobody, public: Path) -> None:
+    (public / "pages").mkdir()
+    (public / "pages" / "index.html").write_text("hello")
+    options = ("--user", user(), "--pages-modules", str(public / "modules"))
+    done = nobody.as_root(MAIN, "compile", f"pages:{public}/pages", *options)
+    assert done.returncode == 0, done.stderr
+    assert "1 page compiled" in done.stdout
+    owners = {path.stat().st_uid for path in (public / "modules").rglob("*")}
+    assert owners == {NOBODY.pw_uid if IS_ROOT else os.getuid()}
+
+
+def test_relative_folder_of_several_services(tmp_path: Path) -> None:
+    (tmp_path / "project" / "pages").mkdir(parents=True)
+    (tmp_path / "project" / "pages" / "index.html").write_text("hello")
+    (tmp_path / "server.ini").write_text(
+        "[http]\nchdir = project\ntarget = pages:pages\n"
+        "[service:one]\nbind = 127.0.0.1:0\n[service:two]\nbind = 127.0.0.1:0\n"
+    )
+    for verb in ("check", "compile"):
+        done = run(*command(verb, "-c", "server.ini"), cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (0, ""), verb
+
+
+def files_of(folder: Path) -> list[object]:
+    """What the socket and the pidfile in a folder are known by."""
+    found = [(folder / name).stat() for name in ("socket", "pid")]
+    return [(each.st_ino, each.st_mode, each.st_uid, each.st_ctime_ns) for each in found]
+
+
+@pytest.mark.parametrize("options", [(), ("--reuse-port",), ("--user", user())])
+def test_check_beside_the_running_server(
+    nobody: Nobody, public: Path, options: tuple[str, ...]
+) -> None:
+    """Its sockets and its pidfile stay as they are."""
+    files = ("--pidfile", f"{public}/pid", "--socket-mode", "0666", *options)
+    app = str(public / "app.py")
+    binds = ("127.0.0.1:0", f"unix:{public}/socket", f"unix:@{public}")
+    with Server(app, "threading", *files, bind=binds, env=nobody.env, cwd=public) as server:
+        before = files_of(public)
+        again = (f"127.0.0.1:{server.port}", *binds[1:])
+        words = [word for bind in again for word in ("--bind", bind)]
+        done = run(*command("check", app, *words, *files), env=nobody.env, cwd=public)
+        assert done.returncode == 0, done.stderr
+        for bind in again:
+            note = f"{bind} was not opened: a server of poorhttp listens there, "
+            assert note + f"{server.process.pid}\n" in done.stdout
+        assert files_of(public) == before
+        assert server.get("/").body == b"hello"
+
+
+def test_check_beside_another_program(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(APPLICATION)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        bind = f"127.0.0.1:{other.getsockname()[1]}"
+        done = run(*command("check", "app.py", "--bind", bind), cwd=tmp_path)
+    assert done.returncode == 5
+    assert f"cannot listen on {bind}: Address already in use; another program" in done.stderr

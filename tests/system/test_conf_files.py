@@ -1,0 +1,267 @@
+"""The files of conf/, each tried with the program that it configures."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from poorhttp.config import loader
+from tests.packages import FOLDERS, need
+from tests.testkit.client import HANG, Connection, Response
+from tests.testkit.process import children
+from tests.testkit.server import READY, ROOT, Server, command, environment, run, wait_for, written
+
+CONF = ROOT / "conf"
+UNITS = ("poorhttp.service", "poorhttp.socket", "poorhttp@.service", "poorhttp@.socket")
+SERVICES = UNITS[::2]
+OURS = [path.name for path in CONF.glob("*.ini") if path.name != "uwsgi.ini"]
+
+
+# Our own files
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_files_of_ours(name: str) -> None:
+    (settings,) = loader.load({}, {}, str(CONF / name))
+    assert settings.target
+    if not settings.target.startswith("/srv/"):
+        done = run(*command("check", "-c", f"conf/{name}", "--bind", "127.0.0.1:0"))
+        assert done.returncode == 0, done.stderr
+
+
+def test_content() -> None:
+    """Who answers by the example of mounts, folders and hosts."""
+    with Server("--config=conf/content.ini", "threading") as server:
+
+        def get(target: str, host: str = "localhost") -> Response:
+            with server.connect() as connection:
+                connection.send(f"GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+                return connection.response()
+
+        assert b"the clock says" in get("/light").body
+        assert b'action="/flask/greet"' in get("/flask/").body
+        page = get("/downloads/").body.decode()
+        for link in re.findall(r'href="(/downloads/[^"]*)"', page):
+            answer = get(link.replace("&amp;", "&"))
+            assert answer.status == 200
+            assert answer.body in [
+                path.read_bytes() for path in (ROOT / "apps/downloads/files").iterdir()
+            ]
+        design = get("/docs/design.md")
+        assert design.body == (ROOT / "docs/design.md").read_bytes()
+        assert design.get("Cache-Control") == "no-cache"
+        terms = get("/files/terms.txt")
+        assert terms.get("Cache-Control") == "public, max-age=31536000, immutable"
+        assert terms.get("X-Content-Type-Options") == "nosniff"
+        assert get("/protected/terms.txt").status == 404
+        host = "files.localhost:8080"
+        assert get("/terms.txt", host).get("Cache-Control") == "max-age=60"
+        assert b"price-list.csv" in get("/", host).body
+        assert get("/light", host).status == 404
+        assert get("/x", "a.b.echo.localhost").json()["path"] == "/x"
+        assert get("/", "echo.localhost").body == get("/", "www.localhost").body
+        for host in ("hello.localhost", "www.hello.localhost"):
+            assert get("/files/terms.txt", host).body == b"Hello, world!"
+
+
+# systemd
+
+
+def install(folder: Path, change: tuple[str, str] = ("", "")) -> list[str]:
+    """Copy the units, with one `change`, to where a command exists; instances of the templates."""
+    names = []
+    for name in UNITS:
+        text = (CONF / name).read_text().replace("/opt/poorhttp/bin/poorhttp", sys.executable)
+        names.append(name.replace("@", "@shop"))
+        for copy in {name, names[-1]}:
+            (folder / copy).write_text(text.replace(*change) if change[0] else text)
+    return [f"./{name}" for name in names]
+
+
+def test_units_are_right(folder: Path) -> None:
+    need("systemd-analyze")
+    done = run("systemd-analyze", "verify", *install(folder), cwd=folder)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    done = run("systemd-analyze", "verify", *install(folder, ("UMask", "Umask")), cwd=folder)
+    assert "'Umask' in section [Service]" in done.stderr
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_units_are_locked(name: str) -> None:
+    """10 is the worst, systemd calls what is below 2 fine; the threshold is in tenths."""
+    need("systemd-analyze")
+    words = ("systemd-analyze", "security", "--offline=yes")
+    done = run(*words, "--threshold=15", CONF / name)
+    assert done.returncode == 0, done.stdout
+    assert run(*words, "--threshold=5", CONF / name).returncode != 0, "it accepts anything"
+
+
+def test_templates_are_what_the_others_are() -> None:
+    def directives(name: str) -> list[str]:
+        lines = (CONF / name).read_text().replace("poorhttp-%i", "poorhttp").splitlines()
+        service = lines[lines.index("[Service]") : lines.index("[Install]")]
+        return [line.replace("%i.ini", "poorhttp.ini") for line in service if line[:1].isalpha()]
+
+    assert directives(SERVICES[0]) == directives(SERVICES[1])
+
+
+def test_files_of_the_unit_agree() -> None:
+    """Who finds the process by its pidfile must look where it is."""
+    unit = (CONF / "poorhttp.service").read_text()
+    (settings,) = loader.load({}, {}, str(CONF / "service.ini"))
+    assert settings.pidfile == "/run/poorhttp/poorhttp.pid"
+    assert str(settings.pidfile) in (CONF / "logrotate").read_text()
+    for kind, path in (("Runtime", settings.pidfile), ("Logs", settings.access_log)):
+        assert path
+        assert f"\n{kind}Directory={Path(path).parent.name}\n" in unit
+    stop = re.search(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)
+    assert stop
+    assert int(stop[1]) > settings.drain_delay + settings.graceful_timeout
+
+
+#: Refuses memory that can be both written and executed, as MemoryDenyWriteExecute= does. (A kernel
+#: before 6.3 cannot be asked.)
+DENY = """
+import ctypes, os, sys
+PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN = 65, 1
+ctypes.CDLL(None).prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def test_without_memory_that_can_be_written_and_executed(mode: str) -> None:
+    with Server("tests/apps/echo.py", mode, launcher=(sys.executable, "-c", DENY)) as server:
+        assert server.request("POST", "/", body=b"x").status == 200
+
+
+# logrotate
+
+
+def test_logs_are_rotated(folder: Path) -> None:
+    need("logrotate")
+    program = shutil.which("logrotate", path=FOLDERS)
+    assert program
+    folder.chmod(0o755)
+    log, pidfile = folder / "access.log", folder / "pid"
+    text = (CONF / "logrotate").read_text()
+    text = text.replace("/var/log/poorhttp", str(folder))
+    text = text.replace("/run/poorhttp/poorhttp.pid", str(pidfile))
+    rules = folder / "rules"
+    rules.write_text(text)
+    # It only takes rules that nobody else can have written.
+    rules.chmod(0o644)
+    options = ("--access-log", str(log), "--pidfile", str(pidfile), "--workers", "2")
+    with Server("apps/hello/app.py", "threading", *options) as server:
+        assert server.get("/before").status == 200
+        wait_for(lambda: "/before" in log.read_text(), "the first line")
+        words = ("--force", "--state", folder / "state", rules)
+        done = run(program, *words)
+        assert done.returncode == 0, done.stderr
+        old = folder / "access.log.1"
+        assert "/before" in old.read_text()
+
+        def arrives() -> bool:
+            assert server.get("/after").status == 200
+            return "/after" in log.read_text()
+
+        wait_for(arrives, "a line in the new file")
+        assert log.stat().st_mode & 0o777 == 0o640
+
+
+# uWSGI
+
+
+@contextmanager
+def uwsgi(name: str) -> Iterator[int]:
+    """An application under uWSGI; its port."""
+    program = Path(sys.executable).with_name("pyuwsgi")
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(
+            [program, "--ini", f"conf/uwsgi.ini:{name}"],
+            cwd=ROOT,
+            env=environment({"BIND": "127.0.0.1:0"}),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+        bound = re.compile(r"bound to TCP address 127\.0\.0\.1:(\d+)")
+        try:
+            wait_for(
+                lambda: process.poll() is not None or "spawned uWSGI worker 2" in written(log),
+                "workers of uWSGI",
+            )
+            found = bound.search(written(log))
+            assert found, written(log)
+            yield int(found[1])
+            process.terminate()
+            assert process.wait(HANG) == 0, written(log)
+        finally:
+            process.kill()
+            process.wait(HANG)
+
+
+def get(port: int, target: str) -> Response:
+    """One answer."""
+    with Connection(("127.0.0.1", port)) as connection:
+        return connection.request("GET", target)
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        ("hello", "apps/hello/app.py"),
+        ("flask", "apps/flaskapp/app.py"),
+        ("django", "apps/djangoapp/app.py"),
+        ("lightheavy", "dispatch:apps/lightheavy"),
+    ],
+)
+def test_the_same_application_under_uwsgi(name: str, target: str) -> None:
+    paths = ("/", "/light", "/heavy", "/hello/you", "/nowhere")
+    with uwsgi(name) as port, Server(target) as server:
+        for path in paths:
+            theirs, ours = get(port, path), server.get(path)
+            assert theirs.status == ours.status
+            assert theirs.get("Content-Type") == ours.get("Content-Type")
+            # But for the time of day.
+            pattern = re.compile(rb"\d+:\d\d:\d\d|[0-9a-f]{32,40}")
+            assert pattern.sub(b"", theirs.body) == pattern.sub(b"", ours.body)
+
+
+# Without a main process
+
+
+def test_under_runit(folder: Path) -> None:
+    """The process that is started is the one that serves, so that it can be watched and stopped."""
+    ours = folder / "poorhttp"
+    ours.write_text(f'#!/bin/sh\nexec {sys.executable} -m poorhttp "$@"\n')
+    ours.chmod(0o755)
+    path = f"{folder}:{os.environ['PATH']}"
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(
+            [CONF / "runit" / "run"],
+            cwd=folder,
+            env=environment({"PATH": path, "SITE": str(ROOT), "POORHTTP_BIND": "127.0.0.1:0"}),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            wait_for(lambda: READY.search(written(log)), "the ready line")
+            found = READY.search(written(log))
+            assert found
+            assert children(process.pid) == []
+            assert get(int(found[2].rpartition(":")[2]), "/light").status == 200
+            process.terminate()
+            assert process.wait(HANG) == 0, written(log)
+        finally:
+            process.kill()
+            process.wait(HANG)

@@ -1,0 +1,176 @@
+"""conf/kubernetes: numbers and names agree with each other, and with our options."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any
+
+import pytest
+import yaml
+
+from poorhttp.config import loader
+from poorhttp.config.settings import Settings
+from tests.support.container import instructions, only
+from tests.testkit.server import ROOT
+
+FOLDER = ROOT / "conf" / "kubernetes"
+
+
+def read(name: str) -> Any:
+    """The one document of a file."""
+    return yaml.safe_load((FOLDER / name).read_text())
+
+
+@pytest.fixture(scope="module")
+def settings() -> Settings:
+    """What the pods run."""
+    (settings,) = loader.load({}, {}, str(FOLDER / "poorhttp.ini"))
+    return settings
+
+
+@pytest.fixture(scope="module")
+def pod() -> Any:
+    return read("deployment.yaml")["spec"]["template"]
+
+
+@pytest.fixture(scope="module")
+def container(pod: Any) -> Any:
+    (container,) = pod["spec"]["containers"]
+    return container
+
+
+def test_all_files_are_taken() -> None:
+    taken = read("kustomization.yaml")
+    (generated,) = taken["configMapGenerator"]
+    files = [*taken["resources"], *generated["files"]]
+    # The adapter has a file of its own.
+    others = {"kustomization.yaml", "prometheus-adapter.yaml"}
+    assert sorted(files) == sorted(set(os.listdir(FOLDER)) - others)
+    assert [image["name"] for image in taken["images"]] == ["poorhttp"]
+
+
+def test_all_speak_of_the_same_pods(pod: Any) -> None:
+    deployment = read("deployment.yaml")
+    labels = pod["metadata"]["labels"]
+    assert labels == deployment["metadata"]["labels"]
+    assert deployment["spec"]["selector"]["matchLabels"] == labels
+    assert read("service.yaml")["spec"]["selector"] == labels
+    assert read("disruption.yaml")["spec"]["selector"]["matchLabels"] == labels
+    (spread,) = pod["spec"]["topologySpreadConstraints"]
+    assert spread["labelSelector"]["matchLabels"] == labels
+    target = read("autoscaler.yaml")["spec"]["scaleTargetRef"]
+    assert (target["apiVersion"], target["kind"]) == (deployment["apiVersion"], deployment["kind"])
+    assert target["name"] == deployment["metadata"]["name"]
+    assert "replicas" not in deployment["spec"]
+
+
+def test_ports(pod: Any, container: Any, settings: Settings) -> None:
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    (bind,) = settings.bind
+    assert str(bind).rpartition(":")[2] == str(ports["http"]) == only("EXPOSE")
+    assert str(settings.admin).rpartition(":")[2] == str(ports["admin"])
+    (port,) = read("service.yaml")["spec"]["ports"]
+    assert port["targetPort"] == "http"
+    notes = pod["metadata"]["annotations"]
+    assert notes["prometheus.io/port"] == str(ports["admin"])
+    assert notes["prometheus.io/path"] == "/-/metrics"
+    paths = {
+        kind: container[f"{kind}Probe"]["httpGet"] for kind in ("startup", "liveness", "readiness")
+    }
+    assert paths == {
+        "startup": {"path": "/-/live", "port": "admin"},
+        "liveness": {"path": "/-/live", "port": "admin"},
+        "readiness": {"path": "/-/ready", "port": "admin"},
+    }
+
+
+def test_there_is_time_to_finish(pod: Any, container: Any, settings: Settings) -> None:
+    """Who is killed earlier loses what it has in hand."""
+    longest = settings.drain_delay + settings.drain_timeout + settings.graceful_timeout
+    assert settings.drain_delay > 0
+    assert "lifecycle" not in container
+    assert pod["spec"]["terminationGracePeriodSeconds"] > longest
+    probe = container["readinessProbe"]
+    noticed = probe["periodSeconds"] * probe["failureThreshold"]
+    assert settings.drain_delay > noticed, "it begins to stop before it is found not ready"
+    text = (FOLDER / "deployment.yaml").read_text()
+    parts = (
+        f"drain_delay ({settings.drain_delay:g}) + drain_timeout ({settings.drain_timeout:g})"
+        f" + graceful_timeout ({settings.graceful_timeout:g})"
+    )
+    assert parts in text
+
+
+def test_nothing_is_allowed(pod: Any, container: Any) -> None:
+    user, _, group = only("USER").partition(":")
+    assert pod["spec"]["securityContext"] == {
+        "runAsNonRoot": True,
+        "runAsUser": int(user),
+        "runAsGroup": int(group),
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert pod["spec"]["automountServiceAccountToken"] is False
+    # Its variables for a Service of this name would begin as ours do.
+    assert read("service.yaml")["metadata"]["name"] == "poorhttp"
+    assert pod["spec"]["enableServiceLinks"] is False
+
+
+def test_files(pod: Any, container: Any, settings: Settings) -> None:
+    mounts = {mount["name"]: mount for mount in container["volumeMounts"]}
+    volumes = {volume["name"]: volume for volume in pod["spec"]["volumes"]}
+    assert mounts.keys() == volumes.keys()
+    (generated,) = read("kustomization.yaml")["configMapGenerator"]
+    assert volumes["configuration"]["configMap"]["name"] == generated["name"]
+    (name,) = generated["files"]
+    assert f"{mounts['configuration']['mountPath']}/{name}" in only("CMD")
+    assert "TMPDIR=/tmp" in only("ENV").split()
+    assert mounts["temporary"]["mountPath"] == "/tmp"
+    room = octets(volumes["temporary"]["emptyDir"]["sizeLimit"])
+    assert room >= 64 * settings.max_body
+    assert settings.access_log == settings.error_log == "-"
+
+
+def octets(quantity: str) -> int:
+    """A size as Kubernetes writes it."""
+    return int(quantity[:-2]) << {"Ki": 10, "Mi": 20, "Gi": 30}[quantity[-2:]]
+
+
+def test_there_is_always_somebody() -> None:
+    assert read("deployment.yaml")["spec"]["strategy"] == {
+        "type": "RollingUpdate",
+        "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1},
+    }
+    scaler = read("autoscaler.yaml")["spec"]
+    most = read("disruption.yaml")["spec"]["maxUnavailable"]
+    assert most < scaler["minReplicas"] < scaler["maxReplicas"]
+
+
+def test_the_metric_is_found() -> None:
+    (metric,) = read("autoscaler.yaml")["spec"]["metrics"]
+    name = metric["pods"]["metric"]["name"]
+    target = metric["pods"]["target"]
+    assert target["type"] == "AverageValue"
+    assert math.isclose(int(target["averageValue"].removesuffix("m")) / 1000, 0.6)
+    (rule,) = read("prometheus-adapter.yaml")["rules"]
+    assert rule["seriesQuery"].startswith(f"{name}{{")
+    assert rule["name"] == {"matches": f"^{name}$", "as": name}
+    for label, resource in rule["resources"]["overrides"].items():
+        assert f'{label}!=""' in rule["seriesQuery"]
+        assert resource == {"resource": label}
+    for part in ("<<.GroupBy>>", "<<.Series>>", "<<.LabelMatchers>>"):
+        assert part in rule["metricsQuery"]
+
+
+@pytest.mark.parametrize("folder", ["kubernetes", "container"])
+def test_the_target_is_in_the_image(folder: str) -> None:
+    (settings,) = loader.load({}, {}, str(ROOT / "conf" / folder / "poorhttp.ini"))
+    assert (
+        "COPY",
+        f"apps/lightheavy {settings.target.removeprefix('dispatch:')}",
+    ) in instructions()

@@ -1,0 +1,297 @@
+"""`user` and `group`: the change of the process's user, and its privileges after it."""
+
+from __future__ import annotations
+
+import grp
+import json
+import os
+import pwd
+import shutil
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from poorhttp.config.settings import Settings
+from poorhttp.errors import ConfigError
+from poorhttp.process.privileges import Privileges
+from tests.support.nobody import IS_ROOT, Nobody
+from tests.testkit.client import Connection
+from tests.testkit.server import ROOT, Server
+
+NOBODY = pwd.getpwnam("nobody")
+
+#: Becomes what the options of its arguments say, and tells who it is then.
+PROGRAM = """
+import json, os, sys
+from poorhttp.config import loader
+from poorhttp.errors import Failure
+from poorhttp.process.privileges import Privileges, apply_umask
+if os.geteuid() == 0:
+    os.setgroups([1234])
+try:
+    settings = loader.load(json.loads(sys.argv[1]))[0]
+    apply_umask(settings)
+    Privileges(settings).drop()
+except Failure as failure:
+    print(failure, file=sys.stderr)
+    sys.exit(failure.exit_code)
+try:
+    os.setuid(0)
+    back = os.geteuid() == 0
+except PermissionError:
+    back = False
+print(json.dumps({
+    "uids": os.getresuid(), "gids": os.getresgid(), "groups": sorted(os.getgroups()),
+    "umask": os.umask(0), "back": back,
+    **{name: os.environ.get(name) for name in ("HOME", "USER", "LOGNAME")},
+}))
+"""
+
+
+@pytest.fixture
+def public(folder: Path) -> Path:
+    """A folder that everybody may read."""
+    folder.chmod(0o755)
+    return folder
+
+
+def become(nobody: Nobody, **options: str) -> dict[str, Any]:
+    """Who a process is that has become what the options say; `code` and `message` if it failed."""
+    values = json.dumps({name: [value] for name, value in options.items()})
+    done = nobody.as_root(PROGRAM, values)
+    if done.returncode:
+        return {"code": done.returncode, "message": done.stderr}
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+# Whom
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"user": "nobodi"}, '^user: there is no user "nobodi"; did you mean "nobody"\\?$'),
+        ({"user": "Zz-Zz"}, '^user: there is no user "Zz-Zz"; name one of this machine'),
+        ({"group": "deamon"}, '^group: there is no group "deamon"; did you mean "daemon"\\?$'),
+        ({"user": "12345"}, "^user: the number 12345 belongs to no user .* set group, too$"),
+        ({"user": "4294967295", "group": "daemon"}, "^user: .* is too large"),
+        ({"group": "9" * 5000}, "^group: .* is too large"),
+    ],
+)
+def test_mistakes(options: dict[str, str], complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        Privileges(Settings(**options))
+
+
+def test_nothing_to_become() -> None:
+    before = (os.getresuid(), os.getresgid(), os.getgroups(), dict(os.environ))
+    Privileges(Settings()).drop()
+    Privileges(Settings(user=str(os.getuid()), group=str(os.getgid()))).drop()
+    assert (os.getresuid(), os.getresgid(), os.getgroups(), dict(os.environ)) == before
+
+
+@pytest.mark.parametrize("user", ["nobody", str(NOBODY.pw_uid)])
+def test_user(nobody: Nobody, user: str) -> None:
+    found = become(nobody, user=user)
+    if IS_ROOT:
+        assert found["uids"] == [NOBODY.pw_uid] * 3
+        assert found["gids"] == [NOBODY.pw_gid] * 3
+        assert found["groups"] == sorted(os.getgrouplist("nobody", NOBODY.pw_gid))
+        assert not found["back"]
+        assert found["HOME"] == NOBODY.pw_dir
+        assert found["USER"] == found["LOGNAME"] == "nobody"
+    else:
+        assert found["code"] == 3
+        assert "only root can become another user" in found["message"]
+
+
+def test_user_and_group(nobody: Nobody) -> None:
+    daemon = grp.getgrnam("daemon").gr_gid
+    found = become(nobody, user="nobody", group="daemon")
+    if IS_ROOT:
+        assert found["uids"] == [NOBODY.pw_uid] * 3
+        assert found["gids"] == [daemon] * 3
+        assert found["groups"] == sorted(os.getgrouplist("nobody", daemon))
+    else:
+        assert "only root can become another user" in found["message"]
+    found = become(nobody, user="12345", group="23456")
+    if IS_ROOT:
+        assert (found["uids"], found["gids"]) == ([12345] * 3, [23456] * 3)
+        assert found["groups"] == []
+        assert (found["USER"], found["HOME"]) == ("12345", "/")
+    else:
+        assert found["code"] == 3
+
+
+def test_group_alone(nobody: Nobody) -> None:
+    found = become(nobody, group="daemon")
+    if IS_ROOT:
+        assert found["uids"] == [0] * 3
+        assert found["gids"] == [grp.getgrnam("daemon").gr_gid] * 3
+        assert found["groups"] == []
+    else:
+        assert found["message"].startswith("--group: only root")
+
+
+def test_umask(nobody: Nobody) -> None:
+    assert become(nobody, umask="0137")["umask"] == 0o137
+
+
+# A server whose workers are somebody else
+
+
+def surroundings(nobody: Nobody, folder: Path) -> str:
+    """The application that tells who it is, where nobody can read it."""
+    return str(shutil.copy(ROOT / "tests/apps/surroundings.py", folder))
+
+
+@pytest.mark.parametrize(
+    ("mode", "options"),
+    [
+        ("single", ()),
+        ("forking", ()),
+        ("threading", ("--workers", "2", "--umask", "0027")),
+        ("threading", ("--preload",)),
+        ("single", ("--supervisor", "off")),
+    ],
+)
+def test_workers_are_somebody_else(
+    nobody: Nobody, public: Path, mode: str, options: tuple[str, ...]
+) -> None:
+    if not IS_ROOT:
+        done = nobody.run("serve", "poorhttp.worker.wsgi:serve", "--user", "nobody")
+        assert done.returncode == 3
+        return
+    app = surroundings(nobody, public)
+    binds = ("127.0.0.1:0", f"unix:{public}/socket")
+    options = ("--user", "nobody", "--pidfile", f"{public}/pid", *options)
+    with Server(app, mode, *options, bind=binds, env=nobody.env, cwd=public) as server:
+        for where in (("127.0.0.1", server.port), f"{public}/socket"):
+            with Connection(where) as connection:
+                found = connection.request("GET", "/").json()
+            assert (found["uid"], found["gid"]) == (NOBODY.pw_uid, NOBODY.pw_gid)
+            assert found["environ"]["USER"] == "nobody"
+            assert found["umask"] == (0o027 if "--umask" in options else os_umask())
+        if "off" in options:
+            return
+        assert found["parent"] == server.process.pid
+        assert Path(f"/proc/{server.process.pid}").stat().st_uid == 0
+        # What only root may do it can still do: the next version is nobody too.
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("reloaded: the new version serves")
+        again = server.get("/").json()
+        assert again["pid"] != found["pid"]
+        assert again["uid"] == NOBODY.pw_uid
+    assert not (public / "socket").exists()
+    assert not (public / "pid").exists()
+
+
+def os_umask() -> int:
+    """The umask of the tests, which servers inherit."""
+    umask = os.umask(0)
+    os.umask(umask)
+    return umask
+
+
+def test_application_that_the_user_cannot_read(nobody: Nobody, public: Path) -> None:
+    """Root can; the message is about the user who is to serve it."""
+    app = Path(surroundings(nobody, public))
+    app.chmod(0o600)
+    words = ("serve", str(app), "--bind", "127.0.0.1:0", "--user", "nobody")
+    done = nobody.as_root("from poorhttp.cli import main; import sys; sys.exit(main())", *words)
+    assert "Traceback" not in done.stderr
+    if IS_ROOT:
+        assert done.returncode == 4, done.stderr
+        assert f"{app} cannot be imported: PermissionError: " in done.stderr
+        assert f"{app}', as user nobody" in done.stderr
+        assert done.stderr.count("poorhttp: ") == 1
+    else:
+        assert done.returncode == 3
+
+
+def test_users_that_do_not_exist(nobody: Nobody) -> None:
+    done = nobody.as_root(
+        "from poorhttp.cli import main; import sys; sys.exit(main())",
+        *("serve", "poorhttp.worker.wsgi:serve", "--bind", "127.0.0.1:0", "--user", "nobodi"),
+    )
+    assert done.returncode == 3
+    assert done.stderr == 'poorhttp: --user: there is no user "nobodi"; did you mean "nobody"?\n'
+
+
+# Who is not root
+
+
+def test_only_root_becomes_another(nobody: Nobody) -> None:
+    done = nobody.run("check", "--user", "daemon", "poorhttp.worker.wsgi:serve")
+    assert done.returncode == 3, done.stderr
+    assert done.stderr.startswith("poorhttp: --user: only root can become another user or group")
+    assert done.stderr.count("\n") == 1
+
+
+def test_who_it_is_already_may_be_named(nobody: Nobody, public: Path) -> None:
+    (public / "app.py").write_text("def application(environ, start_response): ...\n")
+    user = "nobody" if IS_ROOT else str(os.getuid())
+    done = nobody.run("check", "--user", user, "app.py", "--bind", "127.0.0.1:0", cwd=public)
+    assert done.returncode == 0, done.stderr
+
+
+def test_port_of_root(nobody: Nobody) -> None:
+    """Below the number that the kernel says; where it says 0, every port is everybody's."""
+    lowest = int(Path("/proc/sys/net/ipv4/ip_unprivileged_port_start").read_text())
+    done = nobody.run("check", "poorhttp.worker.wsgi:serve", "--bind", "127.0.0.1:1")
+    if lowest > 1:
+        served = nobody.run("serve", "poorhttp.worker.wsgi:serve", "--bind", "127.0.0.1:1")
+        assert (served.returncode, served.stderr) == (done.returncode, done.stderr)
+        assert done.returncode == 5, done.stderr
+        assert "cannot listen on 127.0.0.1:1: Permission denied; ports below" in done.stderr
+        assert done.stderr.count("\n") == 1
+    else:
+        assert done.returncode == 0, done.stderr
+
+
+def test_socket_in_a_closed_folder(nobody: Nobody, folder: Path) -> None:
+    """A folder of somebody else, or of nobody who writes."""
+    folder.chmod(0o500)
+    done = nobody.run("check", "poorhttp.worker.wsgi:serve", "--bind", f"unix:{folder}/socket")
+    assert done.returncode == 5, done.stderr
+    assert f"cannot listen on unix:{folder}/socket: Permission denied; {folder}" in done.stderr
+    folder.chmod(0o700)
+
+
+# What cannot be read
+
+
+def test_unreadable_application(nobody: Nobody, public: Path) -> None:
+    user = pwd.getpwuid(os.getuid()).pw_name if not IS_ROOT else "nobody"
+    (public / "app.py").write_text("def application(environ, start_response): ...\n")
+    (public / "app.py").chmod(0o000)
+    done = nobody.run("check", "app.py", "--bind", "127.0.0.1:0", cwd=public)
+    assert done.returncode == 4, done.stderr
+    assert f"{public}/app.py" in done.stderr
+    assert f"Permission denied: '{public}/app.py', as user {user}" in done.stderr
+
+    (public / "closed").mkdir()
+    (public / "closed" / "app.py").touch()
+    (public / "closed").chmod(0o000)
+    done = nobody.run("check", "closed/app.py", "--bind", "127.0.0.1:0", cwd=public)
+    assert done.returncode == 4, done.stderr
+    assert f"{public}/closed is closed to user {user}" in done.stderr
+    (public / "closed").chmod(0o700)
+
+
+@pytest.mark.parametrize("option", ["chdir", "pythonpath"])
+def test_folders_that_are_closed_to_the_user(nobody: Nobody, public: Path, option: str) -> None:
+    (public / "closed" / "inside").mkdir(parents=True)
+    (public / "closed").chmod(0o700)
+    options = {option: str(public / "closed" / "inside"), "user": "nobody"}
+    program = PROGRAM.replace("Privileges(s", "loader.change_folder(settings); Privileges(s")
+    done = nobody.as_root(program, json.dumps({name: [text] for name, text in options.items()}))
+    assert done.returncode == 3, done.stderr
+    if IS_ROOT:
+        assert done.stderr.startswith(f"--{option}: nobody cannot read {public}/closed/inside: ")
+        assert done.stderr.endswith(f"{public}/closed is closed to that user\n")
+    else:
+        assert done.stderr.startswith("--user: only root")

@@ -1,0 +1,270 @@
+"""Files that root opens, creates and removes in folders writable by others."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import select
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+
+from poorhttp.config.settings import Settings
+from poorhttp.dev.profiler import Profiles
+from poorhttp.errors import BindError, ConfigError
+from poorhttp.net.listener import Listener
+from poorhttp.net.sockets import _Opening, open_listeners
+from poorhttp.process.pidfile import PidFile
+from poorhttp.process.safe_open import safe_open
+from tests.support.failure import fails
+from tests.support.nobody import IS_ROOT
+from tests.testkit.server import Server, wait_for
+
+NOBODY = pwd.getpwnam("nobody")
+
+APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+
+
+def give(path: Path) -> Path:
+    """Give a file, folder or link to nobody, where we may."""
+    if IS_ROOT:
+        os.chown(path, NOBODY.pw_uid, NOBODY.pw_gid, follow_symlinks=False)
+    return path
+
+
+@pytest.fixture
+def theirs(tmp_path: Path) -> Path:
+    """A folder that nobody may write."""
+    (tmp_path / "theirs").mkdir()
+    return give(tmp_path / "theirs")
+
+
+@pytest.fixture
+def victim(tmp_path: Path) -> Path:
+    """A folder that only we may write."""
+    (tmp_path / "victim").mkdir(0o700)
+    return tmp_path / "victim"
+
+
+def link(path: Path, target: Path) -> Path:
+    """A link that nobody has made."""
+    path.symlink_to(target)
+    return give(path)
+
+
+# Opening a file
+
+
+@pytest.mark.parametrize("deep", [False, True])
+@pytest.mark.parametrize("there", [False, True])
+def test_link_of_another_user(theirs: Path, victim: Path, deep: bool, there: bool) -> None:
+    """Neither the file itself nor a folder on the way to it, whether the file exists or not."""
+    if there:
+        (victim / "log").write_text("")
+    link(theirs / ("folder" if deep else "log"), victim if deep else victim / "log")
+    path = str(theirs / "folder" / "log" if deep else theirs / "log")
+    if not IS_ROOT:
+        os.close(safe_open(path, APPEND))
+        return
+    for flags in (APPEND, APPEND | os.O_EXCL):
+        with pytest.raises(OSError, match="is a symbolic link of user nobody, which root does not"):
+            safe_open(path, flags)
+    assert (victim / "log").exists() is there
+
+
+def test_link_of_root_in_a_folder_of_another_user(theirs: Path, victim: Path) -> None:
+    (theirs / "log").symlink_to(victim / "log")
+    # For others than root it is an ordinary open, and O_EXCL follows no link.
+    os.close(safe_open(str(theirs / "log"), APPEND | (os.O_EXCL if IS_ROOT else 0)))
+    assert (victim / "log").exists()
+    assert (theirs / "log").is_symlink()
+
+
+def test_link_in_a_folder_of_root(tmp_path: Path, victim: Path) -> None:
+    """Whose link it is does not matter there: nobody else can have put it there."""
+    link(tmp_path / "log", Path("victim/../victim/./log"))
+    os.close(safe_open(str(tmp_path / "log"), APPEND))
+    assert (victim / "log").exists()
+
+
+def test_links_in_a_circle(tmp_path: Path) -> None:
+    (tmp_path / "one").symlink_to("two")
+    (tmp_path / "two").symlink_to("one")
+    with pytest.raises(OSError, match="Too many levels of symbolic links"):
+        safe_open(str(tmp_path / "one"), APPEND)
+
+
+def test_hard_link(theirs: Path, victim: Path, tmp_path: Path) -> None:
+    (victim / "shadow").write_text("")
+    os.link(victim / "shadow", theirs / "log")
+    if IS_ROOT:
+        with pytest.raises(OSError, match="it has 2 hard links in a folder that others may write"):
+            safe_open(str(theirs / "log"), APPEND)
+    os.link(victim / "shadow", victim / "log")
+    os.close(safe_open(str(victim / "log"), APPEND))
+
+
+def test_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.close(safe_open("log", APPEND))
+    assert (tmp_path / "log").exists()
+    with pytest.raises(FileNotFoundError):
+        safe_open("none/log", APPEND)
+    with pytest.raises(IsADirectoryError):
+        safe_open(str(tmp_path), APPEND)
+
+
+def test_links_of_the_kernel(tmp_path: Path) -> None:
+    """As /dev/stdout: it is a link to a link to a pipe, which has no path."""
+    read, write = os.pipe()
+    (tmp_path / "log").symlink_to(f"/proc/self/fd/{write}")
+    for path in (tmp_path / "log", f"/proc/self/fd/{write}", f"/dev/fd/{write}"):
+        fd = safe_open(str(path), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.write(fd, b"x")
+        os.close(fd)
+    assert os.read(read, 9) == b"xxx"
+    os.close(read)
+    os.close(write)
+
+
+# What the server opens
+
+
+def test_log_links(theirs: Path, victim: Path) -> None:
+    """The server does not start, and what the link names is not made."""
+    for option in ("error_log", "access_log"):
+        link(theirs / option, victim / option)
+        flag = f"--{option.replace('_', '-')}"
+        words = ("serve", "tests/apps/echo.py", "--bind", "127.0.0.1:0", flag)
+        if not IS_ROOT:
+            continue
+        code, said = fails(*words, str(theirs / option), "--user", "nobody")
+        assert code == 3, said
+        assert f"{flag}: cannot open {theirs}/{option}: {theirs}/{option} is a symbolic " in said
+        assert os.listdir(victim) == []
+
+
+def test_log_link_at_rotation(tmp_path: Path, theirs: Path, victim: Path) -> None:
+    """The server goes on in the old file, and says so."""
+    log = theirs / "error.log"
+    app = Path("tests/apps/echo.py").resolve()
+    with Server(str(app), "threading", "--error-log", str(log)) as server:
+        log.rename(theirs / "old.log")
+        link(log, victim / "made")
+        server.process.send_signal(signal.SIGUSR1)
+        if IS_ROOT:
+            wait_for(
+                lambda: "continues in the old file" in (theirs / "old.log").read_text(), "the line"
+            )
+    if IS_ROOT:
+        assert os.listdir(victim) == []
+
+
+def test_log_to_standard_output_by_links(tmp_path: Path) -> None:
+    """As in containers: root has made a link with the name of the log."""
+    (tmp_path / "access.log").symlink_to("/dev/stdout")
+    (tmp_path / "error.log").symlink_to("/dev/stderr")
+    files = ("--access-log", str(tmp_path / "access.log"), "--error-log")
+    with Server("tests/apps/echo.py", "single", *files, str(tmp_path / "error.log")) as server:
+        server.get("/told")
+        server.process.send_signal(signal.SIGUSR1)
+        server.get("/again")
+        wait_for(lambda: "/again" in server.output(), "the lines")
+        assert '"GET /told HTTP/1.1" 200' in server.output()
+
+
+def test_log_to_a_named_pipe(theirs: Path) -> None:
+    os.mkfifo(theirs / "log", 0o600)
+    give(theirs / "log")
+    fd = os.open(theirs / "log", os.O_RDONLY | os.O_NONBLOCK)
+    with Server("tests/apps/echo.py", "single", "--access-log", str(theirs / "log")) as server:
+        server.get("/")
+        poller = select.poll()
+        poller.register(fd, select.POLLIN)
+        assert poller.poll(60000)
+        assert b"GET / HTTP/1.1" in os.read(fd, 9999)
+    os.close(fd)
+
+
+def test_pidfile_in_a_linked_folder(theirs: Path, victim: Path) -> None:
+    link(theirs / "run", victim)
+    if not IS_ROOT:
+        pytest.skip("only root refuses the links of others")
+    file = PidFile(str(theirs / "run" / "pid"))
+    for use in (file.check, file.write, file.replace):
+        with pytest.raises(ConfigError, match="is a symbolic link of user nobody, which root does"):
+            use()
+    assert os.listdir(victim) == []
+
+
+def test_pidfile_whose_folder_becomes_a_link(theirs: Path, victim: Path) -> None:
+    """It is not removed elsewhere."""
+    (theirs / "run").mkdir()
+    file = PidFile(str(theirs / "run" / "pid"))
+    file.write()
+    os.link(theirs / "run" / "pid", victim / "pid")
+    (theirs / "run").rename(theirs / "before")
+    link(theirs / "run", victim)
+    file.remove()
+    assert (victim / "pid").exists() is IS_ROOT
+
+
+def listen(path: Path, **options: object) -> Listener:
+    """A listener on a Unix socket."""
+    (listener,) = open_listeners(Settings(bind=f"unix:{path}", **options))
+    return listener
+
+
+def test_socket_in_a_linked_folder(theirs: Path, victim: Path) -> None:
+    if not IS_ROOT:
+        pytest.skip("only root refuses the links of others")
+    with socket.socket(socket.AF_UNIX) as stale:
+        stale.bind(str(victim / "socket"))
+    link(theirs / "run", victim)
+    before = (victim / "socket").stat()
+    with pytest.raises(BindError, match="is a symbolic link of user nobody, which root does not"):
+        listen(theirs / "run" / "socket", socket_mode="0666")
+    assert (victim / "socket").stat() == before
+
+
+def test_socket_that_is_replaced(theirs: Path, victim: Path) -> None:
+    """The permissions of another program's socket stay what they are."""
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(victim / "socket"))
+        (victim / "socket").chmod(0o600)
+        listener = listen(theirs / "socket", socket_mode="0600")
+        (theirs / "socket").unlink()
+        os.link(victim / "socket", theirs / "socket")
+        settings = Settings(bind=f"unix:{theirs}/socket", socket_mode="0666")
+        with pytest.raises(FileNotFoundError):
+            _Opening(settings, ())._grant(str(theirs / "socket"))
+        assert (victim / "socket").stat().st_mode & 0o777 == 0o600
+        listener.close()
+        assert (theirs / "socket").exists()
+
+
+def test_link_in_the_place_of_a_socket(theirs: Path, victim: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as stale:
+        stale.bind(str(victim / "socket"))
+    link(theirs / "socket", victim / "socket")
+    with pytest.raises(BindError, match="a file of that name exists that is no socket"):
+        listen(theirs / "socket")
+    assert (theirs / "socket").is_symlink()
+    assert (victim / "socket").exists()
+
+
+def test_folder_of_profiles_that_becomes_a_link(
+    theirs: Path, victim: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it leads to is not emptied."""
+    monkeypatch.setenv("TMPDIR", str(theirs))
+    (victim / "precious").write_text("")
+    profiles = Profiles((NOBODY.pw_uid, NOBODY.pw_gid) if IS_ROOT else None)
+    Path(profiles.folder, "1-1.html").write_text("")
+    Path(profiles.folder).rename(theirs / "moved")
+    link(Path(profiles.folder), victim)
+    profiles.close()
+    assert os.listdir(victim) == ["precious"]
+    assert os.listdir(theirs / "moved") == []

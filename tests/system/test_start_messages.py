@@ -1,0 +1,229 @@
+"""Messages at the start: ASGI applications, `manage.py`, other servers' options, no access log."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import poorhttp
+from poorhttp.errors import ApplicationError
+from tests.support.failure import says
+from tests.testkit.client import HANG
+from tests.testkit.server import Server, command, environment, wait_for
+
+ASGI = {
+    "function": "async def app(scope, receive, send): ...\n",
+    "another name": "async def app(one, two, three): ...\n",
+    "plain function": "def app(scope, receive, send): ...\n",
+    "instance": "class App:\n    async def __call__(self, a, b, c): ...\napp = App()\n",
+    "middleware": "class App:\n    def __call__(self, scope, receive, send): ...\napp = App()\n",
+    "class": "class app:\n    def __init__(self, scope, receive, send): ...\n",
+    "method": "class App:\n    async def run(self, scope, receive, send): ...\napp = App().run\n",
+    "partial": "from functools import partial\n"
+    "async def run(n, a, b, c): ...\napp = partial(run, 1)\n",
+    "Django": "import django.conf\ndjango.conf.settings.configure()\n"
+    "from django.core.asgi import get_asgi_application\napp = get_asgi_application()\n",
+}
+
+WSGI = {
+    "function": "def app(environ, start_response): ...\n",
+    "variable": "def app(*arguments): ...\n",
+    "class": "class app:\n    def __init__(self, environ, start_response): ...\n",
+    "instance": "class App:\n    def __call__(self, environ, start_response): ...\napp = App()\n",
+    "wrapped": "from functools import wraps\nasync def asgi(scope, receive, send): ...\n"
+    "@wraps(asgi)\ndef app(environ, start_response): ...\n",
+    "partial": "from functools import partial\ndef run(n, e, s): ...\napp = partial(run, 1)\n",
+    "Flask": "from flask import Flask\napp = Flask('x')\n@app.get('/')\nasync def index(): ...\n",
+}
+
+
+@pytest.mark.parametrize("kind", ASGI)
+def test_asgi_is_refused(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(ASGI[kind])
+    for verb in ("check", "serve"):
+        message = says(4, verb, "shop:app", "--bind", "127.0.0.1:0", cwd=tmp_path)
+        assert message == (
+            "poorhttp: shop:app is an ASGI application, and poorhttp serves WSGI (PEP 3333); "
+            "servers for it are uvicorn, hypercorn and granian, for example: uvicorn shop:app\n"
+        )
+
+
+@pytest.mark.parametrize("kind", WSGI)
+def test_wsgi_is_not(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(WSGI[kind])
+    done = subprocess.run(
+        command("check", "shop:app", "--bind", "127.0.0.1:0"),
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_asgi_of_django_and_of_mounts(tmp_path: Path) -> None:
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "asgi.py").write_text(ASGI["function"])
+    message = says(4, "check", "shop.asgi:app", "--bind", "127.0.0.1:0", cwd=tmp_path)
+    assert "uvicorn shop.asgi:app (Django has a WSGI application in shop.wsgi)\n" in message
+    message = says(4, "check", "--mount", "/x=shop/asgi.py:app", cwd=tmp_path)
+    assert "--mount: shop/asgi.py:app is an ASGI application" in message
+
+
+def test_asgi_of_a_program() -> None:
+    async def application(scope: object, receive: object, send: object) -> None: ...
+
+    for use in (poorhttp.Server, poorhttp.serve):
+        with pytest.raises(ApplicationError, match=r"^the application is an ASGI application, and"):
+            use(application)  # type: ignore[arg-type]
+
+
+# What is told where
+
+
+BROKEN = "def fail():\n    raise ValueError('no database')\nfail()\n"
+
+OWN_FRAMES = """\
+Traceback (most recent call last):
+      File "{0}", line 3, in <module>
+        fail()
+      File "{0}", line 2, in fail
+        raise ValueError('no database')
+    ValueError: no database
+"""
+
+
+@pytest.mark.parametrize("options", [(), ("--preload",), ("--supervisor", "off")])
+def test_failure_of_the_application_is_in_the_error_log(
+    tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    app, log = tmp_path / "app.py", tmp_path / "error.log"
+    app.write_text(BROKEN)
+    words = ("serve", "app.py", "--bind", "127.0.0.1:0", "--error-log", str(log), *options)
+    message = says(4, *words, cwd=tmp_path)
+    assert "app.py cannot be imported: ValueError: no database" in message
+    text = log.read_text()
+    assert f"error: the server does not start: {app} cannot be imported: ValueError: " in text
+    shown = OWN_FRAMES.format(app)
+    # Newer Pythons mark places below a line.
+    lines = [line for line in text.splitlines(keepends=True) if line.strip(" ~^\n")]
+    assert shown in "".join(lines)
+    assert text.count('File "') == 2
+
+
+def test_failure_of_the_server_is_in_the_error_log(tmp_path: Path) -> None:
+    """It has no frames of the application."""
+    (tmp_path / "app.py").write_text("def application(environ, start_response): ...\n")
+    log = tmp_path / "error.log"
+    with Server(str(tmp_path / "app.py")) as server:
+        bind = f"127.0.0.1:{server.port}"
+        message = says(5, "serve", "app.py", "--bind", bind, "--error-log", str(log), cwd=tmp_path)
+    text = log.read_text()
+    assert f"error: the server does not start: cannot listen on {bind}: Address al" in text
+    assert message.removeprefix("poorhttp: ").strip() in text
+    assert text.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "is_told"),
+    [((), True), (("--access-log", "-"), False), (("--access-log", "file"), False)],
+)
+def test_who_sees_no_requests_is_told_how(
+    tmp_path: Path, options: tuple[str, ...], is_told: bool
+) -> None:
+    """On a terminal; a test's server has none."""
+    (tmp_path / "app.py").write_text("def application(environ, start_response): ...\n")
+    ours, theirs = os.openpty()
+    process = subprocess.Popen(
+        command("serve", "app.py", "--bind", "127.0.0.1:0", *options),
+        cwd=tmp_path,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    shown = b""
+    while b"listening" not in shown or not shown.endswith(b"\n"):
+        shown += os.read(ours, 4096)
+    process.terminate()
+    assert process.wait(HANG) == 0
+    os.close(ours)
+    assert (b"poorhttp logs no requests here; --access-log - shows them" in shown) is is_told
+
+
+def test_nobody_else_is_told_about_the_access_log(tmp_path: Path) -> None:
+    with Server("tests/apps/echo.py") as server:
+        wait_for(lambda: "listening" in server.log(), "the ready line")
+        assert "--access-log" not in server.log()
+
+
+# What was meant
+
+
+MANAGE = """\
+import os, sys
+def main():
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "shop.settings")
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("settings", "module"),
+    [('WSGI_APPLICATION = "shop.web.wsgi.entry"\n', "shop.web.wsgi:entry"), ("", "shop.wsgi:app")],
+)
+def test_manage_py(tmp_path: Path, settings: str, module: str) -> None:
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "manage.py").write_text(MANAGE)
+    for name, text in (("__init__", ""), ("settings", settings), ("wsgi", "")):
+        (tmp_path / "shop" / f"{name}.py").write_text(text)
+    meant = module.replace(":app", ":application")
+    message = says(4, "serve", "manage.py", "--bind", "127.0.0.1:0", cwd=tmp_path)
+    assert message.endswith(f"; the application of this Django project is {meant}\n")
+    message = says(4, "serve", f"{tmp_path}/manage.py", "--bind", "127.0.0.1:0")
+    assert message.endswith(
+        f"; the application of this Django project is {meant} --chdir {tmp_path}\n"
+    )
+
+
+def test_manage_py_of_something_else(tmp_path: Path) -> None:
+    (tmp_path / "manage.py").write_text("")
+    message = says(4, "serve", "manage.py", "--bind", "127.0.0.1:0", cwd=tmp_path)
+    assert message.endswith("say which callable it is, as manage.py:NAME\n")
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("reload", "it is {}autoreload, and poorhttp dev has it on"),
+        (
+            "timeout",
+            "{0}request_timeout is for an application that works on a request, {0}graceful_timeout "
+            "is for the end of the server",
+        ),
+        ("certfile", "there is no TLS here, the proxy in front of the server has it"),
+        ("keyfile", "there is no TLS here, the proxy in front of the server has it"),
+        ("thread", 'did you mean "{}threads"?'),
+    ],
+)
+def test_options_of_other_servers(tmp_path: Path, word: str, meant: str) -> None:
+    """On the command line, in a file, in the environment and in a program."""
+    flags = meant.format("--").replace("_timeout", "-timeout")
+    assert f"; {flags}" in says(2, "serve", "x:y", f"--{word}", "1")
+    (tmp_path / "x.ini").write_text(f"[http]\n{word} = 1\n")
+    assert f"; {meant.format('')}" in says(3, "serve", "x:y", "-c", str(tmp_path / "x.ini"))
+    with pytest.raises(poorhttp.errors.ConfigError) as caught:
+        poorhttp.Server(print, **{word: 1})  # type: ignore[arg-type]
+    assert f"; {meant.format('')}" in str(caught.value)
+    with pytest.raises(poorhttp.errors.ConfigError) as caught:
+        poorhttp.config.loader.load({}, {f"POORHTTP_{word.upper()}": "1"})
+    variables = [name for name in poorhttp.config.settings.OPTIONS if name in meant]
+    said = str(caught.value)
+    assert all(f"POORHTTP_{name.upper()}" in said for name in variables), said

@@ -1,0 +1,1 @@
+"""What tests and the load lab share; it imports neither."""

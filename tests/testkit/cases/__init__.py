@@ -1,0 +1,1 @@
+"""Readers of the case files in tests/cases."""

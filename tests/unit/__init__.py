@@ -1,0 +1,1 @@
+"""Parsers and other functions, called in the test's own process."""

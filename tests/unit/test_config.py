@@ -1,0 +1,344 @@
+"""Sources of settings, their precedence, and messages about mistakes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from poorhttp.config import loader
+from poorhttp.config.options.option import Option
+from poorhttp.config.options.server import MODES
+from poorhttp.config.settings import OPTIONS, Settings
+from poorhttp.errors import ConfigError, Failure, UsageError
+
+CONF = Path(__file__).resolve().parents[2] / "conf"
+
+
+@pytest.fixture
+def ini(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The path of an ini file that is not yet there, in the current directory."""
+    monkeypatch.chdir(tmp_path)
+    return Path("x.ini")
+
+
+def load(ini: Path, text: str) -> Settings:
+    ini.write_text(text)
+    return loader.load({}, {}, str(ini))[0]
+
+
+def test_the_command_line_beats_the_environment_beats_the_file_beats_the_default(ini: Path) -> None:
+    ini.write_text("[http]\nthreads = 1\nbacklog = 1\nmax_headers = 1\n")
+    environ = {"POORHTTP_THREADS": "2", "POORHTTP_BACKLOG": "2", "PATH": "/bin"}
+    settings = loader.load({"threads": ["3"]}, environ, str(ini))[0]
+    assert (settings.threads, settings.backlog, settings.max_headers) == (3, 2, 1)
+    assert settings.workers == 0
+    assert [settings.origin(name) for name in ("threads", "backlog", "max_headers", "workers")] == [
+        "--threads",
+        "POORHTTP_BACKLOG",
+        "x.ini:4: max_headers",
+        "workers",
+    ]
+
+
+def test_the_environment_of_the_process_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POORHTTP_THREADS", "3")
+    assert loader.load({})[0].threads == 3
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_every_option_can_be_written_in_every_place(name: str, ini: Path) -> None:
+    other = {
+        "target": "x:y",
+        "bind": "fd:7",
+        "mode": "single",
+        "log_level": "debug",
+        "access_log_format": "json",
+        "access_log": "x",
+        "error_log": "x",
+        "chdir": "x",
+        "pythonpath": "x",
+        "server_header": "x",
+        "trusted_proxies": "10.0.0.0/8, unix",
+        "forwarded_headers": "x-forwarded-for forwarded",
+        "proxy_protocol": "on",
+        "health": "/-",
+        "admin": "127.0.0.1:9090",
+        "mount": "/x=y:z",
+        "static": "/x=y",
+        "static_header": "/x=y: z",
+        "static_type": ".x=y/z",
+        "x_accel_redirect": "/x=y",
+        "cgi_environment": "X",
+    }
+    text = "off" if getattr(Settings(), name) is True else "on" if OPTIONS[name].words else "77"
+    text = other.get(name, text)
+    expected = getattr(Settings(**{name: text}), name)
+    assert expected != getattr(Settings(), name)
+    assert getattr(load(ini, f"[http]\n{name} = {text}\n"), name) == expected
+    assert getattr(loader.load({}, {OPTIONS[name].variable: text})[0], name) == expected
+    assert getattr(loader.load({name: [text]}, {})[0], name) == expected
+
+
+#: Values of options, and what they are put together of.
+VALUES = [
+    *(
+        "on",
+        "off",
+        "0",
+        "1",
+        "600",
+        "1.5s",
+        "8k",
+        "1 GiB",
+        "0660",
+        "single",
+        "debug",
+        "json",
+        "fd:3",
+    ),
+    *(
+        "a/b/",
+        "/a/",
+        "/a=b/",
+        "/a/=b:c ",
+        "/a=X: y",
+        ".a=b/c; d",
+        "A=b",
+        "10.0.0.0/8, unix",
+        "%h %a",
+    ),
+    *("127.0.0.1:80", "[::1]:0", "unix:/a/", "uwsgi://a:1", "x-forwarded-for forwarded"),
+    *("syslog", "10.0.0.0/8, unix"),
+]
+PIECES = [*VALUES, *"0:/~=., \0-_%", "9" * 20, "nan", "inf", "..", "%{X}i", "journald:"]
+TEXTS = (
+    (st.sampled_from(VALUES) | st.lists(st.sampled_from(PIECES) | st.text(max_size=3)).map("".join))
+    .map(lambda text: text.replace("\n", "").strip())
+    # In a file a comment is suspected here.
+    .filter(lambda text: " #" not in text and " ;" not in text)
+)
+
+
+@pytest.fixture(scope="module")
+def file() -> Iterator[Path]:
+    """The path of an ini file in memory: on a disk each truncation may wait for the disk."""
+    with open(os.memfd_create("x.ini"), "wb") as memory:
+        yield Path(f"/proc/self/fd/{memory.fileno()}")
+
+
+# Each example is tried with every option.
+@settings(max_examples=settings().max_examples // 4)
+@given(TEXTS)
+def test_any_text_means_the_same_in_every_place(file: Path, text: str) -> None:
+    """It has the same value, or is refused with the same words."""
+    for option in OPTIONS.values():
+        flag = option.flag or option.metavar
+        found = outcome(option, flag, command_line={option.name: [text]}, environ={})
+        variable = {option.variable: text}
+        assert outcome(option, option.variable, command_line={}, environ=variable) == found
+        file.write_text(f"[http]\n{option.name} = {text}\n", "utf-8")
+        place = f"{file}:2: {option.name}"
+        assert outcome(option, place, command_line={}, environ={}, file=str(file)) == found
+
+
+def outcome(option: Option[Any], place: str, **sources: Any) -> object:
+    """The value that an option has from such sources; or why it has none, behind the place."""
+    try:
+        return getattr(loader.load(**sources)[0], option.name)
+    except Failure as error:
+        before, mark, why = str(error).partition(f"{place}: ")
+        assert mark, error  # noqa: PT017
+        assert not before, error  # noqa: PT017
+        return why
+
+
+def test_a_repeatable_option_is_replaced_as_a_whole(ini: Path) -> None:
+    ini.write_text("[http]\nbind =\n  fd:3\n  # not this\n  fd:4\npythonpath = a b\n  c\n")
+    settings = loader.load({}, {}, str(ini))[0]
+    assert [str(item) for item in settings.bind] == ["fd:3", "fd:4"]
+    assert settings.pythonpath == ("a b", "c")
+    environ = {"POORHTTP_BIND": "fd:5\n fd:6 \n"}
+    settings = loader.load({}, environ, str(ini))[0]
+    assert [str(item) for item in settings.bind] == ["fd:5", "fd:6"]
+    settings = loader.load({"bind": ["fd:7", "fd:8"]}, environ, str(ini))[0]
+    assert [str(item) for item in settings.bind] == ["fd:7", "fd:8"]
+
+
+def test_an_empty_repeatable_option_is_none(ini: Path) -> None:
+    assert load(ini, "[http]\npythonpath =\n").pythonpath == ()
+    assert loader.load({}, {"POORHTTP_PYTHONPATH": ""}, str(ini))[0].pythonpath == ()
+
+
+@pytest.mark.parametrize("name", ["trusted_proxies", "forwarded_headers", "proxy_protocol"])
+def test_off_alone_is_none(name: str, ini: Path) -> None:
+    assert getattr(load(ini, f"[http]\n{name} = off\n"), name) == ()
+
+
+def test_type_is_another_name_of_mode(ini: Path) -> None:
+    assert load(ini, "[http]\ntype = forking\n").mode == "forking"
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", r"^x\.ini: has no section \[http\]; write it above the options$"),
+        ("threads = 4\n", r'^x\.ini:1: "threads" stands in no section'),
+        ("[htpp]\n", r"^x\.ini:1: unknown section \[htpp\]; did you mean \[http\]\?$"),
+        ("[http]\n[zebra]\n", r"^x\.ini:2: unknown section \[zebra\]; .* in \[service:N"),
+        (
+            "[http]\n\nthread = 4\n",
+            r'^x\.ini:3: unknown option "thread"; did you mean "threads"\?$',
+        ),
+        ("[http]\nmax-body = 4\n", r'^x\.ini:2: unknown option "max-body"; .*"max_body"\?$'),
+        ("[http]\nThreads = 4\n", r'^x\.ini:2: unknown option "Threads"; .*"threads"\?$'),
+        ("[http]\ntyp = single\n", r'^x\.ini:2: unknown option "typ"; did you mean "type"\?$'),
+        ("[http]\nzebra = 4\n", r'^x\.ini:2: unknown option "zebra"$'),
+        ("[http]\nthreads = many\n", r'^x\.ini:2: threads: "many" is not a whole number'),
+        ("[http]\nthreads =\n", r'^x\.ini:2: threads: "" is not a whole number'),
+        ("[http]\nthreads = 4 # few\n", r"threads: .*; a comment needs a line of its own$"),
+        ("[http]\ntype = thread\n", r'^x\.ini:2: type: unknown value "thread"; .*"threading"\?$'),
+        (
+            "[http]\nthreads = 4\nmode = single\nthreads = 5\n",
+            r'^x\.ini:4: "threads" is set a second time, the first is on line 2$',
+        ),
+        (
+            "[http]\nbind = fd:3\nbind = fd:4\n",
+            r"^x\.ini:3: .*second time.*line 2; write its values below each other, indented$",
+        ),
+        (
+            "[http]\nmode = single\ntype = single\n",
+            r'^x\.ini:3: "type" is another name of "mode", which line 2 has set$',
+        ),
+        (
+            "[http]\nmode = single\n  threads = 4\n",
+            r'^x\.ini:3: an indented line continues "mode" of line 2.*left margin$',
+        ),
+        ("[http]\nbind =\n  fd:3\n  8080\n", r'^x\.ini:4: bind: "8080" has no host'),
+        (
+            "[http]\nforwarded_headers = off forwarded\n",
+            r"^x\.ini:2: forwarded_headers: off stands alone, or not at all$",
+        ),
+        ("[http]\nbind =\n", r'^x\.ini:2: bind: "" has no port'),
+    ],
+)
+def test_mistakes_in_a_file(text: str, complaint: str, ini: Path) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        load(ini, text)
+
+
+def test_a_mistake_in_the_file_counts_even_where_another_place_wins(ini: Path) -> None:
+    ini.write_text("[http]\nthreads = many\n")
+    with pytest.raises(ConfigError, match=r"^x\.ini:2"):
+        loader.load({"threads": ["3"]}, {}, str(ini))
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "complaint"),
+    [
+        (
+            "POORHTTP_THREAD",
+            "4",
+            r'^unknown .* "POORHTTP_THREAD"; did you mean "POORHTTP_THREADS"\?',
+        ),
+        ("POORHTTP_ZEBRA", "4", '^unknown environment variable "POORHTTP_ZEBRA"$'),
+        ("POORHTTP_THREADS", "many", '^POORHTTP_THREADS: "many" is not a whole number'),
+        ("POORHTTP_THREADS", "4\n5", '^POORHTTP_THREADS: takes one value, and .* "5"$'),
+        ("POORHTTP_BIND", "", '^POORHTTP_BIND: "" has no port'),
+    ],
+)
+def test_mistakes_in_the_environment(variable: str, value: str, complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        loader.load({}, {variable: value})
+
+
+@pytest.mark.parametrize("service", ["POORHTTP", "POORHTTP_ADMIN", "POORHTTP_2_METRICS"])
+def test_variables_of_kubernetes_are_not_ours(service: str) -> None:
+    """Those of its documentation, "Environment variables" of a Service."""
+    environ = {
+        f"{service}_SERVICE_HOST": "10.0.0.11",
+        f"{service}_SERVICE_PORT": "8080",
+        f"{service}_SERVICE_PORT_HTTP": "8080",
+        f"{service}_PORT": "tcp://10.0.0.11:8080",
+        f"{service}_PORT_8080_TCP": "tcp://10.0.0.11:8080",
+        f"{service}_PORT_8080_TCP_PROTO": "tcp",
+        f"{service}_PORT_8080_TCP_PORT": "8080",
+        f"{service}_PORT_8080_TCP_ADDR": "10.0.0.11",
+        f"{service}_PORT_53_UDP": "udp://10.0.0.11:53",
+        f"{service}_PORT_53_UDP_ADDR": "10.0.0.11",
+    }
+    assert loader.load({}, environ)[0].changed() == []
+
+
+@pytest.mark.parametrize(
+    ("variable", "meant"),
+    [
+        ("POORHTTP_REUSE_PORTS", "POORHTTP_REUSE_PORT"),
+        ("POORHTTP_ADMIN_HOST", "POORHTTP_ADMIN"),
+        ("POORHTTP_ADMIN_TCP_ADDR", ""),
+        ("POORHTTP_PORT_TCP_ADDR", ""),
+        ("POORHTTP_SERVICE_ADDRESS", ""),
+    ],
+)
+def test_variables_that_only_look_a_little_like_those(variable: str, meant: str) -> None:
+    hint = f'; did you mean "{meant}"\\?$' if meant else ""
+    with pytest.raises(ConfigError, match=f'^unknown environment variable "{variable}"{hint}'):
+        loader.load({}, {variable: "10.0.0.11"})
+
+
+def test_mistakes_on_the_command_line() -> None:
+    with pytest.raises(UsageError, match=r'^--max-body: "big" is not a size'):
+        loader.load({"max_body": ["big"]}, {})
+    with pytest.raises(
+        UsageError, match=r'^--threads: takes one value, and there is a second, "5"$'
+    ):
+        loader.load({"threads": ["4", "5"]}, {})
+
+
+def test_the_example_file_has_every_option_with_its_default() -> None:
+    file = CONF / "poorhttp.ini"
+    settings = loader.load({}, {}, str(file))[0]
+    assert settings.changed() == ["target"]
+    missing = [name for name in OPTIONS if f"\n{name} =" not in file.read_text()]
+    assert missing == []
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_file_of_a_mode(mode: str) -> None:
+    settings = loader.load({}, {}, str(CONF / f"{mode}.ini"))[0]
+    assert settings.mode == mode
+    assert settings.target == "dispatch:apps/lightheavy"
+    assert [str(item) for item in settings.bind] == ["127.0.0.1:8080"]
+
+
+def test_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    monkeypatch.chdir("/")
+    monkeypatch.setattr(sys, "path", ["first"])
+    settings = Settings(chdir=tmp_path, pythonpath=["a", "b"])
+    loader.change_folder(settings)
+    loader.extend_path(settings)
+    assert os.getcwd() == str(tmp_path)
+    assert sys.path == [str(tmp_path / "a"), str(tmp_path / "b"), "first"]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("chdir = none", r'^x\.ini:2: chdir: "none": No such file or directory$'),
+        ("chdir = x.ini", r'^x\.ini:2: chdir: "x\.ini": Not a directory$'),
+        ("pythonpath = none", r'^x\.ini:2: pythonpath: "none" is not a folder; .* from /'),
+    ],
+)
+def test_folders_that_are_not_there(text: str, complaint: str, ini: Path) -> None:
+    settings = load(ini, f"[http]\n{text}\n")
+    with pytest.raises(Failure, match=complaint) as failure:
+        (loader.change_folder if "chdir" in text else loader.extend_path)(settings)
+    assert failure.value.exit_code == 3

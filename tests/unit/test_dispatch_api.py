@@ -1,0 +1,989 @@
+"""The dispatch-table API: table, hooks, results, the request, forms."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from poorhttp import dispatch as http
+from poorhttp.errors import ApplicationError
+from tests.support.wsgi_call import Answer, ask
+from tests.testkit.client import HANG
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+def table(**names: Any) -> http.Application:
+    """An application of a table with these names."""
+    return http.Application(SimpleNamespace(**{"handlers": {}, **names}))
+
+
+def serve(handler: Callable[[http.Request], object], **names: Any) -> http.Application:
+    """An application whose handler of `/` takes every method."""
+    return table(handlers={"/": (http.METHOD_ALL, handler)}, **names)
+
+
+def hello(req: http.Request) -> int:
+    req.content_type = "text/plain"
+    req.write("Hello")
+    return http.DONE
+
+
+def fail(req: http.Request) -> int:
+    raise LookupError("the secret of the house")
+
+
+# The table
+
+
+def test_a_handler_writes_and_is_done() -> None:
+    answer = ask(http.Application({"/": (http.METHOD_GET, hello)}))
+    assert (answer.status, answer.reason, answer.body) == (200, "OK", b"Hello")
+    assert answer.fields == [("Content-Type", "text/plain; charset=utf-8")]
+
+
+def test_a_path_not_in_the_table_is_not_found() -> None:
+    assert ask(serve(hello), "/nowhere").status == 404
+
+
+def test_the_table_may_change_while_it_is_served() -> None:
+    handlers: dict[str, Any] = {}
+    application = table(handlers=handlers)
+    assert ask(application).status == 404
+    handlers["/"] = (http.METHOD_GET, hello)
+    assert ask(application).status == 200
+
+
+def test_an_empty_path_is_the_root() -> None:
+    assert ask(serve(hello), "", environ={"SCRIPT_NAME": "/mounted"}).status == 200
+
+
+def test_a_path_is_text() -> None:
+    application = table(handlers={"/žluť": (http.METHOD_GET, lambda req: req.uri)})
+    assert ask(application, "/žluť".encode().decode("latin-1")).text == "/žluť"
+
+
+def test_a_path_that_is_no_text_is_not_found() -> None:
+    assert ask(serve(hello), "/\xff\xfe").status == 404
+
+
+def test_functions_may_share_a_path() -> None:
+    application = table(
+        handlers={"/": {http.METHOD_GET: lambda req: "shown", http.METHOD_POST: lambda req: "kept"}}
+    )
+    assert ask(application).text == "shown"
+    assert ask(application, method="POST").text == "kept"
+    assert ask(application, method="PUT").headers["allow"] == "GET, HEAD, POST, OPTIONS"
+
+
+def test_another_method_is_not_allowed() -> None:
+    answer = ask(table(handlers={"/": (http.METHOD_GET, hello)}), method="POST")
+    assert answer.status == 405
+    assert answer.headers["allow"] == "GET, HEAD, OPTIONS"
+
+
+def test_a_method_nobody_knows_is_not_implemented() -> None:
+    assert ask(serve(hello), method="BREW", validate=False).status == 501
+
+
+def test_head_follows_get() -> None:
+    answer = ask(table(handlers={"/": (http.METHOD_GET, hello)}), method="HEAD")
+    assert (answer.status, answer.body) == (200, b"")
+    assert answer.headers["content-length"] == "5"
+
+
+def test_head_does_not_follow_post() -> None:
+    assert ask(table(handlers={"/": (http.METHOD_POST, hello)}), method="HEAD").status == 405
+
+
+def test_options_are_answered_for_a_handler() -> None:
+    answer = ask(table(handlers={"/": (http.METHOD_GET_POST, hello)}), method="OPTIONS")
+    assert (answer.status, answer.body) == (204, b"")
+    assert answer.fields == [("Allow", "GET, HEAD, POST, OPTIONS")]
+
+
+def test_options_may_be_handled() -> None:
+    application = table(handlers={"/": (http.METHOD_GET | http.METHOD_OPTIONS, hello)})
+    assert ask(application, method="OPTIONS").text == "Hello"
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ({"handlers": None}, "has no handlers"),
+        ({"handlers": None, "handler": {}}, 'is "handler" meant to be it?'),
+        ({"handlers": []}, "handlers is a list"),
+        ({"handlers": {"light": (2, hello)}}, "handlers['light']: a path is text that begins"),
+        ({"handlers": {"/": hello}}, "it should be (http.METHOD_GET, function)"),
+        ({"handlers": {"/": (hello, 2)}}, "handlers['/'] is"),
+        ({"handlers": {"/": (0, hello)}}, "handlers['/'] is"),
+        ({"handlers": {"/": {2: "hello"}}}, "handlers['/'] is"),
+        ({"handlers": {}, "errors": {99: hello}}, "errors[99]: a status from 400"),
+        ({"handlers": {}, "errors": {404: "page"}}, "errors[404] is 'page'"),
+        ({"handlers": {}, "errors": [404]}, "errors is a list"),
+        ({"handlers": {}, "post_process": 5}, "post_process is 5, it should be a function"),
+    ],
+)
+def test_a_wrong_table_is_named(names: dict[str, Any], message: str) -> None:
+    with pytest.raises(ApplicationError) as caught:
+        http.Application(SimpleNamespace(**names))
+    assert message in str(caught.value)
+
+
+# Hooks
+
+
+def test_the_hooks_run_around_a_handler() -> None:
+    def note(name: str) -> Callable[[http.Request], None]:
+        return lambda req: req.headers_out.add("X-Step", name)
+
+    def handler(req: http.Request) -> str:
+        req.headers_out.add("X-Step", "handler")
+        return "done"
+
+    application = serve(
+        handler, setreq=note("setreq"), pre_process=note("pre"), post_process=note("post")
+    )
+    steps = [value for name, value in ask(application).fields if name == "X-Step"]
+    assert steps == ["setreq", "pre", "handler", "post"]
+
+
+def test_a_hook_hangs_what_handlers_share_on_the_request() -> None:
+    def setreq(req: http.Request) -> None:
+        req.greeting = "Ahoj"
+
+    assert ask(serve(lambda req: req.greeting, setreq=setreq)).text == "Ahoj"
+
+
+def test_a_hook_may_answer_instead_of_the_handler() -> None:
+    def setreq(req: http.Request) -> None:
+        raise http.SERVER_RETURN(http.HTTP_FORBIDDEN)
+
+    assert ask(serve(hello, setreq=setreq)).status == 403
+
+
+@pytest.mark.parametrize("hook", ["setreq", "pre_process", "post_process"])
+def test_a_hook_that_fails_is_an_error_of_the_server(hook: str) -> None:
+    answer = ask(serve(hello, **{hook: fail}))
+    assert answer.status == 500
+    assert "Hello" not in answer.text
+    assert "LookupError: the secret of the house" in answer.log
+
+
+def test_post_process_sees_error_pages_too() -> None:
+    seen = []
+    application = table(post_process=lambda req: seen.append(req.status))
+    ask(application, "/nowhere")
+    assert seen == [404]
+
+
+def test_the_default_handler_takes_what_the_table_does_not_have() -> None:
+    application = serve(lambda req: http.DECLINED, default_handler=lambda req: f"at {req.uri}")
+    assert ask(application, "/nowhere").text == "at /nowhere"
+    assert ask(application, "/").text == "at /"
+
+
+def test_the_default_handler_may_decline_too() -> None:
+    assert ask(table(default_handler=lambda req: http.DECLINED)).status == 404
+
+
+# Results
+
+
+@pytest.mark.parametrize("result", [http.DONE, http.OK, http.HTTP_OK, None])
+def test_results_that_leave_the_answer_as_it_is(result: object) -> None:
+    def handler(req: http.Request) -> object:
+        req.status = http.HTTP_ACCEPTED
+        req.write("as it is")
+        return result
+
+    answer = ask(serve(handler))
+    assert (answer.status, answer.body) == (202, b"as it is")
+
+
+@pytest.mark.parametrize(
+    ("result", "body"),
+    [
+        ("žluť", "žluť".encode()),
+        (b"\x00\xff", b"\x00\xff"),
+        (["one ", b"two"], b"one two"),
+        (iter([b"one ", b"two"]), b"one two"),
+    ],
+)
+def test_results_that_are_the_body(result: object, body: bytes) -> None:
+    answer = ask(serve(lambda req: result))
+    assert (answer.status, answer.body) == (200, body)
+
+
+def test_a_result_follows_what_was_written() -> None:
+    def handler(req: http.Request) -> Iterator[bytes]:
+        req.write("written, ")
+        return iter([b"returned"])
+
+    assert ask(serve(handler)).text == "written, returned"
+
+
+def test_an_iterable_is_closed() -> None:
+    closed = []
+
+    class Body:
+        def __iter__(self) -> Iterator[bytes]:
+            yield b"piece"
+
+        def close(self) -> None:
+            closed.append(True)
+
+    def handler(req: http.Request) -> Body:
+        req.write("written ")
+        return Body()
+
+    assert ask(serve(handler)).text == "written piece"
+    assert ask(serve(handler), method="HEAD").body == b""
+    assert closed == [True, True]
+
+
+def test_a_status_is_kept_with_what_was_written() -> None:
+    def handler(req: http.Request) -> int:
+        req.write("made")
+        return http.HTTP_CREATED
+
+    answer = ask(serve(handler))
+    assert (answer.status, answer.reason, answer.text) == (201, "Created", "made")
+
+
+@pytest.mark.parametrize("status", [http.HTTP_NO_CONTENT, http.HTTP_NOT_MODIFIED])
+def test_some_statuses_have_no_body(status: int) -> None:
+    def handler(req: http.Request) -> int:
+        req.headers_out["Content-Type"] = "text/css"
+        req.write("lost")
+        return status
+
+    answer = ask(serve(handler))
+    assert (answer.status, answer.body, answer.fields) == (status, b"", [])
+
+
+@pytest.mark.parametrize("status", [400, 403, 404, 418, 451, 500, 503, 599])
+def test_an_error_status_is_answered_with_a_page(status: int) -> None:
+    def handler(req: http.Request) -> int:
+        req.headers_out["X-Draft"] = "yes"
+        req.err_headers_out["X-Error"] = "yes"
+        req.write("half an answer")
+        return status
+
+    answer = ask(serve(handler))
+    assert answer.status == status
+    assert f"<h1>{status} {answer.reason}</h1>" in answer.text
+    assert "half an answer" not in answer.text
+    assert answer.headers == {"x-error": "yes", "content-type": "text/html; charset=utf-8"}
+
+
+def test_a_page_escapes_what_was_asked() -> None:
+    answer = ask(table(), "/<script>alert('\"&")
+    assert "<script>" not in answer.text
+    assert "/&lt;script&gt;alert(&#39;&#34;&amp;" in answer.text
+
+
+@pytest.mark.parametrize("result", [3, 100, -1, 3.5, {"a": 1}, object()])
+def test_a_result_that_is_none_is_an_error_of_the_server(result: object) -> None:
+    answer = ask(serve(lambda req: result))
+    assert answer.status == 500
+    assert "TypeError: the handler of / returned" in answer.log
+
+
+@pytest.mark.parametrize("status", [100, 600, "200 OK", None])
+def test_a_status_that_does_not_exist_is_an_error_of_the_server(status: Any) -> None:
+    def handler(req: http.Request) -> int:
+        req.status = status
+        return http.DONE
+
+    answer = ask(serve(handler))
+    assert answer.status == 500
+    assert "is not the status of an answer" in answer.log
+
+
+def test_server_return_leaves_from_any_depth() -> None:
+    def deep() -> None:
+        raise http.SERVER_RETURN(http.HTTP_GONE, "It was <here>.")
+
+    def handler(req: http.Request) -> None:
+        try:
+            deep()
+        except LookupError:
+            pytest.fail("not a lookup error")
+
+    answer = ask(serve(handler))
+    assert answer.status == 410
+    assert "It was &lt;here&gt;." in answer.text
+    assert answer.log == ""
+
+
+def test_server_return_done_sends_what_was_written() -> None:
+    def handler(req: http.Request) -> None:
+        req.write("enough")
+        raise http.SERVER_RETURN(http.DONE)
+
+    assert ask(serve(handler)).text == "enough"
+
+
+def test_server_return_declined_is_not_found() -> None:
+    def handler(req: http.Request) -> None:
+        raise http.SERVER_RETURN(http.DECLINED)
+
+    assert ask(serve(handler)).status == 404
+
+
+def test_server_return_alone_is_an_error_of_the_server() -> None:
+    def handler(req: http.Request) -> None:
+        raise http.SERVER_RETURN
+
+    assert ask(serve(handler)).status == 500
+
+
+def test_an_exception_is_told_to_the_log_and_not_to_the_client() -> None:
+    answer = ask(serve(fail), "/?token=7")
+    assert answer.status == 500
+    assert "secret" not in answer.text
+    assert "Traceback" not in answer.text
+    assert answer.log.startswith("[error] GET /\n")
+    assert "in fail\n" in answer.log
+    assert "LookupError: the secret of the house" in answer.log
+
+
+def test_leaving_the_process_is_not_caught() -> None:
+    def handler(req: http.Request) -> None:
+        sys.exit(3)
+
+    with pytest.raises(SystemExit):
+        ask(serve(handler))
+
+
+# Error pages of the application's own
+
+
+def lost(req: http.Request) -> int:
+    req.write(f"lost at {req.uri}")
+    return http.DONE
+
+
+@pytest.mark.parametrize(
+    "entry", [lost, {http.METHOD_GET: lost}, {http.METHOD_POST: hello, http.METHOD_ALL: lost}]
+)
+def test_an_error_has_a_page_of_the_applications_own(entry: Any) -> None:
+    answer = ask(table(errors={404: entry}), "/nowhere")
+    assert (answer.status, answer.text) == (404, "lost at /nowhere")
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+
+
+def test_a_page_for_another_method_is_not_used() -> None:
+    assert "<h1>404" in ask(table(errors={404: {http.METHOD_POST: lost}}), "/nowhere").text
+
+
+def test_an_error_page_may_be_returned() -> None:
+    assert ask(table(errors={404: lambda req: "text"})).text == "text"
+
+
+def test_an_error_page_knows_the_exception() -> None:
+    application = serve(fail, errors={500: lambda req: type(req.error).__name__})
+    answer = ask(application)
+    assert (answer.status, answer.text) == (500, "LookupError")
+    assert "LookupError" in answer.log
+
+
+def test_an_error_page_keeps_allow() -> None:
+    application = table(handlers={"/": (http.METHOD_GET, hello)}, errors={405: lambda req: "no"})
+    answer = ask(application, method="PUT")
+    assert (answer.status, answer.text) == (405, "no")
+    assert answer.headers["allow"] == "GET, HEAD, OPTIONS"
+
+
+def test_an_error_page_that_fails_is_an_error_of_the_server() -> None:
+    answer = ask(table(errors={404: fail, 500: fail}))
+    assert answer.status == 500
+    assert "<h1>500" in answer.text
+    assert "LookupError" in answer.log
+
+
+def test_an_error_page_may_return_a_status() -> None:
+    answer = ask(table(errors={404: lambda req: http.HTTP_GONE, 410: fail}))
+    assert answer.status == 410
+    assert "<h1>410" in answer.text
+
+
+def test_an_error_page_may_redirect() -> None:
+    answer = ask(table(errors={404: lambda req: http.redirect(req, "/")}), "/old")
+    assert (answer.status, answer.headers["location"]) == (302, "/")
+
+
+# Redirects
+
+
+def test_redirect() -> None:
+    def handler(req: http.Request) -> None:
+        req.headers_out.add("Set-Cookie", "a=1")
+        req.err_headers_out.add("Set-Cookie", "b=2")
+        req.write("forgotten")
+        http.redirect(req, "/there?a=1&b=<2>")
+
+    answer = ask(serve(handler))
+    assert (answer.status, answer.reason) == (302, "Found")
+    assert answer.headers["location"] == "/there?a=1&b=%3C2%3E"
+    assert [value for name, value in answer.fields if name == "Set-Cookie"] == ["a=1", "b=2"]
+    assert "forgotten" not in answer.text
+    assert '<a href="/there?a=1&amp;b=%3C2%3E">' in answer.text
+
+
+def test_redirect_for_good_with_a_text() -> None:
+    answer = ask(serve(lambda req: http.redirect(req, "http://a.example/", True, "moved")))
+    assert (answer.status, answer.text) == (301, "moved")
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+
+
+@pytest.mark.parametrize(
+    ("url", "location"),
+    [("/a\r\nSet-Cookie: x=1", "/a%0D%0ASet-Cookie:%20x=1"), ("/žluť%20", "/%C5%BElu%C5%A5%20")],
+)
+def test_redirect_encodes_what_cannot_be_sent(url: str, location: str) -> None:
+    answer = ask(serve(lambda req: http.redirect(req, url)))
+    assert answer.headers["location"] == location
+
+
+def test_redirect_after_sending_is_refused() -> None:
+    def handler(req: http.Request) -> None:
+        req.write("sent")
+        req.flush()
+        http.redirect(req, "/")
+
+    with pytest.raises(RuntimeError, match="already begun"):
+        ask(serve(handler))
+
+
+# Writing
+
+
+@pytest.mark.parametrize(
+    ("data", "body"),
+    [
+        ("ž", "ž".encode()),
+        (b"\xff", b"\xff"),
+        (bytearray(b"ab"), b"ab"),
+        (memoryview(b"ab"), b"ab"),
+        (5, b"5"),
+    ],
+)
+def test_write_takes(data: object, body: bytes) -> None:
+    def handler(req: http.Request) -> None:
+        req.write("<")
+        req.write(data)
+        req.write(">")
+
+    assert ask(serve(handler)).body == b"<" + body + b">"
+
+
+@pytest.mark.parametrize(
+    ("content_type", "sent", "body"),
+    [
+        ("text/html", "text/html; charset=utf-8", b"\xc5\xbe"),
+        ("text/html; charset=iso-8859-2", "text/html; charset=iso-8859-2", b"\xbe"),
+        ('text/plain; charset="iso-8859-2"; x=y', None, b"\xbe"),
+        ("application/json", "application/json", b"\xc5\xbe"),
+    ],
+)
+def test_text_is_encoded_as_its_type_says(content_type: str, sent: str | None, body: bytes) -> None:
+    def handler(req: http.Request) -> None:
+        req.content_type = content_type
+        req.write("ž")
+
+    answer = ask(serve(handler))
+    assert answer.fields == [("Content-Type", sent or content_type)]
+    assert answer.body == body
+
+
+def test_bytes_get_no_charset() -> None:
+    def handler(req: http.Request) -> bytes:
+        req.content_type = "text/plain"
+        return b"\xbe"
+
+    assert ask(serve(handler)).headers["content-type"] == "text/plain"
+
+
+def test_a_content_type_may_be_a_header_too() -> None:
+    def handler(req: http.Request) -> str:
+        req.headers_out["content-type"] = "text/csv"
+        return "a,b"
+
+    assert ask(serve(handler)).fields == [("content-type", "text/csv")]
+
+
+def test_an_unknown_charset_is_an_error_of_the_server() -> None:
+    def handler(req: http.Request) -> str:
+        req.content_type = "text/plain; charset=klingon"
+        return "nuqneH"
+
+    answer = ask(serve(handler))
+    assert answer.status == 500
+    assert "LookupError: unknown encoding: klingon" in answer.log
+
+
+def test_flush_sends_at_once() -> None:
+    written: list[bytes] = []
+    started: list[str] = []
+    sent: list[bool] = []
+
+    def handler(req: http.Request) -> None:
+        sent.append(req.headers_sent)
+        req.write("one ", flush=1)
+        sent.append(req.headers_sent)
+        assert (started, written) == (["200 OK"], [b"one "])
+        req.write("two ")
+        req.flush()
+        req.write("three")
+
+    def start_response(status: str, fields: object) -> Callable[[bytes], None]:
+        started.append(status)
+        return written.append
+
+    result = serve(handler)({"REQUEST_METHOD": "GET", "PATH_INFO": "/"}, start_response)  # type: ignore[arg-type]
+    assert list(result) == [b"three"]
+    assert (started, written, sent) == (["200 OK"], [b"one ", b"two "], [False, True])
+
+
+def test_flush_of_head_sends_no_body() -> None:
+    def handler(req: http.Request) -> None:
+        req.write("one", flush=True)
+        req.write("two")
+
+    answer = ask(serve(handler), method="HEAD")
+    assert (answer.status, answer.body) == (200, b"")
+
+
+def test_an_exception_after_flush_breaks_the_answer_off() -> None:
+    def handler(req: http.Request) -> None:
+        req.write("half", flush=True)
+        fail(req)
+
+    with pytest.raises(LookupError):
+        ask(serve(handler))
+
+
+def test_sendfile(tmp_path: Path) -> None:
+    file = tmp_path / "style.css"
+    file.write_bytes(b"* { color: red }")
+
+    def handler(req: http.Request) -> None:
+        assert req.sendfile(str(file)) == 16
+
+    answer = ask(serve(handler))
+    assert answer.fields == [("Content-Type", "text/css"), ("Content-Length", "16")]
+    assert answer.body == b"* { color: red }"
+    answer = ask(serve(handler), method="HEAD")
+    assert (answer.headers["content-length"], answer.body) == ("16", b"")
+
+
+def test_sendfile_after_writing(tmp_path: Path) -> None:
+    file = tmp_path / "rest"
+    file.write_bytes(b"rest")
+
+    def handler(req: http.Request) -> None:
+        req.content_type = "text/x-own"
+        req.write("first, ")
+        req.sendfile(str(file))
+
+    answer = ask(serve(handler))
+    assert answer.text == "first, rest"
+    assert answer.headers == {"content-type": "text/x-own", "content-length": "11"}
+
+
+def test_sendfile_uses_the_servers_wrapper(tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    file.write_bytes(b"page")
+    wrapped = []
+
+    def wrapper(opened: Any) -> list[bytes]:
+        wrapped.append(opened.name)
+        with opened:
+            return [opened.read()]
+
+    def handler(req: http.Request) -> None:
+        req.sendfile(str(file))
+
+    answer = ask(serve(handler), environ={"wsgi.file_wrapper": wrapper})
+    assert (answer.body, wrapped) == (b"page", [str(file)])
+
+
+def test_sendfile_of_nothing_is_the_applications_error(tmp_path: Path) -> None:
+    answer = ask(serve(lambda req: req.sendfile(str(tmp_path / "none"))))
+    assert answer.status == 500
+    assert "FileNotFoundError" in answer.log
+
+
+# Headers
+
+
+def test_headers_are_looked_up_without_case() -> None:
+    headers = http.Headers([("Accept", "a")])
+    headers.add("accept", "b")
+    assert (headers["ACCEPT"], headers.get_all("accept")) == ("a", ["a", "b"])
+    headers["aCCept"] = 5
+    assert headers.items() == [("aCCept", "5")]
+    assert "accept" in headers
+    assert headers["none"] is None
+    assert headers.get("none", "default") == "default"
+    assert headers.setdefault("None", "set") == "set"
+    assert headers.setdefault("none", "again") == "set"
+    assert (len(headers), list(headers), headers.values()) == (2, ["aCCept", "None"], ["5", "set"])
+    del headers["accept"]
+    assert "accept" not in headers
+
+
+@pytest.mark.parametrize("value", ["a\r\nb", "a\nb", "a\0b", "☃", "a\x7f"])
+def test_a_header_cannot_carry(value: str) -> None:
+    with pytest.raises(ValueError, match="header X-Name cannot carry"):
+        http.Headers().add("X-Name", value)
+    with pytest.raises(ValueError, match="header X-Name cannot carry"):
+        http.Headers()["X-Name"] = value
+
+
+@pytest.mark.parametrize("name", ["", "X Name", "X-Name:", "X\n", "Ž"])
+def test_a_header_cannot_be_called(name: str) -> None:
+    with pytest.raises(ValueError, match="is not the name of a header"):
+        http.Headers().add(name, "value")
+
+
+# The request
+
+
+def received(*arguments: Any, **keywords: Any) -> tuple[http.Request, Answer]:
+    """The request that a handler gets."""
+    seen: list[http.Request] = []
+    answer = ask(serve(seen.append), *arguments, **keywords)
+    return seen[0], answer
+
+
+def test_what_a_request_knows() -> None:
+    req, _ = received(
+        "/?a=1",
+        "POST",
+        b"body",
+        {
+            "Host": "a.example:8080",
+            "User-Agent": "robot",
+            "Referer": "http://b.example/",
+            "X-Requested-With": "XMLHttpRequest",
+            "Accept-Language": "cs",
+            "Cookie": "a=1; b=2",
+            "Content-Type": "text/x-own",
+        },
+        environ={
+            "SERVER_PORT": "8080",
+            "SERVER_NAME": "server",
+            "SERVER_SOFTWARE": "poorhttp/1.0",
+        },
+    )
+    assert (req.method, req.method_number) == ("POST", http.METHOD_POST)
+    assert (req.uri, req.path, req.query) == ("/", "/", "a=1")
+    assert (req.hostname, req.scheme, req.protocol) == ("a.example:8080", "http", "HTTP/1.1")
+    assert (req.server_hostname, req.port) == ("server", 8080)
+    assert req.server_software == "poorhttp/1.0"
+    assert (req.remote_addr, req.remote_host, req.get_remote_host()) == (
+        "192.0.2.7",
+        None,
+        "192.0.2.7",
+    )
+    assert (req.user_agent, req.referer, req.is_xhr) == ("robot", "http://b.example/", True)
+    assert req.headers_in["accept-language"] == "cs"
+    assert req.headers_in["Content-Length"] == "4"
+    assert req.headers_in["Content-Type"] == "text/x-own"
+    assert req.cookies["b"].value == "2"
+    assert req.subprocess_env is req.environ
+    assert req.construct_url("/x") == "http://a.example:8080/x"
+    assert req.construct_url("https://c.example/") == "https://c.example/"
+    req.add_common_vars()
+    assert req.environ["REQUEST_URI"] == "/"
+
+
+def test_the_body_is_read_to_its_end_and_no_further() -> None:
+    def handler(req: http.Request) -> list[bytes]:
+        return [req.read(2), b"|", req.read(100), b"|", req.read()]
+
+    answer = ask(
+        serve(handler), "/", "POST", b"abcdef", environ={"CONTENT_LENGTH": "4"}, validate=False
+    )
+    assert answer.body == b"ab|cd|"
+
+
+def test_the_body_is_read_to_its_end_where_the_server_marks_it() -> None:
+    def handler(req: http.Request) -> list[bytes]:
+        return [req.read(2), b"|", req.read()]
+
+    answer = ask(
+        serve(handler),
+        "/",
+        "POST",
+        b"abcdef",
+        environ={"CONTENT_LENGTH": "", "wsgi.input_terminated": True},
+        validate=False,
+    )
+    assert answer.body == b"ab|cdef"
+
+
+def test_json() -> None:
+    assert ask(serve(lambda req: req.json["a"]), "/", "POST", b'{"a": "b"}').text == "b"
+    answer = ask(serve(lambda req: req.json["a"]), "/", "POST", b"{")
+    assert answer.status == 400
+    assert "not the JSON it should be" in answer.text
+
+
+def test_options_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("app_NAME", "environment")
+    monkeypatch.setenv("APP_OTHER", "2")
+    application = http.Application(
+        {"/": (http.METHOD_GET, lambda req: repr(sorted(req.get_options().items())))},
+        options={"name": "given", "third": "3"},
+    )
+    assert ask(application).text == "[('name', 'environment'), ('other', '2'), ('third', '3')]"
+    assert "('name', 'server')" in ask(application, environ={"app_name": "server"}).text
+
+
+def test_document_root_is_the_folder_of_the_table() -> None:
+    application = serve(lambda req: req.document_root(), __file__="/srv/app/dispatch_table.py")
+    assert ask(application).text == "/srv/app"
+    assert ask(application, environ={"DOCUMENT_ROOT": "/srv/www"}).text == "/srv/www"
+
+
+def test_log_error() -> None:
+    def handler(req: http.Request) -> None:
+        req.log_error("a notice")
+        req.log_error("an error", http.LOG_ERR)
+        req.log_error("not written", http.LOG_DEBUG)
+        req.log_error("a\r\n[error] forged\x1b[31m")
+
+    answer = ask(serve(handler))
+    assert answer.log == (
+        "[notice] a notice\n[error] an error\n[notice] a\\x0d\n  [error] forged\\x1b[31m\n"
+    )
+
+
+def test_the_table_sets_the_log_level() -> None:
+    def handler(req: http.Request) -> None:
+        req.log_error("written", http.LOG_DEBUG)
+
+    assert ask(serve(handler, log_level=http.LOG_DEBUG)).log == "[debug] written\n"
+
+
+# Forms
+
+
+def test_args_are_the_fields_of_the_address() -> None:
+    req, _ = received("/?a=1&b=%C5%BE+x&a=2&c=", "POST", b"d=1", FORM)
+    assert req.args.keys() == ["a", "b", "c"]
+    assert req.args.getfirst("a") == "1"
+    assert req.args.getlist("a", int) == [1, 2]
+    assert req.args.getvalue("b") == "ž x"
+
+
+def test_a_form_has_the_fields_of_body_and_address() -> None:
+    req, _ = received("/?a=3&q=x", "POST", b"a=1&b=%C5%BE&a=2&blank=", FORM)
+    form = req.form
+    assert form.getlist("a") == ["1", "2", "3"]
+    assert form.getfirst("a", 0, int) == 1
+    assert form.getfirst("none") is None
+    assert form.getfirst("none", "5", int) == 5
+    assert form.getvalue("a") == ["1", "2", "3"]
+    assert form.getvalue("b") == "ž"
+    assert form.getvalue("none", "default") == "default"
+    assert "blank" not in form
+    assert sorted(form) == ["a", "b", "q"]
+    assert len(form) == 3
+    field = form["b"]
+    assert isinstance(field, http.Field)
+    assert (field.value, field.filename, field.file) == ("ž", None, None)
+    assert isinstance(form["a"], list)
+    with pytest.raises(KeyError):
+        form["none"]
+
+
+def test_a_form_is_read_once_and_asked_as_often_as_wished() -> None:
+    req, _ = received("/", "POST", b"a=1&blank=", FORM)
+    assert http.FieldStorage(req).keys() == ["a"]
+    assert http.FieldStorage(req, keep_blank_values=1).keys() == ["a", "blank"]
+
+
+def test_a_body_that_is_no_form_stays_unread() -> None:
+    req, _ = received("/?a=1", "POST", b"{}", {"Content-Type": "application/json"})
+    assert req.form.keys() == ["a"]
+    assert req.json == {}
+
+
+def test_a_value_the_application_cannot_convert_is_a_bad_request() -> None:
+    answer = ask(serve(lambda req: str(req.form.getfirst("page", "1", int))), "/?page=<x>")
+    assert answer.status == 400
+    assert "The field &#39;page&#39; cannot have this value." in answer.text
+    assert answer.log == ""
+
+
+def test_a_value_the_application_cannot_convert_may_be_caught() -> None:
+    def handler(req: http.Request) -> str:
+        try:
+            return str(req.args.getfirst("page", "1", int))
+        except ValueError:
+            return "caught"
+
+    assert ask(serve(handler), "/?page=x").text == "caught"
+
+
+def multipart(*parts: tuple[str, bytes], end: str = "--b--\r\n") -> tuple[bytes, dict[str, str]]:
+    """A body of parts, each what stands behind `form-data; ` and its content."""
+    body = b"".join(
+        f"--b\r\nContent-Disposition: form-data; {head}\r\n\r\n".encode() + content + b"\r\n"
+        for head, content in parts
+    )
+    return body + end.encode(), {"Content-Type": "multipart/form-data; boundary=b"}
+
+
+@pytest.mark.parametrize("size", [0, 10, 300_000])
+def test_a_file_is_uploaded(size: int) -> None:
+    content = os.urandom(size)
+    head = 'name="file"; filename="ž.bin"\r\nContent-Type: application/x-own; a=b'
+    seen: list[Any] = []
+
+    def handler(req: http.Request) -> None:
+        field = req.form["file"]
+        assert isinstance(field, http.Field)
+        assert field.file is not None
+        seen.extend([field.filename, field.type, field.size, field.file.read(), field.value])
+        seen.append(req.form.getfirst("note"))
+
+    body, headers = multipart(('name="note"', "poznámka".encode()), (head, content))
+    if size == 0:
+        # A file input that nothing was chosen for is a blank value.
+        answer = ask(serve(lambda req: repr(req.form.keys())), "/", "POST", body, headers)
+        assert answer.text == "['note']"
+        return
+    answer = ask(serve(handler), "/", "POST", body, headers)
+    assert answer.status == 200, answer.log
+    assert seen == ["ž.bin", "application/x-own", size, content, content, "poznámka"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "body", "headers"),
+    [
+        ("max_fields", 2, b"a=1&b=2&c=3", FORM),
+        ("max_memory", 10, b"a=12345678901", FORM),
+        ("max_fields", 2, *multipart(('name="a"', b"1"), ('name="b"', b"1"), ('name="c"', b"1"))),
+        ("max_memory", 10, *multipart(('name="a"', b"12345"), ('name="b"', b"123456"))),
+        ("max_files", 1, *multipart(*[(f'name="a"; filename="{n}"', b"1") for n in "ab"])),
+        ("max_upload", 70_000, *multipart(('name="a"; filename="a"', b"1" * 80_000))),
+    ],
+)
+def test_a_form_beyond_a_limit_is_too_large(
+    monkeypatch: pytest.MonkeyPatch, limit: str, value: int, body: bytes, headers: dict[str, str]
+) -> None:
+    monkeypatch.setattr(http.FieldStorage, limit, value)
+    answer = ask(serve(lambda req: req.form.keys()), "/", "POST", body, headers)
+    assert (answer.status, answer.reason) == (413, "Content Too Large")
+    assert str(value) in answer.text
+    assert answer.log == ""
+
+
+def test_a_form_whose_length_is_not_known_is_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http.FieldStorage, "max_memory", 10)
+    answer = ask(
+        serve(lambda req: req.form.keys()),
+        "/",
+        "POST",
+        b"a=12345678901",
+        {**FORM, "Content-Length": ""},
+        environ={"wsgi.input_terminated": True},
+        validate=False,
+    )
+    assert answer.status == 413
+
+
+def test_an_address_with_too_many_fields_is_too_long() -> None:
+    answer = ask(serve(lambda req: req.args.keys()), "/?" + "a=1&" * 1001)
+    assert (answer.status, answer.reason) == (414, "URI Too Long")
+
+
+@pytest.mark.parametrize(
+    ("body", "headers"),
+    [
+        multipart(('name="a"', b"1"), end=""),
+        (b"no boundary here", {"Content-Type": "multipart/form-data; boundary=b"}),
+        (b"--b--\r\n", {"Content-Type": "multipart/form-data"}),
+    ],
+)
+def test_a_malformed_form_is_a_bad_request(body: bytes, headers: dict[str, str]) -> None:
+    answer = ask(serve(lambda req: req.form.keys()), "/", "POST", body, headers)
+    assert answer.status == 400
+    assert "The form cannot be read" in answer.text
+
+
+def test_a_form_with_files_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "multipart", None)
+    body, headers = multipart(('name="a"', b"1"))
+    answer = ask(serve(lambda req: req.form.keys()), "/", "POST", body, headers)
+    assert answer.status == 500
+    assert answer.log.endswith(
+        "forms with files need multipart, which is not installed: pip install '.[forms]' in the "
+        "folder of the server's source\n"
+    )
+    assert ask(serve(lambda req: req.form.keys()), "/", "POST", b"a=1", FORM).text == "a"
+
+
+def test_a_charset_of_the_clients_invention_does_no_harm() -> None:
+    body, headers = multipart(
+        ('name="a"\r\nContent-Type: text/plain; charset=klingon', "ž".encode())
+    )
+    assert ask(serve(lambda req: req.form.getfirst("a")), "/", "POST", body, headers).text == "ž"
+
+
+# Weight
+
+
+def test_what_is_not_used_is_not_imported() -> None:
+    """Memory is what the first Poor HTTP was chosen for."""
+    code = (
+        "import sys; from poorhttp import dispatch as http; "
+        "http.Application({'/': (2, print)})({'REQUEST_METHOD': 'HEAD'}, print); "
+        "print([name for name in ('multipart', 'urllib.parse', 'email', 'inspect', 'logging', "
+        "'typing', 'traceback', 'html', 'json') if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        timeout=HANG,
+    )
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr
+
+
+def test_a_failed_request_is_freed_at_once() -> None:
+    """Without a cycle: an upload's files, and the server's own things, do not wait in memory."""
+    freed: list[bool] = []
+
+    class Witness:
+        def __del__(self) -> None:
+            freed.append(True)
+
+    def handler(req: http.Request) -> None:
+        req.witness = Witness()
+        fail(req)
+
+    gc.disable()
+    try:
+        ask(serve(handler))
+    finally:
+        gc.enable()
+    assert freed == [True]

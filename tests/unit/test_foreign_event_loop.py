@@ -1,0 +1,159 @@
+"""The reactor in a foreign event loop: its descriptor in an epoll, poll or select."""
+
+from __future__ import annotations
+
+import select
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeAlias
+
+import pytest
+
+from poorhttp import logs
+from poorhttp.config.settings import Settings
+from poorhttp.net import sockets
+from poorhttp.worker.worker import Worker
+from poorhttp.worker.wsgi import serve
+from tests.testkit.client import HANG, Connection
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+    from poorhttp._core import Reactor
+
+#: Waits up to so many seconds for its descriptor to be readable; tells whether it is.
+Wait: TypeAlias = "Callable[[float], bool]"
+
+
+def path(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Answer with the path; below /large, with something that no socket takes at once."""
+    large = environ["PATH_INFO"].startswith("/large")
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [environ["PATH_INFO"].encode() * (500_000 if large else 1)]
+
+
+def in_epoll(fd: int) -> Wait:
+    epoll = select.epoll()
+    epoll.register(fd, select.EPOLLIN)
+    return lambda seconds: bool(epoll.poll(seconds))
+
+
+def in_epoll_in_epoll(fd: int) -> Wait:
+    inner, outer = select.epoll(), select.epoll()
+    inner.register(fd, select.EPOLLIN)
+    outer.register(inner.fileno(), select.EPOLLIN)
+
+    def wait(seconds: float) -> bool:
+        # Referring to both keeps both open.
+        return bool(outer.poll(seconds) and inner.poll(0))
+
+    return wait
+
+
+def in_poll(fd: int) -> Wait:
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return lambda seconds: bool(poll.poll(seconds * 1000))
+
+
+def in_select(fd: int) -> Wait:
+    return lambda seconds: bool(select.select([fd], [], [], seconds)[0])
+
+
+class Loop:
+    """An event loop of a few lines that knows the reactor by its descriptor only."""
+
+    def __init__(self, reactor: Reactor, wait: Wait) -> None:
+        self.reactor = reactor
+        self.wait = wait
+        self.turns = 0
+
+    def run_until(self, condition: Callable[[], bool]) -> None:
+        """Serve until `condition()` holds."""
+        while not condition():
+            assert self.wait(HANG), (
+                "the descriptor is not readable although there is something to do"
+            )
+            self.turns += 1
+            while (request := self.reactor.poll()) is not None:
+                serve(path, [request])
+
+    def calm_down(self) -> None:
+        """Until there is nothing to do; then it must stay so without a client."""
+        for _ in range(1000):
+            if not self.wait(0):
+                return
+            while (request := self.reactor.poll()) is not None:
+                serve(path, [request])
+        raise AssertionError("the descriptor is readable although there is nothing to do")
+
+
+@pytest.fixture(params=[in_epoll, in_epoll_in_epoll, in_poll, in_select])
+def loop(request: pytest.FixtureRequest) -> Iterator[tuple[Loop, int]]:
+    settings = Settings(bind="127.0.0.1:0")
+    listeners = sockets.open_listeners(settings)
+    logs.error_log.open(settings)
+    worker = Worker(path, settings, listeners)
+    reactor = worker.reactor(external_loop=True)
+    port = int(listeners[0].url.rpartition(":")[2])
+    yield Loop(reactor, request.param(reactor.fileno())), port
+    for listener in listeners:
+        listener.close()
+
+
+def test_requests_in_another_loop(loop: tuple[Loop, int]) -> None:
+    ours, port = loop
+
+    def client(number: int) -> None:
+        with Connection(("127.0.0.1", port)) as connection:
+            for turn in range(20):
+                target = f"/{number}/{turn}"
+                assert connection.request("GET", target).body == target.encode()
+            # In two pieces, a turn of the loop between them.
+            connection.send(b"GET /split HTTP/1.1\r\n")
+            connection.send(b"Host: a\r\n\r\n")
+            assert connection.response().body == b"/split"
+            # As many octets as have to wait for the client.
+            assert len(connection.request("GET", "/large").body) == 3_000_000
+
+    with ThreadPoolExecutor(10) as pool:
+        done = [pool.submit(client, number) for number in range(10)]
+        gone = threading.Event()
+
+        def finished() -> bool:
+            return all(future.done() for future in done)
+
+        # The loop must not miss the moment in which the last client is done.
+        def nudge() -> None:
+            for future in done:
+                future.exception()
+            gone.set()
+            Connection(("127.0.0.1", port)).close()
+
+        pool.submit(nudge)
+        ours.run_until(lambda: gone.is_set() and finished())
+        for future in done:
+            future.result()
+    ours.calm_down()
+
+
+def test_a_silent_reactor_is_silent(loop: tuple[Loop, int]) -> None:
+    ours, port = loop
+    with Connection(("127.0.0.1", port)) as connection:
+        connection.send_request("GET", "/one")
+        ours.run_until(lambda: bool(select.select([connection.socket], [], [], 0)[0]))
+        assert connection.response().body == b"/one"
+        ours.calm_down()
+        assert ours.reactor.poll() is None
+
+
+def test_stopping_in_another_loop(loop: tuple[Loop, int]) -> None:
+    ours, port = loop
+    with Connection(("127.0.0.1", port)) as connection:
+        connection.send_request("GET", "/one")
+        ours.run_until(lambda: bool(select.select([connection.socket], [], [], 0)[0]))
+        assert connection.response().body == b"/one"
+        ours.reactor.stop()
+        ours.run_until(lambda: ours.reactor.finished)
+        assert connection.at_end()

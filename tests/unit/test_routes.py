@@ -1,0 +1,313 @@
+"""Routes from settings: the list for the core, and the application."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from poorhttp.config import loader
+from poorhttp.config.settings import Settings
+from poorhttp.errors import ApplicationError, ConfigError
+from poorhttp.targets.mounts import LOCAL_REDIRECT, Mount, Mounts, host_of
+from poorhttp.targets.routes import Routes
+from poorhttp.targets.static import not_found
+from tests.apps import mounted
+from tests.support.wsgi_call import Answer, ask
+
+APP = "tests.apps.mounted"
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with folders in it, where we are."""
+    for name in ("files", "more"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def read(text: str) -> Routes:
+    """The routes of an ini file."""
+    Path("x.ini").write_text(text)
+    return Routes(loader.load({}, {}, "x.ini")[0])
+
+
+def told(application: Any, path: str, **headers: str) -> dict[str, Any]:
+    """What the application that answers tells."""
+    answer = ask(application, path, headers=headers)
+    found: dict[str, Any] = json.loads(answer.body)
+    return found
+
+
+def table(routes: Routes, site: Path) -> list[tuple[str, str, str | None]]:
+    """The list for the core, with folders as they are named from `site`."""
+    return [
+        (host, prefix, folder and os.path.relpath(folder, site))
+        for host, prefix, folder, _ in routes.table
+    ]
+
+
+# What the core is told
+
+
+def test_nothing_without_files() -> None:
+    settings = Settings(target=f"{APP}:one", mount=[f"/a={APP}:two", f"/b={APP}:three"])
+    assert Routes(settings).table == []
+
+
+def test_files_beside_applications(site: Path) -> None:
+    routes = read(
+        f"[http]\ntarget = {APP}:one\nmount = /a/b={APP}:two\n  /a/b/c/=static:more\n"
+        "static = /a=files\n"
+    )
+    assert table(routes, site) == [
+        ("", "/a/b/c", "more"),
+        ("", "/a/b", None),
+        ("", "/a", "files"),
+        ("", "", None),
+    ]
+    assert Path(str(routes.table[0][2])).is_absolute(), "an application may change the folder"
+
+
+@pytest.mark.parametrize("written", ["target = static:files", "static = /=files"])
+def test_nothing_but_files(site: Path, written: str) -> None:
+    routes = read(f"[http]\n{written}\n")
+    assert table(routes, site) == [("", "", "files")]
+    assert routes.load() is not_found
+    assert ask(not_found).status == 404
+
+
+def test_each_host_has_a_route_for_everything(site: Path) -> None:
+    """Otherwise the core would look among those of other hosts."""
+    routes = read(
+        "[http]\nstatic = /=files\nstatic_listing = on\n[host:a.example]\nstatic = /x=more\n"
+        f"static_listing = off\n[host:*.example]\ntarget = {APP}:one\n"
+    )
+    assert table(routes, site) == [
+        ("", "", "files"),
+        ("a.example", "/x", "more"),
+        ("a.example", "", None),
+        ("*.example", "", None),
+    ]
+    assert [row[3].static_listing for row in routes.table] == [True, False, False, True]
+
+
+def test_files_that_let_the_application_answer(site: Path) -> None:
+    routes = read(
+        f"[http]\ntarget = {APP}:one\nstatic = /=files\n  /a=more\nmount = /a={APP}:two\n"
+        "static_fallthrough = on\n"
+    )
+    assert table(routes, site) == [("", "/a", "more"), ("", "", "files")]
+    application = routes.load()
+    assert told(application, "/x")["name"] == "one"
+    assert told(application, "/a/x")["name"] == "two"
+    either_way = Settings(mount=["/a=static:more", f"/a={APP}:two"], static_fallthrough=True)
+    assert table(Routes(either_way), site)[0] == ("", "/a", "more")
+
+
+# The application
+
+
+def test_the_target_alone_is_called_as_it_is(site: Path) -> None:
+    assert Routes(Settings(target=f"{APP}:one")).load() is mounted.one
+    assert Routes(Settings(target=f"{APP}:one", static="/x=files")).load() is mounted.one
+    given = Routes(Settings(static="/x=files"), mounted.two)
+    assert given.application is given.load() is mounted.two
+
+
+def test_what_is_given_has_mounts_beside_it() -> None:
+    routes = Routes(Settings(mount=f"/x={APP}:one"), mounted.two)
+    assert routes.application is None, "there is something to load"
+    application = routes.load()
+    assert [told(application, path)["name"] for path in ("/", "/x")] == ["two", "one"]
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "script", "rest"),
+    [
+        ("/", "one", "", "/"),
+        ("/ab", "one", "", "/ab"),
+        ("/a", "two", "/a", ""),
+        ("/a/", "two", "/a", "/"),
+        ("/a/x/y", "two", "/a", "/x/y"),
+        ("/a/b", "three", "/a/b", ""),
+        ("/a/b/c", "three", "/a/b", "/c"),
+        ("/a/bc", "two", "/a", "/bc"),
+        ("//a", "one", "", "//a"),
+        ("/a//b", "two", "/a", "//b"),
+        ("/" * 8000, "one", "", "/" * 8000),
+        ("/a" + "/" * 8000, "two", "/a", "/" * 8000),
+        ("/A", "one", "", "/A"),
+        ("/gr\xc3\xb6\xc3\x9fe/x", "three", "/gr\xc3\xb6\xc3\x9fe", "/x"),
+    ],
+)
+def test_the_longest_prefix_of_whole_segments(path: str, name: str, script: str, rest: str) -> None:
+    mounts = [f"/a={APP}:two", f"/a/b/={APP}:three", f"/größe={APP}:three"]
+    application = Routes(Settings(target=f"{APP}:one", mount=mounts)).load()
+    found = told(application, path)
+    assert (found["name"], found["SCRIPT_NAME"], found["PATH_INFO"]) == (name, script, rest)
+
+
+def test_below_a_script_name_that_is_there_already() -> None:
+    inner = Mounts({"": [Mount("/b", mounted.one)]})
+    outer = Mounts({"": [Mount("/a", inner)]})
+    found = told(outer, "/a/b/c")
+    assert (found["SCRIPT_NAME"], found["PATH_INFO"]) == ("/a/b", "/c")
+
+
+def test_nobody_there() -> None:
+    answer = ask(Routes(Settings(mount=f"/a={APP}:one")).load(), "/b")
+    assert (answer.status, answer.text) == (404, "404 Not Found\n")
+    assert answer.headers == {"content-type": "text/plain; charset=utf-8"}
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [
+        ("example.org", "two"),
+        ("EXAMPLE.org.:8080", "two"),
+        ("www.example.org", "three"),
+        ("a.b.example.org", "three"),
+        ("b.deep.example.org", "one"),
+        ("xexample.org", "one"),
+        ("", "one"),
+        ("[::1]", "two"),
+        ("[::1]:8080", "two"),
+        ("[::2]:8080", "one"),
+    ],
+)
+def test_hosts(host: str, name: str, site: Path) -> None:
+    application = read(
+        f"[http]\ntarget = {APP}:one\n[host:*.example.org]\ntarget = {APP}:three\n"
+        f"[host:example.org [::1]]\ntarget = {APP}:two\n"
+        f"[host:*.deep.example.org]\ntarget = {APP}:one\n"
+    ).load()
+    assert told(application, "/", Host=host)["name"] == name
+
+
+def test_the_host_of_a_request() -> None:
+    assert host_of({}) == ""
+    for text in ("A.b", "a.B:80", "a.b.", "a.b.:80"):
+        assert host_of({"HTTP_HOST": text}) == "a.b"
+    assert host_of({"HTTP_HOST": "[FE80::1]:80"}) == "[fe80::1]"
+
+
+def test_a_host_serves_nothing_of_others(site: Path) -> None:
+    application = read(
+        f"[http]\ntarget = {APP}:one\nmount = /x={APP}:two\n"
+        f"[host:a]\nmount = /y={APP}:three\n[host:b]\nmount =\n[host:c]\ncgi_timeout = 1\n"
+    ).load()
+
+    def names(host: str) -> list[str]:
+        answers = [ask(application, path, headers={"Host": host}) for path in ("/", "/x", "/y")]
+        return [_name(answer) for answer in answers]
+
+    assert names("any") == names("c") == ["one", "two", "one"]
+    assert names("a") == ["404", "404", "three"]
+    assert names("b") == ["404"] * 3
+
+
+def _name(answer: Answer) -> str:
+    return json.loads(answer.body)["name"] if answer.status == 200 else str(answer.status)
+
+
+def test_what_is_mounted_twice_is_loaded_once(site: Path) -> None:
+    (site / "counting.py").write_text(
+        "made = []\ndef make():\n    made.append(1)\n"
+        "    return lambda environ, start_response: (start_response('200 OK', []), [b''])[1]\n"
+    )
+    read("[http]\nmount = /a=counting:make()\n  /b=counting:make()\n[host:x]\n").load()
+    import counting  # type: ignore[import-not-found]
+
+    assert counting.made == [1]
+
+
+# Local redirects
+
+
+def test_a_program_answers_by_another_name() -> None:
+    found = told(mounted.programs, "/program?/else/%C3%B6?a=b")
+    assert (found["name"], found["PATH_INFO"]) == ("one", "/else/\xc3\xb6")
+    assert (found["SCRIPT_NAME"], found["QUERY_STRING"]) == ("", "a=b")
+
+
+def test_only_programs_are_told_how() -> None:
+    seen: list[bool] = []
+
+    def look(environ: Any, start_response: Any) -> list[bytes]:
+        seen.append(LOCAL_REDIRECT in environ)
+        start_response("200 OK", [("Content-Type", "text/plain")])
+        return []
+
+    application = Mounts({"": [Mount("/p", mounted.program, redirects=True), Mount("", look)]})
+    ask(application)
+    ask(application, "/p?/")
+    assert seen == [False, False]
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("static = /a=none", r'^x\.ini:2: static: "none" is not a folder; .* from /'),
+        ("static = /a=file", r'^x\.ini:2: static: "file" is not a folder; did you mean "files"'),
+        ("static =\n  /a=files\n  /b=none", r'^x\.ini:4: static: "none" is not a folder'),
+        ("target = static:none", r'^x\.ini:2: target: "none" is not a folder'),
+        ("target = static:", r"^x\.ini:2: target: the path is empty; say static:FOLDER$"),
+        ("mount = /a=static:none", r'^x\.ini:2: mount: "none" is not a folder'),
+        ("static = /a=x.ini", r'^x\.ini:2: static: "x\.ini" is not a folder'),
+        ("x_sendfile = none", r'^x\.ini:2: x_sendfile: "none" is not a folder'),
+        ("x_accel_redirect = /a=none", r'^x\.ini:2: x_accel_redirect: "none" is not a folder'),
+        (
+            "mount =\n  /a=x:y\n  /b=x:y\n  /a/=x:z",
+            r'^x\.ini:5: mount: "/a" is served already, as x\.ini:3: mount says$',
+        ),
+        (
+            "static =\n  /a=files\n  /a=more",
+            r'^x\.ini:4: static: "/a" is served already, as x\.ini:3: static says$',
+        ),
+        (
+            "target = x:y\nmount = /=x:z",
+            r'^x\.ini:3: mount: "/" is served already, as x\.ini:2: target says$',
+        ),
+        (
+            "mount = /a=x:y\nstatic = /a=files",
+            r'^x\.ini:3: static: "/a" is .* x\.ini:2: mount says; static_fallthrough = on lets',
+        ),
+        (
+            "target = x:y\n[host:b c]\nmount = /a=x:y\nstatic = /a=files",
+            r'^x\.ini:5: static: "b/a" is served already, as x\.ini:4: mount says; ',
+        ),
+        ("mount = /a=tcp:x:y", r"^x\.ini:2: mount: a TCP service has neither hosts nor paths; "),
+        ("[host:a]\ntarget = tcp:x:y", r"^x\.ini:3: target: a TCP service has neither"),
+        (
+            "target = tcp:x:y\nmount = /a=x:y",
+            r"^x\.ini:2: target: a TCP service .* beside it, as x\.ini:3: mount does",
+        ),
+    ],
+)
+def test_mistakes(text: str, complaint: str, site: Path) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        read(f"[http]\n{text}\n")
+
+
+def test_mistakes_of_an_argument(site: Path) -> None:
+    with pytest.raises(
+        ConfigError, match=r'^mount: "/" is served already, as the application says'
+    ):
+        Routes(Settings(mount=f"/={APP}:two"), mounted.one)
+
+
+def test_a_target_that_cannot_be_loaded(site: Path) -> None:
+    with pytest.raises(ApplicationError, match=r"^there is no module none"):
+        read("[http]\ntarget = none:x\n").load()
+    with pytest.raises(ApplicationError, match=r"^x\.ini:4: mount: there is no module none"):
+        read(f"[http]\nmount =\n  /a={APP}:one\n  /b=none:x\n").load()
+    with pytest.raises(ApplicationError, match=r"^x\.ini:4: target: there is no module none"):
+        read(f"[http]\ntarget = {APP}:one\n[host:x]\ntarget = none:x\n").load()
