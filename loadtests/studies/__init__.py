@@ -2,7 +2,8 @@
 
 Of any study: `study` is the class, `catalogue` the list of all, `command` their command line,
 `engine` takes the steps and stores what was measured, `choice` selects servers by the beginnings of
-their names, `sample` is stored samples of traced runs.
+their names, `sample` is rounds and what is stored of a load, `tables` the tables, figures and
+sentences that compare servers, `remote` networks between client and server.
 
 - `serial/`: one request after another, each on a connection of its own (2010).
 - `parallel/`: 100 new requests each second, however slow the responses are (2010).
@@ -14,7 +15,7 @@ their names, `sample` is stored samples of traced runs.
 - `webbench/`: 6,471 files of 64 MB at random (2001).
 - `client_effect/`: every client with every server: `influence` (2001).
 - `latency_distribution/`: times over the ordered requests: `ordered` (KLone).
-- `originals/`, `uniserve/`: figures and parts of the old studies that several studies need.
+- `originals/`: figures of the old studies.
 - `bench/`: all servers in all scenarios: `bench` and `show`.
 - `adverse/`: dead, slow and large clients: `endure`.
 - `lifecycle/`: servers reloaded, upgraded, killed and stopped under load: `operate`.

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from loadtests.studies import (
     client_effect,
-    deadconn,
     latency_distribution,
     memory,
     page_latency,
-    parallel,
-    resources,
     scalability,
-    serial,
-    webbench,
 )
+from loadtests.studies.deadconn import study as deadconn
+from loadtests.studies.parallel import study as parallel
+from loadtests.studies.resources import study as resources
+from loadtests.studies.serial import study as serial
 from loadtests.studies.study import Study
+from loadtests.studies.webbench import study as webbench
 
 STUDIES: dict[str, Study] = {
     "serial": serial.STUDY,

@@ -1,9 +1,10 @@
-"""Stored samples of traced runs, and the table cells made from them."""
+"""Plans in interleaved rounds, load on a running server, and the samples that are stored of it."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from statistics import fmean
 from typing import Any
 
@@ -13,10 +14,29 @@ from loadtests.errors import ServerFailure
 from loadtests.measure import histogram, resources
 from loadtests.servers.registry import Server
 from loadtests.servers.running import Running
-from loadtests.stats.results import Results, Spread, spread
+from loadtests.studies.engine import Lab, Step, in_turns
 
 ATTEMPTS = 20
 WARM_REQUESTS, WARM_CONNECTIONS, WARM_SECONDS = 500, 100, 2.0
+
+
+def rounds(
+    lab: Lab,
+    servers: Sequence[Server],
+    what: str,
+    take: Callable[[int, Server], str],
+    word: str = "round",
+) -> list[Step]:
+    """A step for each server and round, another server first in each round."""
+    return [
+        Step(server, f"{what}, {word} {number + 1}, {server.name}", partial(take, number, server))
+        for number, server in in_turns(lab, servers)
+    ]
+
+
+def store(lab: Lab, study: str, server: Server, number: int, **fields: Any) -> None:
+    """Stores a sample of a server in a round."""
+    lab.store.add("sample", experiment=study, server=server.name, round=number, **fields)
 
 
 def warm(running: Running, target: str, core: int | None) -> None:
@@ -48,11 +68,18 @@ def cpu_seconds(running: Running) -> float:
     raise ServerFailure("its processes end all the time")
 
 
-def described(
-    study: str, scenario: str, number: int, server: Server, traced: Traced, cpu: float
-) -> dict[str, Any]:
-    """A sample of a study. Raises ServerFailure if nothing was answered."""
-    trace, load = traced.trace, traced.load
+def load(
+    lab: Lab, running: Running, seconds: float, at_once: int, target: str, **how: Any
+) -> tuple[Traced, float]:
+    """What became of each request for a target, and the CPU seconds of the server for them."""
+    before = cpu_seconds(running)
+    traced = fetch.traced(running.port, seconds, at_once, [[target]], core=lab.client_core, **how)
+    return traced, cpu_seconds(running) - before
+
+
+def described(scenario: str, traced: Traced, cpu: float) -> dict[str, Any]:
+    """Rates and times of a load. Raises ServerFailure if nothing was answered."""
+    trace = traced.trace
     answers, pages = trace.answer(), trace.total()
     failed = trace.failed()
     if not pages:
@@ -60,10 +87,7 @@ def described(
     times, longest = histogram.record(pages), max(pages)
     seconds = max(trace.ended) / 1e6
     return {
-        "experiment": study,
         "scenario": scenario,
-        "server": server.name,
-        "round": number,
         "requests": len(pages),
         "failed": sum(failed.values()),
         "errors": failed,
@@ -77,33 +101,6 @@ def described(
         "answer_times": histogram.encode(histogram.record(answers)),
         "page_times": histogram.encode(times),
         "cpu_us": cpu / len(pages) * 1e6,
-        "client_busy": load.busy,
+        "client_busy": traced.load.busy,
         "server_busy": cpu / seconds,
     }
-
-
-def per_second(results: Results, scenario: str, server: str, field: str) -> Spread | None:
-    """How many such times fit into a second: as the study of 2010 counts."""
-    times = results.rounds(scenario, server, field).values()
-    return spread(1e6 / value for value in times if value)
-
-
-def failed(results: Results, scenario: str, servers: Sequence[str], *ignored: str) -> list[str]:
-    """A sentence for each server of which requests failed; those of `ignored` kinds aside."""
-    told = []
-    for server in servers:
-        counts: dict[str, int] = {}
-        asked = 0
-        for sample in results.samples:
-            if (sample["scenario"], sample["server"]) == (scenario, server):
-                asked += sample["requests"] + sample["failed"]
-                for kind, count in sample["errors"].items():
-                    if kind not in ignored:
-                        counts[kind] = counts.get(kind, 0) + count
-        if counts:
-            kinds = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
-            told.append(
-                f"{server}, {scenario}: {sum(counts.values()):,} of {asked:,} requests failed "
-                f"({kinds})."
-            )
-    return told

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from loadtests.clients.load import SATURATED
-from loadtests.reporting.model import Axis, Cell, Column, Line, Lines, Panels, Section, Table
-from loadtests.servers.lists import colour_of
+from loadtests.reporting.model import Axis, Cell, Column, Lines, Panels, Section, Table
 from loadtests.stats.results import Results, Spread, spread
+from loadtests.store import Record
+from loadtests.studies import tables
+from loadtests.studies.deadconn.servers import SELECT
+from loadtests.studies.originals import epoll_2001
 
 NAME = "deadconn"
-SELECT = "waitress 8 threads"
-"""The one that waits by select()."""
 FD_SETSIZE = 1_024
 KNOWN_LIMITS = {
     "lighttpd": "It takes no more connections than half of the descriptors that it may have",
@@ -21,30 +21,6 @@ KNOWN_LIMITS = {
 }
 SLOWER = 0.9
 """The share of its rate without dead connections below which a server suffers from them."""
-
-OLD = (
-    (
-        "128 bytes",
-        "/dev/epoll 10 to 12 % faster than RT signals one-sig; all three keep it up as dead "
-        "connections become more; RT signals a little slower than one-sig",
-    ),
-    ("512 and 1,024 bytes", "all about alike: the network of 100 Mbit/s was saturated"),
-    (
-        "load by dead connections",
-        "/dev/epoll 15 % faster than RT one-sig, that 10 to 15 % faster than RT signals",
-    ),
-    (
-        "response time",
-        "with /dev/epoll independent of the connections; poll() and /dev/poll suffer from dead "
-        "ones",
-    ),
-    (
-        "client",
-        "httperf --think-timeout 5 --timeout 5 --num-calls 2500 --num-conns 100 --hog --rate 100, "
-        "with 8,000 descriptors",
-    ),
-    ("machines", "server Pentium III 600 MHz, Linux 2.4.6; clients and dead ones on two more"),
-)
 
 
 @dataclass(frozen=True)
@@ -66,156 +42,106 @@ MEASURES = (
 )
 
 
+class Samples:
+    """The samples by server, size of the answer and number of dead connections."""
+
+    def __init__(self, samples: Sequence[Record]) -> None:
+        self._by: dict[tuple[str, int, int], list[Record]] = {}
+        for one in samples:
+            self._by.setdefault((one["server"], one["size"], one["dead"]), []).append(one)
+        self.servers = list(dict.fromkeys(server for server, _, _ in self._by))
+        self.sizes = sorted({size for _, size, _ in self._by})
+        self.counts = sorted({count for _, _, count in self._by})
+
+    def found(self, field: str, server: str, size: int, count: int) -> Spread | None:
+        """A field over the rounds."""
+        return spread(float(one[field]) for one in self._by.get((server, size, count), []))
+
+    def reached(self, server: str, size: int) -> list[int]:
+        """The numbers of dead connections at which a server was measured."""
+        return [count for count in self.counts if (server, size, count) in self._by]
+
+    def ends(self, server: str, size: int) -> tuple[Spread, Spread] | None:
+        """The rate without dead connections, and beside the most of them that it had."""
+        reached = self.reached(server, size)
+        if len(reached) < 2 or reached[0] != 0:
+            return None
+        alone, beside = (self.found("rate", server, size, reached[end]) for end in (0, -1))
+        return (alone, beside) if alone and beside and alone.median else None
+
+    def kept(self, server: str, size: int) -> float | None:
+        """The share of its rate that a server keeps beside the most dead connections."""
+        ends = self.ends(server, size)
+        return ends[1].median / ends[0].median if ends else None
+
+    def shares(self) -> dict[str, float]:
+        """The same in the median of the sizes, most first."""
+        found = {}
+        for server in self.servers:
+            kept = [one for size in self.sizes if (one := self.kept(server, size)) is not None]
+            if kept:
+                found[server] = statistics.median(kept)
+        return dict(sorted(found.items(), key=lambda one: -one[1]))
+
+    def suffers(self, server: str) -> bool:
+        """Whether the best round beside the dead is below the worst without, for every size."""
+        ends = [self.ends(server, size) for size in self.sizes if self.reached(server, size)]
+        return all(one is not None and one[1].high < one[0].low for one in ends)
+
+
 def report(results: Results) -> list[Section]:
     """All of it; of what failed, that it failed."""
-    samples = results.samples
-    if not samples:
+    if not results.samples:
         return []
-    servers = list(dict.fromkeys(str(sample["server"]) for sample in samples))
-    sizes = sorted({int(sample["size"]) for sample in samples})
-    counts = sorted({int(sample["dead"]) for sample in samples})
-    parts: list[Table | Panels] = [_left(results, servers, sizes)]
-    if ends := _ends(results):
-        parts.append(ends)
-    for measure in MEASURES:
-        parts.append(_figure(results, measure, servers, sizes, counts))
-        parts += [_table(results, measure, servers, size, counts) for size in sizes]
+    samples = Samples(results.samples)
+    sizes = tables.listed([f"{size:,}" for size in samples.sizes])
     text = [
-        "What do those who ask get beside connections on which nothing happens? Persistent "
-        f"connections ask for answers of {_listed(sizes)} bytes while {counts[0]:,} to "
-        f"{counts[-1]:,} others are dead: half of them silent, half in the middle of a head.",
-        *_remarks(results, servers, sizes),
+        "What do clients get beside connections on which nothing happens? Persistent connections "
+        f"ask for answers of {sizes} bytes while {samples.counts[0]:,} to "
+        f"{samples.counts[-1]:,} others are dead: half of them silent, half in the middle of a "
+        "head.",
+        *_remarks(results, samples),
     ]
-    old = Table(
-        f"{NAME}-2001",
-        "",
-        [Column("of"), Column("found")],
-        OLD,
-        note="It compares ways to wait in the same server; its numbers are in figures only.",
-    )
-    return [
-        Section("Dead connections", text, parts),
-        Section("Dead connections in 2001", [], [old]),
-    ]
-
-
-def _listed(sizes: Sequence[int]) -> str:
-    words = [f"{size:,}" for size in sizes]
-    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
-
-
-def _found(results: Results, field: str, server: str, size: int, count: int) -> Spread | None:
-    return spread(
-        float(sample[field])
-        for sample in results.samples
-        if (sample["server"], sample["size"], sample["dead"]) == (server, size, count)
-    )
-
-
-def _reached(results: Results, server: str, size: int) -> list[int]:
-    """The levels at which a server was measured."""
-    return sorted(
-        {
-            int(sample["dead"])
-            for sample in results.samples
-            if (sample["server"], sample["size"]) == (server, size)
+    parts: list[Table | Panels] = [_figure(samples, MEASURES[0]), _left(samples)]
+    parts += [table] if (table := _ends(results)) else []
+    sections = [Section("Dead connections", text, parts, _answer(samples))]
+    for measure in MEASURES:
+        figure = [] if measure is MEASURES[0] else [_figure(samples, measure)]
+        size, most = samples.sizes[0], samples.counts[-1]
+        found = {
+            server: tables.scaled(one, measure.scale)
+            for server in samples.servers
+            if (one := samples.found(measure.field, server, size, most))
         }
+        what = f"{measure.axis.capitalize()} beside {most:,} dead connections, {size:,} bytes"
+        said = tables.answer(what, found, measure.unit, highest=measure.field == "rate")
+        rows = [_table(samples, measure, size) for size in samples.sizes]
+        sections.append(Section(f"{measure.title} by dead connections", [], [*figure, *rows], said))
+    old = Section("Dead connections in 2001", [], [epoll_2001.table(f"{NAME}-2001")])
+    return [*sections, old]
+
+
+def _answer(samples: Samples) -> str:
+    shares = samples.shares()
+    if not shares:
+        return ""
+    spared = [one for one, share in shares.items() if share >= SLOWER or not samples.suffers(one)]
+    suffering = [f"{one} keeps {share:.0%}" for one, share in shares.items() if one not in spared]
+    said = (
+        f"At least {SLOWER:.0%} of their reply rate, or what lies within the spread of the rounds, "
+        f"keep: {', '.join(spared) or 'none'}."
     )
-
-
-def _kept(results: Results, server: str, size: int) -> float | None:
-    """The share of its rate that a server keeps beside the most dead connections that it had."""
-    reached = _reached(results, server, size)
-    if len(reached) < 2 or reached[0] != 0:
-        return None
-    alone = _found(results, "rate", server, size, 0)
-    beside = _found(results, "rate", server, size, reached[-1])
-    return beside.median / alone.median if alone and beside and alone.median else None
-
-
-def _is_sure(results: Results, server: str, size: int) -> bool:
-    """Whether the worst round without dead connections is better than the best beside them."""
-    reached = _reached(results, server, size)
-    alone = _found(results, "rate", server, size, reached[0])
-    beside = _found(results, "rate", server, size, reached[-1])
-    return bool(alone and beside and beside.high < alone.low)
-
-
-def _ours(servers: Sequence[str]) -> frozenset[str]:
-    return frozenset(server for server in servers if server.startswith("poorhttp"))
-
-
-def _left(results: Results, servers: Sequence[str], sizes: Sequence[int]) -> Table:
-    rows: list[list[Cell]] = []
-    for server in servers:
-        most = max(count for size in sizes for count in _reached(results, server, size))
-        rows.append([server, float(most), *(_kept(results, server, size) for size in sizes)])
-    return Table(
-        f"{NAME}-kept",
-        "What is left of the reply rate beside the most dead connections",
-        [
-            Column("server"),
-            Column("dead connections"),
-            *(Column(f"{size:,} bytes", "%", 0, 100) for size in sizes),
-        ],
-        rows,
-        _ours(servers),
-        "Against the same server without dead connections.",
-    )
-
-
-def _ends(results: Results) -> Table | None:
-    """Who did not get to the end, and why."""
-    ended = [failure for failure in results.failures if "dead" in failure]
-    if not ended:
-        return None
-    rows: list[list[Cell]] = []
-    for failure in ended:
-        server = str(failure["server"])
-        reason = str(failure["reason"])
-        if _by_select(server, int(failure["dead"])):
-            reason = f"select() has no descriptors from {FD_SETSIZE:,} on: {reason}"
-        elif server in KNOWN_LIMITS:
-            reason = f"{KNOWN_LIMITS[server]}: {reason}"
-        rows.append([server, float(failure["round"] + 1), float(failure["dead"]), reason])
-    return Table(
-        f"{NAME}-ends",
-        "Who did not get to the end",
-        [Column("server"), Column("round"), Column("dead connections"), Column("what happened")],
-        rows,
-        _ours([str(row[0]) for row in rows]),
-    )
+    if suffering:
+        said = said[:-1] + f"; of the others, {', '.join(suffering)}."
+    return said
 
 
 def _by_select(server: str, count: int) -> bool:
     return server == SELECT and count + 10 >= FD_SETSIZE - 100
 
 
-def _remarks(results: Results, servers: Sequence[str], sizes: Sequence[int]) -> list[str]:
+def _remarks(results: Results, samples: Samples) -> list[str]:
     said = []
-    kept = {
-        server: statistics.median(shares)
-        for server in servers
-        if (shares := [one for size in sizes if (one := _kept(results, server, size)) is not None])
-    }
-    suffering = [
-        server
-        for server, share in kept.items()
-        if share < SLOWER
-        and all(
-            _is_sure(results, server, size) for size in sizes if _reached(results, server, size)
-        )
-    ]
-    if suffering:
-        words = ", ".join(f"{server} keeps {kept[server]:.0%}" for server in suffering)
-        said.append(
-            f"Of their reply rate without dead connections, in the median of the sizes: {words}."
-        )
-    if spared := [server for server in kept if server not in suffering]:
-        said.append(
-            f"At least {SLOWER:.0%} of it, or what lies within the spread of the rounds, keep: "
-            f"{', '.join(spared)}."
-        )
     ended = [failure for failure in results.failures if "dead" in failure]
     if limited := [one for one in ended if _by_select(str(one["server"]), int(one["dead"]))]:
         lowest = min(int(one["dead"]) for one in limited)
@@ -223,82 +149,82 @@ def _remarks(results: Results, servers: Sequence[str], sizes: Sequence[int]) -> 
             f"{SELECT} waits by select(), which has room for {FD_SETSIZE:,} descriptors "
             f"(FD_SETSIZE) and none for {lowest:,} dead connections: it ends there by its nature."
         )
-    saturated = {
-        str(sample["server"])
-        for sample in results.samples
-        if float(sample["client_busy"]) >= SATURATED
-    }
-    if saturated:
-        names = ", ".join(server for server in servers if server in saturated)
-        said.append(f"The client was the limit in samples of: {names}.")
-    errors = {
-        server: sum(
-            sum(sample["errors"].values())
-            for sample in results.samples
-            if sample["server"] == server
-        )
-        for server in servers
-    }
-    if any(errors.values()):
-        words = ", ".join(f"{server} {count:,}" for server, count in errors.items() if count)
-        said.append(f"Requests that failed: {words}.")
-    said += [
-        f"Failed: {one['what']}: {one['reason']}." for one in results.failures if "dead" not in one
+    others = Results([one for one in (*results.failures, *results.missing) if one not in ended])
+    return [
+        *said,
+        *tables.saturated(results.samples),
+        *tables.failed(results.samples),
+        *tables.lost(others),
     ]
-    said += [f"Left out: {one['server']}: {one['reason']}." for one in results.missing]
-    return said
 
 
-def _table(
-    results: Results, measure: Measure, servers: Sequence[str], size: int, counts: Sequence[int]
-) -> Table:
+def _left(samples: Samples) -> Table:
+    rows: list[list[Cell]] = []
+    shares = samples.shares()
+    for server in [*shares, *(one for one in samples.servers if one not in shares)]:
+        most = max(count for size in samples.sizes for count in samples.reached(server, size))
+        rows.append([server, float(most), *(samples.kept(server, size) for size in samples.sizes)])
+    columns = [Column(f"{size:,} bytes", "%", 0, 100) for size in samples.sizes]
     return Table(
-        f"{NAME}-{measure.field}-{size}",
-        f"{measure.title} by dead connections, {size:,} bytes",
-        [
-            Column("server"),
-            *(
-                Column(f"{count:,}", measure.unit, measure.places, measure.scale)
-                for count in counts
-            ),
-        ],
-        [
-            [
-                server,
-                *(_found(results, measure.field, server, size, count) for count in counts),
-            ]
-            for server in servers
-        ],
-        _ours(servers),
+        f"{NAME}-kept",
+        "What is left of the reply rate beside the most dead connections",
+        [Column("server"), Column("most dead connections"), *columns],
+        rows,
+        tables.ours(samples.servers),
+        "Against the same server without dead connections; in order of the median of the sizes.",
     )
 
 
-def _figure(
-    results: Results,
-    measure: Measure,
-    servers: Sequence[str],
-    sizes: Sequence[int],
-    counts: Sequence[int],
-) -> Panels:
+def _ends(results: Results) -> Table | None:
+    """Which servers did not get to the end, and why."""
+    rows: list[list[Cell]] = []
+    for failure in results.failures:
+        if "dead" not in failure:
+            continue
+        server, reason = str(failure["server"]), str(failure["reason"])
+        if _by_select(server, int(failure["dead"])):
+            reason = f"select() has no descriptors from {FD_SETSIZE:,} on: {reason}"
+        elif server in KNOWN_LIMITS:
+            reason = f"{KNOWN_LIMITS[server]}: {reason}"
+        rows.append([server, float(failure["round"] + 1), float(failure["dead"]), reason])
+    columns = [Column(one) for one in ("server", "round", "dead connections", "what happened")]
+    title = "Servers that did not get to the end"
+    return (
+        Table(f"{NAME}-ends", title, columns, rows, tables.ours(r[0] for r in rows))
+        if rows
+        else None
+    )
+
+
+def _table(samples: Samples, measure: Measure, size: int) -> Table:
+    most = {
+        server: one
+        for server in samples.servers
+        if (one := samples.found(measure.field, server, size, samples.counts[-1]))
+    }
+    column = Column("", measure.unit, measure.places, measure.scale)
+    names = tables.ranked(most, samples.servers, highest=measure.field == "rate")
+    return Table(
+        f"{NAME}-{measure.field}-{size}",
+        f"{measure.title} by number of dead connections, {size:,} bytes",
+        [Column("server"), *(replace(column, name=f"{n:,} dead") for n in samples.counts)],
+        [
+            [name, *(samples.found(measure.field, name, size, n) for n in samples.counts)]
+            for name in names
+        ],
+        tables.ours(names),
+        ranking=f"{samples.counts[-1]:,} dead",
+    )
+
+
+def _figure(samples: Samples, measure: Measure) -> Panels:
     panels = []
-    for size in sizes:
+    for size in samples.sizes:
         lines = []
-        for server in servers:
-            found = [
-                (float(count), one)
-                for count in counts
-                if (one := _found(results, measure.field, server, size, count)) is not None
-            ]
-            scale = measure.scale
-            lines.append(
-                Line(
-                    server,
-                    colour_of(server),
-                    [(count, one.median * scale) for count, one in found],
-                    [(count, one.low * scale, one.high * scale) for count, one in found],
-                    server.startswith("poorhttp"),
-                )
-            )
+        for server in samples.servers:
+            counts = samples.reached(server, size)
+            found = [(n, samples.found(measure.field, server, size, n)) for n in counts]
+            lines.append(tables.line(server, [(n, one) for n, one in found if one], measure.scale))
         panels.append(
             Lines(
                 f"{NAME}-{measure.field}-{size}",
@@ -313,6 +239,6 @@ def _figure(
         f"{NAME}-{measure.field}-figure",
         f"{measure.title} by dead connections",
         panels,
-        "A level line does not care about dead connections; one that ends early is a server that "
-        "could not hold more.",
+        "A level line is a server that dead connections do not slow; one that ends early is a "
+        "server that could not hold more.",
     )

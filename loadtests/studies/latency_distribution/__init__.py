@@ -6,7 +6,6 @@
 - `witness`: comparison of our client with Apache Bench.
 - `times`, `distributions`: curves and quantiles of times, of one round and of several.
 - `report`, `remarks`: the report, and remarks made from its figures.
-- `klone`: figures of the old study.
 """
 
 from __future__ import annotations

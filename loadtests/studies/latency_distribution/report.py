@@ -17,11 +17,12 @@ from loadtests.reporting.model import (
 )
 from loadtests.servers.lists import colour_of
 from loadtests.stats.results import Results
-from loadtests.studies.latency_distribution import klone, witness
+from loadtests.studies.latency_distribution import witness
 from loadtests.studies.latency_distribution.contents import CONTENTS, Content
 from loadtests.studies.latency_distribution.distributions import Distributions, distributions
 from loadtests.studies.latency_distribution.remarks import failures, remarks
 from loadtests.studies.latency_distribution.times import PARTS, QUANTILES
+from loadtests.studies.originals import klone_2008 as klone
 
 ASKED = (
     "How long do requests take if so many are made at once, each on a connection of its own: until "

@@ -20,9 +20,9 @@ from loadtests.reporting.model import (
 from loadtests.servers.lists import colour_of
 from loadtests.stats.results import Results, spread
 from loadtests.store import Record
+from loadtests.studies.originals import uniserve_2005 as past
 from loadtests.studies.page_latency.run import LOOPS, OUTLIER_TIMES, OUTLIER_US, OUTLIERS_KEPT
-from loadtests.studies.uniserve import past
-from loadtests.studies.uniserve.remote import LAN, OUTSIDE, Way
+from loadtests.studies.remote import LAN, OUTSIDE, Way
 
 WAYS: Sequence[Way | None] = (None, LAN, OUTSIDE)
 LISTED = 40

@@ -19,8 +19,8 @@ from loadtests.servers.running import Running
 from loadtests.studies import engine
 from loadtests.studies.engine import Lab, Step
 from loadtests.studies.page_latency.run import LOOPS, OUTLIERS_KEPT, asked, curve, outliers
+from loadtests.studies.remote import LAN, OUTSIDE, Way, apart
 from loadtests.studies.study import FULL, QUICK, Scale
-from loadtests.studies.uniserve.remote import LAN, OUTSIDE, Way, apart
 
 NAME = "loops"
 REQUESTS = 1_000

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from loadtests.clients.load import SATURATED
 from loadtests.clients.native import fetch
-from loadtests.reporting.model import Cell, Column, Table
+from loadtests.reporting.model import Cell, Column, Section, Table
 from loadtests.servers.lists import application_of, with_pages
 from loadtests.servers.registry import Server
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results
-from loadtests.studies import engine, sample
+from loadtests.studies import engine, sample, tables
 from loadtests.studies.engine import Lab, Step
 from loadtests.studies.originals.poorhttp_2010 import MOST_UNANSWERED
 
@@ -24,13 +25,11 @@ KEPT, FLOODED, BUSY = "kept up with", "flooded at", "client busy"
 
 def steps(lab: Lab, study: str, servers: Sequence[Server]) -> list[Step]:
     """Every server once, each until it is flooded."""
-    return [
-        Step(server, f"{study} ramp, round 1, {server.name}", partial(_take, lab, study, server))
-        for server in servers
-    ]
+    lab = replace(lab, rounds=1)
+    return sample.rounds(lab, servers, f"{study} ramp", partial(_take, lab, study))
 
 
-def _take(lab: Lab, study: str, server: Server) -> str:
+def _take(lab: Lab, study: str, number: int, server: Server) -> str:
     [paged] = with_pages([server])
     kept, flooded, busy = 0, 0, 0.0
     with Running(paged, application_of(paged), target=TARGET, core=lab.server_core) as running:
@@ -53,33 +52,31 @@ def _take(lab: Lab, study: str, server: Server) -> str:
                 break
             kept = rate
     for name, value, unit in ((KEPT, kept, "/s"), (FLOODED, flooded, "/s"), (BUSY, busy, "")):
-        engine.figure(lab, study, 0, server, name, value, unit)
+        engine.figure(lab, study, number, server, name, value, unit)
     return f"{kept:,}/s, and not {flooded:,}/s" if flooded else f"{kept:,}/s and perhaps more"
 
 
-def table(results: Results, study: str, order: Sequence[str], ours: frozenset[str]) -> Table | None:
-    """Between which rates each has its limit, if that was looked for."""
-    rows: list[list[Cell]] = []
-    for server in order:
-        kept = results.figure(study, server, KEPT)
-        flooded, busy = (results.figure(study, server, name) for name in (FLOODED, BUSY))
-        if kept:
-            said = "client" if busy and busy.median >= SATURATED else ""
-            rows.append([server, kept, flooded if flooded and flooded.median else None, said])
-    if not rows:
+def section(results: Results, study: str) -> Section | None:
+    """Between which rates each has its limit, if that was looked for; the highest first."""
+    found = {one["server"]: results.figure(study, one["server"], KEPT) for one in results.figures}
+    kept = {server: one for server, one in found.items() if one}
+    if not kept:
         return None
-    columns = (
-        Column("server"),
-        Column(KEPT, "/s"),
-        Column(FLOODED, "/s"),
-        Column("no time left"),
-    )
-    return Table(
+    rows: list[list[Cell]] = []
+    for server in tables.ranked(kept, kept, highest=True):
+        flooded, busy = (results.figure(study, server, name) for name in (FLOODED, BUSY))
+        said = "client" if busy and busy.median >= SATURATED else ""
+        rows.append([server, kept[server], flooded if flooded and flooded.median else None, said])
+    names = ((KEPT, "/s"), (FLOODED, "/s"), ("no time left", ""))
+    table = Table(
         f"{study}-ramp",
         "How many new requests each second",
-        columns,
+        [Column("server"), *(Column(name, unit) for name, unit in names)],
         rows,
-        ours,
+        tables.ours(kept),
         f"The light page, evenly paced, each rate for {SECONDS:g} s. Flooded: {MOST_UNANSWERED} "
         f"unanswered, or a request failed or was unanswered {PATIENCE:g} s after the last.",
+        KEPT,
     )
+    said = tables.answer("New requests each second", kept, "/s", highest=True)
+    return Section("How many new requests each second", [], [table], said)

@@ -10,8 +10,8 @@ from loadtests.reporting.model import Axis, Cell, Column, Line, Lines, Panels, S
 from loadtests.servers.lists import colour_of
 from loadtests.stats.results import Results, spread
 from loadtests.store import Record
+from loadtests.studies.originals import uniserve_2005 as past
 from loadtests.studies.scalability.injection import Fit, fit
-from loadtests.studies.uniserve import past
 
 FULL_CORE = 0.9
 """The share of its core from which on a server of one process has no more to give."""

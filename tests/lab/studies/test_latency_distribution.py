@@ -26,7 +26,7 @@ from loadtests.servers.registry import Server, missing
 from loadtests.stats.results import Results
 from loadtests.studies import engine
 from loadtests.studies.bench.scenarios import HELLO
-from loadtests.studies.latency_distribution import STUDY, klone, measuring, times, witness
+from loadtests.studies.latency_distribution import STUDY, measuring, times, witness
 from loadtests.studies.latency_distribution.contents import (
     CONTENTS,
     FILE,
@@ -37,6 +37,7 @@ from loadtests.studies.latency_distribution.contents import (
     Content,
 )
 from loadtests.studies.latency_distribution.measuring import Task
+from loadtests.studies.originals import klone_2008 as klone
 from loadtests.studies.study import FULL, QUICK, TINY, Scale
 from tests.packages import need
 from tests.testkit.client import HANG

@@ -17,14 +17,13 @@ from loadtests.reporting.model import Section, Table
 from loadtests.servers.registry import Server
 from loadtests.stats.results import Results
 from loadtests.store import Record
-from loadtests.studies import engine
+from loadtests.studies import engine, remote
 from loadtests.studies.choice import choose
 from loadtests.studies.engine import Lab
 from loadtests.studies.page_latency import STUDY, steps
 from loadtests.studies.page_latency.run import Outlier, asked, curve, outliers
+from loadtests.studies.remote import LAN, OUTSIDE, Ends, Way
 from loadtests.studies.study import FULL, TINY
-from loadtests.studies.uniserve import remote
-from loadtests.studies.uniserve.remote import LAN, OUTSIDE, Ends, Way
 from tests.support.network import hosts
 from tests.testkit.client import HANG
 from tests.testkit.network.hosts import Host, Network, Unavailable

@@ -17,9 +17,10 @@ from loadtests.measure.cpu_affinity import cores
 from loadtests.reporting.model import Lines, Table
 from loadtests.servers.registry import Server
 from loadtests.stats.results import Results, Spread
-from loadtests.studies import engine, parallel
+from loadtests.studies import engine
 from loadtests.studies.originals.poorhttp_2010 import AT_ONCE
 from loadtests.studies.parallel import ramp
+from loadtests.studies.parallel import study as parallel
 from loadtests.studies.study import FULL, QUICK, TINY, Scale
 
 SINGLE, THREADING = "poorhttp single", "poorhttp threading 8"
@@ -134,7 +135,7 @@ class TestOptions:
     def test_as_long_as_is_wanted(self, monkeypatch: pytest.MonkeyPatch) -> None:
         asked: list[float] = []
         monkeypatch.setattr(
-            parallel, "_take", lambda lab, number, server, handler, seconds: asked.append(seconds)
+            parallel, "_take", lambda lab, handler, seconds, number, server: asked.append(seconds)
         )
         for step in _steps(FULL, _chosen(SINGLE), "--for", "60"):
             step.action()
@@ -151,9 +152,11 @@ class TestOptions:
         )
         writing.close()
         results = Results(writing.records).experiment("parallel")
-        found = ramp.table(results, "parallel", [SINGLE, THREADING], frozenset())
-        assert found is not None
-        [[server, kept, flooded, _]] = found.rows
+        section = ramp.section(results, "parallel")
+        assert section is not None
+        [table] = section.parts
+        assert isinstance(table, Table)
+        [[server, kept, flooded, _]] = table.rows
         assert server == SINGLE
         assert isinstance(kept, Spread)
         assert isinstance(flooded, Spread)
@@ -163,22 +166,27 @@ class TestOptions:
 @pytest.mark.timing
 class TestReport:
     def test_who_was_flooded(self, records: list[store.Record]) -> None:
-        [section] = parallel.STUDY.report(Results(records).experiment("parallel"))
-        tables = {part.name: part for part in section.parts if isinstance(part, Table)}
+        sections = parallel.STUDY.report(Results(records).experiment("parallel"))
+        parts = [part for section in sections for part in section.parts]
+        tables = {part.name: part for part in parts if isinstance(part, Table)}
         assert list(tables) == ["parallel-light", "parallel-slow", "parallel-2010"]
         slow = tables["parallel-slow"]
         place = [column.name for column in slow.columns].index("600 unanswered")
         cells = {row[0]: str(row[place]) for row in slow.rows}
         assert cells[SINGLE].startswith("after ")
         assert cells[THREADING] == "not in 1.5 s" or cells[THREADING].startswith("after ")
-        assert any("were unanswered at poorhttp single (after" in words for words in section.text)
+        assert any("were unanswered at poorhttp single (after" in one.answer for one in sections)
 
     def test_lines(self, records: list[store.Record]) -> None:
-        [section] = parallel.STUDY.report(Results(records).experiment("parallel"))
-        figures = [part for part in section.parts if isinstance(part, Lines)]
-        assert [figure.name for figure in figures] == ["parallel-light", "parallel-slow"]
+        sections = parallel.STUDY.report(Results(records).experiment("parallel"))
+        parts = [part for section in sections for part in section.parts]
+        figures = [part for part in parts if isinstance(part, Lines)]
+        assert [figure.name for figure in figures] == [
+            "parallel-light-lines",
+            "parallel-slow-lines",
+        ]
         for figure in figures:
-            assert [line.name for line in figure.lines] == [SINGLE, THREADING]
+            assert sorted(line.name for line in figure.lines) == [SINGLE, THREADING]
             for line in figure.lines:
                 assert max(count for _, count in line.points) <= FLOODED_AT
 

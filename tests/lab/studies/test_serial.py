@@ -17,8 +17,9 @@ from loadtests.measure import histogram
 from loadtests.measure.cpu_affinity import cores
 from loadtests.reporting.model import Table
 from loadtests.servers.registry import Server, missing
-from loadtests.stats.results import Results
-from loadtests.studies import engine, sample, serial
+from loadtests.stats.results import Results, Spread
+from loadtests.studies import engine, sample, tables
+from loadtests.studies.serial import study as serial
 from loadtests.studies.study import TINY
 
 NAMES = ("poorhttp single", "poorhttp threading 8", "lighttpd + single")
@@ -117,14 +118,20 @@ class TestRun:
 
 class TestReport:
     def test_tables(self, records: list[store.Record]) -> None:
-        [section] = serial.STUDY.report(Results(records).experiment("serial"))
-        tables = {part.name: part for part in section.parts if isinstance(part, Table)}
-        assert list(tables) == ["serial-light", "serial-heavy", "serial-2010"]
-        light = tables["serial-light"]
-        assert [row[0] for row in light.rows] == [server.name for server in _chosen(*NAMES)]
+        sections = serial.STUDY.report(Results(records).experiment("serial"))
+        parts = [part for section in sections for part in section.parts]
+        found = {part.name: part for part in parts if isinstance(part, Table)}
+        assert list(found) == ["serial-light", "serial-heavy", "serial-2010"]
+        light = found["serial-light"]
+        assert {row[0] for row in light.rows} == {server.name for server in _chosen(*NAMES)}
+        times = [row[1].median for row in light.rows if isinstance(row[1], Spread)]
+        assert len(times) == len(light.rows)
+        assert times == sorted(times)
+        assert light.ranking == light.columns[1].name
+        assert all(section.answer for section in sections[:-1])
         assert all(len(row) == len(light.columns) for row in light.rows)
         assert {row[0] for row in light.rows} <= light.strong
-        assert tables["serial-2010"].rows[0][:4] == ("Single", 183.02, 110.85, 80.49)
+        assert found["serial-2010"].rows[0][:4] == ("Single", 183.02, 110.85, 80.49)
 
     def test_per_second_is_of_the_mean_time(self) -> None:
         one = {
@@ -139,12 +146,11 @@ class TestReport:
             "requests": 3,
             "failed": 2,
         }
-        results = Results([one])
-        found = sample.per_second(results, "light", "a", "mean_us")
-        assert found is not None
+        found = tables.cell([one], serial.WHOLE)
+        assert isinstance(found, Spread)
         # The res/s of Single, from its res t.
         assert round(found.median) == 111
-        [said] = sample.failed(results, "light", ["a", "b"])
+        [said] = tables.failed([one], "light")
         assert said == "a, light: 2 of 5 requests failed (2 read)."
 
     def test_nothing_measured(self) -> None:

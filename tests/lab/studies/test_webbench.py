@@ -18,10 +18,11 @@ from loadtests.measure import histogram
 from loadtests.measure.cpu_affinity import cores
 from loadtests.reporting.model import Table
 from loadtests.servers.registry import Server, missing
-from loadtests.stats.results import Results
-from loadtests.studies import engine, webbench
+from loadtests.stats.results import Results, Spread
+from loadtests.studies import engine
 from loadtests.studies.originals import client_2001
 from loadtests.studies.study import FULL, TINY
+from loadtests.studies.webbench import study as webbench
 from loadtests.studies.webbench import workload
 
 
@@ -162,7 +163,10 @@ def test_a_small_run(tmp_path: Path, http: str) -> None:
         assert one["rate"] * one["seconds"] == pytest.approx(one["requests"], abs=1)
     told = webbench.STUDY.report(results)
     tables = {part.name: part for part in told[0].parts if isinstance(part, Table)}
-    assert [row[0] for row in tables["webbench"].rows] == [server.name for server in servers]
+    rows = tables["webbench"].rows
+    assert {row[0] for row in rows} == {server.name for server in servers}
+    rates = [row[1].median for row in rows if isinstance(row[1], Spread)]
+    assert rates == sorted(rates, reverse=True)
     assert tables["webbench-classes"].rows[-1][1:3] == [6_471.0, 67_108_864.0]
     assert tables["webbench-settings"].rows[-1][2] == f"HTTP {http}"
     assert "not public" in " ".join(told[0].text)

@@ -1,4 +1,4 @@
-"""The steps: the loop R2 against each server, sampled several times a second."""
+"""The study `resources`: the loop R2 against each server, sampled several times a second."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import itertools
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,13 +16,14 @@ from loadtests.clients.native import fetch
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure.sampler import Look, Sampler
 from loadtests.servers.five_pages import TARGETS
-from loadtests.servers.lists.uniserve import running
+from loadtests.servers.lists.uniserve import running, servers
 from loadtests.servers.registry import Server
 from loadtests.servers.running import Running
-from loadtests.studies import engine
+from loadtests.studies import sample
 from loadtests.studies.engine import Lab, Step
-from loadtests.studies.study import FULL, QUICK, Scale
-from loadtests.studies.uniserve.remote import LAN, apart
+from loadtests.studies.remote import LAN, apart
+from loadtests.studies.resources import report
+from loadtests.studies.study import FULL, QUICK, Scale, Study
 
 NAME = "resources"
 REQUESTS = 1_000
@@ -36,24 +38,12 @@ ROUNDS = {FULL.name: 2}
 
 
 def plan(
-    lab: Lab, scale: Scale, servers: Sequence[Server], options: argparse.Namespace
+    lab: Lab, scale: Scale, chosen: Sequence[Server], options: argparse.Namespace
 ) -> list[Step]:
     """Interleaved rounds."""
-    lab = engine.Lab(
-        lab.store,
-        SECONDS.get(scale.name, SHORTEST),
-        ROUNDS.get(scale.name, 1),
-        lab.server_core,
-        lab.client_core,
-    )
-    return [
-        Step(
-            server,
-            f"resources, round {number + 1}, {server.name}",
-            partial(_take, lab, number, server),
-        )
-        for number, server in engine.in_turns(lab, servers)
-    ]
+    seconds, rounds = SECONDS.get(scale.name, SHORTEST), ROUNDS.get(scale.name, 1)
+    lab = replace(lab, seconds=seconds, rounds=rounds)
+    return sample.rounds(lab, chosen, NAME, partial(_take, lab))
 
 
 def _take(lab: Lab, number: int, server: Server) -> str:
@@ -68,19 +58,12 @@ def _take(lab: Lab, number: int, server: Server) -> str:
         one = stack.enter_context(running(server, lab.server_core, ends.server if ends else None))
         if ends:
             stack.enter_context(ends.client.inside())
-        sample = _load(lab, one, "eth0" if ends else "lo")
-    lab.store.add(
-        "sample",
-        experiment=NAME,
-        scenario="R2",
-        server=server.name,
-        round=number,
-        **({"rate_bits": LAN.rate} if ends else {"local": why}),
-        **sample,
-    )
+        taken = _load(lab, one, "eth0" if ends else "lo")
+    where = {"rate_bits": LAN.rate} if ends else {"local": why}
+    sample.store(lab, NAME, server, number, scenario="R2", **where, **taken)
     return (
-        f"{sample['user'] * 100:.0f} % user, {sample['system'] * 100:.0f} % system, "
-        f"{sample['pss'] / 2**20:.1f} MiB, {sample['sent_packets']:,.0f} packets/s"
+        f"{taken['user'] * 100:.0f} % user, {taken['system'] * 100:.0f} % system, "
+        f"{taken['pss'] / 2**20:.1f} MiB, {taken['sent_packets']:,.0f} packets/s"
     )
 
 
@@ -149,3 +132,13 @@ def series(looks: Sequence[Look]) -> dict[str, list[float]]:
         for name, value in values.items():
             found.setdefault(name, []).append(value)
     return found
+
+
+STUDY = Study(
+    NAME,
+    "processor, memory and traffic of a server over time, while one client asks",
+    "Uniserve, 2005",
+    servers,
+    plan,
+    report.report,
+)

@@ -1,0 +1,143 @@
+"""The study `serial`: one request after another, each on a connection of its own."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from functools import partial
+
+from loadtests.reporting.model import Axis, Column, Section, Table
+from loadtests.servers.lists import PROXIED, WSGI, application_of, with_pages
+from loadtests.servers.lists.pages import PAGES
+from loadtests.servers.registry import Server
+from loadtests.servers.running import Running
+from loadtests.stats.results import Results
+from loadtests.store import Record
+from loadtests.studies import sample, tables
+from loadtests.studies.engine import Lab, Step
+from loadtests.studies.originals import poorhttp_2010
+from loadtests.studies.study import Scale, Study
+
+NAME = "serial"
+REQUESTS = 4_800
+"""As many as the faster ones of the study answered in its minute: 80 a second."""
+FEWEST = 50
+LONGEST = 20.0
+"""Seconds for all requests for a page: a server that hangs is given up then."""
+PATIENCE = 1.0
+"""Seconds more for the last of them."""
+
+
+def servers() -> Sequence[Server]:
+    """All that serve pages, alone and behind a proxy."""
+    ours = [server for server in WSGI if server.ours]
+    others = [server for server in WSGI if not server.ours]
+    return with_pages([*ours, *PROXIED, *others])
+
+
+def plan(
+    lab: Lab, scale: Scale, chosen: Sequence[Server], options: argparse.Namespace
+) -> list[Step]:
+    """Every server once a round, with both pages."""
+    requests = max(FEWEST, round(REQUESTS * scale.share / scale.rounds))
+    return sample.rounds(lab, chosen, NAME, partial(_take, lab, requests))
+
+
+def _take(lab: Lab, requests: int, number: int, server: Server) -> str:
+    told = []
+    application = application_of(server)
+    with Running(server, application, target=f"/{PAGES[0]}", core=lab.server_core) as running:
+        for page in PAGES:
+            target = f"/{page}"
+            sample.warm(running, target, lab.client_core)
+            seen = sample.load(
+                lab, running, LONGEST, 1, target, requests=requests, patience=PATIENCE
+            )
+            taken = sample.described(page, *seen)
+            sample.store(lab, NAME, server, number, **taken)
+            told.append(f"{page} {taken['rate']:,.0f}/s, {taken['mean_us']:,.0f} µs")
+    return "; ".join(told)
+
+
+ABOUT = (
+    "How long does one request take when nothing else is asked? One after another, each on a "
+    "connection of its own. Times are from the connection to the first 15 bytes of the answer, and "
+    "to its end; how many of these fit into a second is beside them, and how many requests were "
+    "answered, with all that the client does between them."
+)
+BEGUN = tables.each(lambda one: 1e6 / one["answer_us"])
+WHOLE = tables.each(lambda one: 1e6 / one["mean_us"])
+VALUES = (
+    (Column("time to the whole page", "µs", 1), "mean_us"),
+    (Column("p99 of that", "µs"), "p99_us"),
+    (Column("time to its first bytes", "µs", 1), "answer_us"),
+    (Column("whole pages that fit into a second"), WHOLE),
+    (Column("first bytes that fit into a second"), BEGUN),
+    (Column("requests answered", "/s"), "rate"),
+    (Column("server CPU per request", "µs", 1), "cpu_us"),
+    (Column("client busy", "%", 0, 100), "client_busy"),
+    (Column("failed requests"), tables.total("failed")),
+)
+
+
+def _section(page: str, samples: Sequence[Record]) -> Section:
+    found = {
+        "first bytes": tables.spreads(samples, BEGUN),
+        "whole page": tables.spreads(samples, WHOLE),
+    }
+    figure = tables.bars(
+        f"{NAME}-{page}-bars",
+        f"One after another: the {page} page",
+        Axis("requests", "/s", low=0),
+        found,
+        highest=True,
+        subtitle="each on a connection of its own; longer is better",
+        caption="From the connection to the first 15 bytes of the answer, and to its end, as many "
+        "as fit into a second.",
+    )
+    table = tables.compared(
+        f"{NAME}-{page}", f"The {page} page", samples, VALUES, "time to the whole page"
+    )
+    times = tables.spreads(samples, "mean_us")
+    said = tables.answer(f"Time to a whole {page} page", times, "µs")
+    remarks = [*tables.saturated(samples), *tables.failed(samples, page)]
+    text = [*([ABOUT] if page == PAGES[0] else []), *remarks]
+    return Section(f"One request after another: the {page} page", text, [figure, table], said)
+
+
+def report(results: Results) -> list[Section]:
+    """A section for each page, and what the study of 2010 had."""
+    samples = tables.latest(results.samples)
+    pages = [(page, [one for one in samples if one["scenario"] == page]) for page in PAGES]
+    sections = [_section(page, own) for page, own in pages if own]
+    then = Section(f"One request after another in {poorhttp_2010.YEAR}", [], [_then()])
+    return [*sections, then]
+
+
+def _then() -> Table:
+    names = ("first bytes", "whole pages")
+    columns = (
+        Column("configuration"),
+        *(Column(f"{name} that fit into a second", places=2) for name in names),
+        Column("requests answered", "/s", 2),
+        Column("time to the first bytes", "s", 4),
+        Column("time to the whole page", "s", 4),
+    )
+    return Table(
+        f"{NAME}-{poorhttp_2010.YEAR}",
+        f"What the study of {poorhttp_2010.YEAR} had",
+        columns,
+        poorhttp_2010.SERIAL,
+        note="The light page over an ad-hoc WLAN, from a netbook: the network was the bottleneck. "
+        "Apache had mod_python.",
+    )
+
+
+STUDY = Study(
+    NAME,
+    "one request after another, each on a connection of its own",
+    poorhttp_2010.SOURCE,
+    servers,
+    plan,
+    report,
+)

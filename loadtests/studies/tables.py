@@ -1,0 +1,210 @@
+"""Tables, bars, lines and sentences that compare servers, made of the samples of a study."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import takewhile
+from typing import Any, TypeAlias
+
+from loadtests.clients.load import SATURATED
+from loadtests.reporting.cells import brief
+from loadtests.reporting.model import Axis, Bar, Bars, Cell, Column, Line, Table
+from loadtests.servers.lists import PROXIED, colour_of
+from loadtests.stats.results import Results, Spread, spread
+from loadtests.store import Record
+
+Value: TypeAlias = str | Callable[[Sequence[Record]], Cell]
+"""What the samples of a server have: the spread of a field over them, or what a function says."""
+BASELINE = "floor"
+"""It answers without doing anything, so it is in tables but never the best server."""
+NAMED = 4
+"""Servers that a sentence names if noise does not separate them; of others it gives the number."""
+_OURS = frozenset(server.name for server in PROXIED if server.ours)
+
+
+def is_ours(name: object) -> bool:
+    """Whether a server is one of ours, alone or behind a proxy."""
+    return str(name).startswith("poorhttp") or name in _OURS
+
+
+def ours(names: Iterable[object]) -> frozenset[str]:
+    """Those of the names that are ours."""
+    return frozenset(str(name) for name in names if is_ours(name))
+
+
+def latest(samples: Iterable[Record]) -> list[Record]:
+    """The samples; of a step that was taken again after an interruption only the last."""
+    keys = ("run", "scenario", "server", "injectors", "round")
+    return list({tuple(one.get(key) for key in keys): one for one in samples}.values())
+
+
+def by_server(samples: Iterable[Record]) -> dict[str, list[Record]]:
+    """The samples of each server."""
+    found: dict[str, list[Record]] = {}
+    for one in samples:
+        found.setdefault(str(one["server"]), []).append(one)
+    return found
+
+
+def each(number: Callable[[Record], float]) -> Value:
+    """The spread of a number that is made of each sample."""
+    return lambda samples: spread(map(number, samples))
+
+
+def total(field: str) -> Value:
+    """The sum of a field over all samples."""
+    return lambda samples: float(sum(one[field] for one in samples))
+
+
+def cell(samples: Sequence[Record], value: Value) -> Cell:
+    """A value of some samples."""
+    if callable(value):
+        return value(samples)
+    return spread(float(one[value]) for one in samples if value in one)
+
+
+def spreads(samples: Iterable[Record], value: Value, scale: float = 1.0) -> dict[str, Spread]:
+    """A value of each server that has it."""
+    found = {server: cell(own, value) for server, own in by_server(samples).items()}
+    return {name: scaled(one, scale) for name, one in found.items() if isinstance(one, Spread)}
+
+
+def scaled(found: Spread, scale: float) -> Spread:
+    """The same in another unit."""
+    return Spread(found.median * scale, found.low * scale, found.high * scale, found.rounds)
+
+
+def ranked(
+    found: Mapping[str, Spread], names: Iterable[str], *, highest: bool = False
+) -> list[str]:
+    """Names by their medians, best first; those without one at the end."""
+    sign = -1 if highest else 1
+    return sorted(names, key=lambda n: sign * found[n].median if n in found else float("inf"))
+
+
+def compared(
+    name: str,
+    title: str,
+    samples: Iterable[Record],
+    values: Sequence[tuple[Column, Value]],
+    ranking: str,
+    *,
+    highest: bool = False,
+    note: str = "",
+    first: str = "server",
+) -> Table:
+    """A row for each server, by the column `ranking`, best first."""
+    own = by_server(samples)
+    best = next(value for column, value in values if column.name == ranking)
+    names = ranked(
+        spreads(samples := [s for of in own.values() for s in of], best), own, highest=highest
+    )
+    rows = [[name, *(cell(own[name], value) for _, value in values)] for name in names]
+    columns = [Column(first), *(column for column, _ in values)]
+    return Table(name, title, columns, rows, ours(names), note, ranking)
+
+
+def bars(
+    name: str,
+    title: str,
+    axis: Axis,
+    found: Mapping[str, Mapping[str, Spread]],
+    *,
+    highest: bool = False,
+    colour: Callable[[str], str] = colour_of,
+    **more: Any,
+) -> Bars:
+    """Bars of each part by server (`found`), ordered by the last part, best first."""
+    parts = list(found)
+    names = dict.fromkeys(server for part in found.values() for server in part)
+    drawn = [
+        Bar(server, colour(server), [found[part].get(server) for part in parts], is_ours(server))
+        for server in ranked(found[parts[-1]], names, highest=highest)
+    ]
+    return Bars(name, title, axis, drawn, parts if len(parts) > 1 else (), **more)
+
+
+def line(server: str, found: Iterable[tuple[float, Spread]], scale: float = 1.0) -> Line:
+    """The medians of a server, and from where to where its rounds went."""
+    points = [(float(x), scaled(one, scale)) for x, one in found]
+    return Line(
+        server,
+        colour_of(server),
+        [(x, one.median) for x, one in points],
+        [(x, one.low, one.high) for x, one in points],
+        is_ours(server),
+    )
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words as a sentence lists them."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
+def answer(what: str, found: Mapping[str, Spread], unit: str, *, highest: bool = False) -> str:
+    """A sentence: who is best, by how much, and whom the spread of the rounds does not separate."""
+    names = [name for name in ranked(found, found, highest=highest) if name != BASELINE]
+    if not names:
+        return ""
+
+    def told(name: str) -> str:
+        between = "" if unit.startswith("/") else " "
+        return f"{name} ({brief(found[name].median)}{between}{unit})"
+
+    best, *others = names
+    if not others:
+        return f"{what}: {told(best)}."
+    alike = list(takewhile(lambda name: _overlap(found[best], found[name]), others))
+    if alike:
+        those = [told(name) for name in names[: 1 + min(len(alike), NAMED - 1)]]
+        if len(alike) >= NAMED:
+            those.append(f"{len(alike) - NAMED + 1} more")
+        said = f"{what}: the rounds do not separate {listed(those)}, which are best"
+    else:
+        said = f"{what}: {told(best)} is best"
+    behind = others[len(alike) :]
+    if behind:
+        ratio = found[behind[0]].median / found[best].median if found[best].median else 0.0
+        far = f" reaches {ratio:.0%} of that" if highest else f" takes {ratio:.2f} times as much"
+        said += f"; the next, {told(behind[0])},{far if ratio else ' is behind'}"
+    if len(behind) > 1:
+        said += f", and {told(behind[-1])} is last"
+    once = all(found[name].rounds == 1 for name in names)
+    return said + (
+        "; each was measured once, so that small differences may be noise." if once else "."
+    )
+
+
+def _overlap(one: Spread, other: Spread) -> bool:
+    return one.low <= other.high and other.low <= one.high
+
+
+def saturated(samples: Iterable[Record]) -> list[str]:
+    """A sentence on the servers with which the client had no time left."""
+    busy = dict.fromkeys(s["server"] for s in samples if s["client_busy"] >= SATURATED)
+    return [f"The client was the limit in samples of: {', '.join(busy)}."] if busy else []
+
+
+def failed(samples: Iterable[Record], where: str = "", *ignored: str) -> list[str]:
+    """A sentence for each server of which requests failed; those of `ignored` kinds aside."""
+    told = []
+    for server, own in by_server(samples).items():
+        counts: dict[str, int] = {}
+        for kind, count in (pair for one in own for pair in one["errors"].items()):
+            counts[kind] = counts.get(kind, 0) + count
+        wrong = sum(counts.values())
+        counts = {kind: count for kind, count in counts.items() if kind not in ignored}
+        if counts:
+            asked = sum(one["requests"] for one in own) + wrong
+            kinds = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
+            place = f", {where}" if where else ""
+            told.append(
+                f"{server}{place}: {sum(counts.values()):,} of {asked:,} requests failed ({kinds})."
+            )
+    return told
+
+
+def lost(results: Results) -> list[str]:
+    """A sentence for each step that failed and each server that was left out."""
+    told = [f"Failed: {one['what']}: {one['reason']}." for one in results.failures]
+    return told + [f"Left out: {one['server']}: {one['reason']}." for one in results.missing]
