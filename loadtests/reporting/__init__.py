@@ -1,7 +1,8 @@
 """Reports: sections of text, tables and figures, as one HTML page, as Markdown and as CSV.
 
 - `model`: the parts of a report, without their layout: what a study says.
-- `page`, `page.css`: one self-contained HTML page.
+- `page`, `page.html.jinja`, `page.css`: one self-contained HTML page.
+- `glossary`: explanations of the short names of columns.
 - `markdown`: Markdown.
 - `sheets`: tables and figures as CSV.
 - `markdown_insert`: inserts tables between marks in a Markdown page.
