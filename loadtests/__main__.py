@@ -15,16 +15,17 @@ from types import FrameType
 
 from loadtests import store
 from loadtests.advise import command as advise
+from loadtests.choice import choose
 from loadtests.clients.external import wrk
 from loadtests.errors import LabError
 from loadtests.measure.cpu_affinity import cores
 from loadtests.programs import ROOT
 from loadtests.reporting import promises as told
 from loadtests.servers import peers, registry
-from loadtests.servers.lists import content as content_contestants
-from loadtests.servers.lists import lifecycle
 from loadtests.servers.material import Material
 from loadtests.servers.proxies import setups
+from loadtests.servers.registry import content as content_servers
+from loadtests.servers.registry import lifecycle
 from loadtests.soak import report as soak_report
 from loadtests.soak import together
 from loadtests.soak.run import OPTIONS, Plan
@@ -34,7 +35,6 @@ from loadtests.studies import command as studies
 from loadtests.studies.adverse import experiments as endurance
 from loadtests.studies.adverse import report as reliability
 from loadtests.studies.bench import experiments, report, scenarios, targets
-from loadtests.studies.choice import choose
 from loadtests.studies.cluster import experiments as cluster
 from loadtests.studies.cluster import report as cluster_report
 from loadtests.studies.content import experiments as content
@@ -262,14 +262,14 @@ def _measure(options: argparse.Namespace) -> int:
             scale = trial.QUICK if options.quick else trial.FULL
             if options.seconds:
                 scale = replace(scale, seconds=options.seconds)
-            chosen_ones = choose("server", lifecycle.CONTESTANTS, options.servers or [""])
+            chosen_ones = choose("server", lifecycle.SERVERS, options.servers or [""])
             known = {
                 name: partial(operations.steps, lab, scale, name, chosen_ones)
                 for name in operations.TRIALS
             }
         elif options.command == "content":
             published = material.enter_context(Material())
-            named = content_contestants.names(options.servers or [""])
+            named = content_servers.names(options.servers or [""])
             known = {
                 name: partial(experiment, lab, published, named)
                 for name, experiment in content.EXPERIMENTS.items()
@@ -392,9 +392,9 @@ def _name_all() -> None:
     print("scenarios: " + ", ".join(scenario.name for scenario in scenarios.SCENARIOS))
     print("experiments to show: " + " ".join(experiments.EXPERIMENTS))
     print("experiments to endure: " + " ".join(endurance.EXPERIMENTS))
-    print("servers to operate: " + ", ".join(one.name for one in lifecycle.CONTESTANTS))
+    print("servers to operate: " + ", ".join(one.name for one in lifecycle.SERVERS))
     print("experiments to operate them: " + " ".join(operations.TRIALS))
-    print("servers of content: " + ", ".join(content_contestants.CONTESTANTS))
+    print("servers of content: " + ", ".join(content_servers.SERVERS))
     print("experiments of content: " + " ".join(content.EXPERIMENTS))
     print("behind proxies: " + "; ".join(setup.name for setup in setups.studied()))
     print("clusters: " + "; ".join(setup.name for setup in cluster.SETUPS))

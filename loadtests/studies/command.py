@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from loadtests import store
+from loadtests.choice import choose
 from loadtests.errors import LabError
 from loadtests.measure.cpu_affinity import cores
 from loadtests.reporting import markdown, markdown_insert, promises, sheets
@@ -22,7 +23,6 @@ from loadtests.stats.results import Results, study_of
 from loadtests.store import Record
 from loadtests.studies import engine
 from loadtests.studies.catalogue import STUDIES
-from loadtests.studies.choice import choose
 from loadtests.studies.study import FULL, QUICK, TINY, Scale, Study
 
 COMPARE = "compare"

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from loadtests.clients.load import SATURATED
 from loadtests.reporting.cells import brief
 from loadtests.reporting.model import Axis, Bar, Bars, Cell, Column, Line, Table
-from loadtests.servers.lists import PROXIED, colour_of
+from loadtests.servers.registry import PROXIED, colour_of
 from loadtests.stats.results import Results, Spread, spread
 from loadtests.store import Record
 

@@ -13,15 +13,14 @@ import pytest
 from loadtests import programs
 from loadtests.clients.native import fetch
 from loadtests.errors import LabError, ServerFailure
-from loadtests.servers import lists
-from loadtests.servers.lists import colours
-from loadtests.servers.lists.pages import PAGES
+from loadtests.servers import registry
 from loadtests.servers.material import Material
+from loadtests.servers.pages import PAGES, application_of, with_pages
 from loadtests.servers.registry import Server, missing
 from loadtests.servers.running import Running
 
 FAST = ("poorhttp single", "lighttpd + 2 × single", "nginx + single", "Apache mod_wsgi 8 threads")
-EVERYBODY = [*lists.WSGI, *lists.PROXIED, *lists.STATIC]
+EVERYBODY = [*registry.WSGI, *registry.PROXIED, *registry.STATIC]
 
 
 def _installed(server: Server) -> Server:
@@ -46,7 +45,7 @@ def material() -> Iterator[Material]:
 class TestNames:
     @pytest.mark.parametrize(
         "group",
-        [[*lists.WSGI, *lists.PROXIED], lists.STATIC],
+        [[*registry.WSGI, *registry.PROXIED], registry.STATIC],
         ids=["dynamic", "static"],
     )
     def test_names_and_colours_are_unique_where_they_meet(self, group: list[Server]) -> None:
@@ -55,14 +54,14 @@ class TestNames:
 
     def test_a_name_has_one_colour_everywhere(self) -> None:
         found = defaultdict(set)
-        for name, colour in colours.registered():
+        for name, colour in registry.registered():
             found[name].add(colour)
         assert {name: all_ for name, all_ in found.items() if len(all_) > 1} == {}
 
     def test_families(self) -> None:
-        assert lists.colour_of("poorhttp single") == "#0b4f9e"
-        assert lists.colour_of("gunicorn sync") == "#8c5a2b"
-        assert lists.colour_of("nobody knows") == colours.UNKNOWN
+        assert registry.colour_of("poorhttp single") == "#0b4f9e"
+        assert registry.colour_of("gunicorn sync") == "#8c5a2b"
+        assert registry.colour_of("nobody knows") == registry.UNKNOWN
 
     def test_programs_are_known(self) -> None:
         assert {name for server in EVERYBODY for name in server.programs} <= set(programs.PROGRAMS)
@@ -90,9 +89,9 @@ class TestStart:
     @pytest.mark.parametrize("name", FAST)
     @pytest.mark.parametrize("page", PAGES)
     def test_pages(self, page: str, name: str) -> None:
-        all_ = {server.name: server for server in (*lists.WSGI, *lists.PROXIED)}
-        (server,) = lists.with_pages([_installed(all_[name])])
-        application = lists.application_of(server)
+        all_ = {server.name: server for server in (*registry.WSGI, *registry.PROXIED)}
+        (server,) = with_pages([_installed(all_[name])])
+        application = application_of(server)
         with (
             _forgiving(server),
             Running(server, application, target=f"/{page}") as running,
@@ -102,22 +101,22 @@ class TestStart:
             assert running.left() == []
 
     def test_ours_get_the_dispatch_table(self) -> None:
-        ours, peer = lists.with_pages(
-            [server for server in lists.WSGI if server.name in ("poorhttp single", "granian")]
+        ours, peer = with_pages(
+            [server for server in registry.WSGI if server.name in ("poorhttp single", "granian")]
         )
         assert "dispatch:{root}" in ours.command
-        assert lists.application_of(ours) != lists.application_of(peer)
+        assert application_of(ours) != application_of(peer)
 
     def test_nobody_waits_for_the_end_of_a_page(self) -> None:
         """It says no length, so its end is that of the connection."""
-        (threads,) = [server for server in lists.WSGI if server.name == "uWSGI 8 threads"]
-        (server,) = lists.with_pages([_installed(threads)])
-        application = lists.application_of(server)
+        (threads,) = [server for server in registry.WSGI if server.name == "uWSGI 8 threads"]
+        (server,) = with_pages([_installed(threads)])
+        application = application_of(server)
         with Running(server, application, target="/light") as running:
             load = fetch.drive(running.port, 1, 1, [["/light"]], keep=False)
             assert load.requests > 1
 
-    @pytest.mark.parametrize("server", lists.STATIC, ids=lambda server: server.name)
+    @pytest.mark.parametrize("server", registry.STATIC, ids=lambda server: server.name)
     def test_files(self, material: Material, server: Server) -> None:
         with (
             _forgiving(_installed(server)),
@@ -126,10 +125,10 @@ class TestStart:
             assert running.processes()
 
     def test_a_server_behind_that_does_not_start(self) -> None:
-        server = _installed(lists.PROXIED[0])
+        server = _installed(registry.PROXIED[0])
         # Without a table in its folder ours ends, and nobody waits for it.
         command = server.command.replace("{module}.py:{callable}", "dispatch:{folder}")
-        application = lists.application_of(server)
+        application = application_of(server)
         with (
             pytest.raises(ServerFailure, match="exit code"),
             Running(replace(server, command=command), application, target="/light"),

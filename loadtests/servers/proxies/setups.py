@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from loadtests.errors import LabError
 from loadtests.programs import ROOT
 from loadtests.servers.nginx import configuration
-from loadtests.servers.registry import Server
+from loadtests.servers.registry.server import Server
 
 SHIPPED = ROOT / "proxy"
 PORTS = {"8000": "$port", "8080": "FIRST", "8081": "SECOND"}

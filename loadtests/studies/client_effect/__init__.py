@@ -12,16 +12,15 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 
+from loadtests.choice import choose
 from loadtests.clients.client import Client, Job
 from loadtests.clients.registry import CLIENTS
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure import resources
-from loadtests.servers.lists import WSGI
-from loadtests.servers.registry import Server
+from loadtests.servers.registry import WSGI, Server
 from loadtests.servers.running import Running
 from loadtests.studies import engine
 from loadtests.studies.bench.scenarios import PAGE
-from loadtests.studies.choice import choose
 from loadtests.studies.client_effect import report
 from loadtests.studies.engine import Lab, Step
 from loadtests.studies.study import FULL, Scale, Study

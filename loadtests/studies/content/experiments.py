@@ -12,9 +12,8 @@ from loadtests.clients.load import Load
 from loadtests.clients.native import fetch
 from loadtests.errors import ServerFailure
 from loadtests.measure import resources
-from loadtests.servers.lists import content
 from loadtests.servers.material import TABLE, Material, visits
-from loadtests.servers.registry import Server
+from loadtests.servers.registry import Server, content
 from loadtests.servers.running import Running
 from loadtests.studies import engine
 from loadtests.studies.bench.scenarios import Scenario

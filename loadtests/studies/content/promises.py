@@ -7,20 +7,20 @@ from collections.abc import Callable, Sequence
 from loadtests.reporting import promises
 from loadtests.reporting.model import MIB
 from loadtests.reporting.promises import Places, Promise
-from loadtests.servers.lists.content import CONTESTANTS, FLASK, PHP
+from loadtests.servers.registry.content import FLASK, PHP, SERVERS
 from loadtests.stats.results import Results, Spread, spread
 from loadtests.studies.content.experiments import PAGE_LOADS, PROGRAM_LOADS, PROGRAMS
 
 FLOOR, NGINX, LIGHTTPD, APACHE = "floor", "nginx", "lighttpd", "Apache"
 WEB_SERVERS = (NGINX, "nginx + open_file_cache", LIGHTTPD)
 ONE_AT_A_TIME = "poorhttp single"
-OURS = {name for name, server in CONTESTANTS.items() if server.ours}
+OURS = {name for name, server in SERVERS.items() if server.ours}
 
 
 def measured(results: Results, scenario: str) -> list[str]:
-    """Who took part in a scenario, in the order of contestants."""
+    """Who took part in a scenario, in the order of servers."""
     seen = set(results.servers(scenario))
-    return [name for name in CONTESTANTS if name in seen]
+    return [name for name in SERVERS if name in seen]
 
 
 def best(

@@ -13,7 +13,8 @@ from loadtests.clients.load import SATURATED
 from loadtests.reporting import ending, markdown_insert, provenance
 from loadtests.reporting.median_cells import Cell, median, number
 from loadtests.reporting.model import MIB
-from loadtests.servers.lists.content import APACHE_SPARE, CONTESTANTS, PHP_CHILDREN
+from loadtests.servers.registry.commands import PHP_CHILDREN
+from loadtests.servers.registry.content import APACHE_SPARE, SERVERS
 from loadtests.stats.results import Results
 from loadtests.studies.bench import report
 from loadtests.studies.content.experiments import (
@@ -68,7 +69,7 @@ class Comparison:
         """As Markdown; empty if nothing of it was measured."""
         rows = [row for row in self.rows if results.servers(row.scenario)]
         seen = {server for row in rows for server in results.servers(row.scenario)}
-        columns = [name for name in CONTESTANTS if name in seen]
+        columns = [name for name in SERVERS if name in seen]
         if not rows:
             return []
         heads = [f"**{name}**" if name in OURS else name for name in columns]
@@ -205,7 +206,7 @@ def markdown(results: Results) -> str:
     method = [
         f"- {ending.disturbance(results)}",
         *METHOD.splitlines(),
-        *(f"- {name} {one.note}." for name, one in CONTESTANTS.items() if one.note),
+        *(f"- {name} {one.note}." for name, one in SERVERS.items() if one.note),
     ]
     return ending.page(parts + ending.ending(results, method, _commands(results)))
 
@@ -233,7 +234,7 @@ def _commands(results: Results) -> list[str]:
                 told.add((name, command))
                 lines.append(f"| {name} | `{provenance.bare(command)}` |")
     configurations = []
-    for name, server in CONTESTANTS.items():
+    for name, server in SERVERS.items():
         for file, text in server.files:
             configurations += ["", f"{name}, `{file}`:", "", "```text", text.strip(), "```"]
     return [*lines, *configurations]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from loadtests.servers.lists import STATIC, WSGI
-from loadtests.servers.registry import Server
+from loadtests.servers.registry import STATIC, WSGI, Server
 
 SELECT = "waitress 8 threads"
 """The one that waits by select()."""

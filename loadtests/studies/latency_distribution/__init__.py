@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from loadtests.servers.lists.latency_distribution import everyone
+from loadtests.servers.registry.latency_distribution import everyone
 from loadtests.studies.latency_distribution.planning import NAME, plan
 from loadtests.studies.latency_distribution.report import sections
 from loadtests.studies.study import Study

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from loadtests.servers.lists.latency_distribution import everyone
+from loadtests.servers.registry.latency_distribution import everyone
 from loadtests.stats.results import Results, Spread, spread
 from loadtests.store import Record
 from loadtests.studies.latency_distribution.contents import Content

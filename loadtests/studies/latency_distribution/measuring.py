@@ -13,8 +13,8 @@ from loadtests.clients.native.fetch import Traced
 from loadtests.errors import ServerFailure
 from loadtests.measure import histogram, resources
 from loadtests.measure.machine import allow_files
-from loadtests.servers.lists.latency_distribution import Contestant
 from loadtests.servers.registry import missing
+from loadtests.servers.registry.latency_distribution import ContentServer
 from loadtests.servers.running import Running
 from loadtests.studies.engine import Lab
 from loadtests.studies.latency_distribution.times import PARTS, repeated
@@ -40,50 +40,48 @@ class Task:
     longest: float
 
 
-def start(lab: Lab, contestant: Contestant, task: Task) -> Running:
+def start(lab: Lab, one: ContentServer, task: Task) -> Running:
     """Its server, to be entered. Raises ServerFailure if that is missing.
 
     Programs that it starts may use all cores.
     """
-    if reason := _missing(contestant.server):
+    if reason := _missing(one.server):
         raise ServerFailure(reason)
     allow_files(task.at_once + FILES_BESIDE)
     return Running(
-        contestant.server,
-        contestant.application,
-        target=contestant.target,
-        core=None if contestant.programs else lab.server_core,
+        one.server,
+        one.application,
+        target=one.target,
+        core=None if one.programs else lab.server_core,
     )
 
 
-def load(lab: Lab, port: int, contestant: Contestant, task: Task) -> Traced:
+def load(lab: Lab, port: int, one: ContentServer, task: Task) -> Traced:
     """Makes the requests."""
     return fetch.traced(
         port,
         task.longest,
         task.at_once,
-        [[contestant.target]],
+        [[one.target]],
         requests=task.requests,
         patience=0,
         core=lab.client_core,
     )
 
 
-def sample(
-    lab: Lab, contestant: Contestant, task: Task
-) -> tuple[dict[str, Any], ServerFailure | None]:
+def sample(lab: Lab, one: ContentServer, task: Task) -> tuple[dict[str, Any], ServerFailure | None]:
     """What a fresh server took for the task, and whether it outlived that.
 
     Raises ServerFailure if it answers nothing.
     """
-    forks, died = contestant.forks, None
+    forks, died = one.forks, None
     whole_life = resources.ended_seconds()
-    with start(lab, contestant, task) as running:
+    with start(lab, one, task) as running:
         known = not (forks and any(map(_forgets_children, running.processes())))
         whole_life += _settled_cpu(running)
-        warm = load(lab, running.port, contestant, Task(WARM_REQUESTS, 1, task.longest))
+        warm = load(lab, running.port, one, Task(WARM_REQUESTS, 1, task.longest))
         cpu = -resources.cpu_seconds(running.processes()) if not forks else 0.0
-        seen = load(lab, running.port, contestant, task)
+        seen = load(lab, running.port, one, task)
         try:
             if forks:
                 _settled_cpu(running)

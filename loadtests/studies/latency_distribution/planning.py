@@ -8,9 +8,9 @@ import functools
 from collections.abc import Sequence
 from dataclasses import replace
 
-from loadtests.servers.lists.latency_distribution import contestants
 from loadtests.servers.material import Material
 from loadtests.servers.registry import Server
+from loadtests.servers.registry.latency_distribution import serving
 from loadtests.studies import engine
 from loadtests.studies.engine import Lab, Step
 from loadtests.studies.latency_distribution import witness
@@ -36,7 +36,7 @@ def plan(
     steps = []
     for content in CONTENTS:
         rounds = min(content.rounds, scale.rounds)
-        takes_part = set(contestants(content, material()))
+        takes_part = set(serving(content, material()))
         mine = [server for server in servers if server.name in takes_part]
         for at_once in content.levels(scale):
             task = Task(content.number(scale), at_once, content.longest)
@@ -54,8 +54,8 @@ def plan(
 
 def _compared(lab: Lab, task: Task, server: Server) -> Step:
     def action() -> str:
-        contestant = contestants(witness.CONTENT, material())[server.name]
-        found = witness.compare(lab, contestant, task)
+        one = serving(witness.CONTENT, material())[server.name]
+        found = witness.compare(lab, one, task)
         scenario = f"{witness.KIND}-{task.at_once}"
         lab.store.add(
             "sample", experiment=NAME, scenario=scenario, server=server.name, round=0, **found
@@ -67,15 +67,15 @@ def _compared(lab: Lab, task: Task, server: Server) -> Step:
 
 def _step(lab: Lab, content: Content, task: Task, number: int, server: Server) -> Step:
     def action() -> str:
-        contestant = contestants(content, material())[server.name]
-        described, died = sample(lab, contestant, task)
+        one = serving(content, material())[server.name]
+        described, died = sample(lab, one, task)
         lab.store.add(
             "sample",
             experiment=NAME,
             scenario=f"{content.name}-{task.at_once}",
             server=server.name,
             round=number,
-            command=contestant.server.command.replace("~", " "),
+            command=one.server.command.replace("~", " "),
             **described,
         )
         if died:

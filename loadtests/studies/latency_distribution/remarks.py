@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from loadtests.clients.load import SATURATED
-from loadtests.servers.lists.latency_distribution import NOT_CGI
+from loadtests.servers.registry.latency_distribution import NOT_CGI
 from loadtests.stats.results import Results
 from loadtests.studies.latency_distribution.contents import Content
 from loadtests.studies.latency_distribution.distributions import Distributions

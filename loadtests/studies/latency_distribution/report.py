@@ -15,7 +15,7 @@ from loadtests.reporting.model import (
     Section,
     Table,
 )
-from loadtests.servers.lists import colour_of
+from loadtests.servers.registry import colour_of
 from loadtests.stats.results import Results
 from loadtests.studies.latency_distribution import witness
 from loadtests.studies.latency_distribution.contents import CONTENTS, Content

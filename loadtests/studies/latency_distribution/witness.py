@@ -15,7 +15,7 @@ from loadtests import programs
 from loadtests.errors import ServerFailure
 from loadtests.measure import resources
 from loadtests.measure.cpu_affinity import pinned
-from loadtests.servers.lists.latency_distribution import Contestant
+from loadtests.servers.registry.latency_distribution import ContentServer
 from loadtests.studies.engine import Lab
 from loadtests.studies.latency_distribution.contents import PAGE
 from loadtests.studies.latency_distribution.measuring import WARM_REQUESTS, Task, load, start
@@ -78,12 +78,12 @@ def ask(port: int, target: str, task: Task, core: int | None) -> Seen:
         return Seen(parse(times.read_text(encoding="ascii")), spent / elapsed)
 
 
-def compare(lab: Lab, contestant: Contestant, task: Task) -> dict[str, Any]:
+def compare(lab: Lab, one: ContentServer, task: Task) -> dict[str, Any]:
     """Medians in milliseconds of both clients, one after the other, with the same server."""
-    with start(lab, contestant, task) as running:
-        load(lab, running.port, contestant, Task(WARM_REQUESTS, 1, task.longest))
-        ours = load(lab, running.port, contestant, task)
-        theirs = ask(running.port, contestant.target, task, lab.client_core)
+    with start(lab, one, task) as running:
+        load(lab, running.port, one, Task(WARM_REQUESTS, 1, task.longest))
+        ours = load(lab, running.port, one, task)
+        theirs = ask(running.port, one.target, task, lab.client_core)
     trace = ours.trace
     mine = dict(zip(PARTS, (trace.connect(), trace.processing(), trace.total()), strict=True))
     if not mine["total"] or not theirs.times["total"]:

@@ -21,7 +21,7 @@ from loadtests.clients.steady.handle import Death, Load, held
 from loadtests.errors import ServerFailure
 from loadtests.measure import resources
 from loadtests.servers.application import Application
-from loadtests.servers.lists.lifecycle import GRACE, Contestant
+from loadtests.servers.registry.lifecycle import GRACE, OperatedServer
 from loadtests.servers.running import Running
 from loadtests.studies.bench.experiments import ask_often
 from loadtests.studies.engine import Lab, Step
@@ -318,8 +318,8 @@ TRIALS: dict[str, Callable[[Trial], str]] = {
 }
 
 
-def steps(lab: Lab, scale: Scale, experiment: str, chosen: Sequence[Contestant]) -> list[Step]:
-    """All rounds of an experiment, with every contestant that can take part once a round.
+def steps(lab: Lab, scale: Scale, experiment: str, chosen: Sequence[OperatedServer]) -> list[Step]:
+    """All rounds of an experiment, with every server that can take part once a round.
 
     Who cannot is stored with the reason.
     """

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Sequence
 
 from loadtests.reporting import promises
 from loadtests.reporting.promises import Places, Promise
-from loadtests.servers.lists.lifecycle import CONTESTANTS, GRACE
+from loadtests.servers.registry.lifecycle import GRACE, SERVERS
 from loadtests.stats.results import Results, Spread
 from loadtests.studies.lifecycle.experiments import CUT, KEEPERS, TRIALS
 from loadtests.studies.lifecycle.trial import FULL
 
 MEMORY_PEER = "gunicorn sync"
 """The one whose `preload` ours is compared with."""
-OURS = {one.name for one in CONTESTANTS if one.ours}
+OURS = {one.name for one in SERVERS if one.ours}
 
 
 def values(results: Results, experiment: str, server: str, *names: str) -> list[float]:
@@ -28,9 +28,9 @@ def values(results: Results, experiment: str, server: str, *names: str) -> list[
 
 
 def measured(results: Results, experiment: str) -> list[str]:
-    """Who took part in an experiment, in the order of contestants."""
+    """Who took part in an experiment, in the order of servers."""
     seen = {f["server"] for f in results.figures if f["experiment"] == experiment}
-    return [one.name for one in CONTESTANTS if one.name in seen]
+    return [one.name for one in SERVERS if one.name in seen]
 
 
 def _ours(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from loadtests.reporting import ending, markdown_insert, provenance
 from loadtests.reporting.model import MIB
-from loadtests.servers.lists.lifecycle import CONTESTANTS
+from loadtests.servers.registry.lifecycle import SERVERS
 from loadtests.stats.results import Results
 from loadtests.studies.lifecycle.experiments import KEEPERS
 from loadtests.studies.lifecycle.promises import measured, table, values
@@ -111,7 +111,7 @@ ROWS = (
 def comparison(results: Results) -> list[str]:
     """All servers in one table; the numbers behind a dash are reasons, which follow it."""
     seen = {figure["server"] for figure in results.figures}
-    columns = [one for one in CONTESTANTS if one.name in seen]
+    columns = [one for one in SERVERS if one.name in seen]
     if not columns:
         return []
     lines = [

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from loadtests.clients.steady.handle import Death, Fault, Load, State, unexplained
 from loadtests.servers.application import Application
-from loadtests.servers.lists.lifecycle import Contestant
+from loadtests.servers.registry.lifecycle import OperatedServer
 from loadtests.servers.running import Running
 from loadtests.store import without_paths
 from loadtests.studies import engine
@@ -66,9 +66,9 @@ QUICK = Scale(
 
 
 class Trial:
-    """One contestant in one round of an experiment: a server, a load, and what they show."""
+    """One server in one round of an experiment: a server, a load, and what they show."""
 
-    def __init__(self, lab: Lab, scale: Scale, experiment: str, number: int, one: Contestant):
+    def __init__(self, lab: Lab, scale: Scale, experiment: str, number: int, one: OperatedServer):
         self.lab = lab
         self.scale = scale
         self.experiment = experiment

@@ -12,8 +12,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from loadtests.servers.lists.memory import servers
 from loadtests.servers.registry import Server
+from loadtests.servers.registry.memory import servers
 from loadtests.studies.engine import Lab, Step, in_turns
 from loadtests.studies.memory.leaks import leak
 from loadtests.studies.memory.lines import by_line

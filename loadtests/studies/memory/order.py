@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from loadtests.servers.lists import colour_of
-from loadtests.servers.lists.memory import servers
+from loadtests.servers.registry import colour_of
+from loadtests.servers.registry.memory import servers
 
 
 def in_order(names: Iterable[str]) -> list[str]:

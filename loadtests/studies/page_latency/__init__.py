@@ -5,7 +5,7 @@
 - `report`: the report.
 """
 
-from loadtests.servers.lists.uniserve import servers
+from loadtests.servers.registry.uniserve import servers
 from loadtests.studies.page_latency import report, steps
 from loadtests.studies.study import Study
 

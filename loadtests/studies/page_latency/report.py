@@ -17,7 +17,7 @@ from loadtests.reporting.model import (
     Section,
     Table,
 )
-from loadtests.servers.lists import colour_of
+from loadtests.servers.registry import colour_of
 from loadtests.stats.results import Results, spread
 from loadtests.store import Record
 from loadtests.studies.originals import uniserve_2005 as past

@@ -12,9 +12,9 @@ from functools import partial
 from loadtests.clients.native import fetch
 from loadtests.errors import ServerFailure
 from loadtests.measure import histogram, sampler
-from loadtests.servers.five_pages import TARGETS
-from loadtests.servers.lists.uniserve import running
+from loadtests.servers.pages import TARGETS
 from loadtests.servers.registry import Server
+from loadtests.servers.registry.uniserve import running
 from loadtests.servers.running import Running
 from loadtests.studies import engine
 from loadtests.studies.engine import Lab, Step

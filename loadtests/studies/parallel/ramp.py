@@ -9,7 +9,7 @@ from functools import partial
 from loadtests.clients.load import SATURATED
 from loadtests.clients.native import fetch
 from loadtests.reporting.model import Cell, Column, Section, Table
-from loadtests.servers.lists import application_of, with_pages
+from loadtests.servers.pages import application_of, with_pages
 from loadtests.servers.registry import Server
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results

@@ -14,8 +14,8 @@ from functools import partial
 
 from loadtests.clients.native.trace import Trace
 from loadtests.servers.application import Application
-from loadtests.servers.lists import PROXIED, WSGI, application_of, with_pages
-from loadtests.servers.registry import Server
+from loadtests.servers.pages import application_of, with_pages
+from loadtests.servers.registry import PROXIED, WSGI, Server
 from loadtests.servers.running import Running
 from loadtests.studies import sample
 from loadtests.studies.bench.scenarios import SLOW

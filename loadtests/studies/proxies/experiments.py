@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from loadtests.choice import choose
 from loadtests.clients.load import Load
 from loadtests.clients.native import fetch
 from loadtests.errors import ServerFailure
 from loadtests.measure import resources
-from loadtests.servers.lists.pages import PROXIED, TABLE
+from loadtests.servers.pages import PROXIED, TABLE
 from loadtests.servers.proxies import setups
 from loadtests.servers.proxies.chain import Chain
 from loadtests.servers.proxies.setups import Setup
 from loadtests.studies import engine
 from loadtests.studies.bench.scenarios import Scenario
-from loadtests.studies.choice import choose
 from loadtests.studies.engine import Lab, Step
 
 AT_ONCE, EVERY = 100, 1.0

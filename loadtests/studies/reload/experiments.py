@@ -11,9 +11,9 @@ from random import Random
 
 from loadtests.errors import ServerFailure
 from loadtests.measure import resources
-from loadtests.servers.lists.reload import CONTESTANTS, MODES, OURS, SERVE, Contestant
 from loadtests.servers.projects import DJANGO, FLASK, HELLO, KINDS, LARGE, MAIN, SUB, Kind, made
 from loadtests.servers.registry import Server
+from loadtests.servers.registry.reload import MODES, OURS, SERVE, SERVERS, ReloadingServer
 from loadtests.servers.running import Running
 from loadtests.store import without_paths
 from loadtests.studies import engine
@@ -67,13 +67,13 @@ QUICK = Scale(saves=4, many=20, bursts=2, remembered=3, seconds=4)
 
 @dataclass(frozen=True)
 class Trial:
-    """One contestant with one project in one round of an experiment."""
+    """One server with one project in one round of an experiment."""
 
     lab: Lab
     scale: Scale
     experiment: str
     number: int
-    one: Contestant
+    one: ReloadingServer
     server: Server
     kind: Kind
 
@@ -265,7 +265,7 @@ class Experiment:
 
     run: Callable[[Trial], str]
     kinds: Sequence[Kind]
-    contestants: Sequence[Contestant] = CONTESTANTS
+    servers: Sequence[ReloadingServer] = SERVERS
 
 
 EXPERIMENTS = {
@@ -277,19 +277,19 @@ EXPERIMENTS = {
 }
 
 
-def everyone() -> list[Contestant]:
+def everyone() -> list[ReloadingServer]:
     """All who take part in something."""
-    named = {one.name: one for made in EXPERIMENTS.values() for one in made.contestants}
+    named = {one.name: one for made in EXPERIMENTS.values() for one in made.servers}
     return list(named.values())
 
 
-def steps(lab: Lab, scale: Scale, name: str, chosen: Sequence[Contestant]) -> list[Step]:
-    """All rounds of an experiment, every contestant once a round, another one first each time."""
+def steps(lab: Lab, scale: Scale, name: str, chosen: Sequence[ReloadingServer]) -> list[Step]:
+    """All rounds of an experiment, every server once a round, another one first each time."""
     experiment = EXPERIMENTS[name]
     taking_part = [
         (one, server, kind)
         for kind in experiment.kinds
-        for one in experiment.contestants
+        for one in experiment.servers
         if one in chosen and (server := one.server(kind))
     ]
     lab = replace(lab, rounds=lab.rounds or scale.rounds.get(name, 1))

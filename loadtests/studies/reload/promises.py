@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 
 from loadtests.reporting import promises
 from loadtests.reporting.promises import Places, Promise
-from loadtests.servers.lists.reload import CONTESTANTS, MODES, OURS, SERVE
 from loadtests.servers.projects import KINDS, MAIN, SUB, Kind
+from loadtests.servers.registry.reload import MODES, OURS, SERVE, SERVERS
 from loadtests.stats.results import Results, Spread, spread
 from loadtests.studies.lifecycle.promises import values
 from loadtests.studies.reload.experiments import NEVER, STALE, WHEN, everyone
@@ -35,7 +35,7 @@ def fastest_other(results: Results, kind: Kind) -> str | None:
     """Who of the others has the best median."""
     medians = {
         one.name: statistics.median(found)
-        for one in CONTESTANTS
+        for one in SERVERS
         if not one.ours and (found := seconds(results, kind, one.name))
     }
     return min(medians, key=lambda name: medians[name]) if medians else None
@@ -181,7 +181,7 @@ PROMISES = (
         "bursts of saves within a second whose last one was never answered",
         0,
         "",
-        _sums("quick", STALE, [one.name for one in CONTESTANTS if one.ours]),
+        _sums("quick", STALE, [one.name for one in SERVERS if one.ours]),
         places=0,
     ),
     Promise("idle", "of a core while nothing changes, 5,000 files", 0.5, "%", _idle),

@@ -12,8 +12,8 @@ from pathlib import Path
 from loadtests.reporting import ending, markdown_insert
 from loadtests.reporting.figures import plot
 from loadtests.reporting.model import MIB
-from loadtests.servers.lists.reload import CONTESTANTS, MODES, OURS, SERVE
 from loadtests.servers.projects import KINDS, Kind
+from loadtests.servers.registry.reload import MODES, OURS, SERVE, SERVERS
 from loadtests.stats.results import Results
 from loadtests.studies.lifecycle.promises import values
 from loadtests.studies.lifecycle.report import commands, faults
@@ -66,7 +66,7 @@ def times(results: Results, kind: Kind) -> list[str]:
         *_head("saves", "median, ms", "worst, ms", "× ours", "never", *_COUNTED, "longest, ms"),
     ]
     ours = seconds(results, kind, OURS.name)
-    for one in CONTESTANTS:
+    for one in SERVERS:
         found = seconds(results, kind, one.name)
         never = _count(results, kind.name, one.name, NEVER)
         if not found:
@@ -118,7 +118,7 @@ def many_saves(results: Results) -> list[str]:
 def cost(results: Results) -> list[str]:
     """Bursts of saves that left an old version, and CPU time while nothing changes."""
     lines = _head("stale after a burst", "of", "idle, % of a core", "processes")
-    for one in CONTESTANTS:
+    for one in SERVERS:
         bursts = _count(results, "quick", one.name, "bursts")
         shares = values(results, "idle", one.name, "share of a core")
         if not bursts and not shares:
@@ -162,7 +162,7 @@ def drawn(results: Results) -> str:
                 [value * 1e3 for value in found],
                 strong=one.ours,
             )
-            for one in CONTESTANTS
+            for one in SERVERS
             if (found := seconds(results, kind, one.name))
         ]
         if rows:
@@ -218,7 +218,7 @@ def compared(results: Results) -> list[str]:
     """All servers in one table: median and worst with each project, and what failed."""
     kinds = [kind for kind in KINDS.values() if fastest_other(results, kind)]
     lines = _head(*(f"{kind.title}: median (worst), ms" for kind in kinds), "failed requests")
-    for one in CONTESTANTS:
+    for one in SERVERS:
         found = [seconds(results, kind, one.name) for kind in kinds]
         if not any(found):
             continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from loadtests.reporting.model import Axis, Cell, Column, Line, Lines, Panels, Section, Table
-from loadtests.servers.lists import colour_of
+from loadtests.servers.registry import colour_of
 from loadtests.stats.results import Results
 from loadtests.store import Record
 from loadtests.studies import tables

@@ -15,9 +15,9 @@ from typing import Any
 from loadtests.clients.native import fetch
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure.sampler import Look, Sampler
-from loadtests.servers.five_pages import TARGETS
-from loadtests.servers.lists.uniserve import running, servers
+from loadtests.servers.pages import TARGETS
 from loadtests.servers.registry import Server
+from loadtests.servers.registry.uniserve import running, servers
 from loadtests.servers.running import Running
 from loadtests.studies import sample
 from loadtests.studies.engine import Lab, Step

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from loadtests.clients.load import SATURATED
 from loadtests.reporting.model import Axis, Cell, Column, Line, Lines, Panels, Section, Table
-from loadtests.servers.lists import colour_of
+from loadtests.servers.registry import colour_of
 from loadtests.stats.results import Results, spread
 from loadtests.store import Record
 from loadtests.studies.originals import uniserve_2005 as past

@@ -12,9 +12,8 @@ from typing import Any
 
 from loadtests.measure import histogram, sampler
 from loadtests.measure.cpu_affinity import USABLE
-from loadtests.servers.five_pages import TARGETS
-from loadtests.servers.lists import uniserve
-from loadtests.servers.registry import Server
+from loadtests.servers.pages import TARGETS
+from loadtests.servers.registry import Server, uniserve
 from loadtests.servers.running import Running
 from loadtests.studies import engine
 from loadtests.studies.engine import Lab, Step
@@ -48,7 +47,7 @@ LONGEST = {OWN: 60.0, LOCUST: 300.0}
 APART = 1 / 5_000
 """Seconds between workers of Locust, for each request that one of them makes."""
 SEED = 1999
-CONTESTANTS = (
+SERVERS = (
     *("poorhttp single", "poorhttp forking 2", "poorhttp threading 8"),
     *("Apache event", "Apache prefork", "lighttpd", "nginx"),
 )
@@ -58,7 +57,7 @@ ASKED_BY_LOCUST = ("poorhttp single", "poorhttp forking 2", "Apache prefork")
 
 def servers() -> Sequence[Server]:
     """Those that serve files; an application would take several times as long."""
-    return [server for server in uniserve.servers() if server.name in CONTESTANTS]
+    return [server for server in uniserve.servers() if server.name in SERVERS]
 
 
 def numbers(text: str) -> list[int]:

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from functools import partial
 
 from loadtests.reporting.model import Axis, Column, Section, Table
-from loadtests.servers.lists import PROXIED, WSGI, application_of, with_pages
-from loadtests.servers.lists.pages import PAGES
-from loadtests.servers.registry import Server
+from loadtests.servers.pages import PAGES, application_of, with_pages
+from loadtests.servers.registry import PROXIED, WSGI, Server
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results
 from loadtests.store import Record

@@ -14,8 +14,7 @@ from loadtests.clients.native.trace import RIGHT, Trace
 from loadtests.errors import ServerFailure
 from loadtests.measure import histogram, resources
 from loadtests.servers.application import Application
-from loadtests.servers.lists import STATIC
-from loadtests.servers.registry import Server
+from loadtests.servers.registry import STATIC, Server
 from loadtests.servers.running import Running
 from loadtests.studies import sample
 from loadtests.studies.engine import Lab, Step

@@ -30,7 +30,7 @@ from loadtests.reporting import promises as told
 from loadtests.reporting.figures import plot
 from loadtests.servers import peers, registry
 from loadtests.servers.application import Application, expected
-from loadtests.servers.lists.reload import CONTESTANTS
+from loadtests.servers.registry.reload import SERVERS
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results, Spread, spread
 from loadtests.studies import engine
@@ -215,8 +215,8 @@ class TestNames:
     def test_every_peer_is_installed_by_peers(self) -> None:
         packages = {server.package.lower() for server in registry.SERVERS if server.peer}
         # Some are compared only as development servers, or bring another thing along there.
-        others = {each.package.lower() for each in CONTESTANTS if not each.ours}
-        others |= {each.extra.lower() for each in CONTESTANTS if each.extra and not each.ours}
+        others = {each.package.lower() for each in SERVERS if not each.ours}
+        others |= {each.extra.lower() for each in SERVERS if each.extra and not each.ours}
         assert packages <= {name.lower() for name in peers.names()} <= packages | others
 
 

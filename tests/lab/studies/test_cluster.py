@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from loadtests import store
+from loadtests.choice import choose
 from loadtests.errors import LabError
 from loadtests.stats.results import Results
-from loadtests.studies.choice import choose
 from loadtests.studies.cluster import experiments, report
 from loadtests.studies.engine import Lab
 from tests.packages import need

@@ -20,7 +20,7 @@ from loadtests.measure.cpu_affinity import cores
 from loadtests.measure.process_tree import ProcessTree, have_ended
 from loadtests.reporting import markdown_insert
 from loadtests.servers import material, registry
-from loadtests.servers.lists import content
+from loadtests.servers.registry import content
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results
 from loadtests.studies import engine
@@ -157,7 +157,7 @@ class TestPrograms:
         absent = programs.Program(["no-such-server"], "no-package")
         monkeypatch.setitem(programs.PROGRAMS, "nginx", absent)
         reason = "no-such-server is not installed (Debian: apt install no-package)"
-        nginx = content.CONTESTANTS["nginx"]
+        nginx = content.SERVERS["nginx"]
         assert registry.missing(nginx) == reason
         assert programs.version("nginx") == ""
         with pytest.raises(LabError, match="apt install no-package"):
@@ -174,7 +174,7 @@ class TestContestants:
         everyone = [*content.FILES, *content.programs(1), *content.PAGES]
         everyone += [*content.FLASK, *content.PHP]
         for server in everyone:
-            assert content.CONTESTANTS[server.name].colour == server.colour
+            assert content.SERVERS[server.name].colour == server.colour
 
 
 @pytest.fixture(scope="module")

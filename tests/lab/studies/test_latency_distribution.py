@@ -19,10 +19,9 @@ from loadtests.errors import ServerFailure
 from loadtests.measure import histogram
 from loadtests.measure.cpu_affinity import cores
 from loadtests.reporting.model import Panels, Section, Table
-from loadtests.servers.lists import colour_of
-from loadtests.servers.lists.latency_distribution import Contestant, contestants, everyone
 from loadtests.servers.material import Material
-from loadtests.servers.registry import Server, missing
+from loadtests.servers.registry import Server, colour_of, missing
+from loadtests.servers.registry.latency_distribution import ContentServer, everyone, serving
 from loadtests.stats.results import Results
 from loadtests.studies import engine
 from loadtests.studies.bench.scenarios import HELLO
@@ -133,23 +132,23 @@ class TestContestants:
             assert server.colour == colour_of(server.name)
 
     def test_everybody_serves_something(self, material: Material) -> None:
-        found = {name for content in CONTENTS for name in contestants(content, material)}
+        found = {name for content in CONTENTS for name in serving(content, material)}
         assert found == {server.name for server in everyone()}
         for content in CONTENTS:
-            mine = contestants(content, material)
+            mine = serving(content, material)
             assert sum(one.server.ours for one in mine.values()) == 4
             assert len({one.server.colour for one in mine.values()}) == len(mine)
-        assert "floor" in contestants(PAGE, material)
-        assert "floor" not in contestants(FILE, material)
+        assert "floor" in serving(PAGE, material)
+        assert "floor" not in serving(FILE, material)
 
     def test_nginx_has_room_for_php(self, material: Material) -> None:
         """Each request takes two of its connections."""
-        nginx = contestants(TEMPLATE, material)["nginx + php-fpm"].server
+        nginx = serving(TEMPLATE, material)["nginx + php-fpm"].server
         assert "worker_connections 4096;" in dict(nginx.files)["nginx.conf"]
 
     def test_programs_are_known(self, material: Material) -> None:
         for content in CONTENTS:
-            for one in contestants(content, material).values():
+            for one in serving(content, material).values():
                 assert set(one.server.programs) <= set(programs.PROGRAMS)
 
     @pytest.mark.parametrize("content", [SHELL, TEMPLATE], ids=lambda content: content.name)
@@ -157,7 +156,7 @@ class TestContestants:
         self, content: Content, material: Material, lab: engine.Lab, subtests: pytest.Subtests
     ) -> None:
         """Which is looked at when a server has been started; a peer of another version may fail."""
-        for name, one in contestants(content, material).items():
+        for name, one in serving(content, material).items():
             with subtests.test(name):
                 if reason := missing(one.server):
                     pytest.skip(reason)
@@ -257,16 +256,16 @@ SERVING = (
 
 
 class TestFaults:
-    def contestant(self, text: str, folder: Path) -> Contestant:
+    def server(self, text: str, folder: Path) -> ContentServer:
         (folder / "app.py").write_text(text)
-        return Contestant(
+        return ContentServer(
             Server("ill", "#000000", SERVING), replace(HELLO, folder=str(folder), module="app"), "/"
         )
 
     def test_a_server_that_dies(self, lab: engine.Lab, tmp_path: Path) -> None:
         """One is looked at when it starts, ten are made to warm it up, and three are answered."""
-        contestant = self.contestant(DIES, tmp_path)
-        described, died = measuring.sample(lab, contestant, Task(20, 1, HANG))
+        server = self.server(DIES, tmp_path)
+        described, died = measuring.sample(lab, server, Task(20, 1, HANG))
         assert died is not None
         assert "it died, exit code 3" in str(died)
         assert (described["answered"], described["failed"]) == (3, 17)
@@ -274,23 +273,23 @@ class TestFaults:
         assert histogram.merge([described["total"]]).get_total_count() == 3
 
     def test_a_server_that_hangs(self, lab: engine.Lab, tmp_path: Path) -> None:
-        contestant = self.contestant(HANGS, tmp_path)
-        described, died = measuring.sample(lab, contestant, Task(20, 2, 3.0))
+        server = self.server(HANGS, tmp_path)
+        described, died = measuring.sample(lab, server, Task(20, 2, 3.0))
         assert died is None
         assert described["answered"] == 3
         assert described["failed"] == 17
         assert described["errors"]["timeout"] >= 1
 
     def test_a_server_that_is_wrong(self, lab: engine.Lab, tmp_path: Path) -> None:
-        contestant = self.contestant(WRONG, tmp_path)
-        described, _ = measuring.sample(lab, contestant, Task(20, 1, HANG))
+        server = self.server(WRONG, tmp_path)
+        described, _ = measuring.sample(lab, server, Task(20, 1, HANG))
         assert described["answered"] == 3
         assert described["errors"] == {"status": 17}
 
     def test_nothing_is_answered(self, lab: engine.Lab, tmp_path: Path) -> None:
-        contestant = self.contestant(HANGS.replace("left = 15", "left = 12"), tmp_path)
+        server = self.server(HANGS.replace("left = 15", "left = 12"), tmp_path)
         with pytest.raises(ServerFailure, match=r"answered none of 5 requests in 0 s: \{'timeout'"):
-            measuring.sample(lab, contestant, Task(5, 5, 0.4))
+            measuring.sample(lab, server, Task(5, 5, 0.4))
 
     def test_a_program_is_missing(
         self, lab: engine.Lab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -298,8 +297,8 @@ class TestFaults:
         monkeypatch.setitem(
             programs.PROGRAMS, "lighttpd", programs.Program(["no-such"], "no-package")
         )
-        contestant = self.contestant(DIES, tmp_path)
-        lacking = replace(contestant, server=replace(contestant.server, programs=("lighttpd",)))
+        server = self.server(DIES, tmp_path)
+        lacking = replace(server, server=replace(server.server, programs=("lighttpd",)))
         with pytest.raises(ServerFailure, match="apt install no-package"):
             measuring.sample(lab, lacking, Task(1, 1, 1.0))
 

@@ -15,15 +15,15 @@ import pytest
 
 from loadtests import store
 from loadtests.apps.content import content
+from loadtests.choice import choose
 from loadtests.clients.steady import clients as steady
 from loadtests.clients.steady import connection as line
 from loadtests.clients.steady import handle
 from loadtests.clients.steady.tally import Tally
 from loadtests.errors import LabError, ServerFailure
-from loadtests.servers.lists import lifecycle
+from loadtests.servers.registry import lifecycle
 from loadtests.stats.results import Results
 from loadtests.studies import engine
-from loadtests.studies.choice import choose
 from loadtests.studies.lifecycle import experiments, promises, report
 from loadtests.studies.lifecycle.trial import EARLY, LATE, Scale, Trial
 from tests.testkit.client import HANG
@@ -248,7 +248,7 @@ class TestExperiments:
 
     def measure(self, name: str, tmp_path: Path, mode: str = "forking") -> Results:
         writing = store.Store(tmp_path / "operations.jsonl", "r")
-        chosen = choose("server", lifecycle.CONTESTANTS, [f"poorhttp {mode}"])
+        chosen = choose("server", lifecycle.SERVERS, [f"poorhttp {mode}"])
         lab = engine.Lab(writing, 1, 1, None, None)
         # Fewer clients than usual: the machine has other tests to run.
         few = [replace(one, clients=dict.fromkeys(one.clients, 1)) for one in chosen]
@@ -301,7 +301,7 @@ class TestExperiments:
 
     def test_a_server_that_dies_is_no_result(self, tmp_path: Path) -> None:
         lab = engine.Lab(store.Store(tmp_path / "r.jsonl", "r"), 1, 1, None, None)
-        [one] = choose("server", lifecycle.CONTESTANTS, ["poorhttp single"])
+        [one] = choose("server", lifecycle.SERVERS, ["poorhttp single"])
         trial = Trial(
             lab, SMALL, "stop", 1, replace(one, command="{python} -c raise~SystemExit(3)")
         )
@@ -310,10 +310,10 @@ class TestExperiments:
 
     def test_who_cannot_take_part(self) -> None:
         lab = engine.Lab(store.Store(Path("unused"), "r"), 1, 1, None, None)
-        granian = choose("server", lifecycle.CONTESTANTS, ["granian"])
+        granian = choose("server", lifecycle.SERVERS, ["granian"])
         assert experiments.steps(lab, SMALL, "upgrade", granian) == []
         with pytest.raises(LabError, match=r"'nginx'\. There are: poorhttp single"):
-            choose("server", lifecycle.CONTESTANTS, ["nginx"])
+            choose("server", lifecycle.SERVERS, ["nginx"])
 
 
 class TestReport:

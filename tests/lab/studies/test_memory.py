@@ -21,8 +21,8 @@ from loadtests.reporting import markdown
 from loadtests.reporting.model import Section, Table
 from loadtests.servers import running as process
 from loadtests.servers.application import Application
-from loadtests.servers.lists.memory import servers
 from loadtests.servers.registry import Server
+from loadtests.servers.registry.memory import servers
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results
 from loadtests.stats.trend import Slope, theil_sen

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from loadtests import store
+from loadtests.choice import choose
 from loadtests.measure import histogram
 from loadtests.measure.sampler import parse_traffic
 from loadtests.reporting.model import Section, Table
@@ -18,7 +19,6 @@ from loadtests.servers.registry import Server
 from loadtests.stats.results import Results
 from loadtests.store import Record
 from loadtests.studies import engine, remote
-from loadtests.studies.choice import choose
 from loadtests.studies.engine import Lab
 from loadtests.studies.page_latency import STUDY, steps
 from loadtests.studies.page_latency.run import Outlier, asked, curve, outliers

@@ -12,20 +12,20 @@ from pathlib import Path
 import pytest
 
 from loadtests import __main__, store
+from loadtests.choice import choose
 from loadtests.clients.load import Load
 from loadtests.clients.native import fetch
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure.cpu_affinity import cores
 from loadtests.reporting import markdown_insert
 from loadtests.servers import registry
-from loadtests.servers.lists.pages import TABLE
+from loadtests.servers.pages import TABLE
 from loadtests.servers.proxies import chain, setups
 from loadtests.servers.registry import Server
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results
 from loadtests.studies import engine
 from loadtests.studies.bench.scenarios import HELLO
-from loadtests.studies.choice import choose
 from loadtests.studies.proxies import experiments, promises
 from loadtests.studies.proxies import report as behind_report
 from tests.packages import need

@@ -13,16 +13,16 @@ from xml.etree import ElementTree
 import pytest
 
 from loadtests import store
+from loadtests.choice import choose
 from loadtests.clients.steady.polling import CLIENTS
 from loadtests.errors import LabError, ServerFailure
 from loadtests.programs import ROOT
 from loadtests.reporting.figures import plot
 from loadtests.servers import projects
-from loadtests.servers.lists import reload
 from loadtests.servers.projects import FIRST, MAIN, SUB
+from loadtests.servers.registry import reload
 from loadtests.stats.results import Results
 from loadtests.studies import engine
-from loadtests.studies.choice import choose
 from loadtests.studies.reload import experiments, promises, report
 from loadtests.studies.reload.author import BOTH, Author, Save
 from loadtests.studies.reload.browsers import Asked, Browsers
@@ -133,11 +133,11 @@ server = ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler)
 print(server.server_port, flush=True)
 server.serve_forever()
 """
-STUB = reload.Contestant(
+STUB = reload.ReloadingServer(
     "stub",
     "#000000",
+    "{python} {folder}/stub.py {port}",
     "pytest",
-    {"": "{python} {folder}/stub.py {port}"},
     files=(("stub.py", AT_ONCE),),
 )
 
@@ -243,7 +243,7 @@ class TestBrowsers:
 class TestContestants:
     def test_who_is_for_what(self) -> None:
         def who(kind: projects.Kind) -> set[str]:
-            return {one.name for one in reload.CONTESTANTS if one.server(kind)}
+            return {one.name for one in reload.SERVERS if one.server(kind)}
 
         everywhere = who(projects.HELLO) & who(projects.FLASK) & who(projects.DJANGO)
         assert who(projects.HELLO) - everywhere == {"Werkzeug run_simple"}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from loadtests import store
-from loadtests.measure import sampler
+from loadtests.measure import resources, sampler
 from loadtests.measure.sampler import Look, Sampler, Traffic
 from loadtests.reporting.model import Panels, Table
 from loadtests.servers.registry import Server
@@ -86,7 +86,7 @@ def test_time_of_processes_that_have_ended_counts() -> None:
         assert sampler.look([process.pid], "lo").pss > 2**20
         process.communicate(timeout=HANG)
     # Of each of the four times of /proc/PID/stat up to a tick is missing.
-    rounding = 4 / sampler.TICKS
+    rounding = 4 / resources.TICKS
     assert exact >= 0.4 - rounding
     assert exact - rounding <= user + system <= later + rounding
     assert sampler.times([process.pid]) == (0, 0)

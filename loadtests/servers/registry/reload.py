@@ -3,39 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from loadtests.programs import ROOT
 from loadtests.servers.projects import DJANGO, FLASK, HELLO, LARGE, Kind
-from loadtests.servers.registry import Server
+from loadtests.servers.registry.commands import GRANIAN, GUNICORN, MODULE, UWSGI
+from loadtests.servers.registry.server import Server
 
 
 @dataclass(frozen=True)
-class Contestant:
-    """A server and its commands, by project; "" is all others, for which it may have none.
+class ReloadingServer(Server):
+    """A server with its command for every project, and those for some projects in `commands`.
+
+    Without a command it is for no other projects.
 
     `polls` says that it looks for changes once a second, and is not told; `settles` is for how many
     seconds it is left alone after it has answered anew. That is enough for no file to be saved
-    twice within one second, which is an experiment of its own.
+    twice within one second, which is an experiment of its own, and for those who take what is saved
+    before their first look for what was there.
     """
 
-    name: str
-    colour: str
-    package: str
-    commands: Mapping[str, str]
-    extra: str = ""
+    commands: Mapping[str, str] = field(default_factory=dict)
     polls: bool = False
     settles: float = 0.6
-    files: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def ours(self) -> bool:
-        """Whether it is ours."""
-        return self.package == "poorhttp"
 
     def server(self, kind: Kind) -> Server | None:
         """How it is started for a project; None if it is not for such projects."""
-        command = self.commands.get(kind.name, self.commands.get("", ""))
+        command = self.commands.get(kind.name, self.command)
         if not command:
             return None
         files = self.files if self.ours else (*self.files, ("sitecustomize.py", _WITHOUT_US))
@@ -62,93 +56,88 @@ from app import application
 
 run_simple("127.0.0.1", $port, application, threaded=True, use_reloader=True)
 """
-# Those who settle later take what is saved before their first look for what was there.
-_MODULE = " {module}:{callable}"
 
 
-def ours(name: str, colour: str, options: str = "", extra: str = "") -> Contestant:
+def ours(name: str, colour: str, options: str = "", extra: str = "") -> ReloadingServer:
     """The development server with options."""
     command = "{python} -m poorhttp dev {module}:{callable} --bind 127.0.0.1:{port} " + options
-    return Contestant(name, colour, "poorhttp", {"": command.strip()}, extra)
+    return ReloadingServer(name, colour, command.strip(), "poorhttp", extra)
 
 
 OURS = ours("poorhttp dev", "#0b4f9e")
 FULL = ours("poorhttp dev (full)", "#5b8fd0", "--autoreload full")
-SERVE = Contestant(
+SERVE = ReloadingServer(
     "poorhttp serve",
     "#8a8f98",
+    "{python} -m poorhttp serve {module}:{callable} --bind 127.0.0.1:{port}",
     "poorhttp",
-    {"": "{python} -m poorhttp serve {module}:{callable} --bind 127.0.0.1:{port}"},
 )
-CONTESTANTS = (
+SERVERS = (
     OURS,
     FULL,
-    Contestant(
+    ReloadingServer(
         "flask run --debug",
         "#1f8a70",
+        "",
         "flask",
-        {FLASK.name: "{python} -m flask --app {module} run --debug --host 127.0.0.1 --port {port}"},
+        commands={
+            FLASK.name: "{python} -m flask --app {module} run --debug --host 127.0.0.1 "
+            "--port {port}"
+        },
         polls=True,
     ),
-    Contestant(
+    ReloadingServer(
         "Werkzeug run_simple",
         "#57b894",
+        "",
         "werkzeug",
-        dict.fromkeys((HELLO.name, LARGE.name), "{python} {folder}/run.py"),
+        commands=dict.fromkeys((HELLO.name, LARGE.name), "{python} {folder}/run.py"),
         polls=True,
         files=(("run.py", _RUN_SIMPLE),),
     ),
-    Contestant(
+    ReloadingServer(
         "runserver",
         "#14532d",
+        "",
         "django",
-        {DJANGO.name: "{python} manage.py runserver 127.0.0.1:{port}"},
+        commands={DJANGO.name: "{python} manage.py runserver 127.0.0.1:{port}"},
         polls=True,
     ),
-    Contestant(
+    ReloadingServer(
         "gunicorn --reload",
         "#8c5a2b",
+        f"{GUNICORN} --reload --reload-engine poll{MODULE}",
         "gunicorn",
-        {
-            "": "{python} -m gunicorn --bind 127.0.0.1:{port} --reload --reload-engine poll"
-            + _MODULE
-        },
         polls=True,
     ),
-    Contestant(
+    ReloadingServer(
         "gunicorn with inotify",
         "#b98a5c",
+        f"{GUNICORN} --reload{MODULE}",
         "gunicorn",
-        {"": "{python} -m gunicorn --bind 127.0.0.1:{port} --reload" + _MODULE},
         extra="inotify",
     ),
-    Contestant(
+    ReloadingServer(
         "uWSGI py-autoreload=1",
         "#3f8f3f",
+        f"{UWSGI} --http11-socket 127.0.0.1:{{port}} --master --die-on-term --enable-threads "
+        "--threads 8 --py-autoreload 1 --pythonpath . --module {module}:{callable}",
         "uWSGI",
-        {
-            "": "{scripts}/uwsgi --http11-socket 127.0.0.1:{port} --master --die-on-term "
-            "--enable-threads --threads 8 --py-autoreload 1 --pythonpath . "
-            "--module {module}:{callable}"
-        },
         polls=True,
         settles=1.2,
     ),
-    Contestant(
+    ReloadingServer(
         "granian --reload",
         "#b57fd0",
+        f"{GRANIAN} --reload{MODULE}",
         "granian",
-        {
-            "": "{python} -m granian --interface wsgi --host 127.0.0.1 --port {port} --reload"
-            + _MODULE
-        },
         extra="watchfiles",
     ),
-    Contestant(
+    ReloadingServer(
         "waitress under hupper",
         "#c03a78",
+        "{scripts}/hupper -m waitress --listen=127.0.0.1:{port}" + MODULE,
         "waitress",
-        {"": "{scripts}/hupper -m waitress --listen=127.0.0.1:{port}" + _MODULE},
         extra="hupper",
         polls=True,
         settles=1.2,

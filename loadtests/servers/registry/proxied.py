@@ -5,18 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from loadtests.servers.apache import RIGHTS
 from loadtests.servers.proxies.setups import SHIPPED, rewritten
-from loadtests.servers.registry import Server
+from loadtests.servers.registry.apache import RIGHTS
+from loadtests.servers.registry.commands import backend, script
+from loadtests.servers.registry.server import Server
 
-_OURS = (
-    "{python} -m poorhttp serve {module}.py:{callable} --bind 127.0.0.1:{BACKEND} --mode single "
-    "--access-log off --trusted-proxies 127.0.0.1 --health /- --pidfile {folder}/BACKEND.pid & "
-)
-# A pidfile is written when its server listens.
-_WAIT = (
-    "until test -s {folder}/BACKEND.pid; do kill -0 $! 2>/dev/null || exit 1; sleep 0.02; done; "
-)
 _COMMANDS = {
     "lighttpd": "{lighttpd} -D -f {folder}/balanced.conf",
     "nginx": "{nginx} -e stderr -p {folder} -c {folder}/balanced.conf",
@@ -39,14 +32,14 @@ def _files(proxy: str, folder: str, servers: int) -> tuple[tuple[str, str], ...]
 
 
 def _before(name: str, colour: str, proxy: str, servers: int, folder: str = "") -> Server:
-    script = ""
-    for backend in ("first", "second")[:servers]:
-        script += (_OURS + _WAIT).replace("BACKEND", backend)
-    script += "exec " + _COMMANDS[proxy]
+    started = "".join(
+        backend(name, f"127.0.0.1:{{{name}}}", "--trusted-proxies 127.0.0.1 --health /-")
+        for name in ("first", "second")[:servers]
+    )
     return Server(
         name,
         colour,
-        "{sh} -c " + script.replace(" ", "~"),
+        script(f"{started}exec {_COMMANDS[proxy]}"),
         "poorhttp",
         programs=("sh", proxy),
         files=_files(proxy, folder or proxy, servers),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
 
@@ -18,7 +19,9 @@ class Named(Protocol):
 N = TypeVar("N", bound=Named)
 
 
-def choose(kind: str, known: Sequence[N], beginnings: Iterable[str]) -> list[N]:
+def choose(
+    kind: str, known: Sequence[N], beginnings: Iterable[str], between: str = "; "
+) -> list[N]:
     """Those whose names begin so, in the order of the beginnings, each once.
 
     Raises LabError for a beginning that fits none; `kind` is what it should have been.
@@ -27,7 +30,13 @@ def choose(kind: str, known: Sequence[N], beginnings: Iterable[str]) -> list[N]:
     for beginning in beginnings:
         fitting = [one for one in known if one.name.startswith(beginning)]
         if not fitting:
-            names = "; ".join(one.name for one in known)
-            raise LabError(f"no {kind} is called {beginning!r}. There are: {names}")
+            raise unknown(kind, beginning, [one.name for one in known], between)
         found += [one for one in fitting if one not in found]
     return found
+
+
+def unknown(kind: str, name: str, known: Sequence[str], between: str = "; ") -> LabError:
+    """The error about a name that nothing has: what there is, and the most similar of it."""
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f'; did you mean "{near[0]}"?' if near else ""
+    return LabError(f"no {kind} is called {name!r}. There are: {between.join(known)}{hint}")

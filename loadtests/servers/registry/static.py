@@ -7,10 +7,11 @@ import pwd
 from collections.abc import Sequence
 from dataclasses import replace
 
-from loadtests.servers.apache import EVENT, FILES, PREFORK, apache
-from loadtests.servers.lists.content import CONTESTANTS
-from loadtests.servers.lists.wsgi import OURS
-from loadtests.servers.registry import Server
+from loadtests.servers.registry.apache import EVENT, FILES, PREFORK, apache
+from loadtests.servers.registry.commands import CALLABLE
+from loadtests.servers.registry.content import SERVERS
+from loadtests.servers.registry.server import Server
+from loadtests.servers.registry.wsgi import OURS
 
 NOT_PACKAGED = ("boa", "thttpd", "bozohttpd", "darkhttpd")
 """Of their kind, but not in Debian 12."""
@@ -38,18 +39,11 @@ service lab
 """
 
 STATIC: Sequence[Server] = (
-    *(
-        replace(one, command=one.command.replace("{module}.py:{callable}", "static:{root}"))
-        for one in OURS
-    ),
-    CONTESTANTS["nginx"],
-    CONTESTANTS["nginx + open_file_cache"],
-    CONTESTANTS["lighttpd"],
+    *(replace(one, command=one.command.replace(CALLABLE, "static:{root}")) for one in OURS),
+    *(SERVERS[name] for name in ("nginx", "nginx + open_file_cache", "lighttpd")),
     apache("Apache event", "#e6a817", EVENT, FILES),
     apache("Apache prefork", "#a97c00", PREFORK, FILES),
-    CONTESTANTS["granian"],
-    CONTESTANTS["uWSGI"],
-    CONTESTANTS["uWSGI + router"],
+    *(SERVERS[name] for name in ("granian", "uWSGI", "uWSGI + router")),
     Server(
         "webfsd",
         "#00838f",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from loadtests.servers.registry import Server
+from loadtests.servers.registry.server import Server
 
 PROCESSES, PROCESSES_AT_MOST = 10, 220
 """Of prefork: those that begin and wait, and all. As in the study of 2010."""
@@ -33,14 +33,21 @@ KeepAlive On
 MaxKeepAliveRequests 0
 KeepAliveTimeout 75
 """
-PREFORK = f"""\
+
+
+def prefork(processes: int, most: int) -> str:
+    """Processes with a connection each: so many begin and wait, and so many may be."""
+    return f"""\
 LoadModule mpm_prefork_module {_MODULES}/mod_mpm_prefork.so
-StartServers {PROCESSES}
-MinSpareServers {PROCESSES}
-MaxSpareServers {PROCESSES}
-ServerLimit {PROCESSES_AT_MOST}
-MaxRequestWorkers {PROCESSES_AT_MOST}
+StartServers {processes}
+MinSpareServers {processes}
+MaxSpareServers {processes}
+ServerLimit {most}
+MaxRequestWorkers {most}
 """
+
+
+PREFORK = prefork(PROCESSES, PROCESSES_AT_MOST)
 EVENT = f"""\
 LoadModule mpm_event_module {_MODULES}/mod_mpm_event.so
 StartServers 1
@@ -61,6 +68,37 @@ DocumentRoot "$root"
     AllowOverride None
     Require all granted
 </Directory>
+"""
+
+
+def cgi(module: str, more: str = "", options: str = "ExecCGI") -> str:
+    """The folder as CGI programs, run by mod_cgi or mod_cgid."""
+    return f"""\
+LoadModule alias_module {_MODULES}/mod_alias.so
+LoadModule {module}_module {_MODULES}/mod_{module}.so
+{more}
+ScriptAlias "/" "$root/"
+<Directory "$root">
+    AllowOverride None
+    Options {options}
+    Require all granted
+</Directory>
+"""
+
+
+# Whom root's Apache serves as does not come into $folder.
+SOCKET = "$root/../$port.socket"
+PHP = f"""\
+LoadModule proxy_module {_MODULES}/mod_proxy.so
+LoadModule proxy_fcgi_module {_MODULES}/mod_proxy_fcgi.so
+DocumentRoot "$root"
+<Directory "$root">
+    AllowOverride None
+    Require all granted
+</Directory>
+<FilesMatch "\\.php$">
+    SetHandler "proxy:unix:{SOCKET}|fcgi://127.0.0.1/"
+</FilesMatch>
 """
 # An extension module like our core is of one interpreter only.
 EMBEDDED = """\

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from loadtests.clients.steady.handle import STEADY
-from loadtests.servers.registry import Server
+from loadtests.servers.registry.commands import GRANIAN, GUNICORN, MODULE, UWSGI, serve
+from loadtests.servers.registry.server import Server
 from loadtests.servers.running import Running
 
 GRACE = 10
@@ -38,7 +39,7 @@ class Configuration:
 
 
 @dataclass(frozen=True)
-class Contestant:
+class OperatedServer(Server):
     """A server and how it is operated.
 
     In `command`, WORKERS and LISTEN stand for what differs between experiments: their number, by
@@ -47,10 +48,6 @@ class Contestant:
     in, with the reason. `clients` are a steady load that it can bear.
     """
 
-    name: str
-    package: str
-    command: str
-    extra: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
     workers: Mapping[str, int] = field(default_factory=dict)
     listen: Mapping[str, str] = field(default_factory=dict)
@@ -75,11 +72,6 @@ class Contestant:
             command += " " + self.configuration.option
         return Server(self.name, "", command.strip(), self.package, self.extra, compared=False)
 
-    @property
-    def ours(self) -> bool:
-        """Whether it is one of our modes."""
-        return self.package == "poorhttp"
-
 
 _FOUR = {"balance": 4, "preload": 4}
 _INI = Configuration(
@@ -87,13 +79,13 @@ _INI = Configuration(
 )
 
 
-def _ours(mode: str, extra: str = "") -> Contestant:
-    return Contestant(
+def _ours(mode: str, extra: str = "") -> OperatedServer:
+    return OperatedServer(
         f"poorhttp {mode}",
+        "",
+        serve(f"{mode} --workers WORKERS", options=f"--graceful-timeout {GRACE}", log=""),
         "poorhttp",
-        "{python} -m poorhttp serve {module}.py:{callable} --bind 127.0.0.1:{port} "
-        f"--mode {mode} --workers WORKERS --graceful-timeout {GRACE}",
-        extra=extra,
+        extra,
         options={
             "upgrade": "--pidfile {folder}/pid",
             "recycle": "--max-requests 100",
@@ -106,8 +98,8 @@ def _ours(mode: str, extra: str = "") -> Contestant:
 
 
 _GUNICORN = (
-    "{python} -m gunicorn --bind 127.0.0.1:{port} --backlog {backlog} --workers WORKERS "
-    f"--graceful-timeout {GRACE} --no-control-socket "
+    f"{GUNICORN} --backlog {{backlog}} --workers WORKERS --graceful-timeout {GRACE} "
+    "--no-control-socket "
 )
 _GUNICORN_OPTIONS = {
     "upgrade": "--pid {folder}/pid",
@@ -118,37 +110,34 @@ _GUNICORN_OPTIONS = {
 _GUNICORN_FILE = Configuration(
     "service.conf.py", "--config {folder}/service.conf.py", "backlog = 2048\n", "backlog = = 2048\n"
 )
-_MODULE = " {module}:{callable}"
 
-CONTESTANTS = (
+
+def _gunicorn(worker: str, options: str = "") -> OperatedServer:
+    return OperatedServer(
+        f"gunicorn {worker}",
+        "",
+        f"{_GUNICORN}--worker-class {worker}{options}{MODULE}",
+        "gunicorn",
+        options=_GUNICORN_OPTIONS,
+        workers=_FOUR,
+        configuration=_GUNICORN_FILE,
+        most=5,
+    )
+
+
+SERVERS = (
     _ours("single"),
     _ours("forking"),
     _ours("threading"),
     _ours("gevent", extra="gevent"),
-    Contestant(
-        "gunicorn sync",
-        "gunicorn",
-        _GUNICORN + "--worker-class sync" + _MODULE,
-        options=_GUNICORN_OPTIONS,
-        workers=_FOUR,
-        configuration=_GUNICORN_FILE,
-        most=5,
-    ),
-    Contestant(
-        "gunicorn gthread",
-        "gunicorn",
-        _GUNICORN + "--worker-class gthread --threads 8 --keep-alive 75" + _MODULE,
-        options=_GUNICORN_OPTIONS,
-        workers=_FOUR,
-        configuration=_GUNICORN_FILE,
-        most=5,
-    ),
-    Contestant(
+    _gunicorn("sync"),
+    _gunicorn("gthread", " --threads 8 --keep-alive 75"),
+    OperatedServer(
         "granian",
+        "",
+        f"{GRANIAN} --backlog {{backlog}} --workers WORKERS --blocking-threads 8 "
+        f"--respawn-failed-workers --workers-kill-timeout {GRACE}{MODULE}",
         "granian",
-        "{python} -m granian --interface wsgi --host 127.0.0.1 --port {port} --backlog {backlog} "
-        "--workers WORKERS --blocking-threads 8 --respawn-failed-workers "
-        f"--workers-kill-timeout {GRACE}" + _MODULE,
         options={"recycle": "--workers-lifetime 60"},
         workers=_FOUR,
         lifetime=80,
@@ -159,14 +148,16 @@ CONTESTANTS = (
             "preload": "has no such option",
         },
     ),
-    Contestant(
+    OperatedServer(
         "uWSGI",
-        "uWSGI",
-        "{scripts}/uwsgi LISTEN --listen {backlog} --master --need-app "
+        "",
+        f"{UWSGI} LISTEN "
+        "--listen {backlog} --master --need-app "
         "--processes WORKERS --threads 8 --disable-logging --pythonpath . "
         "--module {module}:{callable} --master-fifo {folder}/fifo "
         f"--worker-reload-mercy {GRACE} --reload-mercy {GRACE} "
         "--hook-master-start unix_signal:15~gracefully_kill_them_all",
+        "uWSGI",
         options={
             "recycle": "--lazy-apps --max-requests 100 --min-worker-lifetime 1",
             "timeout": "--lazy-apps --harakiri 1",

@@ -9,56 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from loadtests.servers.apache import EVENT, PREFORK, apache
 from loadtests.servers.application import Application
-from loadtests.servers.lists import STATIC, colour_of
-from loadtests.servers.lists.content import CONNECTIONS, CONTESTANTS, PHP, PHP_CHILDREN, programs
 from loadtests.servers.material import Material
-from loadtests.servers.registry import Server
+from loadtests.servers.registry import STATIC, colour_of
+from loadtests.servers.registry.apache import EVENT, PREFORK, SOCKET, apache, cgi
+from loadtests.servers.registry.apache import PHP as APACHE_PHP
+from loadtests.servers.registry.commands import php_fpm, script
+from loadtests.servers.registry.content import CONNECTIONS, PHP, SERVERS, programs
+from loadtests.servers.registry.server import Server
 
 FORKING = ("Apache", "mini_httpd", "busybox")
 """Beginnings of the names of those whose processes come and go with the requests."""
-
-_MODULES = "/usr/lib/apache2/modules"
-_APACHE_CGI = f"""\
-LoadModule alias_module {_MODULES}/mod_alias.so
-LoadModule KIND_module {_MODULES}/mod_KIND.so
-MORE
-ScriptAlias "/" "$root/"
-<Directory "$root">
-    AllowOverride None
-    Options ExecCGI
-    Require all granted
-</Directory>
-"""
-# Whom root's Apache serves as does not come into $folder.
-_SOCKET = "$root/../$port.socket"
-_PHP_FPM = f"""\
-[global]
-daemonize = no
-error_log = $folder/php.log
-[www]
-user = root
-group = root
-listen = {_SOCKET}
-listen.mode = 0666
-listen.backlog = $backlog
-pm = static
-pm.max_children = {PHP_CHILDREN}
-pm.max_requests = 0
-"""
-_APACHE_PHP = f"""\
-LoadModule proxy_module {_MODULES}/mod_proxy.so
-LoadModule proxy_fcgi_module {_MODULES}/mod_proxy_fcgi.so
-DocumentRoot "$root"
-<Directory "$root">
-    AllowOverride None
-    Require all granted
-</Directory>
-<FilesMatch "\\.php$">
-    SetHandler "proxy:unix:{_SOCKET}|fcgi://127.0.0.1/"
-</FilesMatch>
-"""
 
 
 class Content(Protocol):
@@ -72,7 +33,7 @@ class Content(Protocol):
 
 
 @dataclass(frozen=True)
-class Contestant:
+class ContentServer:
     """A server with a content: where it is asked, and whether it starts programs for requests."""
 
     server: Server
@@ -108,9 +69,7 @@ def _webfsd_cgi() -> Server:
     (server,) = _static("webfsd")
     command = server.command.replace("{root}", "{folder}") + " -x /cgi-bin"
     linked = f"ln -s {{root}} {{folder}}/cgi-bin && exec {command}"
-    return replace(
-        server, command="{sh} -c " + linked.replace(" ", "~"), programs=("sh", *server.programs)
-    )
+    return replace(server, command=script(linked), programs=("sh", *server.programs))
 
 
 FILES: Sequence[Server] = (
@@ -121,17 +80,15 @@ FILES: Sequence[Server] = (
 """Those that serve files, one of a kind: whoever is in Debian 12 and like Boa comes last."""
 
 
-def _apache_cgi(name: str, mpm: str, kind: str, more: str = "") -> Server:
-    (server,) = _static(name)
-    configuration = _APACHE_CGI.replace("KIND", kind).replace("MORE", more)
-    return apache(name, server.colour, mpm, configuration)
+def _apache_cgi(name: str, mpm: str, folder: str) -> Server:
+    return apache(name, _static(name)[0].colour, mpm, folder)
 
 
 CGI: Sequence[Server] = (
     *_ours("cgi:{root}"),
     next(server for server in programs(1) if server.name == "lighttpd"),
-    _apache_cgi("Apache event", EVENT, "cgid", f'ScriptSock "{_SOCKET}"'),
-    _apache_cgi("Apache prefork", PREFORK, "cgi"),
+    _apache_cgi("Apache event", EVENT, cgi("cgid", f'ScriptSock "{SOCKET}"')),
+    _apache_cgi("Apache prefork", PREFORK, cgi("cgi")),
     _webfsd_cgi(),
 )
 NOT_CGI = ("mini_httpd", "busybox httpd")
@@ -140,17 +97,8 @@ NOT_CGI = ("mini_httpd", "busybox httpd")
 
 def _apache_php() -> Server:
     name = "Apache event + php-fpm"
-    alone = apache(name, colour_of(name), EVENT, _APACHE_PHP)
-    socket = _SOCKET.replace("$root", "{root}").replace("$port", "{port}")
-    fpm = "{php_fpm} --allow-to-run-as-root --nodaemonize --fpm-config {folder}/fpm.conf"
-    wait = f"while ! test -S {socket}; do sleep 0.02; done"
-    command = f"{fpm} & {wait}; exec {alone.command}"
-    return replace(
-        alone,
-        command="{sh} -c " + command.replace(" ", "~"),
-        programs=("sh", *alone.programs, "php_fpm"),
-        files=(*alone.files, ("fpm.conf", _PHP_FPM)),
-    )
+    alone = apache(name, colour_of(name), EVENT, APACHE_PHP)
+    return php_fpm(name, alone.colour, alone, SOCKET, "listen.mode = 0666")
 
 
 def _roomy(server: Server) -> Server:
@@ -168,19 +116,19 @@ TEMPLATES: Sequence[Server] = (
 )
 
 
-def contestants(content: Content, material: Material) -> Mapping[str, Contestant]:
+def serving(content: Content, material: Material) -> Mapping[str, ContentServer]:
     """Who serves a content, by name, in the order of tables."""
     target = content.target
     if content.name in ("page", "file"):
         # The floor has but one answer, and that from its memory.
-        floor = [CONTESTANTS["floor"]] if content.name == "page" else []
-        found = [Contestant(one, material.static, target) for one in (*floor, *FILES)]
+        floor = [SERVERS["floor"]] if content.name == "page" else []
+        found = [ContentServer(one, material.static, target) for one in (*floor, *FILES)]
     elif content.name == "template":
-        php = Contestant(PHP[0], material.php, target.replace(".html", ".php"))
-        template = Contestant(PHP[0], material.pages, target)
+        php = ContentServer(PHP[0], material.php, target.replace(".html", ".php"))
+        template = ContentServer(PHP[0], material.pages, target)
         found = [replace(template if one.ours else php, server=one) for one in TEMPLATES]
     else:
-        program = Contestant(CGI[0], material.cgi, target, programs=True)
+        program = ContentServer(CGI[0], material.cgi, target, programs=True)
         below = replace(program, target="/cgi-bin" + target)
         found = [replace(below if one.name == "webfsd" else program, server=one) for one in CGI]
     return {one.server.name: one for one in found}
@@ -188,6 +136,6 @@ def contestants(content: Content, material: Material) -> Mapping[str, Contestant
 
 def everyone() -> list[Server]:
     """All that take part with some content, each once: as it serves files, if it does."""
-    known = {one.name: one for one in (*TEMPLATES, *CGI, *FILES, CONTESTANTS["floor"])}
-    order = (CONTESTANTS["floor"], *FILES, *CGI, *TEMPLATES)
+    known = {one.name: one for one in (*TEMPLATES, *CGI, *FILES, SERVERS["floor"])}
+    order = (SERVERS["floor"], *FILES, *CGI, *TEMPLATES)
     return [known[name] for name in dict.fromkeys(one.name for one in order)]

@@ -6,9 +6,9 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from loadtests.servers.five_pages import APPLICATION, TARGETS, published
-from loadtests.servers.lists import STATIC, WSGI
-from loadtests.servers.registry import Server
+from loadtests.servers.pages import FIVE, TARGETS, published
+from loadtests.servers.registry import STATIC, WSGI
+from loadtests.servers.registry.server import Server
 from loadtests.servers.running import Running
 from tests.testkit.network.hosts import Host
 
@@ -47,7 +47,7 @@ def servers() -> Sequence[Server]:
 def running(server: Server, core: int | None, host: Host | None = None) -> Iterator[Running]:
     """The server with the pages, on a host of a network or on the machine itself."""
     with contextlib.ExitStack() as stack:
-        serves = APPLICATION
+        serves = FIVE
         if "{module}" not in server.command:
             serves = stack.enter_context(published())
         yield stack.enter_context(Running(server, serves, target=TARGETS[0], core=core, host=host))

@@ -1,13 +1,19 @@
-"""The pages of the study of 2010, for each server."""
+"""Pages of the studies: light and heavy of 2010, for each server; and the five of Uniserve."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+import tempfile
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
+from loadtests.apps.pages import PAGES as FIVE_PAGES
 from loadtests.clients.connection import Answer
 from loadtests.servers.application import Application, expected
-from loadtests.servers.registry import Server
+from loadtests.servers.material import Published
+from loadtests.servers.registry.commands import CALLABLE
+from loadtests.servers.registry.server import Server
 
 PAGES = ("light", "heavy")
 PROXIED = Application("loadtests/apps", "proxied", dated=True)
@@ -28,7 +34,7 @@ class Table(Application):
 
 TABLE = Table()
 
-_CALLABLE, _TABLE = "{module}.py:{callable}", "dispatch:{root}"
+_TABLE = "dispatch:{root}"
 # The pages say no length, and uWSGI would keep the connection for 4 s behind them.
 _KEPT, _CLOSED = "--http11-socket", "--http-socket"
 
@@ -36,7 +42,7 @@ _KEPT, _CLOSED = "--http11-socket", "--http-socket"
 def with_pages(servers: Iterable[Server]) -> list[Server]:
     """These servers with the pages: ours with the dispatch table itself as their target."""
     return [
-        replace(one, command=one.command.replace(_CALLABLE, _TABLE).replace(_KEPT, _CLOSED))
+        replace(one, command=one.command.replace(CALLABLE, _TABLE).replace(_KEPT, _CLOSED))
         for one in servers
     ]
 
@@ -44,3 +50,20 @@ def with_pages(servers: Iterable[Server]) -> list[Server]:
 def application_of(server: Server) -> Application:
     """What such a server serves: the dispatch table, or the same pages as a WSGI application."""
     return TABLE if _TABLE in server.command else PROXIED
+
+
+TARGETS = tuple(FIVE_PAGES)
+FIVE = Application("loadtests/apps", "pages")
+"""The five pages as an application; TARGETS are where they are asked for."""
+
+
+@contextlib.contextmanager
+def published() -> Iterator[Published]:
+    """The five pages in a folder, which vanishes."""
+    with tempfile.TemporaryDirectory(prefix="loadtests-site-") as name:
+        folder = Path(name)
+        # Apache gives up root's rights before it reads anything.
+        folder.chmod(0o755)
+        for target, page in FIVE_PAGES.items():
+            (folder / target[1:]).write_bytes(page)
+        yield Published(name)

@@ -1,0 +1,110 @@
+"""Every server that can be measured, each declared once; studies take those they name.
+
+Servers that are not installed are left out and named.
+
+- `server`: a server: command, files and package; whether it can run here, and its version.
+- `commands`: command lines of the servers, with what varies as arguments.
+- `apache`: configurations of Apache.
+- `wsgi`: servers of WSGI applications: ours and others.
+- `content`: servers of files, CGI programs, templates and PHP.
+- `static`: servers of static files.
+- `proxied`: one and two of our `single` behind a proxy.
+- `lifecycle`: servers that are reloaded, upgraded and stopped, each as its documentation says.
+- `reload`: development servers.
+- `memory`: the configurations whose memory is measured.
+- `latency_distribution`: servers of each content of the study `ordered`.
+- `uniserve`: servers of the five pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from loadtests.choice import unknown
+from loadtests.servers.registry import content
+from loadtests.servers.registry import reload as development
+from loadtests.servers.registry.proxied import PROXIED
+from loadtests.servers.registry.server import (
+    Server,
+    build_profile,
+    missing,
+    require_release,
+    version,
+    versions,
+)
+from loadtests.servers.registry.static import NOT_PACKAGED, STATIC
+from loadtests.servers.registry.wsgi import FLOOR, SERVERS, WSGI
+
+__all__ = [
+    "FLOOR",
+    "NOT_PACKAGED",
+    "PROXIED",
+    "SERVERS",
+    "STATIC",
+    "WSGI",
+    "Server",
+    "build_profile",
+    "colour_of",
+    "missing",
+    "named",
+    "registered",
+    "require_release",
+    "version",
+    "versions",
+]
+
+
+def named(names: Iterable[str]) -> list[Server]:
+    """The servers of the benchmark of these names; a beginning stands for all that begin so.
+
+    Raises LabError for a name that fits none.
+    """
+    chosen: list[Server] = []
+    for name in names:
+        fitting = [server for server in SERVERS if server.name == name]
+        fitting = fitting or [
+            server for server in SERVERS if server.compared and server.name.startswith(name)
+        ]
+        if not fitting:
+            raise unknown("server", name, [server.name for server in SERVERS], ", ")
+        chosen += [server for server in fitting if server not in chosen]
+    return chosen
+
+
+UNKNOWN = "#8a8f98"
+FAMILIES = {
+    "poorhttp": "#0b4f9e",
+    "single": "#0b4f9e",
+    "forking": "#2ca6c4",
+    "threading": "#1a7fb8",
+    "gunicorn": "#8c5a2b",
+    "uwsgi": "#3f8f3f",
+    "granian": "#b57fd0",
+    "waitress": "#c03a78",
+    "cheroot": "#e58fb4",
+    "apache": "#d9a514",
+    "lighttpd": "#c8452c",
+    "nginx": "#2f7d32",
+    "haproxy": "#5c6b9e",
+}
+"""Of those that have no colour of their own, by how their names begin."""
+
+
+def registered() -> Iterator[tuple[str, str]]:
+    """Every name that has a colour, with it; some more than once."""
+    for group in (
+        *(SERVERS, WSGI, PROXIED, STATIC, content.SERVERS.values()),
+        *(development.SERVERS, development.MODES),
+    ):
+        yield from ((one.name, one.colour) for one in group)
+
+
+_KNOWN = dict(registered())
+
+
+def colour_of(name: str) -> str:
+    """The colour of a server by its name: its own, or else that of its family."""
+    if name in _KNOWN:
+        return _KNOWN[name]
+    fitting = (hue for family, hue in FAMILIES.items() if name.lower().startswith(family))
+    return next(fitting, UNKNOWN)
