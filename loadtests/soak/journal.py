@@ -46,9 +46,9 @@ EXPECTED = {
     "a thread is free again": r"worker \d+: a thread is free again after \d+\.\d s",
     "refused": r"request \d+ of 127\.0\.0\.1:\d+: refused with [45]\d\d \(.*\)",
     "more than its Content-Length": r"request \d+ GET /too_much\S*: the application produced \d+ "
-    r"octets more than its Content-Length; they were not sent",
+    r"bytes more than its Content-Length; they were not sent",
     "less than its Content-Length": r"request \d+ GET /too_little\S*: the application produced 1 "
-    r"octets less than its Content-Length; the connection was closed",
+    r"bytes less than its Content-Length; the connection was closed",
     "worker replaced": r"worker \d+ (?:was killed by SIGABRT|ended with 3)\b.* is replaced\b.*",
 }
 

@@ -396,7 +396,7 @@ def test_statuses_without_a_body(server: Server, status: int) -> None:
         ("Transfer-Encoding: chunked\n\n", "header Transfer-Encoding: hop-by-hop.*"),
         ("Content-Length: 1\nContent-Length: 2\n\n", "two different Content-Lengths.*"),
         ("Content-Length: -1\n\n", "Content-Length .*"),
-        (f"X: {'a' * 70_000}", "its head is longer than 65536 octets"),
+        (f"X: {'a' * 70_000}", "its head is longer than 65536 bytes"),
         ("X: a\n" * 300 + "\n", "its head does not end"),
     ],
 )

@@ -207,8 +207,8 @@ def test_what_nobody_gets_is_not_produced_for_ever(
         assert connection.request("GET", "/pid").status == 200
     server.wait_log(f"closed {target.partition('?')[2]}\n")
     if body:
-        octets = r"the application produced \d+ octets more than its Content-Length;.*"
-        says(server, target, octets, before)
+        too_many = r"the application produced \d+ bytes more than its Content-Length;.*"
+        says(server, target, too_many, before)
 
 
 def test_code_behind_the_last_piece_is_run(server: Server) -> None:

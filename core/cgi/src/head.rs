@@ -26,7 +26,7 @@ impl Head {
         loop {
             let Some(length) = memchr::memchr(b'\n', &output[start..]) else {
                 return match output.len() > Self::MOST {
-                    true => Err(format!("its head is longer than {} octets", Self::MOST)),
+                    true => Err(format!("its head is longer than {} bytes", Self::MOST)),
                     false => Ok(None),
                 };
             };

@@ -95,7 +95,7 @@ fn a_head_is_one_record() {
             assert_eq!(out.len(), mark + 8 + LARGEST);
         } else {
             let error = committed.unwrap_err().to_string();
-            assert_eq!(error, "the head of an answer is 65529 octets long; FastCGI has room for 65528");
+            assert_eq!(error, "the head of an answer is 65529 bytes long; FastCGI has room for 65528");
         }
     }
 }

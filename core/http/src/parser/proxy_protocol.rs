@@ -32,7 +32,7 @@ pub struct ProxyHeader {
 
 const ABSENT: Reject = Reject::bad("no PROXY protocol header, which is expected here");
 const MALFORMED: Reject = Reject::bad("a malformed PROXY protocol header");
-const TOO_LONG: Reject = Reject::bad("a line of the PROXY protocol over 107 octets");
+const TOO_LONG: Reject = Reject::bad("a line of the PROXY protocol over 107 bytes");
 
 /// Parses the header at the start of `bytes` and returns its length. `None`: it is incomplete.
 ///

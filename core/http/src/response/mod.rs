@@ -330,7 +330,7 @@ impl Response {
     fn record_head(&self, out: &mut Vec<u8>) -> Result<(), Invalid> {
         let length = out.len() - self.mark;
         if length > fastcgi::LARGEST {
-            return Err(Invalid(format!("the head of an answer is {length} octets long; FastCGI has room for 65528")));
+            return Err(Invalid(format!("the head of an answer is {length} bytes long; FastCGI has room for 65528")));
         }
         out.splice(self.mark..self.mark, fastcgi::output(self.dialect.request, length));
         Ok(())

@@ -360,7 +360,7 @@ impl Exchange {
             0 => ("more than its Content-Length; they were not sent", ending.excess),
             missing => ("less than its Content-Length; the connection was closed", missing),
         };
-        self.log_message(Level::Error, &format!("the application produced {bytes} octets {what}"));
+        self.log_message(Level::Error, &format!("the application produced {bytes} bytes {what}"));
     }
 
     #[cold]
