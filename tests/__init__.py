@@ -1,1 +1,24 @@
-"""The tests: one file per module, and suites over real sockets in every mode."""
+"""The tests: a folder for each part of the product, suites over real sockets in every mode.
+
+__main__.py            The test command: `python -m tests`
+packages.py            Debian packages that tests need: installed, or named
+fuzz.py                Fuzzing of the protocol crate: `make fuzz`
+refusals.py            The tables of docs/security.md: `python -m tests.refusals`
+conftest.py            Fixtures and the two levels: modes, shared servers
+test_architecture.py   Limits of the source: imports between rooms, sizes of files
+test_request_page.py   docs/internals/request.md: each function that it names exists
+unit/                  Parsers and other functions, called in the test's own process
+protocol/              HTTP, WSGI and raw TCP: what is accepted, refused and limited
+modes/                 The modes, their processes and threads, and applications that fail in them
+supervisor/            The main process: workers, reloads, upgrades, signals, sockets, health
+content/               What is served: files, CGI programs, template pages, mounts, hosts
+proxies/               Servers behind web servers and balancers: gateways, peer trust
+dev/                   `poorhttp dev`: reloads, discovery, error pages, terminal
+logs/                  Access log, error log, slow log: formats, files, syslog, systemd's journal
+system/                The program on a machine: commands, users, containers, conf/
+lab/                   The load lab, loadtests/: its clients, servers, reports and studies
+support/               What tests are written with, beside `tests.testkit`
+testkit/               What tests and the load lab share; it imports neither
+apps/                  Applications that servers are tested with
+cases/                 Test cases as data, read by Rust's tests too; `schema` describes them
+"""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -23,6 +24,9 @@ MOST_FILES = 12
 MOST_LINES = 500
 MOST_LINES_OF_A_PACKAGE = 3000
 LARGE = "poorhttp.dev.reload"
+
+#: Test files of a folder.
+MOST_TESTS = 20
 
 #: Packages whose packages are rooms too.
 HOUSES = ("poorhttp", "poorhttp.dev")
@@ -71,14 +75,14 @@ def imported(name: str, is_package: bool, source: str) -> Iterator[str]:
         yield from (f"{base}.{alias.name}" for alias in statement.names)
 
 
-def python_graph(folder: Path) -> dict[str, set[str]]:
-    """Which module of a package imports which; the extension is one that imports none.
+def python_graph(*folders: Path) -> dict[str, set[str]]:
+    """Which module of packages imports which; an extension, `_core`, is one that imports none.
 
     A package is imported with each of its modules; that is not counted, only what it is asked for.
     """
-    known = modules(folder)
+    known = {name: path for folder in folders for name, path in modules(folder).items()}
     graph: dict[str, set[str]] = {name: set() for name in known}
-    graph[f"{folder.name}._core"] = set()
+    graph.update({f"{folder.name}._core": set() for folder in folders})
     for name, path in known.items():
         is_package = path.name == "__init__.py"
         for what in imported(name, is_package, path.read_text(encoding="utf-8")):
@@ -202,7 +206,8 @@ def test_packages_and_files_are_small() -> None:
 
 def test_maps() -> None:
     """A package begins with its map: a line for each of its files and packages."""
-    for name, path in modules(ROOT / "poorhttp").items():
+    known = {**modules(ROOT / "poorhttp"), **modules(ROOT / "tests")}
+    for name, path in known.items():
         if path.name != "__init__.py" or "management" in name or "aliases" in name:
             continue
         text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
@@ -211,8 +216,10 @@ def test_maps() -> None:
             *(each.name for each in path.parent.glob("*.py") if not each.name.startswith("__")),
             *(f"{each.parent.name}/" for each in path.parent.glob("*/__init__.py")),
         }
-        if name == "poorhttp":
+        if name in ("poorhttp", "tests"):
             there |= {"__main__.py"}
+        if name == "tests":
+            there |= {"apps/", "cases/"}
         assert set(lines) == there, f"{path}: its map and its files differ"
 
 
@@ -244,6 +251,42 @@ def reachable(graph: Graph, start: str) -> set[str]:
         found |= new
         open_nodes += new
     return found
+
+
+# Tests and the load lab
+
+
+@pytest.fixture(scope="module")
+def tests_and_lab() -> dict[str, set[str]]:
+    return python_graph(ROOT / "tests", ROOT / "loadtests")
+
+
+def test_no_circle_in_tests_and_lab(tests_and_lab: Graph) -> None:
+    assert [circle for circle in circles(tests_and_lab) if len(circle) > MOST_IN_A_CIRCLE] == []
+    assert circles(rooms(tests_and_lab, room_of_tests)) == []
+
+
+def test_what_tests_and_lab_share(tests_and_lab: Graph) -> None:
+    """The lab imports of the tests only the testkit, which imports neither."""
+    arrows = rooms(tests_and_lab, room_of_tests)
+    assert arrows["tests.testkit"] == set()
+    of_lab = {to for name, targets in arrows.items() if in_lab(name) for to in targets}
+    assert {name for name in of_lab if not in_lab(name)} == {"tests.testkit"}
+
+
+def test_folders_of_tests_are_small() -> None:
+    files = Counter(path.parent for path in (ROOT / "tests").rglob("test_*.py"))
+    assert {str(folder): number for folder, number in files.items() if number > MOST_TESTS} == {}
+
+
+def room_of_tests(name: str) -> str:
+    """The room in which a module of the tests or the lab stands: a folder, or the module itself."""
+    return room(name, ("tests", "loadtests"))
+
+
+def in_lab(name: str) -> bool:
+    """Whether this is a module or a room of the lab."""
+    return f"{name}.".startswith("loadtests.")
 
 
 # Rust

@@ -1,4 +1,4 @@
-"""The standby process: the next version is forked before a file is saved."""
+"""The next version is forked before a file is saved."""
 
 from __future__ import annotations
 

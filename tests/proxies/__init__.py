@@ -1,1 +1,13 @@
-"""Servers behind web servers and load balancers: configurations, gateways, peer trust."""
+"""Servers behind web servers and balancers: gateways, peer trust.
+
+test_balanced.py         The configurations `balanced` of proxy/: two servers behind each
+test_client_address.py   Client addresses through each configuration, also with forged fields
+test_cluster.py          Three hosts behind HAProxy and nginx, in network namespaces
+test_gateway_cases.py    The cases of the gateway protocols over real connections, in every mode
+test_gateways.py         nginx, Apache, lighttpd and others before ours by uwsgi, SCGI, FastCGI
+test_haproxy_drain.py    HAProxy before two servers, one of which is stopped: no error
+test_peer_trust.py       Fields of proxies about the client, believed or not, in every mode
+test_restarts.py         One of two servers is reloaded, replaced, stopped or killed, under load
+test_start_command.py    `python -m proxy`, which the Makefile runs: starts and stops all processes
+test_tls_site.py         The configurations `site` of proxy/: TLS and files before one server
+"""

@@ -1,1 +1,18 @@
-"""The main process: workers, reloads, upgrades, signals, sockets, health and metrics."""
+"""The main process: workers, reloads, upgrades, signals, sockets, health.
+
+test_admin.py                The admin address: health checks and metrics
+test_drain.py                Workers end while others serve on the same socket: no request is lost
+test_handshakes_at_stop.py   Connections being established when a server stops
+test_health_paths.py         Health paths: answered by the server itself, also while it drains
+test_listening_sockets.py    Listening sockets: opening, keeping over a reload, handing over
+test_pidfile.py              Written atomically, refused if its process is alive, replaced if not
+test_recycling.py            Replacement of workers by `max_requests`, `max_rss` and the like
+test_reload.py               Reload by HUP: a new version replaces the old one
+test_restart_backoff.py      Delays between restarts of workers that end early
+test_services.py             Several services under one main process
+test_signals_at_start.py     Signals to stop that arrive during the start
+test_supervisor.py           Numbers of workers, their starts and their failures
+test_systemd.py              Socket activation and notifications of systemd
+test_upgrade.py              Upgrade by USR2: a new main process takes over the sockets
+test_watchdog.py             systemd's watchdog: notified as long as workers answer
+"""

@@ -1,1 +1,13 @@
-"""The program on a machine: commands, users, files, containers, conf/, packaging."""
+"""The program on a machine: commands, users, containers, conf/.
+
+test_check_command.py             `poorhttp check` and `compile`: user and folder
+test_cli.py                       The command line: arguments, messages and exit codes
+test_conf_files.py                The files of conf/, each with the program that it configures
+test_container.py                 conf/container: the server as process 1, with few privileges
+test_kubernetes.py                conf/kubernetes: numbers and names agree
+test_packaging.py                 The name of the distribution: `poorhttpd`
+test_privileges.py                `user` and `group`: the change of the process's user
+test_restricted_environments.py   Start, requests, reload, rotation and stop in each
+test_safe_open.py                 Files of root in folders writable by others
+test_start_messages.py            Messages at the start: ASGI, `manage.py`, other servers' options
+"""

@@ -1,1 +1,19 @@
-"""The studies of the load lab: calculations, reports, and a small run of each."""
+"""The studies of the load lab: calculations, reports, and a small run of each.
+
+test_bench.py                  `bench`: parsing, medians and ratios, reports, a small run
+test_client_effect.py          `influence`: the client's effect: the sentence, holes, a small run
+test_cluster.py                `cluster`: stored rounds, and reports of lost requests
+test_content.py                `content`: its client, servers, tables, a small run of each kind
+test_deadconn.py               `deadconn`: its report, its servers' limits, a small run
+test_latency_distribution.py   `ordered`: its mathematics, faults, a small run
+test_lifecycle.py              `operate`: the steady load finds every fault; the experiments
+test_memory.py                 `memory`: ps, slopes, leaks, memory by line, servers that fail
+test_page_latency.py           `loops`: requests, outliers, a small run
+test_parallel.py               `parallel`: overload, a small run, its report
+test_proxies.py                `proxies`: bursts, setups, tables, a small run of each kind
+test_reload.py                 `develop`: clients, verdicts, tables, a small run
+test_resources.py              `resources`: counters of the kernel, a small run
+test_scalability.py            `power`: phases and regression lines, a small run
+test_serial.py                 `serial`: a small run, its report
+test_webbench.py               `webbench`: its files, counts, settings, a small run
+"""

@@ -1,1 +1,8 @@
-"""Readers of the case files in tests/cases."""
+"""Readers of the case files in tests/cases.
+
+blocks.py         Reader of the format of all case files (`tests/cases/schema`)
+exchanges.py      Reader of protocol cases (`tests/cases/*.txt`)
+gateway.py        Reader of gateway cases (`tests/cases/gateway`)
+static_files.py   Reader of static-file cases (`tests/cases/static`)
+trust.py          Reader of trust cases (`tests/cases/trust`)
+"""
