@@ -3,6 +3,7 @@
 - `model`: the parts of a report, without their layout: what a study says.
 - `page`, `page.html.jinja`, `page.css`: one self-contained HTML page.
 - `glossary`: explanations of the short names of columns.
+- `terminal`: a report in short, for a terminal.
 - `markdown`: Markdown.
 - `sheets`: tables and figures as CSV.
 - `markdown_insert`: inserts tables between marks in a Markdown page.

@@ -39,6 +39,7 @@ class Promise:
         return value >= self.limit if self.at_least else value <= self.limit
 
 
+BROKEN = "**no**"
 COLUMNS = (
     Column("promise"),
     Column("promised"),
@@ -69,7 +70,7 @@ def _row(study: str, promise: Promise, measured: Places) -> tuple[str, ...]:
         f"{'≥' if promise.at_least else '≤'} {promise.limit:,g}{unit}",
         f"{median}{unit} ({low} – {high})",
         f"{place}{of}",
-        "yes" if promise.met(measured[place].median) else "**no**",
+        "yes" if promise.met(measured[place].median) else BROKEN,
         f"`{' '.join(['python -m loadtests', study, promise.experiment]).rstrip()}`",
     )
 

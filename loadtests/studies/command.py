@@ -173,7 +173,7 @@ def measure(options: argparse.Namespace, command: str) -> int:
             records = [*records, {"record": "note", "run": run, "lost": writing.lost}]
         told = sections(Results(records), chosen)
         if told:
-            print(markdown.tables([*told, *lost(Results(records))]))
+            _print(told, lost(Results(records)))
             where = options.page or path.with_suffix(".html")
             try:
                 _write_page(where, title(chosen), told, Results(records))
@@ -230,6 +230,21 @@ def _interrupted(path: Path) -> tuple[str, str, set[str]]:
     run = str(records[-1]["run"])
     done = {str(r["what"]) for r in records if r["run"] == run and r["record"] == "done"}
     return run, str(scales[run]), done
+
+
+def _print(told: list[Section], missing: list[Section]) -> None:
+    """The report in short; its tables if it has no answers, or without Rich."""
+    try:
+        # Only now: a run does without it.
+        from loadtests.reporting import terminal
+    except ImportError:
+        shorter = False
+    else:
+        shorter = terminal.short(told)
+    if shorter:
+        terminal.tell(told, missing)
+    else:
+        print(markdown.tables([*told, *missing]))
 
 
 def title(chosen: Sequence[Study]) -> str:

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 import pytest
 
 from loadtests.__main__ import main
-from loadtests.reporting import markdown, page, sheets
+from loadtests.reporting import markdown, page, promises, sheets, terminal
 from loadtests.reporting.cells import brief, number, written
 from loadtests.reporting.figures import figure, legend
 from loadtests.reporting.figures.ticks import scale
@@ -444,6 +444,45 @@ class TestSheets:
         assert rows[0] == ["poorhttp single", "user", "8", "7", "9"]
         assert rows[3] == ["bjoern", "system", "", "", ""]
         assert len(self.rows(folder / "parts.csv")) == 13
+
+
+class TestTerminal:
+    def test_in_short(self, capsys: pytest.CaptureFixture[str]) -> None:
+        rows: list[tuple[str, float | None]] = [("bjoern", 900.0), ("poorhttp single", 450.0)]
+        rows += [(f"server {number}", 100.0 - number) for number in range(12)]
+        rows += [("poorhttp [lone]", None), ("poorhttp gevent", 1.0)]
+        ours = frozenset({"poorhttp single", "poorhttp [lone]", "poorhttp gevent"})
+        columns = (Column("server"), Column("answers", "/s"))
+        ranked = Table("rate", "Rates", columns, rows, ours, ranking="answers")
+        kept = ("speed", "≥ 1", "2 (1 – 3)", "light", "yes", "`x`")
+        broken = ("memory", "≤ 9 MiB", "12 MiB (11 – 13)", "single", promises.BROKEN, "`y`")
+        promised = Table("p", "", promises.COLUMNS, [kept, broken])
+        told = [
+            Section("Promised and measured", parts=[promised]),
+            Section(
+                "Speed", ["Long words."], [ranked, LINES], answer="`bjoern` is *twice* as fast."
+            ),
+            Section("Detail", ["More words."], [TIMES]),
+        ]
+        assert terminal.short(told)
+        assert not terminal.short(told[2:])
+        terminal.tell(told, lost(Results(RECORDS)))
+        lines = capsys.readouterr().out.splitlines()
+        shown = "\n".join(lines)
+        assert "bjoern is twice as fast." in shown
+        bars = {line.split("  ")[0].strip(): line.count("█") for line in lines}
+        assert bars["bjoern"] == terminal.WIDTH == 2 * bars["poorhttp single"]
+        assert bars["poorhttp [lone]"] == 0
+        assert "poorhttp gevent" in bars
+        assert "server 7" in bars
+        assert "server 8" not in bars
+        assert "… 4 more" in shown
+        assert "not kept: memory: promised ≤ 9 MiB, measured 12 MiB (11 – 13), single" in shown
+        assert "speed" not in shown
+        assert "fastwsgi: not installed" in shown
+        assert "2 measurements failed" in shown
+        assert "Long words" not in shown
+        assert max(map(len, lines)) <= 100
 
 
 class TestCommand:
