@@ -23,5 +23,5 @@ reads what it used and appends records; the report is made from these.
 - `programs`: installed programs: path, version, package.
 - `apps/`: the applications that servers are measured with.
 - `choice`: selection of servers or studies by the beginnings of their names.
-- `errors`: errors with messages for the person who runs it.
+- `arguments`, `errors`: the argument parser; errors with messages for the person who runs it.
 """

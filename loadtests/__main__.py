@@ -13,9 +13,10 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 
-from loadtests import store
+from loadtests import choice, store
 from loadtests.advise import command as advise
 from loadtests.choice import choose
+from loadtests.arguments import Parser
 from loadtests.clients.external import wrk
 from loadtests.errors import LabError
 from loadtests.measure.cpu_affinity import cores
@@ -88,7 +89,7 @@ def _rounds(text: str) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m loadtests", description=__doc__)
+    parser = Parser(prog="python -m loadtests", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     def measuring(name: str, summary: str, rounds: int, seconds: float) -> argparse.ArgumentParser:
@@ -288,8 +289,7 @@ def _measure(options: argparse.Namespace) -> int:
             known = {name: partial(cluster.steps, lab, name, hosts) for name in cluster.EXPERIMENTS}
         unknown = [name for name in options.names if name not in known]
         if unknown:
-            names = " ".join(known)
-            raise LabError(f"no experiment is called {unknown[0]!r}. There are: {names}")
+            raise choice.unknown("experiment", unknown[0], list(known), " ")
         planned = [step for name in options.names or known for step in known[name]()]
     # The lab itself keeps off the server's core.
     os.sched_setaffinity(0, {client_core})
@@ -331,8 +331,7 @@ def _measure(options: argparse.Namespace) -> int:
 def _soak(options: argparse.Namespace) -> int:
     unknown = [mode for mode in options.modes if mode not in OPTIONS]
     if unknown:
-        known = " ".join(OPTIONS)
-        raise LabError(f"no mode is called {unknown[0]!r}. There are: {known}")
+        raise choice.unknown("mode", unknown[0], list(OPTIONS), " ")
     run = store.now()
     path = (options.output or store.new_path(run)).resolve()
     plans = [Plan.of(mode, options.minutes * 60) for mode in options.modes]
@@ -351,8 +350,8 @@ def _command(arguments: list[str]) -> str:
     kept = []
     skip = False
     for argument in arguments:
-        if not skip and not argument.startswith(("--output=", "--page=")):
-            skip = argument in ("--output", "--page")
+        if not skip and not argument.startswith(("--output=", "--page=", "--write=")):
+            skip = argument in ("--output", "--page", "--write")
             kept += [] if skip else [argument]
         else:
             skip = False

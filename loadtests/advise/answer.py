@@ -1,15 +1,16 @@
-"""The three answers: for throughput, for p99 and for memory."""
+"""The search: the best for throughput, for p99 and for memory, and what was seen on the way."""
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 from loadtests.advise import prior
-from loadtests.advise.configuration import Configuration
-from loadtests.advise.prior import Probe
+from loadtests.advise.configuration import Configuration, sensible
+from loadtests.advise.prior import COMPUTING, Probe
 from loadtests.advise.search import Clock, Found, Measure, Pace, decide, explore
 from loadtests.advise.trial import Bench, Sample
 from loadtests.errors import LabError
@@ -21,10 +22,12 @@ LOAD = 0.7
 """The share of the best throughput at which p99 is asked for, if no rate is given."""
 ROOM = 1.1
 """A candidate is asked for its p99 if its throughput is so many times the rate."""
+STAGES = {THROUGHPUT: ("search", "final"), P99: ("p99 search", "p99 final")}
+"""Names of the short looks and of the rounds."""
 TIE = {THROUGHPUT: 0.03, P99: 0.1, MEMORY: 0.03}
 """Shares within which the smaller configuration wins."""
-SHARES = {THROUGHPUT: 0.55, P99: 0.85, MEMORY: 1.0}
-"""What of the budget is spent when the search for each ends, if all are asked for."""
+KEPT = {P99: 0.3, MEMORY: 0.15}
+"""Shares of the budget that are kept for the searches that come later."""
 FINALS = 0.45
 """The share of the time that is kept for measuring the leaders in turns."""
 MOST_ROUNDS = 8
@@ -42,7 +45,7 @@ PROBED = (Configuration("single"), Configuration("threading", 1, 8))
 class Wish:
     """What is asked for. The last of `connections` is the load that counts, the others are shown.
 
-    `rate` is 0 for LOAD of the best, `max_memory` in octets or 0.
+    `rate` is 0 for LOAD of the best, `max_memory` in bytes or 0.
     """
 
     connections: Sequence[int]
@@ -63,7 +66,10 @@ class Answer:
 
 @dataclass
 class Advice:
-    """All that is told in the end."""
+    """All that was found. `found` has a search for each aim, `samples` all that was measured.
+
+    `rate` is the one at which p99 was asked for, `best` the best throughput.
+    """
 
     wish: Wish
     probe: Probe
@@ -72,10 +78,30 @@ class Advice:
     rate: float = 0.0
     best: float = 0.0
     seconds: float = 0.0
+    found: dict[str, Found] = field(default_factory=dict)
+    samples: Sequence[Sample] = ()
 
     def answer(self, aim: str) -> Answer | None:
         """The answer to one of AIMS."""
         return next((one for one in self.answers if one.aim == aim), None)
+
+    def taken(self, one: Configuration, *, at_rate: bool = False) -> list[Sample]:
+        """What was measured of a configuration under the load that counts: rounds, if any."""
+        taken = [
+            sample
+            for sample in self.samples
+            if sample.configuration == one
+            and sample.connections == self.wish.connections[-1]
+            and bool(sample.asked) == (at_rate and self.rate > 0)
+            and sample.stage.startswith("p99") == at_rate
+            and not sample.failure
+        ]
+        return [sample for sample in taken if sample.stage.endswith("final")] or taken
+
+    def median(self, one: Configuration, value: str, *, at_rate: bool = False) -> float:
+        """The median of a field of the samples; 0 if there are none."""
+        taken = self.taken(one, at_rate=at_rate)
+        return statistics.median(getattr(sample, value) for sample in taken) if taken else 0.0
 
 
 class Budget:
@@ -112,13 +138,15 @@ def advise(bench: Bench, candidates: Sequence[Configuration], wish: Wish, budget
     Raises LabError if the application cannot be measured at all.
     """
     probe, cost = _probe(bench, wish, budget)
-    advice = Advice(wish, probe)
-    found = _throughput(bench, candidates, advice, budget, cost)
+    candidates = sensible(candidates, wish.cores, waits=probe.kind != COMPUTING)
+    search = _Search(bench, budget, cost, Advice(wish, probe, samples=bench.samples))
+    search.throughput(candidates)
     if P99 in wish.aims:
-        _p99(bench, found, advice, budget, cost)
+        search.p99()
     if MEMORY in wish.aims:
-        _memory(bench, found, advice, budget, cost)
-    _levels(bench, advice, budget, cost)
+        search.memory()
+    search.levels()
+    advice = search.advice
     advice.answers.sort(key=lambda one: AIMS.index(one.aim))
     advice.remarks += _remarks(bench.samples)
     advice.seconds = budget.spent()
@@ -145,48 +173,146 @@ def _probe(bench: Bench, wish: Wish, budget: Budget) -> tuple[Probe, float]:
     raise LabError("the application cannot be measured. " + "; ".join(dict.fromkeys(reasons)))
 
 
-def _until(aim: str, wish: Wish, budget: Budget) -> float:
-    """How many seconds are to be left when this search ends."""
-    share = SHARES[aim]
-    if aim == THROUGHPUT:
-        share = {(): 1.0, (P99,): 0.65, (MEMORY,): 0.8}.get(
-            tuple(other for other in wish.aims if other != THROUGHPUT), share
+@dataclass
+class _Search:
+    """One search after the other within the budget; `cost` is the time to start and stop."""
+
+    bench: Bench
+    budget: Budget
+    cost: float
+    advice: Advice
+
+    def _hunt(
+        self,
+        aim: str,
+        guesses: dict[Configuration, float],
+        expected: float,
+        score: Callable[[Sample], float],
+        rate: float = 0.0,
+    ) -> Found:
+        """Searches for the highest score, for the share of the budget that this aim has."""
+        wish, budget, probe = self.advice.wish, self.budget, self.advice.probe
+        found = self.advice.found[aim] = Found(guesses)
+        later = [other for other in wish.aims if AIMS.index(other) > AIMS.index(aim)]
+        until = budget.seconds * sum(KEPT[other] for other in later)
+        tempo = pace(max(budget.left() - until, 0.0), self.cost, probe.service, expected)
+        if aim == P99:
+            least = min(FOR_P99 / expected, max(budget.seconds / 20, 0.3))
+            tempo = replace(tempo, short=max(tempo.short, least), long=max(tempo.long, least))
+
+        def measure(one: Configuration, seconds: float, number: int | None) -> float | None:
+            stage = STAGES[aim][number is not None]
+            sample = self.bench.take(one, seconds, wish.connections[-1], stage, number, rate)
+            if sample.failure or 0 < wish.max_memory < sample.pss:
+                return None
+            return score(sample)
+
+        search(measure, found, budget, until, tempo, TIE[aim])
+        return found
+
+    def _answer(self, aim: str, reason: str) -> None:
+        found = self.advice.found[aim]
+        winner, *others = found.equals(TIE[aim])
+        if others:
+            names = ", ".join(one.name for one in others[:3])
+            reason += f"; no better, as far as the noise lets one see: {names}"
+        elif following := found.finalists() - {winner}:
+            second = max(following, key=lambda one: found.ratio(one, winner))
+            reason += f"; the next is {second.name} with {found.ratio(second, winner):.2f} of it"
+        self.advice.answers.append(Answer(aim, winner, reason))
+
+    def throughput(self, candidates: Sequence[Configuration]) -> None:
+        """Requests per second, each connection as fast as it is answered."""
+        advice, wish = self.advice, self.advice.wish
+        connections = wish.connections[-1]
+        guesses = prior.throughput(advice.probe, candidates, connections, wish.cores)
+        expected = max(guesses.values(), default=1.0)
+        found = self._hunt(THROUGHPUT, guesses, expected, lambda sample: sample.rate)
+        leader = found.leader()
+        if leader is None:
+            raise LabError(_nothing(self.bench.samples, wish))
+        advice.best = found.score(leader)
+        if THROUGHPUT in wish.aims:
+            winner = found.equals(TIE[THROUGHPUT])[0]
+            reason = f"{found.score(winner):,.0f} requests/s with {connections} connections"
+            self._answer(THROUGHPUT, reason)
+
+    def p99(self) -> None:
+        """The p99 at a rate, of those that can do that with room to spare."""
+        advice, wish = self.advice, self.advice.wish
+        rate = (wish.rate or LOAD * advice.best) if self.bench.asking.at_a_rate else 0.0
+        advice.rate = rate
+        able = {
+            one: 1 / prior.latency(advice.probe, expected, rate or expected * LOAD)
+            for one, expected in self._capacities().items()
+            if expected >= rate * ROOM
+        }
+        if not able:
+            advice.remarks.append(
+                f"No p99: no configuration that was found can do {rate:,.0f} requests/s with room "
+                "to spare."
+            )
+            return
+        found = self._hunt(
+            P99, able, rate or advice.best, lambda sample: 1e6 / max(sample.p99_us, 1.0), rate
         )
-    elif aim == P99 and MEMORY not in wish.aims:
-        share = 1.0
-    return budget.seconds * (1 - share)
+        winner = found.winner(TIE[P99])
+        if winner is None:
+            advice.remarks.append(f"No p99: nothing that was tried stands {rate:,.0f} requests/s.")
+            return
+        users = f"with {wish.connections[-1]} users as fast as they can"
+        how = f"at {rate:,.0f} requests/s" if rate else users
+        if rate and not wish.rate:
+            how += f" ({LOAD * 100:.0f} % of the best)"
+        self._answer(P99, f"p99 {1e3 / found.score(winner):,.1f} ms {how}")
 
+    def _capacities(self) -> dict[Configuration, float]:
+        """The throughput of all that did not fail: measured, else expected."""
+        found = self.advice.found[THROUGHPUT]
+        return {
+            one: found.score(one) or math.exp(found.expected(one)[0])
+            for one in found.guesses
+            if one not in found.failed
+        }
 
-def _throughput(
-    bench: Bench,
-    candidates: Sequence[Configuration],
-    advice: Advice,
-    budget: Budget,
-    cost: float,
-) -> Found:
-    wish = advice.wish
-    connections = wish.connections[-1]
-    found = Found(prior.throughput(advice.probe, candidates, connections, wish.cores))
-    until = _until(THROUGHPUT, wish, budget)
-    expected = max(found.guesses.values(), default=1.0)
-    tempo = pace(max(budget.left() - until, 0.0), cost, advice.probe.service, expected)
+    def memory(self) -> None:
+        """The least memory of those with nearly the best throughput, preloaded or not."""
+        advice, wish, budget = self.advice, self.advice.wish, self.budget
+        wanted = ENOUGH * advice.best
+        enough = [one for one, rate in self._capacities().items() if rate >= wanted]
+        preloaded = [replace(one, preload=True) for one in enough if one.workers > 1]
+        guesses = prior.memory(advice.probe, [*enough, *preloaded])
+        found = advice.found[MEMORY] = Found({one: 1 / guess for one, guess in guesses.items()})
+        known = ((one, advice.median(one, "pss")) for one in enough)
+        found.seen |= {one: 1 / pss for one, pss in known if pss}
 
-    def measure(one: Configuration, seconds: float, number: int | None) -> float | None:
-        stage = "search" if number is None else "final"
-        sample = bench.take(one, seconds, connections, stage, number)
-        if sample.failure or 0 < wish.max_memory < sample.pss:
-            return None
-        return sample.rate
+        def measure(one: Configuration, seconds: float, number: int | None) -> float | None:
+            sample = self.bench.take(one, seconds, wish.connections[-1], "memory", number)
+            if sample.failure or 0 < wish.max_memory < sample.pss:
+                return None
+            return 1 / sample.pss if advice.median(one, "rate") >= wanted else None
 
-    search(measure, found, budget, until, tempo, TIE[THROUGHPUT])
-    leader, winner = found.leader(), found.winner(TIE[THROUGHPUT])
-    if leader is None or winner is None:
-        raise LabError(_nothing(bench.samples, wish))
-    advice.best = found.score(leader)
-    if THROUGHPUT in wish.aims:
-        reason = f"{found.score(winner):,.0f} requests/s with {connections} connections"
-        advice.answers.append(Answer(THROUGHPUT, winner, reason + _against(found, winner)))
-    return found
+        long = pace(max(budget.left(), 0.0), self.cost, advice.probe.service, advice.best).long
+        explore(measure, found, budget, 0.0, Pace(long, long, 1, self.cost), 0)
+        winner = found.winner(TIE[MEMORY])
+        if winner is None:
+            return
+        reason = (
+            f"{advice.median(winner, 'pss') / 2**20:,.1f} MiB, with "
+            f"{advice.median(winner, 'rate') / advice.best:.2f} of the best throughput "
+            f"(at least {ENOUGH:.2f} is asked for)"
+        )
+        advice.answers.append(Answer(MEMORY, winner, reason))
+
+    def levels(self) -> None:
+        """The answers under the lighter loads, as far as there is time."""
+        chosen = list(dict.fromkeys(one.configuration for one in self.advice.answers))
+        seconds = max(0.5, min(2.0, 8 * self.advice.probe.service))
+        for connections in reversed(self.advice.wish.connections[:-1]):
+            for one in chosen:
+                if self.budget.left() < seconds + self.cost:
+                    return
+                self.bench.take(one, seconds, connections, "level")
 
 
 def search(
@@ -203,132 +329,6 @@ def search(
             return
         if len(found.rounds) >= MOST_ROUNDS:
             return
-
-
-def _against(found: Found, winner: Configuration) -> str:
-    leader = found.leader()
-    if leader is not None and leader != winner:
-        share = found.ratio(winner, leader)
-        return f"; {leader.name} is larger and no better than by chance ({share:.2f} of it)"
-    others = [one for one in found.seen if one != winner and one not in found.failed]
-    if not others:
-        return ""
-    second = max(others, key=lambda one: found.ratio(one, winner))
-    return f"; the next is {second.name} with {found.ratio(second, winner):.2f} of it"
-
-
-def _p99(bench: Bench, through: Found, advice: Advice, budget: Budget, cost: float) -> None:
-    wish, probe = advice.wish, advice.probe
-    connections = wish.connections[-1]
-    rate = (wish.rate or LOAD * advice.best) if bench.asking.at_a_rate else 0.0
-    advice.rate = rate
-    able = {}
-    for one in through.guesses:
-        capacity = through.seen.get(one) and through.score(one)
-        if one in through.failed:
-            continue
-        expected = capacity or 2.718281828 ** through.expected(one)[0]
-        if expected >= rate * ROOM:
-            able[one] = 1 / prior.latency(probe, expected, rate or expected * LOAD)
-    if not able:
-        advice.remarks.append(
-            f"No p99: no configuration that was found can do {rate:,.0f} requests/s with room to "
-            "spare."
-        )
-        return
-    found = Found(able)
-    until = _until(P99, wish, budget)
-    tempo = pace(max(budget.left() - until, 0.0), cost, probe.service, rate or advice.best)
-    least = min(FOR_P99 / (rate or advice.best), max(budget.seconds / 20, 0.3))
-    tempo = Pace(max(tempo.short, least), max(tempo.long, least), tempo.rounds, cost)
-
-    def measure(one: Configuration, seconds: float, number: int | None) -> float | None:
-        stage = "p99 search" if number is None else "p99 final"
-        sample = bench.take(one, seconds, connections, stage, number, rate)
-        if sample.failure or 0 < wish.max_memory < sample.pss:
-            return None
-        return 1e6 / max(sample.p99_us, 1.0)
-
-    search(measure, found, budget, until, tempo, TIE[P99])
-    winner = found.winner(TIE[P99])
-    if winner is None:
-        advice.remarks.append(f"No p99: nothing that was tried stands {rate:,.0f} requests/s.")
-        return
-    how = f"at {rate:,.0f} requests/s" if rate else f"with {connections} users as fast as they can"
-    if rate and not wish.rate:
-        how += f" ({LOAD * 100:.0f} % of the best)"
-    reason = f"p99 {1e3 / found.score(winner):,.1f} ms {how}{_against(found, winner)}"
-    advice.answers.append(Answer(P99, winner, reason))
-
-
-def _memory(bench: Bench, through: Found, advice: Advice, budget: Budget, cost: float) -> None:
-    wish = advice.wish
-    connections = wish.connections[-1]
-    tempo = pace(max(budget.left(), 0.0), cost, advice.probe.service, advice.best)
-    wanted = ENOUGH * advice.best
-
-    def rate(one: Configuration) -> float:
-        return statistics.median(
-            sample.rate
-            for sample in bench.samples
-            if sample.configuration == one
-            and not sample.asked
-            and sample.connections == connections
-            and not sample.failure
-        )
-
-    enough: list[Configuration] = []
-    for one in through.guesses:
-        if one in through.failed:
-            continue
-        expected = rate(one) if one in through.seen else 2.718281828 ** through.expected(one)[0]
-        if expected >= wanted:
-            enough.append(one)
-    preloaded = [
-        Configuration(one.mode, one.workers, one.threads, True) for one in enough if one.workers > 1
-    ]
-    found = Found({k: 1 / v for k, v in prior.memory(advice.probe, [*enough, *preloaded]).items()})
-    for one in enough:
-        if one in through.seen:
-            found.seen[one] = 1 / _pss(bench.samples, one, connections)
-
-    def measure(one: Configuration, seconds: float, number: int | None) -> float | None:
-        sample = bench.take(one, seconds, connections, "memory", number)
-        if sample.failure or 0 < wish.max_memory < sample.pss or rate(one) < wanted:
-            return None
-        return 1 / sample.pss
-
-    explore(measure, found, budget, 0.0, Pace(tempo.long, tempo.long, 1, cost), 0)
-    leader = found.leader()
-    if leader is None:
-        return
-    as_small = [one for one in found.seen if found.ratio(one, leader) >= 1 - TIE[MEMORY]]
-    winner = min(as_small, key=lambda one: one.size)
-    reason = (
-        f"{_pss(bench.samples, winner, connections) / 2**20:,.1f} MiB, with "
-        f"{rate(winner) / advice.best:.2f} of the best throughput "
-        f"(at least {ENOUGH:.2f} is asked for)"
-    )
-    advice.answers.append(Answer(MEMORY, winner, reason))
-
-
-def _pss(samples: Sequence[Sample], one: Configuration, connections: int) -> float:
-    return statistics.median(
-        sample.pss
-        for sample in samples
-        if sample.configuration == one and sample.pss and sample.connections == connections
-    )
-
-
-def _levels(bench: Bench, advice: Advice, budget: Budget, cost: float) -> None:
-    """The answers under the lighter loads, as far as there is time."""
-    chosen = list(dict.fromkeys(one.configuration for one in advice.answers))
-    seconds = max(0.5, min(2.0, 8 * advice.probe.service))
-    for connections in reversed(advice.wish.connections[:-1]):
-        for one in chosen:
-            if budget.left() < seconds + cost:
-                return
-            bench.take(one, seconds, connections, "level")
 
 
 def _nothing(samples: Sequence[Sample], wish: Wish) -> str:

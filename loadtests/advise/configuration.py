@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from poorhttp.config.settings import OPTIONS
@@ -34,7 +34,7 @@ class Configuration:
 
     @property
     def at_once(self) -> float:
-        """Requests that it has in hand at the same time."""
+        """Requests that it has in flight at the same time."""
         return math.inf if self.mode == "gevent" else self.workers * self.threads
 
     @property
@@ -88,4 +88,11 @@ def distance(one: Configuration, other: Configuration) -> float:
     return workers**2 + threads**2 / 4 * (not greenlets) + 6.0 * greenlets
 
 
-Scores = Mapping[Configuration, float]
+def sensible(
+    candidates: Iterable[Configuration], cores: int, *, waits: bool
+) -> list[Configuration]:
+    """Those without more computing workers than cores.
+
+    One that runs a request at a time may have more if requests wait.
+    """
+    return [one for one in candidates if one.workers <= cores or (waits and one.mode == "forking")]

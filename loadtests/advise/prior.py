@@ -14,6 +14,9 @@ CONTENTION = 0.015
 COMPUTES = 0.8
 WAITS = 0.2
 """Shares of computing from which on, and up to which, an application is said to do only one."""
+WAKING = 0.0005
+"""Seconds besides computing that are not the application's: waking threads, and the way there."""
+COMPUTING, WAITING, BOTH = "it computes", "it waits", "it computes and waits"
 
 
 @dataclass(frozen=True)
@@ -32,9 +35,9 @@ class Probe:
     @property
     def kind(self) -> str:
         """In words."""
-        if self.share >= COMPUTES:
-            return "it computes"
-        return "it waits" if self.share <= WAITS else "it computes and waits"
+        if self.share >= COMPUTES or self.service - self.cpu <= WAKING:
+            return COMPUTING
+        return WAITING if self.share <= WAITS else BOTH
 
 
 def throughput(
@@ -60,7 +63,7 @@ def latency(probe: Probe, capacity: float, rate: float) -> float:
 
 
 def memory(probe: Probe, candidates: Iterable[Configuration]) -> dict[Configuration, float]:
-    """PSS in octets: some is shared by all workers, and more if it was loaded before."""
+    """PSS in bytes: some is shared by all workers, and more if it was loaded before."""
     guesses = {}
     for one in candidates:
         each = 0.6 if not one.preload else 0.35

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from loadtests.advise.configuration import Configuration, distance
+from loadtests.stats.distribution import t_probability
 
 CURIOSITY = 0.12
 """By how much, in logarithms, the unknown may be better than is expected of it."""
@@ -33,6 +34,10 @@ ADVANCED = 0.8
 BEHIND = 0.93
 """Share of the leader's score below which a candidate leaves them."""
 LEADERS = 4
+BLURRED = 0.25
+"""Difference in logarithms that a single short look does not tell from noise."""
+LEAST_NOISE = 0.005
+SIGNIFICANT = 0.975
 SURE = 3
 """So many of them go there if they are far behind: a short look may have had bad luck."""
 
@@ -76,30 +81,53 @@ class Found:
         return self.seen.get(one, 0.0) / self.seen[other] if other in self.seen else 0.0
 
     def score(self, one: Configuration) -> float:
-        """The median of the rounds and the short look."""
+        """The median of the rounds; before these the short look."""
         values = [r[one] for r in self.rounds if one in r]
-        values += [self.seen[one]] if one in self.seen else []
-        return statistics.median(values) if values else 0.0
+        return statistics.median(values) if values else self.seen.get(one, 0.0)
+
+    def finalists(self) -> set[Configuration]:
+        """Those that were measured in rounds; if there were none, all that were looked at."""
+        return ({one for r in self.rounds for one in r} or set(self.seen)) - set(self.failed)
 
     def leader(self) -> Configuration | None:
-        """The best: among those in the last rounds, if there were any."""
-        last = {one for r in self.rounds for one in r} - set(self.failed)
-        if not last:
-            last = set(self.seen) - set(self.failed)
-        return max(last, key=self.score, default=None)
+        """The best of the finalists."""
+        return max(self.finalists(), key=self.score, default=None)
 
-    def winner(self, tie: float) -> Configuration | None:
-        """The smallest of those that are as good as the leader, but for a share of `tie`."""
+    def alike(self, one: Configuration, other: Configuration) -> bool:
+        """Whether noise alone may make the difference between two (paired t-test, 95 %).
+
+        The noise is that of all pairs with `other`. Short looks tell apart only what is far apart.
+        """
+        ratios = {
+            each: [math.log(r[each] / r[other]) for r in self.rounds if each in r and other in r]
+            for each in self.finalists() - {other}
+        }
+        own = ratios.get(one, [])
+        freedom = sum(len(found) - 1 for found in ratios.values() if found)
+        if not own or not freedom:
+            return abs(math.log(self.ratio(one, other) or 1e-9)) < BLURRED
+        squares = sum(sum((x - statistics.fmean(f)) ** 2 for x in f) for f in ratios.values() if f)
+        error = max(math.sqrt(squares / freedom), LEAST_NOISE) / math.sqrt(len(own))
+        return t_probability(abs(statistics.fmean(own)) / error, freedom) < SIGNIFICANT
+
+    def equals(self, tie: float) -> list[Configuration]:
+        """The leader and what is as good, smallest first: within a share of `tie`, or within three
+        times that and not told apart by the noise.
+        """
         leader = self.leader()
         if leader is None:
-            return None
-        finalists = {one for r in self.rounds for one in r} or {leader}
+            return []
+        shares = {one: self.ratio(one, leader) for one in self.finalists() - {leader}}
         as_good = [
             one
-            for one in finalists
-            if one not in self.failed and self.ratio(one, leader) >= 1 - tie
+            for one, share in shares.items()
+            if share >= 1 - tie or (share >= 1 - 3 * tie and self.alike(one, leader))
         ]
-        return min([*as_good, leader], key=lambda one: one.size)
+        return sorted([leader, *as_good], key=lambda one: one.size)
+
+    def winner(self, tie: float) -> Configuration | None:
+        """The smallest of those that are as good as the leader."""
+        return next(iter(self.equals(tie)), None)
 
     def expected(self, one: Configuration) -> tuple[float, float]:
         """The logarithm of the score expected of a candidate, and how little is known of it."""

@@ -164,3 +164,22 @@ def test_several_studies_make_one_page(tmp_path: Path) -> None:
     for title in ("One request after another", "Files of a workload", "What the study of 2010 had"):
         assert title in text
     assert text.count("<svg") >= 4
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("advize", "app.py"), "advise"),
+        (("serial", "--quik"), "--quick"),
+        (("advise", "app.py", "--budgt=3"), "--budget"),
+        (("soak", "--modes", "forkng"), "forking"),
+        (("endure", "stalld"), "stalled"),
+        (("operate", "--servers", "poorhtp"), "poorhttp"),
+    ],
+)
+def test_typing_errors_get_a_suggestion(words: tuple[str, ...], meant: str) -> None:
+    said = subprocess.run(
+        [*LAB, *words], capture_output=True, text=True, check=False, cwd=ROOT, timeout=HANG
+    )
+    assert said.returncode != 0
+    assert f'; did you mean "{meant}' in said.stderr
