@@ -7,8 +7,9 @@
 - `trial`: one measurement of one candidate.
 - `prior`: an estimate of every candidate's throughput from the first measurement.
 - `search`: which candidate to measure next.
-- `answer`: the three answers: for throughput, for p99 and for memory.
-- `report`: reports on a terminal, as ini files, and as a page.
+- `answer`: the best for throughput, for p99 and for memory.
+- `choice`: the recommendation, what limits it, and the cost of other choices.
+- `report`: reports on a terminal, as an ini file, and as a page.
 - `prove`: comparison of the search with a measurement of all candidates.
 """
 

@@ -36,6 +36,8 @@ FOR_RATE = 60
 """Answers without which their number means little."""
 FOR_P99 = 400
 """Requests without which a p99 means little."""
+OTHERS = 0.15
+"""Share of the machine that others used from which on it has to be said."""
 PROBE_SECONDS = 0.4
 PROBED = (Configuration("single"), Configuration("threading", 1, 8))
 """Who is asked first, alone: the second if the first cannot."""
@@ -345,6 +347,12 @@ def _nothing(samples: Sequence[Sample], wish: Wish) -> str:
 
 def _remarks(samples: Sequence[Sample]) -> list[str]:
     told = []
+    busy = [one.others_busy for one in samples if one.others_busy > OTHERS]
+    if len(busy) > len(samples) / 4:
+        told.append(
+            f"Something else used up to {max(busy) * 100:.0f} % of this machine meanwhile: these "
+            "figures are rough. Measure again when it is at rest."
+        )
     limited = [one for one in samples if one.client_limits]
     if limited:
         told.append(

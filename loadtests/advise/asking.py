@@ -29,6 +29,10 @@ class Asking(Protocol):
     def at_a_rate(self) -> bool:
         """Whether it can send by the clock."""
 
+    @property
+    def rate(self) -> float:
+        """Requests per second to send by the clock; 0 if nothing is known of that."""
+
     def drive(
         self, port: int, warm: float, seconds: float, connections: int, rate: float
     ) -> Seen: ...
@@ -41,6 +45,7 @@ class Requests:
     requests: Sequence[Request]
     words: str
     at_a_rate: bool = True
+    rate: float = 0.0
 
     @property
     def first(self) -> Request:
@@ -61,6 +66,7 @@ class LocustFile:
     file: Path
     workers: int = 0
     at_a_rate: bool = False
+    rate: float = 0.0
 
     @property
     def first(self) -> Request:

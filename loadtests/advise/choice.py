@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from loadtests.advise import prior
-from loadtests.advise.answer import ENOUGH, P99, THROUGHPUT, Advice
+from loadtests.advise.answer import ENOUGH, OTHERS, P99, THROUGHPUT, Advice
 from loadtests.advise.configuration import THREADS, Configuration
 from loadtests.advise.prior import COMPUTING
 from loadtests.clients.load import SATURATED
@@ -25,29 +25,28 @@ CALM = 1.25
 """How many times the best p99 is good enough for the recommendation."""
 HEADROOM = 1.5
 """How many times a given rate the recommendation has to be able to do, if anything can."""
-OTHERS = 0.15
-"""Share of the machine that others used from which on it has to be said."""
 
 
 def recommended(advice: Advice) -> Configuration:
-    """The smallest that nearly has the best throughput (or enough for the rate), and p99."""
-    if len(advice.answers) == 1 and not advice.wish.rate:
+    """The smallest with nearly the best throughput (or enough for the rate asked for) and p99."""
+    if len(advice.wish.aims) == 1 and advice.answers:
         return advice.answers[0].configuration
     through, late = advice.found[THROUGHPUT], advice.found.get(P99)
     leader = through.leader()
     assert leader is not None
-    wanted = ENOUGH * advice.best
-    if advice.wish.rate:
-        wanted = min(wanted, HEADROOM * advice.wish.rate)
-    able = [one for one in through.finalists() if through.score(one) >= wanted] or [leader]
-    able += [one for one in through.seen if one not in able and through.score(one) >= wanted]
-    if late and (calmest := late.leader()):
-        calm = [
-            one
-            for one in late.finalists()
-            if late.ratio(one, calmest) >= 1 / CALM or late.alike(one, calmest)
+    enough = [HEADROOM * advice.wish.rate] if advice.wish.rate else []
+    wanted = min([ENOUGH * advice.best, *enough])
+    able = [
+        one
+        for one in (through.seen if enough else through.finalists())
+        if one not in through.failed and through.score(one) >= wanted
+    ] or [leader]
+    known = [one for one in able if late and late.score(one)]
+    if late and known:
+        calmest = max(known, key=late.score)
+        able = [
+            one for one in known if late.ratio(one, calmest) >= 1 / CALM or late.alike(one, calmest)
         ]
-        able = [one for one in able if one in calm] or [calmest]
     return min(able, key=lambda one: one.size)
 
 
@@ -57,6 +56,7 @@ def limit(advice: Advice, chosen: Configuration) -> tuple[str, str]:
     cores, connections = wish.cores, wish.connections[-1]
     rate, client = advice.median(chosen, "rate"), advice.median(chosen, "client_busy")
     used = rate * advice.median(chosen, "cpu_us") / 1e6
+    wanted = used + rate * advice.median(chosen, "delayed_us") / 1e6
     others = advice.median(chosen, "others_busy") * cores
     if wish.max_memory and (larger := _too_large(advice)):
         return "memory", (
@@ -68,7 +68,7 @@ def limit(advice: Advice, chosen: Configuration) -> tuple[str, str]:
             "the client that measures: it had no core left, so the application can do more than "
             "could be measured here."
         )
-    if used >= BUSY * (cores - client - others):
+    if wanted >= BUSY * (cores - client) or used >= BUSY * (cores - client - others):
         text = f"computing: {used:.1f} of {cores} cores work for the application"
         text += f", {client:.1f} for the client that measures" if client >= 0.1 else ""
         text += f", {others:.1f} for something else" if others >= OTHERS * cores else ""
@@ -162,9 +162,14 @@ def against(advice: Advice, one: Configuration, chosen: Configuration) -> str:
             told.append(f"{unit} not told apart")
         else:
             told.append(f"{new:,.{places}f} {unit} instead of {old:,.{places}f}")
-    more = (advice.median(one, "pss") - advice.median(chosen, "pss")) / 2**20
+    more = (memory(advice, one) - memory(advice, chosen)) / 2**20
     told.append(f"{abs(more):,.0f} MiB {'more' if more > 0 else 'less'}")
     return ", ".join(told)
+
+
+def memory(advice: Advice, one: Configuration) -> float:
+    """PSS in bytes, as measured under full load or else at the rate."""
+    return advice.median(one, "pss") or advice.median(one, "pss", at_rate=True)
 
 
 def step(advice: Advice, chosen: Configuration) -> str:

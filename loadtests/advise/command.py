@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from loadtests import store
-from loadtests.advise import prove, report
+from loadtests.advise import choice, prove, report
 from loadtests.advise.answer import AIMS, ENOUGH, LOAD, Advice, Budget, Wish, advise
 from loadtests.advise.asking import Asking, LocustFile, Requests
 from loadtests.advise.configuration import THREADS, Configuration, space
-from loadtests.advise.recorded import recorded
+from loadtests.advise.recorded import like, recorded
 from loadtests.advise.target import Own, Target
 from loadtests.advise.trial import EXPERIMENT, Bench
+from loadtests.arguments import hint
 from loadtests.clients.native.replay import Request
 from loadtests.errors import LabError
 from loadtests.measure import machine
 from loadtests.measure.cpu_affinity import USABLE
+from loadtests.reporting.model import Section
 from loadtests.servers import registry
 from loadtests.stats.results import Results
 from poorhttp.config.options.server import MODES
@@ -38,9 +41,10 @@ def add(commands: Any) -> None:
         COMMAND,
         help=summary,
         description=f"Measures TARGET, to {summary}: for throughput; for p99, at "
-        f"{LOAD * 100:.0f} %% of the best throughput found or at a given rate; and for memory, "
-        f"the least (PSS of all processes) of what reaches {ENOUGH * 100:.0f} %% of the best "
-        "throughput. Prints an ini file for each.",
+        f"{LOAD * 100:.0f} % of the best throughput found or at a given rate; and for memory, "
+        f"the least (PSS of all processes) of what reaches {ENOUGH * 100:.0f} % of the best "
+        "throughput. Recommends one configuration, writes it as an ini file, and says what limits "
+        "the application and what other choices cost.",
     )
     command.add_argument(
         "target", nargs="?", default="", metavar="TARGET", help="as for poorhttp serve"
@@ -78,6 +82,13 @@ def add(commands: Any) -> None:
         metavar="FILE",
         help="recorded requests: an access log, JSON Lines, or HAR",
     )
+    asked.add_argument(
+        "--like",
+        type=Path,
+        metavar="FILE",
+        help="an access log (Common, Combined, or ours in JSON): its requests, at the rate of its "
+        "busiest minute",
+    )
     asked.add_argument("--locustfile", type=Path, metavar="FILE", help="your Locust file")
     command.add_argument(
         "--connections",
@@ -110,16 +121,30 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--for",
         dest="aims",
-        type=_aims,
+        type=_words("aim", AIMS),
         default=AIMS,
         metavar="AIM,AIM",
         help=f"of: {' '.join(AIMS)}; default all",
+    )
+    command.add_argument(
+        "--modes",
+        type=_words("mode", MODES),
+        default=MODES,
+        metavar="MODE,MODE",
+        help=f"of: {' '.join(MODES)}; default all",
     )
     command.add_argument(
         "--prove",
         action="store_true",
         help="without TARGET: compare the search with a grid of all candidates, on three "
         "applications that compute, wait, and do both (with --quick, --full or --tiny)",
+    )
+    command.add_argument(
+        "--write",
+        type=Path,
+        metavar="FILE",
+        help=f"the configuration (default {report.FILE}, or {report.FILE[:-4]}.2.ini and so on: no "
+        "file is overwritten)",
     )
     command.add_argument(
         "--output", type=Path, metavar="FILE", help="append the raw results here (JSON Lines)"
@@ -150,28 +175,50 @@ def _counts(text: str) -> tuple[int, ...]:
     return tuple(sorted({_count(word) for word in text.split(",")}))
 
 
-def _aims(text: str) -> tuple[str, ...]:
-    chosen = [word.strip() for word in text.split(",")]
-    for word in chosen:
-        if word not in AIMS:
-            raise argparse.ArgumentTypeError(f"there is no {word!r}; of: {' '.join(AIMS)}")
-    return tuple(aim for aim in AIMS if aim in chosen)
+def _words(kind: str, known: Sequence[str]) -> Any:
+    """Reads names between commas, in the order of the known ones."""
+
+    def read(text: str) -> tuple[str, ...]:
+        chosen = [word.strip() for word in text.split(",")]
+        for word in chosen:
+            if word not in known:
+                raise argparse.ArgumentTypeError(f"no {kind} is called {word!r}{hint(word, known)}")
+        return tuple(one for one in known if one in chosen)
+
+    return read
 
 
 def run(options: argparse.Namespace, command: str) -> int:
     """Searches, tells the answers and makes the page; returns the exit code."""
-    if options.prove:
-        return _prove(options, command)
-    target = Target(options.target, options.config, options.chdir, tuple(options.pythonpath))
-    target.check()
-    asking = _asking(options)
     name = store.now()
     path = (options.output or store.new_path(name)).resolve()
     keeping = store.Store(path, name)
+    told: list[Section] = []
+    try:
+        return (_prove if options.prove else _advise)(options, command, keeping, told)
+    finally:
+        keeping.close()
+        if keeping.lost:
+            print(f"loadtests: {keeping.lost}", file=sys.stderr)
+        if keeping.records[1:]:
+            report.publish(
+                told, Results(keeping.records), options.page or path.with_suffix(".html")
+            )
+            print(f"raw results: {keeping.lost or path}", file=sys.stderr)
+
+
+def _advise(
+    options: argparse.Namespace, command: str, keeping: store.Store, told: list[Section]
+) -> int:
+    target = Target(options.target, options.config, options.chdir, tuple(options.pythonpath))
+    target.check()
+    asking = _asking(options)
+    if options.write and options.write.exists():
+        raise LabError(f"{options.write} is there already; it is not overwritten")
     wish = Wish(
         options.connections,
         len(USABLE),
-        options.rate,
+        options.rate or asking.rate,
         int(options.max_memory * 2**20),
         options.aims,
     )
@@ -179,62 +226,49 @@ def run(options: argparse.Namespace, command: str) -> int:
     begin(keeping, command, target, asking, budget)
     machine.allow_files(max(wish.connections) + 200)
     bench = Bench(target, asking, keeping, _say, [], Own())
-    candidates, remarks = everyone(options.max_workers, options.max_threads)
+    candidates, remarks = everyone(options)
+    _say(f"{target.text or target.file}, {asking.words}: about {budget:.0f} s")
     advice = None
     try:
         advice = advise(bench, candidates, wish, Budget(budget))
         advice.remarks += remarks
         keep(keeping, advice)
-        print(report.terminal(advice, target, asking.words))
+        ini = target.ini(choice.recommended(advice), report.reasons(advice))
+        print(report.terminal(advice, target, report.write(ini, options.write)))
         return 0
     finally:
-        keeping.close()
-        if keeping.records[1:]:
-            if keeping.lost:
-                print(f"loadtests: {keeping.lost}", file=sys.stderr)
-            told = report.sections(Results(keeping.records), advice, target, asking.words)
-            where = options.page or path.with_suffix(".html")
-            report.publish(told, Results(keeping.records), where)
-            print(f"raw results: {keeping.lost or path}", file=sys.stderr)
+        told += report.sections(Results(keeping.records), advice, asking.words)
 
 
-def _prove(options: argparse.Namespace, command: str) -> int:
+def _prove(
+    options: argparse.Namespace, command: str, keeping: store.Store, told: list[Section]
+) -> int:
     scales = {BUDGETS[one.name]: one for one in (prove.TINY, prove.QUICK, prove.FULL)}
     scale = scales.get(options.budget, prove.QUICK)
-    name = store.now()
-    path = (options.output or store.new_path(name)).resolve()
-    keeping = store.Store(path, name)
-    candidates, _ = everyone(
-        options.max_workers or scale.workers, options.max_threads or scale.threads
-    )
+    options.max_workers = options.max_workers or scale.workers
+    options.max_threads = options.max_threads or scale.threads
+    candidates, _ = everyone(options)
     begin(keeping, command, Target("three applications"), Requests([Request()], "GET /"), 0)
-    right = False
     try:
-        right = prove.prove(keeping, scale, candidates, _say)
+        return int(not prove.prove(keeping, scale, candidates, _say))
     finally:
-        keeping.close()
-        results = Results(keeping.records)
-        report.publish(prove.sections(results), results, options.page or path.with_suffix(".html"))
-        print(f"raw results: {keeping.lost or path}", file=sys.stderr)
-    return int(not right)
+        told += prove.sections(Results(keeping.records))
 
 
 def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def everyone(
-    max_workers: int | None, max_threads: int | None
-) -> tuple[list[Configuration], list[str]]:
+def everyone(options: argparse.Namespace) -> tuple[list[Configuration], list[str]]:
     """All candidates that can run here, and what has to be said about the others."""
-    modes, remarks = list(MODES), []
-    if find_spec("gevent") is None:
+    modes, remarks = list(options.modes), []
+    if "gevent" in modes and find_spec("gevent") is None:
         modes.remove("gevent")
         remarks.append(
             "Mode gevent was left out: gevent is not installed (pip install '.[gevent]')."
         )
-    found = space(len(USABLE), modes, max_workers=max_workers, max_threads=max_threads)
-    return found, remarks
+    most = {"max_workers": options.max_workers, "max_threads": options.max_threads}
+    return space(len(USABLE), modes, **most), remarks
 
 
 def begin(
@@ -276,6 +310,8 @@ def _asking(options: argparse.Namespace) -> Asking:
         if not options.locustfile.is_file():
             raise LabError(f"{options.locustfile}: there is no such file")
         return LocustFile(options.locustfile)
+    if options.like:
+        return like(options.like)
     if options.requests:
         return recorded(options.requests)
     paths = options.paths or ["/"]

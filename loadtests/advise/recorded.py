@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import json
+import math
 import re
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from loadtests.advise.asking import Requests
 from loadtests.clients.native.replay import BODILESS, Request
 from loadtests.errors import LabError
 
+Entry: TypeAlias = "tuple[float | None, Request | None]"
+"""When, and the request; None for what is not recorded, or cannot be sent again."""
 MOST = 10_000
-"""Requests that are taken from a file: the first."""
+"""Requests that are taken from a file."""
+MINUTE = 60
 OF_THE_CONNECTION = frozenset(
     ("connection", "content-length", "transfer-encoding", "keep-alive", "upgrade", "te", "expect")
 )
 """Header fields that our client sets itself, or that it does not speak."""
 
 _LINE = re.compile(
-    r'\S+ \S+ .*?\[[^\]]*\] "(?P<request>(?:[^"\\]|\\.)*)" (?P<status>\d{3}|-) \S+'
+    r'\S+ \S+ .*?\[(?P<time>[^\]]*)\] "(?P<request>(?:[^"\\]|\\.)*)" (?P<status>\d{3}|-) \S+'
     r'(?: "(?P<referer>(?:[^"\\]|\\.)*)" "(?P<agent>(?:[^"\\]|\\.)*)")?'
 )
 _REQUEST = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+) (\S+) HTTP/\d\.\d")
@@ -33,6 +40,42 @@ def recorded(file: Path) -> Requests:
 
     Raises LabError, with the line, for what cannot be understood.
     """
+    return _requests(file, [request for _, request in _entries(file)])
+
+
+def like(file: Path) -> Requests:
+    """The requests of an access log, at the rate of its busiest minute.
+
+    All its lines count for the rate, also those that cannot be sent again. Raises LabError.
+    """
+    entries = _entries(file)
+    moments = sorted(moment for moment, _ in entries if moment is not None)
+    if not moments:
+        raise LabError(f"{file}: no times, and so no rate; --requests takes files without")
+    # A log tells whole seconds.
+    seconds = moments[-1] - moments[0] + 1
+    average = len(moments) / seconds
+    rate, when = average, ""
+    if seconds > MINUTE:
+        rate = max(Counter(moment // MINUTE for moment in moments).values()) / MINUTE
+        when = f" in its busiest minute, {average:,.1f} on average"
+    asked = _requests(file, [request for _, request in entries])
+    return replace(asked, rate=rate, words=f"{asked.words}, {rate:,.1f}/s{when}")
+
+
+def _requests(file: Path, read: list[Request | None]) -> Requests:
+    """Those that can be sent again, evenly chosen if there are very many."""
+    requests = [request for request in read if request is not None]
+    left_out = len(read) - len(requests)
+    if not requests:
+        why = f"; {left_out:,} were left out: failures, and bodies that were not recorded"
+        raise LabError(f"{file}: holds no request that could be sent again{why * bool(left_out)}")
+    words = f"{len(requests):,} requests of {file.name}"
+    requests = requests[:: math.ceil(len(requests) / MOST)]
+    return Requests(requests, words + (f" ({left_out:,} left out)" if left_out else ""))
+
+
+def _entries(file: Path) -> list[Entry]:
     try:
         text = file.read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -42,28 +85,8 @@ def recorded(file: Path) -> Requests:
         raise LabError(f"{file}:{line}: not UTF-8") from None
     whole = _object(text)
     if "log" in whole:
-        read = _of_har(file, whole["log"])
-    elif text.lstrip().startswith("{"):
-        read = _of_lines(file, text)
-    else:
-        read = _of_log(file, text)
-    requests: list[Request] = []
-    left_out = 0
-    for request in read:
-        if request is None:
-            left_out += 1
-        elif len(requests) < MOST:
-            requests.append(request)
-    if not requests:
-        raise LabError(
-            f"{file}: holds no request that could be sent again"
-            + (
-                f"; {left_out:,} were left out: failures, and bodies that were not recorded"
-                * bool(left_out)
-            )
-        )
-    words = f"{len(requests):,} requests of {file.name}"
-    return Requests(requests, words + (f" ({left_out:,} left out)" if left_out else ""))
+        return list(_of_har(file, whole["log"]))
+    return list((_of_lines if text.lstrip().startswith("{") else _of_log)(file, text))
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -75,27 +98,36 @@ def _object(text: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _of_log(file: Path, text: str) -> Iterator[Request | None]:
+def _of_log(file: Path, text: str) -> Iterator[Entry]:
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
-        match = _LINE.fullmatch(line.strip()) or _LINE.match(line.strip())
+        match = _LINE.match(line.strip())
         if match is None:
             raise LabError(
                 f"{file}:{number}: no line of an access log (Common or Combined), and no JSON"
             )
+        moment = _moment(match["time"], "%d/%b/%Y:%H:%M:%S %z")
         status = int(match["status"]) if match["status"] != "-" else 0
         request = _REQUEST.fullmatch(_plain(match["request"]))
         # What was no request then is none now, and bodies are not in a log.
         if request is None or request[1] not in BODILESS or status >= 500:
-            yield None
+            yield moment, None
             continue
         headers = [
             (name, _plain(match[group]))
             for name, group in (("Referer", "referer"), ("User-Agent", "agent"))
             if match[group] not in (None, "", "-")
         ]
-        yield _request(f"{file}:{number}", request[1], request[2], headers, "", status)
+        yield moment, _request(f"{file}:{number}", request[1], request[2], headers, "", status)
+
+
+def _moment(text: Any, form: str = "") -> float | None:
+    """Seconds since 1970 of a time (without a form: ISO 8601); None if it is none."""
+    try:
+        return (datetime.strptime(text, form) if form else datetime.fromisoformat(text)).timestamp()
+    except (TypeError, ValueError):
+        return None
 
 
 def _plain(text: str) -> str:
@@ -107,7 +139,7 @@ def _plain(text: str) -> str:
     )
 
 
-def _of_lines(file: Path, text: str) -> Iterator[Request | None]:
+def _of_lines(file: Path, text: str) -> Iterator[Entry]:
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
@@ -122,17 +154,19 @@ def _of_lines(file: Path, text: str) -> Iterator[Request | None]:
         if not isinstance(status, int):
             raise LabError(f'{where}: "status" is not a number')
         method = said.get("method", "GET")
+        moment = _moment(said.get("time"))
         # Our own log has null where there was no request, and never a body.
         of_a_log = "remote_addr" in said
         if said["target"] is None or status >= 500 or (of_a_log and method not in BODILESS):
-            yield None
+            yield moment, None
             continue
         headers = said.get("headers") or {}
         pairs = list(headers.items()) if isinstance(headers, dict) else headers
-        yield _request(where, method, said["target"], pairs, said.get("body") or "", status)
+        body = said.get("body") or ""
+        yield moment, _request(where, method, said["target"], pairs, body, status)
 
 
-def _of_har(file: Path, log: Any) -> Iterator[Request | None]:
+def _of_har(file: Path, log: Any) -> Iterator[Entry]:
     entries = log.get("entries") if isinstance(log, dict) else None
     if not isinstance(entries, list):
         raise LabError(f'{file}: HAR without "entries"')
@@ -147,10 +181,10 @@ def _of_har(file: Path, log: Any) -> Iterator[Request | None]:
         except (TypeError, KeyError, ValueError, AttributeError) as error:
             raise LabError(f"{where}: no request as HAR 1.2 has it: {error!r}") from None
         if url.scheme not in ("http", "https") or status >= 500:
-            yield None
+            yield None, None
             continue
         target = (url.path or "/") + (f"?{url.query}" if url.query else "")
-        yield _request(where, method, target, pairs, body, status)
+        yield None, _request(where, method, target, pairs, body, status)
 
 
 def _request(where: str, method: Any, target: Any, headers: Any, body: Any, status: int) -> Request:

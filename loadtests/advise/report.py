@@ -1,29 +1,21 @@
-"""Reports of `advise`: on a terminal, as ini files to paste, and as a page."""
+"""Reports of `advise`: on a terminal, as an ini file, and as a page."""
 
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-from loadtests.advise.answer import ENOUGH, TIE, Advice
+from loadtests.advise import choice
+from loadtests.advise.answer import ENOUGH, P99, THROUGHPUT, Advice
 from loadtests.advise.configuration import Configuration
-from loadtests.advise.target import Target, short
+from loadtests.advise.target import Target
 from loadtests.advise.trial import EXPERIMENT
-from loadtests.reporting import markdown
-from loadtests.reporting.model import (
-    Axis,
-    Bar,
-    Bars,
-    Cell,
-    Column,
-    Figure,
-    Line,
-    Lines,
-    Section,
-    Table,
-)
+from loadtests.errors import LabError
+from loadtests.reporting.model import Axis, Bar, Bars, Cell, Column, Figure, Section, Table
 from loadtests.stats.results import Results, Spread, spread
 from loadtests.store import Record
 
@@ -34,170 +26,183 @@ COLOURS = {
     "gevent": "#7cc7df",
 }
 """Those of our modes everywhere."""
-OTHERS = 0.15
-"""Share of the machine that others used from which on it has to be said."""
 WIDTH = 78
-ANSWERS = "The answers"
+ROWS = 6
+"""Configurations that are shown on the terminal."""
+DRAWN = 10
+"""Configurations in the picture: the best."""
+ALIKE = "≈"
+FILE = "poorhttp.ini"
+ANSWERS = "The recommendation"
 
 
-def terminal(advice: Advice, target: Target, asked: str) -> str:
-    """The answers as files to paste, and what has to be known about them."""
-    told = [_kind(advice), ""]
-    for configuration, aims, reasons in together(advice):
-        told += [f"Best for {' and '.join(aims)}: {configuration.name}", ""]
-        told += [target.ini(configuration, [*wrapped(reasons)])]
-    told += [f"- {remark}" for remark in advice.remarks]
+def terminal(advice: Advice, target: Target, written: str = "") -> str:
+    """The recommendation as a file, why, and what it costs to do otherwise; on one screen."""
+    chosen = choice.recommended(advice)
+    told = [f"If unsure, take this: {chosen.name}", "", target.ini(chosen, []).rstrip(), ""]
+    if written:
+        told += [f"It is in {written}: poorhttp serve --config {written}", ""]
+    told += [*_ranking(advice, chosen), ""]
+    for sentence in sentences(advice, chosen):
+        first, *rest = wrapped([sentence], WIDTH - 2)
+        told += [f"- {first}", *(f"  {line}" for line in rest)]
     return "\n".join(told)
 
 
-def together(advice: Advice) -> list[tuple[Configuration, list[str], list[str]]]:
-    """Configurations with what they are best for, and the reasons."""
-    found: dict[Configuration, tuple[list[str], list[str]]] = {}
-    for one in advice.answers:
-        aims, reasons = found.setdefault(one.configuration, ([], []))
-        aims.append(one.aim)
-        reasons.append(f"{one.aim}: {one.reason}")
-    return [(configuration, *rest) for configuration, rest in found.items()]
+def sentences(advice: Advice, chosen: Configuration) -> list[str]:
+    """What limits the application, what other choices cost, and what has to be known."""
+    told = [
+        f"{_kind(advice)} What limits it under load is {choice.limit(advice, chosen)[1]}",
+        *(f"{one.name}, {why}." for one, why in choice.others(advice, chosen)),
+        f"A step up, {choice.step(advice, chosen)}",
+        choice.crowding(advice),
+        *advice.remarks,
+    ]
+    return [sentence for sentence in told if sentence]
 
 
-def wrapped(reasons: Iterable[str]) -> list[str]:
-    """Lines that fit into a comment of a file."""
-    lines = []
-    for reason in reasons:
-        line = ""
-        for word in reason.split():
-            if line and len(line) + len(word) >= WIDTH:
-                lines.append(line)
-                line = ""
-            line = f"{line} {word}".strip()
-        lines.append(line)
+def reasons(advice: Advice) -> list[str]:
+    """Why, as comments of the file."""
+    chosen = choice.recommended(advice)
+    seen = (
+        f"Measured: {advice.median(chosen, 'rate'):,.0f} requests/s with "
+        f"{advice.wish.connections[-1]} connections, "
+        f"{advice.median(chosen, 'pss') / 2**20:,.0f} MiB."
+    )
+    return wrapped([seen, f"What limits it: {choice.limit(advice, chosen)[1]}"])
+
+
+def _ranking(advice: Advice, chosen: Configuration) -> list[str]:
+    """The recommendation above the best of the rest, as columns."""
+    p99 = "p99, ms" + (f", at {advice.rate:,.0f}/s" if advice.rate else "")
+    lines = [f"{'':26}{'requests/s':>13}{p99:>21}{'errors':>9}{'memory':>11}"]
+    shown = [chosen, *(one for one in _best(advice) if one != chosen)][:ROWS]
+    for one in shown:
+        cells = [one.name.ljust(26)]
+        for aim, at_rate, value, scale, width, form in (
+            (THROUGHPUT, False, "rate", 1.0, 13, ",.0f"),
+            (P99, True, "p99_us", 1e-3, 21, ",.1f"),
+        ):
+            number = advice.median(one, value, at_rate=at_rate) * scale
+            text = f"{_mark(advice, aim, one)}{number:{form}}" if number else "–"
+            cells.append(f"{text:>{width}}")
+        cells.append(f"{advice.median(one, 'wrong') * 100:7.1f} %")
+        lines.append("".join(cells) + f"{advice.median(one, 'pss') / 2**20:7,.0f} MiB")
+    if any(ALIKE in line for line in lines):
+        lines.append(f"{ALIKE} the noise of these measurements does not tell it from the best")
     return lines
+
+
+def _mark(advice: Advice, aim: str, one: Configuration) -> str:
+    found = advice.found.get(aim)
+    leader = found.leader() if found else None
+    if not found or not leader or one == leader or one not in found.guesses:
+        return ""
+    return ALIKE if found.alike(one, leader) else ""
+
+
+def _best(advice: Advice) -> list[Configuration]:
+    """Those that were measured, most requests per second first."""
+    seen = dict.fromkeys(sample.configuration for sample in advice.samples)
+    able = [one for one in seen if advice.taken(one)]
+    return sorted(able, key=lambda one: advice.median(one, "rate"), reverse=True)
+
+
+def wrapped(reasons: Iterable[str], width: int = WIDTH) -> list[str]:
+    """Lines that fit into a comment of a file."""
+    return [line for reason in reasons for line in textwrap.wrap(reason, width)]
+
+
+def write(text: str, where: Path | None) -> str:
+    """Writes the file, never over another; returns its name.
+
+    Without `where` it is `poorhttp.ini` in the current folder, or the first of `poorhttp.2.ini`, …
+    that is not there.
+    """
+    numbered = (Path(FILE).with_suffix(f".{number}.ini") for number in count(2))
+    for name in [where] if where else chain([Path(FILE)], numbered):
+        try:
+            with name.open("x", encoding="utf-8") as file:
+                file.write(text)
+            return str(name)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise LabError(f"{name}: {error.strerror}") from None
+    raise LabError(f"{where} is there already; it is not overwritten")
 
 
 def _kind(advice: Advice) -> str:
     probe = advice.probe
     return (
-        f"Alone a request takes {probe.service * 1e3:,.1f} ms, of which {probe.cpu * 1e3:,.1f} ms "
-        f"are computing: {probe.kind}."
+        f"Alone a request takes {probe.service * 1e3:,.1f} ms, {probe.cpu * 1e3:,.1f} ms of CPU "
+        f"time: {probe.kind}."
     )
 
 
-def sections(results: Results, advice: Advice | None, target: Target, asked: str) -> list[Section]:
+def sections(results: Results, advice: Advice | None, asked: str) -> list[Section]:
     """The page; without advice, what was measured before it came to nothing."""
     samples = results.experiment(EXPERIMENT).samples
-    told = []
-    if advice is not None:
-        told.append(_answers(advice, asked))
-    parts: list[Table | Figure] = [*_figures(samples)]
-    parts += [_measured(samples)] if samples else []
     text = [
         "Each candidate was started anew for each measurement, asked, and stopped; server and "
         "client may use all cores. Short measurements find the leaders, longer ones in turns "
         "decide between them. Medians, and from the lowest to the highest."
     ]
-    busy = [s["others_busy"] for s in samples if s.get("others_busy", 0) > OTHERS]
-    if busy:
-        text.append(
-            f"In {len(busy)} of {len(samples)} measurements something else used more than "
-            f"{OTHERS * 100:.0f} % of the machine, up to {max(busy) * 100:.0f} %: do it again "
-            "when the machine is at rest."
-        )
-    told.append(Section("What was measured", text, parts))
-    return told
-
-
-def failed(results: Results) -> list[Section]:
-    """What is known of those that failed; a page tells it anyway."""
-    failures = [r for r in results.failures if "what" in r]
-    if not failures:
-        return []
-    rows = [[str(r["what"]), short(str(r["reason"]))] for r in failures]
-    columns = [Column("measurement"), Column("what happened")]
-    return [Section("What failed", [], [Table("failures", "", columns, rows)])]
+    parts = [_measured(samples)] if samples else []
+    told = [] if advice is None else [_answers(advice, asked)]
+    return [*told, Section("What was measured", text, parts)]
 
 
 def _answers(advice: Advice, asked: str) -> Section:
-    names = list(dict.fromkeys(n for a in advice.answers for n in a.configuration.values()))
+    chosen = choice.recommended(advice)
+    answers = {"if unsure": chosen} | {a.aim: a.configuration for a in advice.answers}
+    names = list(dict.fromkeys(n for one in answers.values() for n in one.values()))
     rows: list[list[Cell]] = [
-        [name, *(a.configuration.values().get(name, "") for a in advice.answers)] for name in names
+        [name, *(one.values().get(name, "") for one in answers.values())] for name in names
     ]
-    columns = [Column("in [http]"), *(Column(a.aim) for a in advice.answers)]
-    ties = ", ".join(f"{TIE[a.aim] * 100:.0f} % for {a.aim}" for a in advice.answers)
+    columns = [Column("in [http]"), *(Column(name) for name in answers)]
     text = [
-        f"{_kind(advice)} It was asked: {asked}. The search took {advice.seconds:.0f} s.",
+        f"It was asked: {asked}. The search took {advice.seconds:.0f} s.",
+        *sentences(advice, chosen),
         *(f"**{a.aim}**: {a.configuration.name}. {a.reason}." for a in advice.answers),
-        *advice.remarks,
         f"The answer for memory is the least of those that reach {ENOUGH * 100:.0f} % of the best "
-        f"throughput. What differs less than by chance goes to the smaller one ({ties}).",
+        "throughput. What noise does not tell apart goes to the smaller one.",
     ]
-    return Section(ANSWERS, text, [Table("answers", "", columns, rows)])
+    parts: list[Table | Figure] = [_picture(advice, chosen), Table("answers", "", columns, rows)]
+    return Section(ANSWERS, text, parts, answer=f"If unsure, take {chosen.name}.")
 
 
-def _figures(samples: Sequence[Record]) -> list[Figure]:
-    figures: list[Figure] = []
-    top = max((s["connections"] for s in samples if s["stage"] != "alone"), default=0)
-    full = [s for s in samples if s["connections"] == top and not s["asked"] and not s["failure"]]
-    for name, title, field, axis, scale, chosen in (
-        (
-            "throughput",
-            f"Throughput with {top} connections",
-            "rate",
-            Axis("throughput", "requests/s"),
-            1.0,
-            full,
-        ),
-        (
-            "p99",
-            "p99 at the rate asked for",
-            "p99_us",
-            Axis("p99", "ms"),
-            1e-3,
-            [s for s in samples if s["asked"] and not s["failure"]],
-        ),
-        ("memory", "Memory behind the load", "pss", Axis("PSS", "MiB"), 2.0**-20, full),
-    ):
-        found = _by_name(chosen, field, scale)
-        order = sorted(found, key=lambda key: found[key].median, reverse=field == "rate")
-        bars = [Bar(key, COLOURS[key.split()[0]], [found[key]]) for key in order]
-        if bars:
-            figures.append(Bars(name, title, axis, bars))
-    threads = _threads(full)
-    if threads:
-        figures.append(
-            Lines(
-                "threads",
-                "Throughput by threads",
-                Axis("threads of a worker", log=True),
-                Axis("throughput", "requests/s", low=0),
-                threads,
-                marks=True,
-            )
+def _picture(advice: Advice, chosen: Configuration) -> Bars:
+    """Throughput, p99 and memory of the best, each as a share of the best value."""
+    drawn = _best(advice)[:DRAWN]
+    drawn += [chosen] if chosen not in drawn else []
+    values: list[dict[Configuration, list[float]]] = [
+        {one: [1 / max(s.pss, 1) for s in advice.taken(one)] for one in drawn},
+        {one: [1 / max(s.p99_us, 1) for s in advice.taken(one, at_rate=True)] for one in drawn},
+        {one: [s.rate for s in advice.taken(one)] for one in drawn},
+    ]
+    shares: list[dict[Configuration, Spread]] = []
+    for of_one in reversed(values):
+        known = {one: found for one, taken in of_one.items() if (found := spread(taken))}
+        best = max((found.median for found in known.values()), default=1.0) / 100
+        shares.append(
+            {
+                o: Spread(f.median / best, f.low / best, f.high / best, f.rounds)
+                for o, f in known.items()
+            }
         )
-    return figures
-
-
-def _threads(samples: Sequence[Record]) -> list[Line]:
-    points: dict[int, dict[int, list[float]]] = {}
-    for sample in samples:
-        options = sample["options"]
-        if options["mode"] == "threading":
-            of_workers = points.setdefault(int(options["workers"]), {})
-            of_workers.setdefault(int(options["threads"]), []).append(sample["rate"])
-    shades = ("#1a7fb8", "#0b4f9e", "#2ca6c4", "#7cc7df", "#14788f", "#5b8fd0")
-    lines = []
-    for place, (workers, found) in enumerate(sorted(points.items())):
-        medians = [(float(t), s.median) for t, v in sorted(found.items()) if (s := spread(v))]
-        if len(medians) > 1:
-            name = f"{workers} worker" + ("s" if workers > 1 else "")
-            lines.append(Line(name, shades[place % len(shades)], medians))
-    return lines
-
-
-def _by_name(samples: Sequence[Record], field: str, scale: float) -> dict[str, Spread]:
-    values: dict[str, list[float]] = {}
-    for sample in samples:
-        values.setdefault(str(sample["server"]), []).append(sample[field] * scale)
-    return {name: found for name, v in values.items() if (found := spread(v))}
+    bars = [
+        Bar(one.name, COLOURS[one.mode], [of.get(one) for of in shares], strong=one == chosen)
+        for one in drawn
+    ]
+    return Bars(
+        "choice",
+        "What was measured, in percent of the best",
+        Axis("of the best (longer is better)", "%"),
+        bars,
+        parts=("requests/s", "p99", "memory"),
+        caption="p99 and memory: the lowest divided by this one's.",
+    )
 
 
 def _measured(samples: Sequence[Record]) -> Table:
@@ -239,15 +244,13 @@ def _measured(samples: Sequence[Record]) -> Table:
 
 
 def publish(told: Sequence[Section], results: Results, where: Path) -> None:
-    """Prints the table of everything and writes the page."""
-    shown = [section for section in told if section.title != ANSWERS]
-    print(markdown.tables([*shown, *failed(results)]))
+    """Writes the page."""
     try:
         # Only now: what pages and figures need is slow to load, and a search does without it.
         from loadtests.reporting import page
 
         where.write_text(page.html("Advice", told, results), encoding="utf-8")
-        print(f"\npage: {where}", file=sys.stderr)
+        print(f"page: {where}", file=sys.stderr)
     except ImportError as error:
         print(f"loadtests: there is no {error.name}: pip install '.[lab]'", file=sys.stderr)
     except OSError as error:

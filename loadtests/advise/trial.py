@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from loadtests.advise.asking import Asking
@@ -86,7 +86,7 @@ class Bench:
         try:
             sample = self._measured(begun, seconds, rate)
         except (ServerFailure, LabError) as failure:
-            sample = _failed(begun, str(failure))
+            sample = replace(begun, failure=str(failure))
         self.samples.append(sample)
         self._tell(sample)
         return sample
@@ -131,28 +131,24 @@ class Bench:
             failure = f"{_errors(load)} of {load.requests:,} requests" if wrong > WRONG else ""
             if load.requests == 0:
                 failure = f"it answered nothing in {seconds:.1f} s ({_errors(load)})"
-            sample = Sample(
-                begun.configuration,
-                begun.stage,
-                begun.round,
-                begun.connections,
-                begun.asked,
-                round(load.seconds, 3),
-                load.requests,
-                round(load.rate, 2),
-                load.mean_us,
-                load.p50_us,
-                load.p99_us,
-                load.max_us,
-                round(cpu / max(seen.answered, 1) * 1e6, 2),
-                round(max(delayed, 0.0) / max(seen.answered, 1) * 1e6, 2),
-                round(client / elapsed, 3),
-                round(others, 3),
-                memory.pss,
-                memory.processes,
-                round(start_seconds, 3),
-                round(wrong, 5),
-                failure,
+            sample = replace(
+                begun,
+                seconds=round(load.seconds, 3),
+                requests=load.requests,
+                rate=round(load.rate, 2),
+                mean_us=load.mean_us,
+                p50_us=load.p50_us,
+                p99_us=load.p99_us,
+                max_us=load.max_us,
+                cpu_us=round(cpu / max(seen.answered, 1) * 1e6, 2),
+                delayed_us=round(max(delayed, 0.0) / max(seen.answered, 1) * 1e6, 2),
+                client_busy=round(client / elapsed, 3),
+                others_busy=round(others, 3),
+                pss=memory.pss,
+                processes=memory.processes,
+                start_seconds=round(start_seconds, 3),
+                wrong=round(wrong, 5),
+                failure=failure,
             )
             encoded = {"histogram": histogram.encode(seen.times)} if seen.times.total_count else {}
         self._keep(sample, encoded)
@@ -199,17 +195,6 @@ def delayed_seconds(processes: Iterable[int]) -> float:
             with contextlib.suppress(OSError):
                 total += int(file.read_text(encoding="ascii").split()[1])
     return total / 1e9
-
-
-def _failed(begun: Sample, reason: str) -> Sample:
-    return Sample(
-        begun.configuration,
-        begun.stage,
-        begun.round,
-        begun.connections,
-        begun.asked,
-        failure=reason,
-    )
 
 
 def _errors(load: Load) -> str:

@@ -12,17 +12,20 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from loadtests import store
-from loadtests.advise import answer, command, prior, prove, report
+from loadtests.advise import answer, choice, command, prior, prove, report
+from loadtests.advise import recorded as recording
 from loadtests.advise.answer import MEMORY, P99, THROUGHPUT, Advice, Budget, Wish, advise, pace
 from loadtests.advise.asking import Asking, LocustFile, Requests
-from loadtests.advise.configuration import Configuration, distance, space
+from loadtests.advise.configuration import Configuration, distance, sensible, space
 from loadtests.advise.prior import Probe
-from loadtests.advise.recorded import recorded
+from loadtests.advise.recorded import like, recorded
 from loadtests.advise.search import Found
 from loadtests.advise.target import HARMLESS, Own, Target
 from loadtests.advise.trial import Bench, Sample, delayed_seconds
@@ -33,7 +36,8 @@ from loadtests.clients.native.replay import Request
 from loadtests.errors import LabError
 from loadtests.measure.resources import living
 from loadtests.programs import ROOT
-from loadtests.reporting.model import Table
+from loadtests.reporting.model import Bars, Table
+from loadtests.reporting.provenance import lost
 from loadtests.servers import running as process
 from loadtests.servers.registry import named
 from loadtests.servers.running import Running
@@ -456,10 +460,11 @@ def test_one_that_fails_in_some_modes_only(project: Path) -> None:
     assert any("threading 1 × 4" in remark for remark in advice.remarks)
     failures = [r for r in measuring.store.records if r["record"] == "failure"]
     assert "threading 1 × 4" in {r["server"] for r in failures}
-    (told,) = report.failed(Results(measuring.store.records))
+    (told,) = lost(Results(measuring.store.records))
     (table,) = told.parts
     assert isinstance(table, Table)
-    assert table.rows[0][0] == "search, threading 1 × 4"
+    assert table.rows[0][0] == "threading 1 × 4"
+    assert "search" in str(table.rows[0][3])
 
 
 @pytest.mark.usefixtures("nothing_left")
@@ -506,9 +511,9 @@ def test_a_search(project: Path) -> None:
         assert sample.pss > 2**20
         assert sample.processes >= 2
         assert sample.rate == pytest.approx(sample.requests / sample.seconds, rel=0.01)
-    text = report.terminal(advice, measuring.target, "three requests")
+    text = report.terminal(advice, measuring.target)
     assert "mode = threading" in text
-    page = report.sections(Results(measuring.store.records), advice, measuring.target, "three")
+    page = report.sections(Results(measuring.store.records), advice, "three")
     assert page[0].title == report.ANSWERS
 
 
@@ -547,6 +552,7 @@ def test_the_command(project: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "[http]" in done.stdout
+    assert "app.py" in checked(project / "poorhttp.ini")
     file = project / "pasted.ini"
     file.write_text(done.stdout[done.stdout.index("[http]") :].split("\n\n")[0], encoding="utf-8")
     assert "app.py" in checked(file)
@@ -560,6 +566,8 @@ def test_the_command(project: Path) -> None:
     [
         (["no_such.py"], "cannot be measured.*no_such"),
         (["app.py", "--requests", "none.log"], "No such file"),
+        (["app.py", "--like", "none.log"], "No such file"),
+        (["app.py", "--write", "app.py"], "app.py is there already"),
         (["app.py", "--target", "x"], "begins with /"),
         (["app.py", "--locustfile", "none.py"], "no such file"),
         ([], "there is no target"),
@@ -674,17 +682,221 @@ def test_without_matplotlib_there_is_no_page(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_help_has_no_doubled_percent() -> None:
+    parser = argparse.ArgumentParser()
+    commands = parser.add_subparsers()
+    command.add(commands)
+    text = commands.choices["advise"].format_help()
+    assert "70 % of" in text
+    assert "%%" not in text
+
+
+@pytest.mark.parametrize("words", [["--for", "througput"], ["--modes", "threadin,single"]])
+def test_misspelt_words(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    parser = argparse.ArgumentParser()
+    command.add(parser.add_subparsers())
+    with pytest.raises(SystemExit):
+        parser.parse_args(["advise", "app.py", *words])
+    assert "did you mean" in capsys.readouterr().err
+
+
 def test_reasons_fit_into_a_file() -> None:
     lines = report.wrapped(["one two " * 30])
     assert all(len(line) <= report.WIDTH for line in lines)
     assert " ".join(lines).split() == ["one", "two"] * 30
 
 
-def test_the_same_answer_is_told_once() -> None:
-    advice = Advice(Wish([64], 2), Probe(0.02, 0.001, 1))
-    one = Configuration("threading", 1, 64)
-    advice.answers = [answer.Answer(aim, one, "why") for aim in answer.AIMS]
-    assert len(report.together(advice)) == 1
-    text = report.terminal(advice, Target("app.py"), "GET /")
+def advised(rates: dict[Configuration, float], **wish: Any) -> Advice:
+    """As if these had been measured: requests/s, with 2 ms of computing on two cores."""
+    asked = Wish([64], 2, **wish)
+    advice = Advice(asked, Probe(0.02, 0.001, 2**24), rate=asked.rate or 50)
+    found = Found(dict(rates), dict(rates), rounds=[dict(rates) for _ in range(3)])
+    late = Found(dict(rates), dict.fromkeys(rates, 100.0))
+    advice.found = {THROUGHPUT: found, P99: late}
+    advice.best = max(rates.values())
+    advice.samples = [
+        replace(sample(one, rate, 2**24 * one.workers), stage=stage, asked=at, cpu_us=2000)
+        for one, rate in rates.items()
+        for stage, at in (("final", 0), ("p99 final", 50))
+    ]
+    winner = found.winner(0.03)
+    assert winner is not None
+    advice.answers = [answer.Answer(THROUGHPUT, winner, "why")]
+    return advice
+
+
+SMALL, LARGE = Configuration("threading", 1, 64), Configuration("threading", 2, 64)
+
+
+def test_the_recommendation_is_the_smallest_that_is_good_enough() -> None:
+    assert choice.recommended(advised({SMALL: 920, LARGE: 1000})) == SMALL
+    advice = advised({SMALL: 500, LARGE: 1000})
+    assert choice.recommended(advice) == LARGE
+    # Of half the throughput there is enough, if it is a rate that is asked for.
+    assert choice.recommended(advised({SMALL: 500, LARGE: 1000}, rate=300)) == SMALL
+    # The best p99 counts, too.
+    advice = advised({SMALL: 950, LARGE: 1000})
+    advice.found[P99] = Found({}, {SMALL: 10.0, LARGE: 100.0}, rounds=[{SMALL: 10, LARGE: 100}] * 3)
+    assert choice.recommended(advice) == LARGE
+    # One that fails is never it.
+    advice = advised({SMALL: 950, LARGE: 1000})
+    advice.found[THROUGHPUT].failed = [SMALL]
+    assert choice.recommended(advice) == LARGE
+
+
+def test_noise_does_not_rank() -> None:
+    noisy = [{SMALL: 100.0, LARGE: 130.0}, {SMALL: 120.0, LARGE: 90.0}, {SMALL: 90.0, LARGE: 95.0}]
+    found = Found({SMALL: 1, LARGE: 1}, {SMALL: 100, LARGE: 100}, rounds=noisy)
+    assert found.alike(SMALL, LARGE)
+    found.rounds = [{SMALL: 100.0, LARGE: 110 + n} for n in range(3)]
+    assert not found.alike(SMALL, LARGE)
+    # A single short look tells apart only what is far apart.
+    assert Found({}, {SMALL: 100, LARGE: 120}).alike(SMALL, LARGE)
+    assert not Found({}, {SMALL: 100, LARGE: 200}).alike(SMALL, LARGE)
+    advice = advised({SMALL: 920, LARGE: 1000})
+    advice.found[THROUGHPUT].rounds = noisy
+    text = report.terminal(advice, Target("app.py"))
+    assert "≈" in text
+    assert "does not tell" in text
+
+
+def test_no_more_computing_workers_than_cores() -> None:
+    candidates = space(2, MODES)
+    assert max(one.workers for one in candidates) == 4
+    computing = sensible(candidates, 2, waits=False)
+    assert max(one.workers for one in computing) == 2
+    more = [one for one in sensible(candidates, 2, waits=True) if one.workers > 2]
+    assert {one.mode for one in more} == {"forking"}
+
+
+@pytest.mark.parametrize(
+    ("service", "cpu", "kind"),
+    [
+        (0.0001, 0.00005, "it computes"),
+        (0.0004, 0.0001, "it computes"),
+        (0.02, 0.0001, "it waits"),
+        (0.02, 0.01, "it computes and waits"),
+        (0.02, 0.019, "it computes"),
+    ],
+)
+def test_what_an_application_does(service: float, cpu: float, kind: str) -> None:
+    assert Probe(service, cpu, 1).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("probe", "seen", "wish", "word", "says"),
+    [
+        (Probe(0.002, 0.002, 1), {"rate": 950, "cpu_us": 2000}, {}, "computing", "1.9 of 2 cores"),
+        (Probe(0.002, 0.002, 1), {"rate": 480, "cpu_us": 2000}, {}, "the lock", "more workers"),
+        (
+            Probe(0.002, 0.001, 1),
+            {"rate": 200, "cpu_us": 1000, "delayed_us": 9000},
+            {},
+            "computing",
+            "0.2 of 2",
+        ),
+        (Probe(0.02, 0.0002, 1), {"rate": 3100, "cpu_us": 200}, {}, "waiting", "More clients"),
+        (Probe(0.02, 0.0002, 1), {"rate": 500, "cpu_us": 200}, {}, "waiting", "gets slower"),
+        (
+            Probe(0.02, 0.0002, 1),
+            {"rate": 500, "client_busy": 1.0},
+            {},
+            "the client",
+            "can do more",
+        ),
+        (Probe(0.02, 0.0002, 1), {"rate": 500}, {"max_memory": 2**24}, "memory", "allowed"),
+    ],
+)
+def test_what_limits(
+    probe: Probe, seen: dict[str, float], wish: dict[str, int], word: str, says: str
+) -> None:
+    advice = advised({SMALL: 500}, **wish)
+    advice.probe = probe
+    (one, *_) = advice.samples
+    advice.samples = [replace(one, **cast(Any, seen))]
+    if wish:
+        large = replace(one, configuration=LARGE, rate=1000, pss=2**30)
+        advice.samples = [*advice.samples, large]
+    assert choice.limit(advice, SMALL)[0] == word
+    assert says in choice.limit(advice, SMALL)[1]
+    assert choice.step(advice, SMALL)
+
+
+def test_waiting_threads_want_more_threads() -> None:
+    few = Configuration("threading", 1, 8)
+    advice = advised({few: 390, SMALL: 3000})
+    advice.samples = [replace(one, cpu_us=200.0) for one in advice.samples]
+    word, sentence = choice.limit(advice, few)
+    assert (word, "all 8 threads wait" in sentence) == ("waiting", True)
+    assert choice.step(advice, few).startswith("threading 1 × 16:")
+
+
+def test_a_step_up_and_other_choices_have_their_cost() -> None:
+    advice = advised({SMALL: 500, LARGE: 1000})
+    advice.answers.append(answer.Answer(MEMORY, SMALL, "why"))
+    ((other, words),) = choice.others(advice, LARGE)
+    assert other == SMALL
+    assert words.startswith("for memory: 500 requests/s instead of 1,000")
+    assert words.endswith("16 MiB less")
+    assert choice.step(advice, SMALL).startswith("threading 2 × 64: +16 MiB for 2.00 × ")
+    # A third worker computes on a third core only.
+    assert "on 3 cores" in choice.step(advice, LARGE)
+
+
+def test_nothing_is_overwritten(project: Path) -> None:
+    assert report.write("one", None) == "poorhttp.ini"
+    assert report.write("two", None) == "poorhttp.2.ini"
+    assert report.write("three", None) == "poorhttp.3.ini"
+    assert (project / "poorhttp.ini").read_text(encoding="utf-8") == "one"
+    with pytest.raises(LabError, match="not overwritten"):
+        report.write("four", project / "poorhttp.ini")
+    with pytest.raises(LabError, match="No such file"):
+        report.write("five", project / "none" / "poorhttp.ini")
+
+
+def test_like_a_log(tmp_path: Path) -> None:
+    file = tmp_path / "access.log"
+    lines = [
+        f'1.2.3.4 - - [10/Oct/2026:13:{n // 60:02d}:{n % 60:02d} +0000] "GET /{n} HTTP/1.1" 200 1'
+        for n in range(180)
+    ]
+    busy = ['1.2.3.4 - - [10/Oct/2026:13:01:07 +0000] "POST /x HTTP/1.1" 200 1'] * 240
+    file.write_text("\n".join(lines[:67] + busy + lines[67:]), encoding="utf-8")
+    asked = like(file)
+    # The second of three minutes has 60 and 240; bodies are not in a log, but count.
+    assert asked.rate == 5.0
+    assert len(asked.requests) == 180
+    assert "240 left out), 5.0/s in its busiest minute, 2.3 on average" in asked.words
+    ours = {"time": "2026-10-10T13:00:00.250+00:00", "method": "GET", "target": "/", "status": 200}
+    file.write_text("\n".join([json.dumps({**ours, "remote_addr": "::1"})] * 20), encoding="utf-8")
+    assert like(file).rate == 20.0
+    file.write_text('{"target": "/"}', encoding="utf-8")
+    with pytest.raises(LabError, match="no times"):
+        like(file)
+
+
+def test_of_very_many_requests_some_of_the_whole_file_are_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recording, "MOST", 10)
+    file = tmp_path / "requests.jsonl"
+    file.write_text("\n".join(f'{{"target": "/{n}"}}' for n in range(95)), encoding="utf-8")
+    assert [one.target for one in ask(file)] == [f"/{n}" for n in range(0, 95, 10)]
+
+
+def test_the_terminal_fits_a_screen() -> None:
+    rates = {one: 1000.0 - number for number, one in enumerate(space(2, MODES))}
+    advice = advised(rates)
+    text = report.terminal(advice, Target("app.py"), "poorhttp.ini")
+    lines = text.splitlines()
+    assert lines[0].startswith("If unsure, take this: ")
+    assert len(lines) <= 30
+    assert all(len(line) <= 80 for line in lines)
     assert text.count("[http]") == 1
-    assert sample(one, 100, 1).client_limits is False
+    assert "poorhttp serve --config poorhttp.ini" in text
+    (told, _) = report.sections(Results([]), advice, "GET /")
+    picture, _ = told.parts
+    assert isinstance(picture, Bars)
+    assert picture.bars[0].values[0] is not None
+    assert sum(bar.strong for bar in picture.bars) == 1
+    assert sample(SMALL, 100, 1).client_limits is False
