@@ -15,8 +15,8 @@ from types import FrameType
 
 from loadtests import choice, store
 from loadtests.advise import command as advise
-from loadtests.choice import choose
 from loadtests.arguments import Parser
+from loadtests.choice import choose
 from loadtests.clients.external import wrk
 from loadtests.errors import LabError
 from loadtests.measure.cpu_affinity import cores

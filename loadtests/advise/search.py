@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from loadtests.advise.configuration import Configuration, distance
-from loadtests.stats.distribution import t_probability
 
 CURIOSITY = 0.12
 """By how much, in logarithms, the unknown may be better than is expected of it."""
@@ -108,7 +107,10 @@ class Found:
             return abs(math.log(self.ratio(one, other) or 1e-9)) < BLURRED
         squares = sum(sum((x - statistics.fmean(f)) ** 2 for x in f) for f in ratios.values() if f)
         error = max(math.sqrt(squares / freedom), LEAST_NOISE) / math.sqrt(len(own))
-        return t_probability(abs(statistics.fmean(own)) / error, freedom) < SIGNIFICANT
+        # Only now: SciPy is slow to load.
+        from scipy.special import stdtr
+
+        return float(stdtr(freedom, abs(statistics.fmean(own)) / error)) < SIGNIFICANT
 
     def equals(self, tie: float) -> list[Configuration]:
         """The leader and what is as good, smallest first: within a share of `tie`, or within three
