@@ -20,7 +20,7 @@ def cache_folder() -> Path:
 
 
 def program(source: Path) -> Path:
-    """The compiled program, compiled anew when its source changes.
+    """The compiled program, compiled anew when its source or a header beside it changes.
 
     Raises LabError without a C compiler.
     """
@@ -29,7 +29,8 @@ def program(source: Path) -> Path:
         raise LabError(
             f"the {source.stem} needs a C compiler, and there is no `cc` (Debian: apt install gcc)"
         )
-    digest = hashlib.sha256(source.read_bytes()).hexdigest()[:12]
+    texts = [source, *sorted(source.parent.glob("*.h"))]
+    digest = hashlib.sha256(b"".join(text.read_bytes() for text in texts)).hexdigest()[:12]
     compiled = cache_folder() / f"{source.stem}-{digest}"
     if not compiled.exists():
         unfinished = compiled.with_suffix(f".{os.getpid()}")

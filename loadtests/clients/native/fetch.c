@@ -31,27 +31,11 @@
  * request (`struct request`), in order of the intended times. These are in microseconds from the beginning; 0 is what
  * never happened. A request on a connection that was there has been connected when it was sent.
  */
-#define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <ctype.h>
-#include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/epoll.h>
+#include "client.h"
+
 #include <sys/prctl.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { EVENTS = 512, RECEIVE = 65536, HEAD = 16384, UNKNOWN = -1, BURSTS = 6, ANSWERED = 15, FIELDS = 9 };
-enum part { LENGTH, EXTENSION, CONTENT, AFTER_CONTENT, TRAILER };
-enum kind { RIGHT, CONNECT, READ, WRITE, STATUS, TIMEOUT, KINDS };
-static const char *const kinds[KINDS] = {"right", "connect", "read", "write", "status", "timeout"};
 static const uint64_t MAGIC = 0x3165636172746c; /* "ltrace1" */
 
 struct request {
@@ -78,15 +62,13 @@ struct connection {
     bool open, connecting, asked, in_head;
     bool closing;        /* after this answer */
     bool chunked;
-    enum part part;      /* of a chunked answer */
-    size_t chunk, line;  /* octets of the chunk still to come, or of its line that have come */
+    struct chunks chunks;
     uint64_t resume;     /* when it goes on */
     struct connection *waiting; /* the one that goes on after it */
     size_t head_size;
     char head[HEAD];
 };
 
-static uint64_t errors[KINDS];
 static uint64_t asked, done, answered, received, most, *times, to_answers, answers, period, pause_after, last_answer;
 static uint64_t open_visits, most_unanswered, seed, traced;
 static size_t capacity, trace_capacity, receive_most;
@@ -95,20 +77,7 @@ static struct visit *visits;
 static size_t visit_count, next_visit;
 static struct request *trace;
 static struct connection *waiting, **last_waiting = &waiting;
-static struct sockaddr_in server;
 static const char *host = "127.0.0.1";
-static int poller;
-
-static void fail(const char *what) {
-    perror(what);
-    exit(1);
-}
-
-static uint64_t now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
 
 /* splitmix64 */
 static uint64_t chance(void) {
@@ -126,10 +95,7 @@ static void *room(void *array, size_t used, size_t *size, size_t each) {
     if (used < *size)
         return array;
     *size = *size ? 2 * *size : 1 << 14;
-    array = realloc(array, *size * each);
-    if (array == NULL)
-        fail("realloc");
-    return array;
+    return made(realloc(array, *size * each));
 }
 
 static void keep_record(const struct request *request) {
@@ -200,25 +166,14 @@ static void lose(struct connection *connection, enum kind kind) {
 }
 
 static void connect_anew(struct connection *connection, uint64_t intended) {
-    int on = 1;
     begin_request(connection, intended);
     connection->request.sent = now();
     if (!intended)
         connection->request.intended = connection->request.sent;
-    connection->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (connection->fd < 0) {
+    connection->fd = new_socket();
+    connection->open = connection->connecting = connection->fd >= 0;
+    if (!connection->open || !begin_connecting(connection->fd, connection))
         lose(connection, CONNECT);
-        return;
-    }
-    setsockopt(connection->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    connection->open = connection->connecting = true;
-    if (connect(connection->fd, (struct sockaddr *)&server, sizeof server) < 0 && errno != EINPROGRESS) {
-        lose(connection, CONNECT);
-        return;
-    }
-    struct epoll_event event = {.events = EPOLLOUT, .data.ptr = connection};
-    if (epoll_ctl(poller, EPOLL_CTL_ADD, connection->fd, &event) < 0)
-        fail("epoll_ctl");
 }
 
 static void send_request(struct connection *connection) {
@@ -271,50 +226,6 @@ static void finish(struct connection *connection) {
         go_on(connection);
 }
 
-static const char *field(const char *head, const char *name) {
-    const char *found = strcasestr(head, name);
-    return found ? found + strlen(name) : NULL;
-}
-
-/* Whether a field is there and begins so. */
-static bool says(const char *head, const char *name, const char *word) {
-    const char *value = field(head, name);
-    return value && strncasecmp(value + strspn(value, " "), word, strlen(word)) == 0;
-}
-
-/* Reads the lines around chunks and skips the chunks (RFC 9112 section 7.1). Returns how much of the data belongs to
- * the answer; at its end nothing is left. */
-static size_t take_chunks(struct connection *connection, const char *data, size_t size) {
-    size_t at = 0;
-    while (at < size && connection->left) {
-        if (connection->part == CONTENT) {
-            size_t there = size - at, taken = connection->chunk < there ? connection->chunk : there;
-            connection->chunk -= taken;
-            at += taken;
-            if (connection->chunk == 0)
-                connection->part = AFTER_CONTENT;
-            continue;
-        }
-        char octet = data[at++];
-        if (octet == '\n') {
-            if (connection->part == LENGTH || connection->part == EXTENSION)
-                connection->part = connection->chunk ? CONTENT : TRAILER;
-            else if (connection->part == AFTER_CONTENT)
-                connection->part = LENGTH;
-            else if (connection->line == 0)
-                connection->left = 0;
-            connection->line = 0;
-        } else if (octet != '\r') {
-            if (connection->part == LENGTH && !isxdigit((unsigned char)octet))
-                connection->part = EXTENSION;
-            if (connection->part == LENGTH)
-                connection->chunk = connection->chunk * 16 + (size_t)(octet <= '9' ? octet - '0' : (octet | 32) - 'a' + 10);
-            connection->line++;
-        }
-    }
-    return at;
-}
-
 /* Takes the head out of what has come. Returns how much of it was head, or -1 if the connection was given up. */
 static ssize_t take_head(struct connection *connection, const char *data, size_t size) {
     size_t before = connection->head_size;
@@ -342,8 +253,7 @@ static ssize_t take_head(struct connection *connection, const char *data, size_t
     connection->closing |= older ? !says(head, "\r\nConnection:", "keep-alive") : says(head, "\r\nConnection:", "close");
     connection->chunked = says(head, "\r\nTransfer-Encoding:", "chunked");
     connection->left = length && !connection->chunked ? strtoll(length, NULL, 10) : UNKNOWN;
-    connection->part = LENGTH;
-    connection->chunk = connection->line = 0;
+    connection->chunks = (struct chunks){0};
     connection->in_head = false;
     if (connection->left == UNKNOWN && !connection->chunked && !connection->closing) {
         lose(connection, READ);
@@ -385,7 +295,8 @@ static void take(struct connection *connection) {
             return;
     }
     if (connection->chunked) {
-        taken += (ssize_t)take_chunks(connection, buffer + taken, (size_t)(size - taken));
+        taken += (ssize_t)take_chunks(&connection->chunks, buffer + taken, (size_t)(size - taken));
+        connection->left = connection->chunks.over ? 0 : UNKNOWN;
     } else if (connection->left != UNKNOWN) {
         ssize_t content = connection->left < size - taken ? connection->left : size - taken;
         connection->left -= content;
@@ -404,10 +315,7 @@ static void proceed(struct connection *connection) {
         take(connection);
         return;
     }
-    int error = 0;
-    socklen_t size = sizeof error;
-    getsockopt(connection->fd, SOL_SOCKET, SO_ERROR, &error, &size);
-    if (error) {
+    if (!is_connected(connection->fd)) {
         lose(connection, CONNECT);
         return;
     }
@@ -436,8 +344,8 @@ static void read_visits(const char *path) {
         fail(path);
     size_t size = (size_t)ftell(file), room_for = 0;
     rewind(file);
-    char *text = malloc(size + 1);
-    if (text == NULL || size == 0 || fread(text, 1, size, file) != size)
+    char *text = made(malloc(size + 1));
+    if (size == 0 || fread(text, 1, size, file) != size)
         fail(path);
     fclose(file);
     text[size] = '\0';
@@ -496,12 +404,8 @@ static void report(uint64_t nanoseconds) {
     double each = answered ? (double)sum / (double)answered : 0;
     double middle = answered ? (double)times[last / 2] : 0, late = answered ? (double)times[last * 99 / 100] : 0;
     double longest = answered ? (double)times[last] : 0, first = answers ? (double)to_answers / (double)answers : 0;
-    printf("loadtests {\"requests\": %lu, \"microseconds\": %lu, \"bytes\": %lu, \"mean_us\": %.1f, \"p50_us\": %.0f, "
-           "\"p99_us\": %.0f, \"max_us\": %.0f, ",
-           answered, nanoseconds / 1000, received, each / 1e3, middle / 1e3, late / 1e3, longest / 1e3);
-    for (enum kind kind = CONNECT; kind < KINDS; kind++)
-        printf("\"%s\": %lu, ", kinds[kind], errors[kind]);
-    printf("\"answer_us\": %.1f}\n", first / 1e3);
+    report_load(answered, (double)(nanoseconds / 1000), received, each / 1e3, middle / 1e3, late / 1e3, longest / 1e3);
+    printf(", \"answer_us\": %.1f}\n", first / 1e3);
 }
 
 /* Begins so many visits at once, as far as there is room for them. */
@@ -576,10 +480,10 @@ int main(int argc, char **argv) {
     tracing = trace_path != NULL;
 
     size_t places = !period ? count : most_unanswered ? most_unanswered : BURSTS * count;
-    struct connection *connections = calloc(places, sizeof *connections);
+    struct connection *connections = made(calloc(places, sizeof *connections));
     poller = epoll_create1(EPOLL_CLOEXEC);
-    if (connections == NULL || poller < 0)
-        fail("epoll");
+    if (poller < 0)
+        fail("epoll_create1");
     prctl(PR_SET_TIMERSLACK, 1);
     uint64_t begun = now(), end = begun + (uint64_t)(seconds * 1e9), due = period ? begun + period : UINT64_MAX, time;
     begin_visits(connections, places, count, period ? begun : 0);

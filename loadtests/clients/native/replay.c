@@ -14,27 +14,13 @@
  * COUNTS becomes, behind a line of how many were answered in all, the distribution: lines of microseconds and how many, three
  * digits exact. The last line on standard output is the one that wrk.lua writes. `requests` are those answered, rightly or not.
  */
-#define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <ctype.h>
-#include <errno.h>
+#include "client.h"
+
 #include <math.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <strings.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
 #include <sys/timerfd.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { EVENTS = 256, RECEIVE = 65536, HEAD = 65536, EXACT = 2048, HALVES = 1024, DOUBLINGS = 40, PAUSE = 10000000 };
-enum part { HEAD_PART, LENGTH_PART, TO_END, CHUNK_SIZE, CHUNK_EXTENSION, CHUNK, CHUNK_END, TRAILER };
+enum body { IN_HEAD, OF_LENGTH, TO_END, CHUNKED };
 static const double LEAST_PATIENCE = 1, PATIENCE = 3;
 
 struct request { const char *octets; size_t size; bool headless; int status; };
@@ -43,41 +29,22 @@ struct connection {
     bool connecting, busy;
     uint64_t due, again;    /* when the request was, and when to connect anew, in nanoseconds */
     const struct request *request;
-    size_t sent, head_size, left, line;
-    enum part part;
+    size_t sent, head_size, left;
+    enum body part;
+    struct chunks chunks;
     int status;
     bool last;              /* the server closes behind this answer */
     uint32_t watched;
     char *head;
 };
 
-static struct { uint64_t connect, read, write, status, timeout; } errors;
 static struct request *requests;
 static size_t request_count, next_request, connection_count, waiting_first, waiting_count, waiting_room;
 static struct connection *connections;
 static uint64_t *waiting, counts[EXACT + HALVES * DOUBLINGS], answered, in_all, octets, most_time, opened, over;
 static double sum_time;
-static struct sockaddr_in server;
-static int poller;
 static double rate;
 static bool ending;
-
-static void fail(const char *what) {
-    perror(what);
-    exit(1);
-}
-
-static void *made(void *memory) {
-    if (memory == NULL)
-        fail("memory");
-    return memory;
-}
-
-static uint64_t now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
 
 /* Up to EXACT each microsecond has its place, then each doubling has HALVES. */
 static void count(uint64_t nanoseconds) {
@@ -140,24 +107,19 @@ static void leave(struct connection *connection, uint64_t pause) {
     connection->again = now() + pause;
 }
 
-static void lose(struct connection *connection, uint64_t *counter) {
-    ++*counter;
+static void lose(struct connection *connection, enum kind kind) {
+    errors[kind]++;
     leave(connection, PAUSE);
 }
 
 static void connect_anew(struct connection *connection) {
-    int on = 1;
-    connection->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    connection->fd = new_socket();
     if (connection->fd < 0)
         fail("socket");
-    setsockopt(connection->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    struct epoll_event event = {.events = EPOLLOUT, .data.ptr = connection};
     connection->watched = EPOLLOUT;
     connection->connecting = true;
-    if (epoll_ctl(poller, EPOLL_CTL_ADD, connection->fd, &event) < 0)
-        fail("epoll_ctl");
-    if (connect(connection->fd, (struct sockaddr *)&server, sizeof server) < 0 && errno != EINPROGRESS)
-        lose(connection, &errors.connect);
+    if (!begin_connecting(connection->fd, connection))
+        lose(connection, CONNECT);
 }
 
 static void send_rest(struct connection *connection) {
@@ -169,7 +131,7 @@ static void send_rest(struct connection *connection) {
                 watch(connection, EPOLLIN | EPOLLOUT);
                 return;
             }
-            lose(connection, &errors.write);
+            lose(connection, WRITE);
             return;
         }
         connection->sent += (size_t)size;
@@ -183,7 +145,7 @@ static void ask(struct connection *connection, uint64_t due) {
     connection->due = due;
     connection->busy = true;
     connection->sent = connection->head_size = 0;
-    connection->part = HEAD_PART;
+    connection->part = IN_HEAD;
     send_rest(connection);
 }
 
@@ -209,7 +171,7 @@ static void finish(struct connection *connection) {
     if (rate > 0 ? connection->due >= opened : time >= opened && time <= over) {
         answered++;
         count(time - connection->due);
-        errors.status += !right;
+        errors[STATUS] += !right;
     }
     if (connection->last)
         leave(connection, 0);
@@ -217,39 +179,26 @@ static void finish(struct connection *connection) {
         proceed(connection);
 }
 
-static char *field(char *head, const char *name) {
-    size_t length = strlen(name);
-    for (char *line = strstr(head, "\r\n"); line; line = strstr(line, "\r\n")) {
-        line += 2;
-        if (strncasecmp(line, name, length) == 0 && line[length] == ':') {
-            for (line += length + 1; *line == ' ' || *line == '\t'; line++)
-                ;
-            return line;
-        }
-    }
-    return NULL;
-}
-
 /* Takes the head of an answer apart; false if it is none. */
 static bool understand(struct connection *connection) {
-    char *head = connection->head, *text;
+    const char *head = connection->head, *length = field(head, "\r\nContent-Length:");
     if (strncmp(head, "HTTP/1.", 7) != 0 || strlen(head) < 12)
         return false;
     connection->status = atoi(head + 9);
-    text = field(head, "Connection");
-    connection->last = text && strncasecmp(text, "close", 5) == 0;
+    connection->last = says(head, "\r\nConnection:", "close");
     if (connection->status / 100 == 1) {
         connection->head_size = 0;
         return true;
     }
     connection->left = 0;
-    connection->part = LENGTH_PART;
+    connection->part = OF_LENGTH;
     if (connection->request->headless || connection->status == 204 || connection->status == 304)
         return true;
-    if ((text = field(head, "Transfer-Encoding")) && strncasecmp(text, "chunked", 7) == 0)
-        connection->part = CHUNK_SIZE;
-    else if ((text = field(head, "Content-Length")))
-        connection->left = strtoull(text, NULL, 10);
+    if (says(head, "\r\nTransfer-Encoding:", "chunked")) {
+        connection->part = CHUNKED;
+        connection->chunks = (struct chunks){0};
+    } else if (length)
+        connection->left = strtoull(length, NULL, 10);
     else
         connection->part = TO_END;
     return true;
@@ -257,77 +206,27 @@ static bool understand(struct connection *connection) {
 
 /* Takes what has come of an answer. */
 static void take(struct connection *connection, const char *data, size_t size) {
-    for (size_t at = 0; at < size;) {
-        size_t rest = size - at;
-        switch (connection->part) {
-        case HEAD_PART:
-            if (connection->head_size == HEAD - 1) {
-                lose(connection, &errors.read);
-                return;
-            }
-            connection->head[connection->head_size++] = data[at++];
-            connection->head[connection->head_size] = '\0';
-            if (connection->head_size >= 4 && memcmp(connection->head + connection->head_size - 4, "\r\n\r\n", 4) == 0) {
-                if (!understand(connection)) {
-                    lose(connection, &errors.read);
-                    return;
-                }
-                if (connection->part == LENGTH_PART && connection->left == 0) {
-                    finish(connection);
-                    return;
-                }
-            }
-            break;
-        case LENGTH_PART:
-        case CHUNK:
-            if (rest > connection->left)
-                rest = connection->left;
-            at += rest;
-            connection->left -= rest;
-            if (connection->left == 0) {
-                if (connection->part == LENGTH_PART) {
-                    finish(connection);
-                    return;
-                }
-                connection->part = CHUNK_END;
-                connection->line = 0;
-            }
-            break;
-        case TO_END:
+    size_t at = 0;
+    while (connection->part == IN_HEAD && at < size) {
+        if (connection->head_size == HEAD - 1) {
+            lose(connection, READ);
             return;
-        case CHUNK_SIZE:
-            if (isxdigit((unsigned char)data[at])) {
-                int digit = data[at] <= '9' ? data[at] - '0' : (data[at] | 32) - 'a' + 10;
-                connection->left = connection->left * 16 + (size_t)digit;
-                at++;
-                break;
-            }
-            connection->part = CHUNK_EXTENSION;
-            break;
-        case CHUNK_EXTENSION:
-            if (data[at++] == '\n') {
-                connection->part = connection->left ? CHUNK : TRAILER;
-                connection->line = 0;
-            }
-            break;
-        case CHUNK_END:
-            at++;
-            if (++connection->line == 2)
-                connection->part = CHUNK_SIZE;
-            break;
-        case TRAILER:
-            if (data[at] == '\n') {
-                if (connection->line == 0) {
-                    finish(connection);
-                    return;
-                }
-                connection->line = 0;
-            } else if (data[at] != '\r')
-                connection->line++;
-            at++;
-            break;
+        }
+        connection->head[connection->head_size++] = data[at++];
+        connection->head[connection->head_size] = '\0';
+        bool ends = connection->head_size >= 4 && memcmp(connection->head + connection->head_size - 4, "\r\n\r\n", 4) == 0;
+        if (ends && !understand(connection)) {
+            lose(connection, READ);
+            return;
         }
     }
+    size_t rest = size - at;
+    if (connection->part == OF_LENGTH)
+        connection->left -= rest < connection->left ? rest : connection->left;
+    else if (connection->part == CHUNKED)
+        take_chunks(&connection->chunks, data + at, rest);
+    if ((connection->part == OF_LENGTH && connection->left == 0) || (connection->part == CHUNKED && connection->chunks.over))
+        finish(connection);
 }
 
 static void handle(struct connection *connection, uint32_t events) {
@@ -335,11 +234,8 @@ static void handle(struct connection *connection, uint32_t events) {
     if (connection->fd < 0)
         return;
     if (connection->connecting) {
-        int error = 0;
-        socklen_t size = sizeof error;
-        getsockopt(connection->fd, SOL_SOCKET, SO_ERROR, &error, &size);
-        if (error) {
-            lose(connection, &errors.connect);
+        if (!is_connected(connection->fd)) {
+            lose(connection, CONNECT);
             return;
         }
         connection->connecting = false;
@@ -360,14 +256,14 @@ static void handle(struct connection *connection, uint32_t events) {
         if (connection->busy)
             take(connection, data, (size_t)size);
         else
-            lose(connection, &errors.read);
+            lose(connection, READ);
     } else if (size == 0 && connection->busy && connection->part == TO_END) {
         connection->last = true;
         finish(connection);
     } else if (size == 0 && !connection->busy)
         leave(connection, 0);
     else if (size == 0 || errno != EAGAIN)
-        lose(connection, &errors.read);
+        lose(connection, READ);
 }
 
 static uint64_t state;
@@ -407,7 +303,7 @@ static size_t hand_out(uint64_t time) {
 }
 
 static void give_up(uint64_t age) {
-    errors.timeout++;
+    errors[TIMEOUT]++;
     if (rate > 0)
         count(age);
 }
@@ -490,10 +386,8 @@ int main(int argc, char **argv) {
     }
     if (fclose(file) != 0)
         fail(argv[8]);
-    printf("loadtests {\"requests\": %lu, \"microseconds\": %.0f, \"bytes\": %lu, \"mean_us\": %.1f, \"p50_us\": %lu, "
-           "\"p99_us\": %lu, \"max_us\": %lu, \"connect\": %lu, \"read\": %lu, \"write\": %lu, \"status\": %lu, "
-           "\"timeout\": %lu}\n",
-           answered, seconds * 1e6, octets, all ? sum_time / (double)all : 0.0, at_share(0.5), at_share(0.99), most_time,
-           errors.connect, errors.read, errors.write, errors.status, errors.timeout);
+    report_load(answered, seconds * 1e6, octets, all ? sum_time / (double)all : 0.0, (double)at_share(0.5),
+                (double)at_share(0.99), (double)most_time);
+    printf("}\n");
     return 0;
 }
