@@ -6,12 +6,12 @@ from loadtests.studies import (
     client_effect,
     latency_distribution,
     memory,
-    page_latency,
-    scalability,
 )
 from loadtests.studies.deadconn import study as deadconn
+from loadtests.studies.page_latency import study as loops
 from loadtests.studies.parallel import study as parallel
 from loadtests.studies.resources import study as resources
+from loadtests.studies.scalability import study as power
 from loadtests.studies.serial import study as serial
 from loadtests.studies.study import Study
 from loadtests.studies.webbench import study as webbench
@@ -20,8 +20,8 @@ STUDIES: dict[str, Study] = {
     "serial": serial.STUDY,
     "parallel": parallel.STUDY,
     "memory": memory.STUDY,
-    "loops": page_latency.STUDY,
-    "power": scalability.STUDY,
+    "loops": loops.STUDY,
+    "power": power.STUDY,
     "resources": resources.STUDY,
     "deadconn": deadconn.STUDY,
     "webbench": webbench.STUDY,

@@ -1,20 +1,7 @@
-"""The study `power` (R99 of 2005): throughput and response time by number of injectors.
+"""The study `power` of 2005: throughput by number of injectors, one after the other and at once.
 
-- `steps`: three injectors one after the other, then 1 to 12 at once, against each server.
-- `own`, `workers`: injectors that are our own client, and workers of Locust.
-- `injection`: the combined result of injectors.
+- `study`: three injectors one after the other, then 1 to 12 at once, against each server.
+- `injectors`: processes of our own client, or workers of Locust.
+- `injection`: phases of their activity, requests over time, and lines of regression.
 - `report`: the report.
 """
-
-from loadtests.studies.scalability import report, steps
-from loadtests.studies.study import Study
-
-STUDY = Study(
-    steps.NAME,
-    "1 to 12 injectors at once: requests per second by who is active, and how the time grows",
-    "Uniserve, 2005",
-    steps.servers,
-    steps.plan,
-    report.report,
-    steps.arguments,
-)

@@ -5,6 +5,7 @@ Times are seconds from the beginning of the first one.
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -92,13 +93,9 @@ def fit(points: Sequence[tuple[float, float]]) -> Fit | None:
     """The line; None for less than three points, or if all are at one place."""
     if len(points) < 3:
         return None
-    count = len(points)
-    x_mean = sum(x for x, _ in points) / count
-    y_mean = sum(y for _, y in points) / count
-    x_square = sum((x - x_mean) ** 2 for x, _ in points)
-    y_square = sum((y - y_mean) ** 2 for _, y in points)
-    if not x_square or not y_square:
+    x, y = zip(*points, strict=True)
+    try:
+        slope, offset = statistics.linear_regression(x, y)
+        return Fit(slope, offset, statistics.correlation(x, y) ** 2)
+    except statistics.StatisticsError:
         return None
-    both = sum((x - x_mean) * (y - y_mean) for x, y in points)
-    slope = both / x_square
-    return Fit(slope, y_mean - slope * x_mean, both**2 / (x_square * y_square))

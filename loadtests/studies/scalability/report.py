@@ -8,9 +8,10 @@ from typing import NamedTuple
 from loadtests.clients.load import SATURATED
 from loadtests.reporting.model import Axis, Cell, Column, Line, Lines, Panels, Section, Table
 from loadtests.servers.registry import colour_of
-from loadtests.stats.results import Results, spread
+from loadtests.stats.results import Results
 from loadtests.store import Record
-from loadtests.studies.originals import uniserve_2005 as past
+from loadtests.studies import tables
+from loadtests.studies.originals import uniserve_2005
 from loadtests.studies.scalability.injection import Fit, fit
 
 FULL_CORE = 0.9
@@ -20,6 +21,24 @@ COLOURS = ("#0b4f9e", "#e8843c", "#2f7d32")
 """Of the injectors."""
 LINEAR = 0.99
 MILLI = 1e-3
+
+
+def _rate(sample: Record) -> float:
+    """Requests per second."""
+    return float(sample["requests"] / sample["seconds"])
+
+
+def _columns(*first: str) -> list[Column]:
+    """Those of both tests, behind the first."""
+    return [
+        *map(Column, first),
+        Column("total time", "s", 3),
+        Column("time per request", "ms", 3, 1e3),
+        Column("shortest", "ms", 3, MILLI),
+        Column("longest", "ms", 2, MILLI),
+        Column("requests"),
+        Column("requests per second", "/s"),
+    ]
 
 
 class Power(NamedTuple):
@@ -35,10 +54,9 @@ class Power(NamedTuple):
 
 
 def _power(samples: Iterable[Record]) -> Power:
-    kept = {(s["scenario"], s["server"], s["injectors"], s["round"]): s for s in samples}
-    servers = list(dict.fromkeys(str(sample["server"]) for sample in kept.values()))
-    power = Power(servers, {}, {})
-    for sample in kept.values():
+    kept = tables.latest(samples)
+    power = Power(list(tables.by_server(kept)), {}, {})
+    for sample in kept:
         if sample["scenario"] == "in turn":
             power.in_turn[sample["server"]] = sample
         else:
@@ -48,74 +66,60 @@ def _power(samples: Iterable[Record]) -> Power:
 
 
 def report(results: Results) -> list[Section]:
-    """The phases, the levels, and what was in 2005."""
+    """The levels, the phases, and what was in 2005."""
     power = _power(results.samples)
     sections = []
-    if power.in_turn:
-        sections.append(_phases(power))
     if power.at_once:
         sections.append(_levels(power))
-    return [*sections, _past(results)]
+    if power.in_turn:
+        sections.append(_phases(power))
+    return [*sections, _then(results)]
 
 
 def _phases(power: Power) -> Section:
-    columns = [
-        Column("Server"),
-        Column("Active"),
-        Column("Total", "s", 3),
-        Column("Time", "ms/request", 3, 1e3),
-        Column("Least", "ms", 3, MILLI),
-        Column("Most", "ms", 2, MILLI),
-        Column("Requests"),
-        Column("Requests", "/s"),
-    ]
+    rates = tables.spreads(power.in_turn.values(), tables.each(_rate))
     rows: list[list[Cell]] = []
-    for server, sample in power.in_turn.items():
+    for server in tables.ranked(rates, power.in_turn, highest=True):
+        sample = power.in_turn[server]
         for active, seconds, requests, low, high in sample["phases"]:
             each, rate = (seconds / requests, requests / seconds) if requests else (None, None)
-            rows.append([server, _names(active), seconds, each, low, high, requests, rate])
+            names = " + ".join(f"M{number}" for number in active) or "none"
+            rows.append([server, names, seconds, each, low, high, requests, rate])
         requests, seconds = sample["requests"], sample["seconds"]
         row = [seconds, seconds / requests, sample["low_us"], sample["high_us"], requests]
         rows.append([server, "all", *row, requests / seconds])
     table = Table(
         "power-phases",
         "Phases by which injectors are active",
-        columns,
+        _columns("server", "active injectors"),
         rows,
-        _strong(power.servers),
-        "Time per request is that of the phase by its requests; the least and the most are what an "
-        "injector waited. A request belongs to the phase in which it ended.",
+        tables.ours(power.servers),
+        "Time per request is that of the phase by its requests; the shortest and the longest are "
+        "what an injector waited. A request belongs to the phase in which it ended.",
     )
     panels = [_over_time(server, power.in_turn[server]) for server in list(power.in_turn)[:DRAWN]]
+    caption = "Answers in sixtieths of the whole time."
     figure = Panels(
-        "power-phases",
-        "Requests per second by injector",
-        panels,
-        caption="Answers in sixtieths of the whole time.",
+        "power-phases-panels", "Requests per second by injector", panels, caption=caption
     )
     one = next(iter(power.in_turn.values()))
     each = one["requests"] // one["injectors"]
+    began = "a sixteenth apart of what one takes alone."
+    if one["by"] == "locust":
+        began = f"{one['stagger_seconds']:g} s apart."
     text = [
         f"What happens when injectors come one after the other? {one['injectors']} of them ask for "
         f"{each:,} pages each, of five at random, {_by(one)}. In 2005 they began a second apart, "
-        "and one of them alone took sixteen; here they begin "
-        + (
-            f"{one['stagger_seconds']:g} s apart."
-            if one["by"] == "locust"
-            else "a sixteenth apart of what one takes alone."
-        )
+        f"and one of them alone took sixteen; here they begin {began}"
     ]
-    return Section("Three injectors, one after the other", text, [table, figure])
+    said = tables.answer("Three injectors in turn, requests per second", rates, "/s", highest=True)
+    return Section("Three injectors, one after the other", text, [figure, table], said)
 
 
 def _by(sample: Record) -> str:
     if sample["by"] == "locust":
         return "as workers of Locust, which keep their connections"
     return "as processes of our own client, with a connection for each request"
-
-
-def _names(active: Sequence[int]) -> str:
-    return " + ".join(f"M{number}" for number in active) or "none"
 
 
 def _over_time(server: str, sample: Record) -> Lines:
@@ -133,82 +137,80 @@ def _over_time(server: str, sample: Record) -> Lines:
 
 
 def _levels(power: Power) -> Section:
-    fits = {server: fit(_points(power, server)) for server in power.servers}
-    parts: list[Table | Lines] = [_table(power), _linearity(fits), *_figures(power)]
+    fits = {}
+    for server in power.servers:
+        points = [
+            (float(sample["requests"]), float(sample["seconds"]))
+            for count in power.levels(server)
+            for sample in power.at_once[server, count]
+        ]
+        if found := fit(points):
+            fits[server] = found
     counts = sorted({count for _, count in power.at_once})
     sample = next(iter(power.at_once.values()))[0]
     each = sample["requests"] // sample["injectors"]
     text = [
         f"How much does a server get through if {', '.join(map(str, counts))} injectors ask at "
         f"once? Each asks for {each:,} pages, of five at random, one after the other, "
-        f"{_by(sample)}."
+        f"{_by(sample)}.",
+        *_limits(power),
+        *_lines(fits),
     ]
-    return Section("More and more injectors", [*text, *_limits(power), *_lines(fits)], parts)
+    most = [s for (_, count), own in power.at_once.items() if count == counts[-1] for s in own]
+    rates = tables.spreads(most, tables.each(_rate))
+    what = f"{counts[-1]} injectors at once, requests per second"
+    said = tables.answer(what, rates, "/s", highest=True)
+    order = tables.ranked(rates, power.servers, highest=True)
+    parts: list[Lines | Table] = [*_figures(power), _table(power, order), _linearity(fits)]
+    return Section("More and more injectors", text, parts, said)
 
 
-def _points(power: Power, server: str) -> list[tuple[float, float]]:
-    """Requests and seconds of every sample."""
-    return [
-        (float(sample["requests"]), float(sample["seconds"]))
-        for count in power.levels(server)
-        for sample in power.at_once[server, count]
+def _table(power: Power, order: Sequence[str]) -> Table:
+    values: list[tables.Value] = [
+        "seconds",
+        tables.each(lambda s: s["seconds"] / s["requests"]),
+        *("low_us", "high_us", "requests"),
+        tables.each(_rate),
+        "server_busy",
+        tables.each(lambda s: s["client_busy"] / s["client_cores"]),
     ]
-
-
-def _table(power: Power) -> Table:
-    values: list[tuple[Column, Callable[[Record], float]]] = [
-        (Column("Total", "s", 3), lambda s: s["seconds"]),
-        (Column("Time", "ms/request", 3, 1e3), lambda s: s["seconds"] / s["requests"]),
-        (Column("Least", "ms", 3, MILLI), lambda s: s["low_us"]),
-        (Column("Most", "ms", 2, MILLI), lambda s: s["high_us"]),
-        (Column("Requests"), lambda s: s["requests"]),
-        (Column("Requests", "/s"), lambda s: s["requests"] / s["seconds"]),
-        (Column("Server busy", "% of a core", 0, 100), lambda s: s["server_busy"]),
-        (
-            Column("Injectors busy", "% of their cores", 0, 100),
-            lambda s: s["client_busy"] / s["client_cores"],
-        ),
-    ]
-    rows: list[list[Cell]] = [
-        [
-            server,
-            float(count),
-            *(spread(map(value, power.at_once[server, count])) for _, value in values),
-        ]
-        for server in power.servers
-        for count in power.levels(server)
-    ]
-    columns = [Column("Server"), Column("Injectors"), *(column for column, _ in values)]
     return Table(
         "power-injectors",
         "By number of injectors",
-        columns,
-        rows,
-        _strong(power.servers),
-        "Time per request is the total by the requests; the least and the most are what an "
+        [
+            *_columns("server", "injectors"),
+            Column("server busy", "% of a core", 0, 100),
+            Column("injectors busy", "% of their cores", 0, 100),
+        ],
+        [
+            [
+                server,
+                float(count),
+                *(tables.cell(power.at_once[server, count], value) for value in values),
+            ]
+            for server in order
+            for count in power.levels(server)
+        ],
+        tables.ours(power.servers),
+        "Time per request is the total by the requests; the shortest and the longest are what an "
         "injector waited.",
     )
 
 
-def _linearity(fits: dict[str, Fit | None]) -> Table:
-    columns = [
-        Column("Server"),
-        Column("Each request more", "ms", 4, 1e3),
-        Column("Before the first", "s", 3),
-        Column("R²", "", 4),
-    ]
-    rows: list[list[Cell]] = [
-        [server, found.slope, found.offset, found.explained]
-        for server, found in fits.items()
-        if found
-    ]
+def _linearity(fits: dict[str, Fit]) -> Table:
     return Table(
         "power-linearity",
         "Total time by requests: a line by least squares",
-        columns,
-        rows,
-        _strong(fits),
+        [
+            Column("server"),
+            Column("each request more", "ms", 4, 1e3),
+            Column("before the first", "s", 3),
+            Column("explained by the line (R²)", "", 4),
+        ],
+        [[server, *fits[server]] for server in sorted(fits, key=lambda one: fits[one].slope)],
+        tables.ours(fits),
         "R² is the share of the variation that the line explains.",
+        "each request more",
     )
 
 
@@ -218,18 +220,22 @@ def _figures(power: Power) -> list[Lines]:
             Line(
                 server,
                 colour_of(server),
-                sorted(
-                    point(sample)
-                    for count in power.levels(server)
-                    for sample in power.at_once[server, count]
-                ),
-                strong=server.startswith("poorhttp"),
+                sorted(point(s) for count in levels for s in power.at_once[server, count]),
+                strong=tables.is_ours(server),
             )
             for server in power.servers
-            if power.levels(server)
+            if (levels := power.levels(server))
         ]
 
     return [
+        Lines(
+            "power-rate",
+            "Requests per second by number of injectors",
+            Axis("Injectors", low=0),
+            Axis("Requests", "/s", low=0),
+            lines(lambda s: (float(s["injectors"]), _rate(s))),
+            marks=True,
+        ),
         Lines(
             "power-total",
             "Total time by requests",
@@ -238,38 +244,18 @@ def _figures(power: Power) -> list[Lines]:
             lines(lambda s: (float(s["requests"]), float(s["seconds"]))),
             marks=True,
         ),
-        Lines(
-            "power-rate",
-            "Requests per second by number of injectors",
-            Axis("Injectors", low=0),
-            Axis("Requests", "/s", low=0),
-            lines(lambda s: (float(s["injectors"]), s["requests"] / s["seconds"])),
-            marks=True,
-        ),
     ]
 
 
 def _limits(power: Power) -> list[str]:
-    """Who was the limit, by the cores."""
+    """Whether injectors or servers were the limit, by their cores."""
     injectors, servers = [], []
     for server in power.servers:
-        full = [
-            count
-            for count in power.levels(server)
-            if any(
-                s["client_busy"] >= SATURATED * s["client_cores"]
-                for s in power.at_once[server, count]
-            )
-        ]
+        full = _from(power, server, lambda s: s["client_busy"] >= SATURATED * s["client_cores"])
+        busy = _from(power, server, lambda s: s["server_busy"] >= FULL_CORE)
         if full:
             injectors.append(f"{server} (from {min(full)} on)")
-        busy = [
-            count
-            for count in power.levels(server)
-            if count not in full
-            and any(s["server_busy"] >= FULL_CORE for s in power.at_once[server, count])
-        ]
-        if busy:
+        if busy := [count for count in busy if count not in full]:
             servers.append(f"{server} (from {min(busy)} on)")
     said = []
     if injectors:
@@ -279,20 +265,22 @@ def _limits(power: Power) -> list[str]:
         )
     if servers:
         said.append(f"The server used a whole core: {', '.join(servers)}.")
-    if not said:
-        said.append(
-            "Neither the injectors' cores nor a whole core of the server were full: the rest is "
-            "the kernel's work for both, and whatever else ran on the machine."
-        )
-    return said
+    return said or [
+        "Neither the injectors' cores nor a whole core of the server were full: the rest is "
+        "the kernel's work for both, and whatever else ran on the machine."
+    ]
 
 
-def _lines(fits: dict[str, Fit | None]) -> list[str]:
-    known = {server: found for server, found in fits.items() if found}
-    if not known:
+def _from(power: Power, server: str, applies: Callable[[Record], bool]) -> list[int]:
+    """The numbers of injectors for which something applies to a sample."""
+    return [n for n in power.levels(server) if any(map(applies, power.at_once[server, n]))]
+
+
+def _lines(fits: dict[str, Fit]) -> list[str]:
+    if not fits:
         return []
-    linear = [server for server, found in known.items() if found.explained >= LINEAR]
-    others = [server for server in known if server not in linear]
+    linear = [server for server, found in fits.items() if found.explained >= LINEAR]
+    others = [server for server in fits if server not in linear]
     said = (
         "The document says that the total time grows linearly with the requests. Here a line "
         f"explains {LINEAR:.0%} of it or more with {', '.join(linear) or 'no server'}"
@@ -300,33 +288,35 @@ def _lines(fits: dict[str, Fit | None]) -> list[str]:
     return [f"{said}, and less with {', '.join(others)}." if others else f"{said}."]
 
 
-def _past(results: Results) -> Section:
-    ms = [Column("Time", "ms/request", 2), Column("Least", "ms", 2), Column("Most", "ms", 1)]
-    end = [Column("Requests"), Column("Requests", "/s", 1)]
-    phases: list[list[Cell]] = [list(phase) for phase in past.PHASES]
-    power: list[list[Cell]] = [[str(one.injectors), *map(float, one[1:])] for one in past.POWER]
-    total = Column("Total", "s", 2)
+def _then(results: Results) -> Section:
+    phases: list[list[Cell]] = [list(phase) for phase in uniserve_2005.PHASES]
+    power: list[list[Cell]] = [
+        [str(one.injectors), *map(float, one[1:])] for one in uniserve_2005.POWER
+    ]
+    had = "What the study of 2005 had"
     parts = [
         Table(
             "power-2005-phases",
-            "What the study of 2005 had: three injectors, Uniserve 0.9.9",
-            [Column("Active"), total, *ms, *end],
+            f"{had}: three injectors, Uniserve 0.9.9",
+            _then_columns("active injectors"),
             phases,
-            frozenset(),
-            "5,000 requests each; M3 was a PC outside of the local network. The longest times are "
-            "printed there as seconds, and can only be milliseconds.",
+            note="5,000 requests each; M3 was a PC outside of the local network. The longest times "
+            "are printed there as seconds, and can only be milliseconds.",
         ),
         Table(
             "power-2005-injectors",
-            "What the study of 2005 had: by number of injectors, Uniserve 0.9.9",
-            [Column("Injectors"), total, *ms, *end],
+            f"{had}: by number of injectors, Uniserve 0.9.9",
+            _then_columns("injectors"),
             power,
         ),
     ]
-    text = [f"Failed: {one['what']}: {one['reason']}" for one in results.failures]
-    text += [f"Left out: {one['server']}: {one['reason']}" for one in results.missing]
-    return Section("Power in 2005", text, parts)
+    return Section("Power in 2005", tables.lost(results), parts)
 
 
-def _strong(servers: Iterable[str]) -> frozenset[str]:
-    return frozenset(server for server in servers if server.startswith("poorhttp"))
+def _then_columns(first: str) -> list[Column]:
+    """Those of today with the places of 2005, in whose tables milliseconds are printed."""
+    places = {"longest": 1, "requests per second": 1, "requests": 0}
+    return [
+        Column(one.name, one.unit, places.get(one.name, 2)) if number else one
+        for number, one in enumerate(_columns(first))
+    ]

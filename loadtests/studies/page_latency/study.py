@@ -1,4 +1,4 @@
-"""The steps: every server in every run, three loops each, over every network."""
+"""The study `loops`: every server in every run, three loops each, over every network."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from loadtests.errors import ServerFailure
 from loadtests.measure import histogram, sampler
 from loadtests.servers.pages import TARGETS
 from loadtests.servers.registry import Server
-from loadtests.servers.registry.uniserve import running
+from loadtests.servers.registry.uniserve import running, servers
 from loadtests.servers.running import Running
-from loadtests.studies import engine
+from loadtests.studies import sample
 from loadtests.studies.engine import Lab, Step
-from loadtests.studies.page_latency.run import LOOPS, OUTLIERS_KEPT, asked, curve, outliers
+from loadtests.studies.page_latency import report
+from loadtests.studies.page_latency.report import scenario
+from loadtests.studies.page_latency.times import LOOPS, OUTLIERS_KEPT, asked, curve, outliers
 from loadtests.studies.remote import LAN, OUTSIDE, Way, apart
-from loadtests.studies.study import FULL, QUICK, Scale
+from loadtests.studies.study import FULL, QUICK, Scale, Study
 
 NAME = "loops"
 REQUESTS = 1_000
@@ -47,30 +49,23 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def plan(
-    lab: Lab, scale: Scale, servers: Sequence[Server], options: argparse.Namespace
+    lab: Lab, scale: Scale, chosen: Sequence[Server], options: argparse.Namespace
 ) -> list[Step]:
     """Every way after the other, in interleaved runs."""
     lab = replace(lab, rounds=RUNS.get(scale.name, FEWEST_RUNS))
-    steps = _steps(lab, scale, servers, None)
+    steps = _steps(lab, scale, chosen, None)
     if getattr(options, "local", False):
         return steps
     for way, names in REMOTE.items():
         wanted = getattr(options, "servers", None) is not None
-        those = [server for server in servers if wanted or server.name in names]
+        those = [server for server in chosen if wanted or server.name in names]
         steps += _steps(lab, scale, those, way)
     return steps
 
 
-def _steps(lab: Lab, scale: Scale, servers: Sequence[Server], way: Way | None) -> list[Step]:
-    what = f"R1 to R3 {way.name}" if way else "L1 to L3"
-    return [
-        Step(
-            server,
-            f"loops {what}, run {number + 1}, {server.name}",
-            partial(_take, lab, scale, number, server, way),
-        )
-        for number, server in engine.in_turns(lab, servers)
-    ]
+def _steps(lab: Lab, scale: Scale, chosen: Sequence[Server], way: Way | None) -> list[Step]:
+    what = f"{NAME} R1 to R3 {way.name}" if way else f"{NAME} L1 to L3"
+    return sample.rounds(lab, chosen, what, partial(_take, lab, scale, way), "run")
 
 
 def _requests(scale: Scale, way: Way | None) -> int:
@@ -79,7 +74,7 @@ def _requests(scale: Scale, way: Way | None) -> int:
     return max(FEWEST, round(REQUESTS * scale.share))
 
 
-def _take(lab: Lab, scale: Scale, number: int, server: Server, way: Way | None) -> str:
+def _take(lab: Lab, scale: Scale, way: Way | None, number: int, server: Server) -> str:
     """Starts the server, runs its loops, and stops it."""
     said = []
     with contextlib.ExitStack() as stack:
@@ -133,12 +128,12 @@ def _measure(
     apart_ones = outliers(times, targets)
     kept = sorted(apart_ones, key=lambda outlier: outlier.microseconds)[-OUTLIERS_KEPT:]
     mean = statistics.fmean(times)
-    lab.store.add(
-        "sample",
-        experiment=NAME,
-        scenario=f"R{loop} {way.name}" if way else f"L{loop}",
-        server=one.server.name,
-        round=number,
+    sample.store(
+        lab,
+        NAME,
+        one.server,
+        number,
+        scenario=scenario(way, loop),
         requests=len(times),
         seconds=seen.trace.seconds,
         octets=seen.load.octets,
@@ -157,3 +152,14 @@ def _measure(
         **({"rate_bits": way.rate, "delay_seconds": way.delay} if way else {}),
     )
     return mean
+
+
+STUDY = Study(
+    NAME,
+    "pages in a loop, each on a connection of its own: here, in a network and from outside of it",
+    "Uniserve, 2005",
+    servers,
+    plan,
+    report.report,
+    arguments,
+)

@@ -1,4 +1,4 @@
-"""The steps: three injectors one after the other, then 1 to 12 at once, against each server."""
+"""The study `power`: three injectors one after the other, then 1 to 12 at once, at each server."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from loadtests.measure.cpu_affinity import USABLE
 from loadtests.servers.pages import TARGETS
 from loadtests.servers.registry import Server, uniserve
 from loadtests.servers.running import Running
-from loadtests.studies import engine
+from loadtests.studies import sample
 from loadtests.studies.engine import Lab, Step
-from loadtests.studies.scalability import own, workers
+from loadtests.studies.scalability import injectors, report
 from loadtests.studies.scalability.injection import Injected, counts, phases
-from loadtests.studies.study import QUICK, TINY, Scale
+from loadtests.studies.study import QUICK, TINY, Scale, Study
 
 NAME = "power"
 OWN, LOCUST = "fetch", "locust"
@@ -97,24 +97,10 @@ def plan(
         servers = [server for server in servers if server.name in ASKED_BY_LOCUST]
     asked = getattr(options, "requests", None)
     requests = asked or max(FEWEST, round(REQUESTS[by] * scale.share))
-    steps = [
-        _step(lab, server, f"{STAGGERED} injectors in turn", number, requests, by, _staggered)
-        for number, server in engine.in_turns(lab, servers)
-    ]
+    steps = _steps(lab, servers, f"{STAGGERED} injectors in turn", requests, by, _staggered)
     for count in getattr(options, "injectors", None) or levels:
-        at_once = partial(_at_once, count)
-        steps += [
-            _step(
-                lab,
-                server,
-                f"{count} injector{'s' if count > 1 else ''}",
-                number,
-                requests,
-                by,
-                at_once,
-            )
-            for number, server in engine.in_turns(lab, servers)
-        ]
+        what = f"{count} injector{'s' if count > 1 else ''}"
+        steps += _steps(lab, servers, what, requests, by, partial(_at_once, count))
     return steps
 
 
@@ -130,18 +116,16 @@ class Target:
 
     def inject(self, count: int, requests: int, stagger: float = 0.0) -> Injected:
         """Has it asked. Raises ServerFailure if not all is answered."""
-        before = sampler.spent(self.running.processes())
         running, core = self.running, self._lab.client_core
+        before = sampler.spent(running.processes())
         longest = LONGEST[self.by]
+        order = injectors.Order(
+            *(running.ip, running.port, TARGETS, count, requests, stagger, longest, SEED, core)
+        )
         if self.by == LOCUST:
-            injected = workers.inject(
-                running.ip, running.port, TARGETS, count, requests, stagger, longest, SEED, core
-            )
+            injected = injectors.workers(order)
         else:
-            injected = own.inject(
-                self._pool,
-                *(running.ip, running.port, TARGETS, count, requests, stagger, longest, SEED, core),
-            )
+            injected = injectors.processes(self._pool, order)
         self.spent = sampler.spent(self.running.processes()) - before
         return injected
 
@@ -149,28 +133,27 @@ class Target:
 Action = Callable[[Target, int], tuple[dict[str, Any], Injected]]
 
 
-def _step(
-    lab: Lab, server: Server, what: str, number: int, requests: int, by: str, action: Action
-) -> Step:
-    def take() -> str:
+def _steps(
+    lab: Lab, servers: Sequence[Server], what: str, requests: int, by: str, action: Action
+) -> list[Step]:
+    def take(number: int, server: Server) -> str:
         with contextlib.ExitStack() as stack:
             # Its injectors end when they are refused, so the server ends first.
             pool = stack.enter_context(ThreadPoolExecutor(MOST))
             one = stack.enter_context(uniserve.running(server, lab.server_core))
             target = Target(lab, pool, one, by)
             fields, injected = action(target, requests)
-        lab.store.add(
-            "sample",
-            experiment=NAME,
-            server=server.name,
-            round=number,
+        times = [time for one in injected.injectors for time in one.times]
+        sample.store(
+            lab,
+            NAME,
+            server,
+            number,
             requests=injected.requests,
             seconds=round(injected.seconds, 6),
-            low_us=min(min(one.times) for one in injected.injectors),
-            high_us=max(max(one.times) for one in injected.injectors),
-            times=histogram.encode(
-                histogram.record(time for one in injected.injectors for time in one.times)
-            ),
+            low_us=min(times),
+            high_us=max(times),
+            times=histogram.encode(histogram.record(times)),
             client_cores=1 if lab.client_core is not None else len(USABLE),
             client_busy=round(injected.busy, 3),
             server_busy=round(target.spent / injected.seconds, 3),
@@ -180,7 +163,7 @@ def _step(
         )
         return f"{injected.requests / injected.seconds:,.0f}/s"
 
-    return Step(server, f"power, {what}, round {number + 1}, {server.name}", take)
+    return sample.rounds(lab, servers, f"{NAME}, {what}", take)
 
 
 def _at_once(count: int, target: Target, requests: int) -> tuple[dict[str, Any], Injected]:
@@ -210,3 +193,14 @@ def _staggered(target: Target, requests: int) -> tuple[dict[str, Any], Injected]
         "counts": [counts(one, BINS, whole) for one in injected.injectors],
     }
     return fields, injected
+
+
+STUDY = Study(
+    NAME,
+    "1 to 12 injectors at once: requests per second by active injectors, and how the time grows",
+    "Uniserve, 2005",
+    servers,
+    plan,
+    report.report,
+    arguments,
+)
