@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import signal
 import sys
@@ -23,9 +22,6 @@ from loadtests.measure.cpu_affinity import cores
 from loadtests.programs import ROOT
 from loadtests.reporting import promises as told
 from loadtests.servers import peers, registry
-from loadtests.servers.material import Material
-from loadtests.servers.proxies import setups
-from loadtests.servers.registry import content as content_servers
 from loadtests.servers.registry import lifecycle
 from loadtests.soak import report as soak_report
 from loadtests.soak import together
@@ -38,15 +34,9 @@ from loadtests.studies.adverse import report as reliability
 from loadtests.studies.bench import experiments, report, scenarios, targets
 from loadtests.studies.cluster import experiments as cluster
 from loadtests.studies.cluster import report as cluster_report
-from loadtests.studies.content import experiments as content
-from loadtests.studies.content import promises as content_promises
-from loadtests.studies.content import report as content_report
 from loadtests.studies.lifecycle import experiments as operations
 from loadtests.studies.lifecycle import promises, trial
 from loadtests.studies.lifecycle import report as operations_report
-from loadtests.studies.proxies import experiments as behind
-from loadtests.studies.proxies import promises as behind_promises
-from loadtests.studies.proxies import report as behind_report
 from loadtests.studies.reload import experiments as development
 from loadtests.studies.reload import promises as development_promises
 from loadtests.studies.reload import report as development_report
@@ -56,10 +46,8 @@ MEASURING = (
     "show",
     "endure",
     "operate",
-    "content",
     "cluster",
     "develop",
-    *behind.EXPERIMENTS,
 )
 
 
@@ -160,22 +148,6 @@ def _parser() -> argparse.ArgumentParser:
     operating.add_argument(
         "--servers", type=_names, metavar="NAME,NAME", help="names or beginnings; default all"
     )
-    publishing = measuring(
-        "content", "compare servers of files, a site, CGI programs and template pages", 5, 2.0
-    )
-    publishing.add_argument(
-        "names", nargs="*", metavar="EXPERIMENT", help=f"of: {' '.join(content.EXPERIMENTS)}"
-    )
-    publishing.add_argument(
-        "--servers", type=_names, metavar="NAME,NAME", help="names or beginnings; default all"
-    )
-    for name, summary in (
-        ("proxies", "put lighttpd, nginx and HAProxy before one and two of our servers"),
-        ("gateways", "put nginx before ours and before uWSGI, by each protocol"),
-    ):
-        measuring(name, summary, 5, 0.7).add_argument(
-            "--servers", type=_names, metavar="NAME,NAME", help="names or beginnings; default all"
-        )
     clustering = measuring(
         "cluster", "restart three hosts behind a balancer, and cut one off, under load", 5, 0.1
     )
@@ -203,10 +175,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     reporting.add_argument(
         "--operations", action="store_true", help="the page of servers in operation, instead"
-    )
-    reporting.add_argument("--content", action="store_true", help="the page of content, instead")
-    reporting.add_argument(
-        "--proxies", action="store_true", help="the page of servers behind a proxy, instead"
     )
     reporting.add_argument(
         "--cluster", action="store_true", help="the page of more than one machine, instead"
@@ -238,7 +206,6 @@ def _measure(options: argparse.Namespace) -> int:
     lab = engine.Lab(
         results, options.seconds or seconds, options.rounds or rounds, server_core, client_core
     )
-    material = contextlib.ExitStack()
     if options.command == "bench":
         chosen = [server for server in registry.SERVERS if server.compared]
         if options.servers:
@@ -246,8 +213,6 @@ def _measure(options: argparse.Namespace) -> int:
         asked = options.scenarios or (scenarios.QUICK if options.quick else None)
         compared = [scenario for scenario in scenarios.SCENARIOS if scenario.compared]
         planned = engine.steps(lab, chosen, scenarios.named(asked) if asked else compared)
-    elif options.command in behind.EXPERIMENTS:
-        planned = behind.EXPERIMENTS[options.command](lab, options.servers or [""])
     else:
         known: dict[str, Callable[[], list[engine.Step]]] = {
             name: partial(experiment, lab) for name, experiment in experiments.EXPERIMENTS.items()
@@ -268,13 +233,6 @@ def _measure(options: argparse.Namespace) -> int:
                 name: partial(operations.steps, lab, scale, name, chosen_ones)
                 for name in operations.TRIALS
             }
-        elif options.command == "content":
-            published = material.enter_context(Material())
-            named = content_servers.names(options.servers or [""])
-            known = {
-                name: partial(experiment, lab, published, named)
-                for name, experiment in content.EXPERIMENTS.items()
-            }
         elif options.command == "develop":
             pace = development.QUICK if options.quick else development.FULL
             if options.seconds:
@@ -293,11 +251,9 @@ def _measure(options: argparse.Namespace) -> int:
         planned = [step for name in options.names or known for step in known[name]()]
     # The lab itself keeps off the server's core.
     os.sched_setaffinity(0, {client_core})
-    failed = False
     try:
         engine.run(lab, planned, _command(sys.argv[1:]), with_wrk=True)
     finally:
-        material.close()
         results.close()
         if path.exists():
             shown = Results([r for r in store.load([path]) if r["run"] == run])
@@ -305,9 +261,6 @@ def _measure(options: argparse.Namespace) -> int:
                 pages = {
                     "endure": reliability,
                     "operate": operations_report,
-                    "content": content_report,
-                    "proxies": behind_report,
-                    "gateways": behind_report,
                     "cluster": cluster_report,
                     "develop": development_report,
                 }
@@ -316,16 +269,13 @@ def _measure(options: argparse.Namespace) -> int:
                     targets.table(shown),
                     told.lines(shown, reliability.PROMISES, "endure"),
                     promises.table(shown),
-                    content_promises.table(shown),
-                    behind_promises.table(shown),
                     cluster_report.table(shown),
                     development_promises.table(shown),
                 ):
                     if len(table) > 2:
                         print("\n" + "\n".join(table))
-            failed = options.command in behind.EXPERIMENTS and bool(shown.failures)
             print(f"\nraw results: {path}", file=sys.stderr)
-    return int(failed)
+    return 0
 
 
 def _soak(options: argparse.Namespace) -> int:
@@ -366,8 +316,6 @@ def _report(options: argparse.Namespace) -> None:
     results = Results(records)
     pages = (
         (options.operations, operations_report),
-        (options.content, content_report),
-        (options.proxies, behind_report),
         (options.cluster, cluster_report),
         (options.development, development_report),
     )
@@ -393,15 +341,16 @@ def _name_all() -> None:
     print("experiments to endure: " + " ".join(endurance.EXPERIMENTS))
     print("servers to operate: " + ", ".join(one.name for one in lifecycle.SERVERS))
     print("experiments to operate them: " + " ".join(operations.TRIALS))
-    print("servers of content: " + ", ".join(content_servers.SERVERS))
-    print("experiments of content: " + " ".join(content.EXPERIMENTS))
-    print("behind proxies: " + "; ".join(setup.name for setup in setups.studied()))
     print("clusters: " + "; ".join(setup.name for setup in cluster.SETUPS))
     print("experiments with clusters: " + " ".join(cluster.EXPERIMENTS))
     print("studies: " + " ".join(catalogue.STUDIES))
+    for study in catalogue.STUDIES.values():
+        if not study.source:
+            print(f"servers of {study.name}: {'; '.join(one.name for one in study.servers())}")
+        if study.experiments:
+            print(f"experiments of {study.name}: {' '.join(study.experiments)}")
     print("servers to develop with: " + "; ".join(one.name for one in development.everyone()))
     print("experiments to develop with them: " + " ".join(development.EXPERIMENTS))
-    print("behind nginx: " + "; ".join(setup.name for setup in setups.GATEWAYS))
 
 
 def _terminated(number: int, frame: FrameType | None) -> None:

@@ -8,7 +8,7 @@
 - `sheets`: tables and figures as CSV.
 - `markdown_insert`: inserts tables between marks in a Markdown page.
 - `figures/`: bars and lines as SVG.
-- `cells`, `median_cells`: cells of tables; those of tables that compare servers.
+- `cells`: cells of tables.
 - `promises`: promised figures beside measured ones.
 - `names`: file names of tables and figures.
 - `provenance`: the end of every report: place, time and method of the measurement.

@@ -121,7 +121,7 @@ Figure: TypeAlias = Lines | Bars | Panels
 
 @dataclass(frozen=True)
 class Listing:
-    """Lines of a log, as they are."""
+    """Lines of a log or of a configuration, as they are."""
 
     name: str
     title: str

@@ -7,9 +7,11 @@ from loadtests.studies import (
     latency_distribution,
     memory,
 )
+from loadtests.studies.content import study as content
 from loadtests.studies.deadconn import study as deadconn
 from loadtests.studies.page_latency import study as loops
 from loadtests.studies.parallel import study as parallel
+from loadtests.studies.proxies import study as proxies
 from loadtests.studies.resources import study as resources
 from loadtests.studies.scalability import study as power
 from loadtests.studies.serial import study as serial
@@ -27,5 +29,8 @@ STUDIES: dict[str, Study] = {
     "webbench": webbench.STUDY,
     "influence": client_effect.STUDY,
     "ordered": latency_distribution.STUDY,
+    "content": content.STUDY,
+    "proxies": proxies.PROXIES,
+    "gateways": proxies.GATEWAYS,
 }
 """By name, which is their command; `Makefile` reads it here."""

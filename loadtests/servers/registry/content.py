@@ -183,8 +183,3 @@ def programs(at_once: int) -> Sequence[Server]:
 
 SERVERS = {one.name: one for one in (*FILES, *programs(1), *PAGES, *FLASK, *PHP)}
 """By name. What is called the same is the same server, with other content."""
-
-
-def names(beginnings: Iterable[str]) -> set[str]:
-    """The names that begin so. Raises LabError for a beginning that fits none."""
-    return {one.name for one in choose("server", list(SERVERS.values()), beginnings, ", ")}

@@ -1,6 +1,7 @@
-"""Content: files, a site, CGI programs and template pages, ours beside web servers of the system.
+"""The study `content`: files, a site, CGI programs and template pages, beside web servers.
 
-- `experiments`: what is asked.
+- `experiments`: the requests of each experiment.
 - `promises`: the promised figures.
-- `report`: the page.
+- `report`: the report.
+- `study`: the study.
 """

@@ -1,7 +1,8 @@
-"""The experiments `content`; each is a number of steps in interleaved rounds."""
+"""The experiments of `content`; each is a number of steps in interleaved rounds."""
 
 from __future__ import annotations
 
+import argparse
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from loadtests.servers.running import Running
 from loadtests.studies import engine
 from loadtests.studies.bench.scenarios import Scenario
 from loadtests.studies.engine import Lab, Step
+from loadtests.studies.study import Scale
 
 PAGE_LOADS = (64, 512)
 SITE_VISITS = 1_000
@@ -227,3 +229,13 @@ EXPERIMENTS: dict[str, Experiment] = {
     "cgi": cgi,
     "template": template,
 }
+
+
+def plan(
+    lab: Lab, scale: Scale, servers: Sequence[Server], options: argparse.Namespace
+) -> list[Step]:
+    """The chosen experiments, one after the other."""
+    del scale
+    material = lab.material.enter_context(Material())
+    chosen = {server.name for server in servers}
+    return [step for name in options.names for step in EXPERIMENTS[name](lab, material, chosen)]

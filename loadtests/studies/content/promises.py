@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from loadtests.reporting import promises
 from loadtests.reporting.model import MIB
 from loadtests.reporting.promises import Places, Promise
 from loadtests.servers.registry.content import FLASK, PHP, SERVERS
@@ -142,8 +141,3 @@ PROMISES = (
         at_least=True,
     ),
 )
-
-
-def table(results: Results) -> list[str]:
-    """Promised beside the worst that was measured."""
-    return promises.lines(results, PROMISES, "content")

@@ -1,6 +1,7 @@
-"""Servers behind a proxy: ours behind those of `proxy/`, and gateway protocols beside uWSGI.
+"""The studies `proxies` and `gateways`: ours behind proxies; nginx before ours and before uWSGI.
 
-- `experiments`: what is asked.
+- `experiments`: the requests of each test.
 - `promises`: the promised figures.
-- `report`: the page.
+- `report`: the reports.
+- `study`: the studies.
 """

@@ -1,26 +1,26 @@
-"""The experiments `behind`; all scenarios of an experiment are one step, in interleaved rounds."""
+"""The tests of `proxies` and `gateways`: all scenarios are one step, in interleaved rounds."""
 
 from __future__ import annotations
 
+import argparse
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from loadtests.choice import choose
 from loadtests.clients.load import Load
 from loadtests.clients.native import fetch
 from loadtests.errors import ServerFailure
 from loadtests.measure import resources
 from loadtests.servers.pages import PROXIED, TABLE
-from loadtests.servers.proxies import setups
 from loadtests.servers.proxies.chain import Chain
 from loadtests.servers.proxies.setups import Setup
 from loadtests.studies import engine
 from loadtests.studies.bench.scenarios import Scenario
 from loadtests.studies.engine import Lab, Step
+from loadtests.studies.study import Scale
 
 AT_ONCE, EVERY = 100, 1.0
 """Requests of the study's parallel test, and the seconds from one burst of them to the next."""
@@ -140,17 +140,17 @@ def steps(
     ]
 
 
-def proxies(lab: Lab, names: Sequence[str]) -> list[Step]:
+def proxies(
+    lab: Lab, scale: Scale, chosen: Sequence[Setup], options: argparse.Namespace
+) -> list[Step]:
     """The study's serial and parallel test, and as many requests as 100 clients can make."""
-    return steps(lab, "proxies", choose("server", setups.studied(), names), STUDIED)
+    del scale, options
+    return steps(lab, "proxies", chosen, STUDIED)
 
 
-def gateways(lab: Lab, names: Sequence[str]) -> list[Step]:
+def gateways(
+    lab: Lab, scale: Scale, chosen: Sequence[Setup], options: argparse.Namespace
+) -> list[Step]:
     """The same nginx before ours and before uWSGI, by each protocol."""
-    return steps(lab, "gateways", choose("server", setups.GATEWAYS, names), PASSED)
-
-
-EXPERIMENTS: dict[str, Callable[[Lab, Sequence[str]], list[Step]]] = {
-    "proxies": proxies,
-    "gateways": gateways,
-}
+    del scale, options
+    return steps(lab, "gateways", chosen, PASSED)

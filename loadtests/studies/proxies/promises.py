@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from loadtests.reporting import promises
 from loadtests.reporting.promises import Places, Promise
 from loadtests.servers.proxies.setups import GATEWAYS, UNIX, Setup
 from loadtests.stats.results import Results, spread
@@ -66,9 +65,3 @@ COSTS = tuple(
     for page, words in WHICH.items()
     for how, protocol in (("uwsgi_pass", "uwsgi"), ("proxy_pass", "HTTP (kept)"))
 )
-
-
-def table(results: Results) -> list[str]:
-    """Promised beside the worst that was measured."""
-    lines = promises.lines(results, [FAILED], "proxies")
-    return lines + promises.lines(results, COSTS, "gateways")[2:]

@@ -1,0 +1,224 @@
+"""Sections that compare servers, scenario by scenario, from the results of a study."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from loadtests.clients.load import SATURATED
+from loadtests.reporting.model import MIB, Axis, Cell, Column, Section, Table
+from loadtests.stats.results import Results, Spread
+from loadtests.studies import tables
+
+Scenarios: TypeAlias = dict[str, str]
+"""The words for each scenario of a comparison, in its order; none if there is one only."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A column of a comparison.
+
+    `read` gets results, scenario and server. Without `ranged` the table has medians only.
+    """
+
+    column: Column
+    read: Callable[[Results, str, str], Cell]
+    highest: bool = False
+    ranged: bool = False
+
+    def spread(self, results: Results, scenario: str, server: str) -> Spread | None:
+        """The values, in the unit of the column; None if there are none, or words only."""
+        found = self.read(results, scenario, server)
+        if not isinstance(found, Spread):
+            return None
+        return tables.scaled(found, self.column.scale)
+
+    def cell(self, results: Results, scenario: str, server: str) -> Cell:
+        """What the table says."""
+        found = self.read(results, scenario, server)
+        return found.median if isinstance(found, Spread) and not self.ranged else found
+
+    def with_range(self) -> Measure:
+        """The same with the lowest and the highest of the rounds."""
+        return replace(self, ranged=True)
+
+
+def median(
+    field: str,
+    name: str,
+    unit: str = "",
+    places: int = 0,
+    scale: float = 1.0,
+    *,
+    highest: bool = False,
+) -> Measure:
+    """A field of the samples over all rounds; `highest` is best."""
+    column = Column(name, unit, places, scale)
+    return Measure(column, lambda results, *place: results.median(*place, field), highest)
+
+
+def ratio(field: str, against: Callable[[str], str], name: str) -> Measure:
+    """A field against that of another server in the same round; empty for that server itself."""
+
+    def read(results: Results, scenario: str, server: str) -> Spread | None:
+        other = against(server)
+        return None if server == other else results.ratio(scenario, server, other, field)
+
+    return Measure(Column(name, places=2), read)
+
+
+def remarks(results: Results, scenario: str, server: str) -> str:
+    """What a reader should know of a server's samples in a scenario."""
+    told = ["client saturated"] if is_client_limit(results, scenario, server) else []
+    errors: dict[str, int] = {}
+    for sample in results.samples:
+        if (sample["scenario"], sample["server"]) == (scenario, server):
+            for kind, count in sample["errors"].items():
+                errors[kind] = errors.get(kind, 0) + count
+    told += [f"{count:,} {kind} errors" for kind, count in errors.items()]
+    failed = sum(
+        failure["server"] == server and failure["what"].startswith(f"{scenario},")
+        for failure in results.failures
+    )
+    if failed:
+        told.append(f"failed {failed} time{'s' if failed > 1 else ''}")
+    return ", ".join(told)
+
+
+def is_client_limit(results: Results, scenario: str, server: str) -> bool:
+    """Whether the client had no time left, so that the rate is the client's."""
+    busy = results.median(scenario, server, "client_busy")
+    return busy is not None and busy.median >= SATURATED
+
+
+CPU = median("cpu_us", "CPU per request", "µs", 2)
+RATE = median("rate", "requests", "/s", highest=True)
+P50 = median("p50_us", "p50", "ms", 2, 1e-3)
+P99 = median("p99_us", "p99", "ms", 2, 1e-3)
+PSS = median("pss", "PSS", "MiB", 1, MIB)
+REMARKS = Measure(Column("remarks"), remarks)
+
+
+def measured(results: Results, scenarios: Scenarios) -> dict[str, str]:
+    """Those of which there are samples."""
+    return {name: words for name, words in scenarios.items() if results.servers(name)}
+
+
+def _found(results: Results, scenario: str, measure: Measure) -> dict[str, Spread]:
+    values = {name: measure.spread(results, scenario, name) for name in results.servers(scenario)}
+    return {name: found for name, found in values.items() if found}
+
+
+def table(
+    results: Results,
+    name: str,
+    title: str,
+    scenarios: Scenarios,
+    measures: Sequence[Measure],
+    first: str = "server",
+    *,
+    limits: bool = False,
+) -> Table:
+    """A line for each server, all measures of each scenario; the first one of the last one ranks.
+
+    With `limits` a note tells where the client was the limit.
+    """
+    lead, last = measures[0], next(reversed(scenarios))
+    names = dict.fromkeys(name for scenario in scenarios for name in results.servers(scenario))
+    servers = tables.ranked(_found(results, last, lead), names, highest=lead.highest)
+    columns = {
+        (scenario, measure): replace(
+            measure.column, name=f"{words}: {measure.column.name}" if words else measure.column.name
+        )
+        for scenario, words in scenarios.items()
+        for measure in measures
+    }
+    limited = [
+        f"{words}: {', '.join(found)}" if words else ", ".join(found)
+        for scenario, words in scenarios.items()
+        if limits
+        if (found := [one for one in servers if is_client_limit(results, scenario, one)])
+    ]
+    return Table(
+        name,
+        title,
+        [Column(first), *columns.values()],
+        [
+            [server, *(measure.cell(results, scenario, server) for scenario, measure in columns)]
+            for server in servers
+        ],
+        tables.ours(servers),
+        f"The client was the limit, not the server, of {'; '.join(limited)}." if limited else "",
+        columns[last, lead].name,
+    )
+
+
+def section(
+    results: Results,
+    name: str,
+    title: str,
+    scenarios: Scenarios,
+    measures: Sequence[Measure],
+    first: str = "server",
+    *,
+    limits: bool = False,
+    apart: bool = False,
+    detail: bool = False,
+) -> Section:
+    """Sentence, figure and table of a comparison; with `apart` a table for each scenario."""
+    lead, column = measures[0], measures[0].column
+    found = {words: _found(results, one, lead) for one, words in scenarios.items()}
+    *_, (last, values) = found.items()
+    what = f"{column.name}, {last}" if last else column.name
+    shown = [{one: ""} for one in scenarios] if apart else [scenarios]
+    return Section(
+        title,
+        parts=[
+            tables.bars(
+                name,
+                f"{title}: {column.name}",
+                Axis(column.name, column.unit, low=0),
+                found,
+                highest=lead.highest,
+                subtitle=f"{'more' if lead.highest else 'less'} is better",
+            ),
+            *(
+                table(
+                    results,
+                    f"{name}-{next(iter(some))}" if apart else name,
+                    scenarios[next(iter(some))] if apart else "",
+                    some,
+                    measures,
+                    first,
+                    limits=limits,
+                )
+                for some in shown
+            ),
+        ],
+        answer=tables.answer(
+            what[:1].upper() + what[1:], values, column.unit, highest=lead.highest
+        ),
+        detail=detail,
+    )
+
+
+def details(
+    results: Results,
+    name: str,
+    titles: Scenarios,
+    measures: Sequence[Measure],
+    first: str = "server",
+) -> Section:
+    """A table for each scenario."""
+    parts = [
+        table(results, f"{name}-{one}", title, {one: ""}, measures, first)
+        for one, title in measured(results, titles).items()
+    ]
+    return Section("With the spread", parts=parts, detail=True)
+
+
+def method(text: str, *more: str) -> Section:
+    """How a study measures: a paragraph for each line of `text` that begins with a dash."""
+    paragraphs = [" ".join(one.split()) for one in text.removeprefix("- ").split("\n- ")]
+    return Section("Method", [*paragraphs, *more], detail=True)
