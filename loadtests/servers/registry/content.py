@@ -6,10 +6,9 @@ $port, $folder, $root and the like stand for what they do in commands.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from loadtests.choice import choose
 from loadtests.servers.nginx import configuration
 from loadtests.servers.registry.apache import apache, cgi, prefork
 from loadtests.servers.registry.commands import GRANIAN, PHP_CHILDREN, UWSGI, ours, php_fpm

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from loadtests import programs, store
+from loadtests import __main__, programs, store
+from loadtests.choice import choose
 from loadtests.clients.native import fetch
 from loadtests.errors import LabError
 from loadtests.measure.cpu_affinity import cores
 from loadtests.measure.process_tree import ProcessTree, have_ended
-from loadtests.reporting import markdown_insert
+from loadtests.reporting import markdown, promises
+from loadtests.reporting.markdown_insert import insert_parts
+from loadtests.reporting.model import Bars, Cell, Section, Table
 from loadtests.servers import material, registry
 from loadtests.servers.registry import content
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results
 from loadtests.studies import engine
 from loadtests.studies.bench import scenarios
-from loadtests.studies.content import experiments, promises
-from loadtests.studies.content import report as content_report
+from loadtests.studies.content import experiments
+from loadtests.studies.content.study import STUDY
 from tests.packages import need
 from tests.testkit.client import HANG
 
@@ -166,9 +170,10 @@ class TestPrograms:
 
 class TestContestants:
     def test_a_beginning_stands_for_all(self) -> None:
-        assert content.names(["nginx +"]) == {"nginx + open_file_cache", "nginx + php-fpm"}
-        with pytest.raises(LabError, match=r"'thttpd'\. There are: floor, poorhttp single"):
-            content.names(["thttpd"])
+        found = choose("server", STUDY.servers(), ["nginx +"])
+        assert [server.name for server in found] == ["nginx + open_file_cache", "nginx + php-fpm"]
+        with pytest.raises(LabError, match=r"'thttpd'\. There are: floor; poorhttp single"):
+            choose("server", STUDY.servers(), ["thttpd"])
 
     def test_a_name_means_one_look(self) -> None:
         everyone = [*content.FILES, *content.programs(1), *content.PAGES]
@@ -231,8 +236,8 @@ class TestSmallRuns:
         assert (cgi["scenario"], cgi["requests"]) == ("cgi-shell-1", 100)
         # A shell was started for each of them.
         assert cgi["cpu_us"] > 100
-        text = content_report.markdown(_with_run(results))
-        assert "| shell, 1 at once: requests/s |" in text
+        assert "| server " in (told := markdown.tables(STUDY.report(results)))
+        assert "| 1 at once: requests/s |" in told
 
     def test_a_small_page(self, published: material.Material, tmp_path: Path) -> None:
         need("wrk")
@@ -259,7 +264,7 @@ def sample(scenario: str, server: str, **fields: float) -> store.Record:
     return {
         "record": "sample",
         "run": "2026-01-01",
-        "experiment": scenario,
+        "experiment": "page-64" if "page" in scenario else scenario.partition("-")[0],
         "scenario": scenario,
         "server": server,
         "round": 0,
@@ -279,8 +284,9 @@ def sample(scenario: str, server: str, **fields: float) -> store.Record:
 def _with_run(results: Results) -> Results:
     results.runs = [
         {
+            "record": "run",
             "run": "2026-01-01",
-            "command": "test",
+            "command": "python -m loadtests content",
             "commands": {},
             "machine": {
                 "cpu": "x",
@@ -295,6 +301,11 @@ def _with_run(results: Results) -> Results:
         }
     ]
     return results
+
+
+def _rows(section: Section) -> Sequence[Sequence[Cell]]:
+    """Those of its first table."""
+    return next(part.rows for part in section.parts if isinstance(part, Table))
 
 
 class TestReport:
@@ -321,46 +332,81 @@ class TestReport:
         )
 
     def test_promises(self, results: Results) -> None:
-        lines = promises.table(results)[2:]
-        cells = [[cell.strip() for cell in line.split("|")[2:6]] for line in lines]
-        assert cells == [
-            ["≤ 1 ×", "0.90 × (0.90 – 0.90)", "single; worst of 1", "yes"],
-            ["≤ 1.25 ×", "1.30 × (1.30 – 1.30)", "single; worst of 1", "**no**"],
+        table = promises.table(STUDY.name, STUDY.promises, results)
+        assert table
+        assert [list(row[1:5]) for row in table.rows] == [
+            ["≤ 1 ×", "0.90 × (0.90 – 0.90)", "single", "yes"],
+            ["≤ 1.25 ×", "1.30 × (1.30 – 1.30)", "single", "**no**"],
             [
                 "≥ 1 ×",
                 "0.90 × (0.90 – 0.90)",
-                "single to nginx + open_file_cache; worst of 1",
+                "single to nginx + open_file_cache",
                 "**no**",
             ],
-            ["≤ 1 ×", "0.90 × (0.90 – 0.90)", "single; worst of 1", "yes"],
-            ["≤ 16 MiB", "2.0 MiB (2.0 – 2.0)", "single; worst of 1", "yes"],
-            ["≥ 1 ×", "1.50 × (1.50 – 1.50)", "threading to Apache; worst of 1", "yes"],
+            ["≤ 1 ×", "0.90 × (0.90 – 0.90)", "single", "yes"],
+            ["≤ 16 MiB", "2.0 MiB (2.0 – 2.0)", "single", "yes"],
+            ["≥ 1 ×", "1.50 × (1.50 – 1.50)", "threading to Apache", "yes"],
             [
                 "≥ 1 ×",
                 "1.25 × (1.25 – 1.25)",
-                "pages, single to lighttpd + php-cgi; worst of 1",
+                "pages, single to lighttpd + php-cgi",
                 "yes",
             ],
         ]
 
-    def test_page(self, results: Results) -> None:
-        page = content_report.markdown(results)
-        assert "× floor) | 4.00 | 5.20 (1.30 ×) | – | – | 5.80 (1.45 ×) |" in page
-        assert "| requests/s | 1,000 | 1,000 | – | – | 1,000 \\* |" in page
-        assert content_report.SATURATION in page
-        assert "sendfile on;" in page
-        assert "Versions: nginx 1.22.1." in page
-
-    def test_into_a_page(self, results: Results, tmp_path: Path) -> None:
-        page = tmp_path / "page.md"
-        page.write_text(
-            f"Before.\n{markdown_insert.CONTENT_BEGIN}\n{markdown_insert.CONTENT_END}\nAfter.\n"
+    def test_tables(self, results: Results) -> None:
+        told = STUDY.report(results)
+        page, *_ = told
+        assert page.answer == (
+            "CPU per request, 64 connections: poorhttp single (5.2 µs) is best; the next, lighttpd "
+            "(5.8 µs), takes 1.12 times as much; each was measured once, so that small differences "
+            "may be noise."
         )
+        figure, table = page.parts
+        assert isinstance(figure, Bars)
+        assert isinstance(table, Table)
+        assert [bar.name for bar in figure.bars] == [row[0] for row in table.rows]
+        assert table.ranking == table.columns[1].name
+        lines = markdown.lines(table).splitlines()
+        assert [[cell.strip() for cell in line.split("|")[1:5]] for line in lines[2:]] == [
+            ["floor", "4.00", "–", "1,000"],
+            ["**poorhttp single**", "5.20", "1.30", "1,000"],
+            ["lighttpd", "5.80", "1.45", "1,000"],
+        ]
+        assert table.note == (
+            "The client was the limit, not the server, of 64 connections: lighttpd."
+        )
+        site = next(one for one in told if one.title.startswith("Five pages"))
+        assert [row[0] for row in _rows(site)] == [
+            "nginx + open_file_cache",
+            "poorhttp single",
+        ]
+
+    def test_details(self, results: Results) -> None:
+        detail = {one.title: one for one in STUDY.report(results) if one.detail}
+        *_, lighttpd = _rows(detail["With the spread"])
+        assert (lighttpd[0], lighttpd[-1]) == ("lighttpd", "client saturated")
+        assert any("sendfile on;" in str(part) for part in detail["Configurations"].parts)
+        assert any("uWSGI closes each connection" in text for text in detail["Method"].text)
+
+    def test_into_a_page(
+        self, results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        stored = tmp_path / "results.jsonl"
+        records = [*results.runs, *results.samples]
+        stored.write_text("".join(json.dumps(record) + "\n" for record in records))
+        page = tmp_path / "page.md"
+        page.write_text("Before.\n<!-- content -->\n<!-- end of content -->\nAfter.\n")
+        arguments = ["loadtests", "report", str(stored), "--into", str(page)]
+        monkeypatch.setattr("sys.argv", arguments)
+        monkeypatch.setattr("signal.signal", lambda *_: None)
         for _ in range(2):
-            content_report.insert(results, page)
+            assert __main__.main() == 0
         text = page.read_text()
-        assert text.count("### CGI programs") == 1
+        assert text.count("### CGI program in Perl") == 1
+        # In short.
+        assert "With the spread" not in text
         assert text.startswith("Before.\n")
         assert text.endswith("After.\n")
         with pytest.raises(LabError, match="has no place"):
-            markdown_insert.insert_parts(page, "<!-- none -->", "<!-- end -->", [])
+            insert_parts(page, "<!-- none -->", "<!-- end -->", [])

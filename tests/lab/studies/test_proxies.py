@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import socket
 import sys
+from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,17 +19,19 @@ from loadtests.clients.load import Load
 from loadtests.clients.native import fetch
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure.cpu_affinity import cores
-from loadtests.reporting import markdown_insert
+from loadtests.reporting import markdown, promises
+from loadtests.reporting.model import Section, Table
 from loadtests.servers import registry
 from loadtests.servers.pages import TABLE
 from loadtests.servers.proxies import chain, setups
 from loadtests.servers.registry import Server
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results
-from loadtests.studies import engine
+from loadtests.studies import catalogue, engine
 from loadtests.studies.bench.scenarios import HELLO
-from loadtests.studies.proxies import experiments, promises
-from loadtests.studies.proxies import report as behind_report
+from loadtests.studies.proxies import experiments
+from loadtests.studies.proxies import study as proxies
+from loadtests.studies.study import TINY, Study
 from tests.packages import need
 from tests.testkit.client import HANG
 
@@ -123,6 +127,12 @@ def stored(lab: engine.Lab) -> Results:
     return Results(store.load([lab.store.path]))
 
 
+def planned(study: Study, lab: engine.Lab, name: str) -> list[engine.Step]:
+    """The steps of a study with one setup."""
+    chosen = [setup for setup in study.servers() if setup.name == name]
+    return study.plan(lab, TINY, chosen, Namespace())
+
+
 @pytest.mark.timing
 class TestSmallRuns:
     """Against the real programs; counts and plausibility, not speed."""
@@ -146,7 +156,7 @@ class TestSmallRuns:
     )
     def test_the_study(self, lab: engine.Lab, name: str) -> None:
         need(*(proxy for proxy in ("lighttpd", "nginx") if name.startswith(proxy)))
-        (step,) = [one for one in experiments.proxies(lab, [name]) if one.server.name == name]
+        (step,) = planned(proxies.PROXIES, lab, name)
         assert "serial-heavy-1 " in step.action()
         samples = stored(lab).samples
         assert [sample["scenario"] for sample in samples] == [
@@ -163,7 +173,7 @@ class TestSmallRuns:
 
     def test_gateways(self, lab: engine.Lab) -> None:
         need("nginx", "wrk")
-        (step,) = experiments.gateways(lab, ["poorhttp single by HTTP (kept)"])
+        (step,) = planned(proxies.GATEWAYS, lab, "poorhttp single by HTTP (kept)")
         assert step.action()
         samples = stored(lab).samples
         assert [s["scenario"] for s in samples] == [
@@ -206,7 +216,8 @@ class TestSmallRuns:
             engine.Step(nobody, "sound", lambda: "well"),
             engine.Step(nobody, "failing", refuse),
         ]
-        monkeypatch.setitem(experiments.EXPERIMENTS, "proxies", lambda lab, names: planned)
+        study = replace(proxies.PROXIES, plan=lambda *_: planned)
+        monkeypatch.setitem(catalogue.STUDIES, "proxies", study)
         monkeypatch.setattr("os.sched_setaffinity", lambda process, chosen: None)
         arguments = ["loadtests", "proxies", "--output"]
         monkeypatch.setattr(sys, "argv", [*arguments, str(tmp_path / "failing.jsonl")])
@@ -249,12 +260,12 @@ def sample(scenario: str, server: str, **fields: float) -> store.Record:
 def results() -> Results:
     found = Results(
         [
-            sample("serial-light-1", "nginx + 2 × Single", proxy_us=20.0, failed=3),
+            sample("serial-light-1", "nginx + 2 × Single", proxy_us=20.0, failed=3, mean_us=1250.0),
             sample("serial-light-1", "Single"),
             sample(
                 "crowd-light-100", "nginx + Single", proxy_us=5, server_busy=0.4, proxy_busy=0.58
             ),
-            sample("crowd-light-100", "Single", client_busy=0.99),
+            sample("crowd-light-100", "Single", client_busy=0.99, rate=950.0),
             sample("pass-hello-64", "poorhttp single by uwsgi", cpu_us=6.0, proxy_us=9.0),
             sample("pass-hello-64", "poorhttp single by uwsgi (Unix)", cpu_us=5.0, proxy_us=9.0),
             sample("pass-hello-64", "poorhttp single by HTTP (kept)", cpu_us=2.0, proxy_us=9.0),
@@ -264,62 +275,91 @@ def results() -> Results:
     )
     machine = {"cpu": "x", "cores": 2, "virtual": True, "memory": 2**30, "kernel": "6"}
     machine |= {"python": "CPython", "client": "wrk", "versions": {"nginx": "1.22.1"}}
-    found.runs = [{"run": "2026-01-01", "command": "test", "commands": {}, "machine": machine}]
+    run = {"record": "run", "run": "2026-01-01", "command": "python -m loadtests proxies"}
+    found.runs = [{**run, "commands": {}, "machine": machine, "seconds": 1.0}]
     return found
 
 
 class TestReport:
     def test_promises(self, results: Results) -> None:
-        cells = [
-            [cell.strip() for cell in line.split("|")[2:7]] for line in promises.table(results)[2:]
+        tables = [
+            promises.table(study.name, study.promises, results)
+            for study in (proxies.PROXIES, proxies.GATEWAYS)
         ]
-        assert cells == [
-            [
+        assert [row[1:] for table in tables if table for row in table.rows] == [
+            (
                 "≤ 0",
                 "3 (3 – 3)",
                 "nginx + 2 × Single, serial-light-1; worst of 4",
                 "**no**",
                 "`python -m loadtests proxies`",
-            ],
-            [
+            ),
+            (
                 "≤ 1 ×",
                 "1.25 × (1.25 – 1.25)",
                 "single by uwsgi (Unix); worst of 2",
                 "**no**",
                 "`python -m loadtests gateways`",
-            ],
-            [
+            ),
+            (
                 "≤ 1 ×",
                 "0.25 × (0.25 – 0.25)",
-                "single by HTTP (kept); worst of 1",
+                "single by HTTP (kept)",
                 "yes",
                 "`python -m loadtests gateways`",
-            ],
+            ),
         ]
 
-    def test_page(self, results: Results) -> None:
-        page = behind_report.markdown(results)
-        single = "| Single | 2,000 | 1,000 | 900 | 0.500 | 1.000 | 0.020 | 10.0 | – | 0 of 1,000 |"
-        behind = single.replace("Single", "nginx + 2 × Single").replace(
-            "– | 0 of 1,000", "20.0 | 3 of 1,003"
-        )
-        assert "### Serial test: light\n" in page
-        assert f"{single}\n{behind}\n" in page
-        assert "| 3.0 | client (40 + 0 + 99 %) | 0 of 1,000 |" in page
-        assert "| proxy and servers (40 + 58 + 50 %) | 0 of 1,000 |" in page
-        assert "| **poorhttp single by uwsgi** | 6.00 (0.75 ×) | 9.0 | 900 |" in page
-        assert "| uWSGI 1 process | 8.00 | 9.0 | 900 |" in page
-        assert "uwsgi_param CONTENT_TYPE $content_type;" in page
-        assert "Versions: nginx 1.22.1." in page
+    def test_tests_of_the_study(self, results: Results) -> None:
+        told = tables(proxies.PROXIES.report(results))
+        serial = told["Serial test: light"][0]
+        alike = ["900", "0.020", "10.0"]
+        assert cells(serial) == [
+            ["Single", "1.000", "0.500", "2,000", "1,000", *alike, "–", "0 of 1,000"],
+            ["nginx + 2 × Single", "1.250", "0.500", "2,000", "800", *alike, "20.0", "3 of 1,003"],
+        ]
+        crowd = told["100 clients, each asking again as soon as it is answered: light"][0]
+        assert [row[-3:] for row in cells(crowd)] == [
+            ["3.0", "client (40 + 0 + 99 %)", "0 of 1,000"],
+            ["3.0", "proxy and servers (40 + 58 + 50 %)", "0 of 1,000"],
+        ]
 
-    def test_into_a_page(self, results: Results, tmp_path: Path) -> None:
+    def test_gateways(self, results: Results) -> None:
+        told = proxies.GATEWAYS.report(results)
+        table = tables(told)["nginx before ours and before uWSGI, 64 connections"][0]
+        assert ["**poorhttp single by uwsgi**", "6.00", "0.75", "9.0", "900"] in cells(table)
+        assert cells(table)[-1] == ["uWSGI 1 process", "8.00", "–", "9.0", "900"]
+        assert any("uwsgi_param CONTENT_TYPE $content_type;" in str(one.parts) for one in told)
+
+    def test_into_a_page(
+        self, results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Each study at its own place."""
+        stored = tmp_path / "results.jsonl"
+        other = {**results.runs[0], "command": "python -m loadtests gateways", "run": "2026-01-02"}
+        records = [*results.runs, other, *results.samples]
+        stored.write_text("".join(json.dumps(record) + "\n" for record in records))
         page = tmp_path / "page.md"
-        page.write_text(
-            f"Before.\n{markdown_insert.PROXIES_BEGIN}\n{markdown_insert.PROXIES_END}\nAfter.\n"
+        places = "".join(
+            f"<!-- {one} -->\n<!-- end of {one} -->\n" for one in ("proxies", "gateways")
         )
+        page.write_text(f"Before.\n{places}After.\n")
+        monkeypatch.setattr(sys, "argv", ["loadtests", "report", str(stored), "--into", str(page)])
+        monkeypatch.setattr("signal.signal", lambda *_: None)
         for _ in range(2):
-            behind_report.insert(results, page)
+            assert __main__.main() == 0
         text = page.read_text()
         assert text.count("### Serial test: light") == 1
         assert text.startswith("Before.\n")
         assert text.endswith("After.\n")
+
+
+def tables(sections: list[Section]) -> dict[str, list[Table]]:
+    """Those of each section."""
+    return {one.title: [part for part in one.parts if isinstance(part, Table)] for one in sections}
+
+
+def cells(table: Table) -> list[list[str]]:
+    """The cells of a table as it is written, without its head."""
+    lines = markdown.lines(table).splitlines()[2:]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
