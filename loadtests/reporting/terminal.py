@@ -30,6 +30,8 @@ def tell(told: Sequence[Section], missing: Sequence[Section]) -> None:
     """Prints the report `told`; `missing` says what was left out and what failed."""
     console = Console(highlight=False)
     for section in told:
+        if section.detail:
+            continue
         rankings = _rankings(section)
         if section.answer or rankings:
             console.print(f"\n[bold]{escape(section.title)}[/]")

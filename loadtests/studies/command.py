@@ -249,7 +249,9 @@ def _print(told: list[Section], missing: list[Section]) -> None:
 
 def title(chosen: Sequence[Study]) -> str:
     """What a page about these studies is called."""
-    return chosen[0].name.capitalize() if len(chosen) == 1 else "All studies"
+    if len(chosen) > 2:
+        return "All studies"
+    return " and ".join(study.name for study in chosen).capitalize()
 
 
 def sections(results: Results, chosen: Sequence[Study]) -> list[Section]:
