@@ -7,18 +7,15 @@ for where the only one listens; $port, $folder and the like for what they do in 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from loadtests.errors import LabError
-from loadtests.programs import ROOT
 from loadtests.servers.nginx import configuration
+from loadtests.servers.registry.commands import LOOPBACK, UWSGI, ours
+from loadtests.servers.registry.proxied import shipped_files
 from loadtests.servers.registry.server import Server
 
-SHIPPED = ROOT / "proxy"
-PORTS = {"8000": "$port", "8080": "FIRST", "8081": "SECOND"}
-"""Those that stand in the shipped configurations."""
 THREADS, PROCESSES = 8, 2
 CONNECTIONS = 2048
 UNIX = " (Unix)"
@@ -72,37 +69,14 @@ class Setup:
 
 def shipped(name: str, servers: int) -> Server:
     """A proxy with the configuration of `proxy/`, before one server or two."""
-    folder = SHIPPED / name.lower()
-    texts = {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.c*f*"))}
+    texts = dict(shipped_files(name.lower(), servers))
     if not any(file.startswith("balanced.") for file in texts):
         raise LabError(f"proxy/{name.lower()} has no balanced.* configuration")
-    filled = [(file, rewritten(text, servers)) for file, text in texts.items()]
-    return replace(PROXIES[name], files=tuple(filled))
+    return replace(PROXIES[name], files=tuple(texts.items()))
 
 
-def rewritten(text: str, servers: int) -> str:
-    """A shipped configuration with other ports, and for one server without the line of the second.
-
-    Numbers in comments stay.
-    """
-    lines = []
-    for line in text.replace("$", "$$").splitlines(keepends=True):
-        if line.lstrip().startswith("#"):
-            lines.append(line)
-        elif servers == 2 or not re.search(r"\b8081\b", line):
-            lines.append(re.sub(r"\b80(?:00|80|81)\b", lambda found: PORTS[found[0]], line))
-    return "".join(lines)
-
-
-_OURS = "{python} -m poorhttp serve TARGET BIND --mode MODE --access-log off"
-_TCP, _UNIX = "127.0.0.1:{port}", "unix:{folder}/socket"
+_UNIX = "unix:{folder}/socket"
 _TRUSTING = "--trusted-proxies 127.0.0.1 --trusted-proxies unix"
-
-
-def _ours(name: str, mode: str, bind: str, target: str, options: str = "") -> Server:
-    command = _OURS.replace("TARGET", target).replace("BIND", f"--bind {bind}")
-    command = command.replace("MODE", mode) + (f" {options}" if options else "")
-    return Server(f"poorhttp {name}", "", command, "poorhttp")
 
 
 def studied() -> list[Setup]:
@@ -112,7 +86,7 @@ def studied() -> list[Setup]:
     """
     table = "dispatch:{root}"
     alone = [
-        Setup(name.capitalize(), (_ours(name, mode, _TCP, table),))
+        Setup(name.capitalize(), (ours(name, "", mode, table),))
         for name, mode in (
             ("single", "single"),
             ("forking", f"forking --workers {PROCESSES}"),
@@ -120,7 +94,7 @@ def studied() -> list[Setup]:
         )
     ]
     # HAProxy asks servers how they are.
-    server = _ours("single", "single", _TCP, table, "--trusted-proxies 127.0.0.1 --health /-")
+    server = ours("single", "", "single", table, "--trusted-proxies 127.0.0.1 --health /-")
     return alone + [
         Setup(f"{name} + {words}", (server,) * count, shipped(name, count), against="Single")
         for name in PROXIES
@@ -128,10 +102,6 @@ def studied() -> list[Setup]:
     ]
 
 
-_UWSGI = (
-    "{scripts}/uwsgi SOCKET --listen {backlog} --strict --master --need-app --single-interpreter "
-    "--die-on-term --disable-logging --pythonpath . --module {module}:{callable}"
-)
 _GATEWAY = configuration(
     CONNECTIONS,
     """\
@@ -196,17 +166,21 @@ def nginx(protocol: str) -> Server:
 
 def _uwsgi(name: str, options: str, unix: bool) -> Setup:
     socket = "{folder}/socket" if unix else "127.0.0.1:{port}"
-    command = _UWSGI.replace("SOCKET", f"--socket {socket}") + (f" {options}" if options else "")
-    server = Server(name + UNIX if unix else name, "", command, "uWSGI")
+    command = (
+        f"{UWSGI} --socket {socket} --listen {{backlog}} --strict --master --need-app "
+        "--single-interpreter --die-on-term --disable-logging --pythonpath . "
+        f"--module {{module}}:{{callable}} {options}"
+    )
+    server = Server(name + UNIX if unix else name, "", command.strip(), "uWSGI")
     return Setup(server.name, (server,), nginx("uwsgi"), mute=True)
 
 
 def _gateway(mode: str, options: str, protocol: str, peer: str, unix: bool = False) -> Setup:
     scheme = "" if protocol.startswith("http") else protocol
-    address = _UNIX if unix else _TCP
+    address = _UNIX if unix else LOOPBACK
     if scheme:
         address = f"{scheme}+{address}" if unix else f"{scheme}://{address}"
-    server = _ours(mode, options, address, "{module}.py:{callable}", _TRUSTING)
+    server = ours(mode, "", options, options=_TRUSTING, bind=address)
     words = {"http": "HTTP (closed)", KEPT: "HTTP (kept)"}.get(protocol, protocol)
     name = f"{server.name} by {words}" + (UNIX if unix else "")
     return Setup(name, (server,), nginx(protocol), mute=True, against=peer + (UNIX if unix else ""))

@@ -3,12 +3,40 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 
-from loadtests.servers.proxies.setups import SHIPPED, rewritten
+from loadtests.programs import ROOT
 from loadtests.servers.registry.apache import RIGHTS
 from loadtests.servers.registry.commands import backend, script
 from loadtests.servers.registry.server import Server
+
+SHIPPED = ROOT / "proxy"
+PORTS = {"8000": "$port", "8080": "FIRST", "8081": "SECOND"}
+"""Those that stand in the shipped configurations, and what stands for them here."""
+
+
+def rewritten(text: str, servers: int) -> str:
+    """A shipped configuration with other ports, and for one server without the line of the second.
+
+    Numbers in comments stay.
+    """
+    lines = []
+    for line in text.replace("$", "$$").splitlines(keepends=True):
+        if line.lstrip().startswith("#"):
+            lines.append(line)
+        elif servers == 2 or not re.search(r"\b8081\b", line):
+            lines.append(re.sub(r"\b80(?:00|80|81)\b", lambda found: PORTS[found[0]], line))
+    return "".join(lines)
+
+
+def shipped_files(folder: str, servers: int) -> list[tuple[str, str]]:
+    """The configuration of a folder of `proxy/`, before one server or two."""
+    return [
+        (path.name, rewritten(path.read_text(encoding="utf-8"), servers))
+        for path in sorted((SHIPPED / folder).glob("*.c*f*"))
+    ]
+
 
 _COMMANDS = {
     "lighttpd": "{lighttpd} -D -f {folder}/balanced.conf",
@@ -20,14 +48,10 @@ _RIGHTS = {"nginx": "user root;\n" if os.geteuid() == 0 else "", "apache": RIGHT
 
 
 def _files(proxy: str, folder: str, servers: int) -> tuple[tuple[str, str], ...]:
-    """The shipped configuration of a proxy, before one server or two."""
     files = []
-    for path in sorted((SHIPPED / folder).glob("*.conf")):
-        text = rewritten(path.read_text(encoding="utf-8"), servers)
-        text = text.replace("FIRST", "$first").replace("SECOND", "$second")
-        if path.stem == "balanced":
-            text = _RIGHTS.get(proxy, "") + text
-        files.append((path.name, text))
+    for name, text in shipped_files(folder, servers):
+        filled = text.replace("FIRST", "$first").replace("SECOND", "$second")
+        files.append((name, (_RIGHTS.get(proxy, "") if name == "balanced.conf" else "") + filled))
     return tuple(files)
 
 

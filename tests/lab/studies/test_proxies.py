@@ -24,7 +24,7 @@ from loadtests.reporting.model import Section, Table
 from loadtests.servers import registry
 from loadtests.servers.pages import TABLE
 from loadtests.servers.proxies import chain, setups
-from loadtests.servers.registry import Server
+from loadtests.servers.registry import Server, proxied
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results
 from loadtests.studies import catalogue, engine
@@ -71,8 +71,8 @@ class TestSetups:
     def test_the_line_of_the_second_server(self) -> None:
         text = "# 8080 and 8081\nlisten 8000;\nserver 127.0.0.1:8080;\nserver x:8081; $host\n"
         two = "# 8080 and 8081\nlisten $port;\nserver 127.0.0.1:FIRST;\nserver x:SECOND; $$host\n"
-        assert setups.rewritten(text, 2) == two
-        assert setups.rewritten(text, 1) == "".join(two.splitlines(keepends=True)[:-1])
+        assert proxied.rewritten(text, 2) == two
+        assert proxied.rewritten(text, 1) == "".join(two.splitlines(keepends=True)[:-1])
 
     @pytest.mark.parametrize("name", list(setups.PROXIES))
     def test_each_port_stands_once(self, name: str) -> None:
@@ -86,7 +86,7 @@ class TestSetups:
             assert sorted(found) == ["$port", "FIRST", "SECOND"][: count + 1]
 
     def test_no_configuration(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        monkeypatch.setattr(setups, "SHIPPED", tmp_path)
+        monkeypatch.setattr(proxied, "SHIPPED", tmp_path)
         with pytest.raises(LabError, match=r"proxy/nginx has no balanced\.\* configuration"):
             setups.shipped("nginx", 1)
 
