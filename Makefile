@@ -86,8 +86,8 @@ format: $(VENV)/lint.ready
 bench: peers
 	$(python) -m loadtests bench $(BENCH)
 
-# Servers that are not installed are named in the report and left out: `make peers` before these installs them.
-$(studies): $(VENV)/lab.ready
+# The other servers are installed first, once; those that cannot be are named, and left out.
+$(studies): $(VENV)/peers.ready
 	$(python) -m loadtests $@ --$(SCALE) $(LAB)
 
 advise: $(VENV)/lab.ready
@@ -95,6 +95,7 @@ advise: $(VENV)/lab.ready
 
 peers: $(VENV)/lab.ready
 	$(python) -m loadtests peers
+	@touch $(VENV)/peers.ready
 
 soak: $(VENV)/lab.ready
 	$(python) -m loadtests soak --minutes $(MINUTES) --modes "$(MODES)"
@@ -147,4 +148,8 @@ $(VENV)/lint.ready: setup.cfg | $(VENV)/run.ready
 
 $(VENV)/lab.ready: setup.cfg | $(VENV)/run.ready
 	$(install) --config-settings editable_mode=compat --editable '.[dev,gevent,pages,lab]'
+	@touch $@
+
+$(VENV)/peers.ready: loadtests/servers/peers.txt | $(VENV)/lab.ready
+	$(python) -m loadtests peers
 	@touch $@

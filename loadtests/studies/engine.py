@@ -9,12 +9,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from loadtests import programs
 from loadtests.clients.external import wrk
 from loadtests.clients.load import Load
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure import machine, resources
 from loadtests.reporting.progress import Progress
-from loadtests.servers.registry import Server, missing, require_release, versions
+from loadtests.servers import peers
+from loadtests.servers.registry import Server, missing, require_release, version, versions
 from loadtests.servers.running import Running
 from loadtests.store import Store
 from loadtests.studies.bench.scenarios import Scenario
@@ -197,6 +199,22 @@ def in_turns(lab: Lab, servers: Sequence[T]) -> list[tuple[int, T]]:
     return turns
 
 
+def _how_to_get(absent: Sequence[Server]) -> str:
+    """A line on the servers that are not installed, and the commands that install them."""
+    known, failed = {name.lower() for name in peers.names()}, peers.failures()
+    packages = {one for server in absent for one in (server.package, server.extra) if one}
+    wanted = [one for one in packages if one.lower() in known - failed.keys() and not version(one)]
+    names = {name for server in absent for name in server.programs if programs.missing(name)}
+    count = f"{len(absent)} servers are" if len(absent) > 1 else "1 server is"
+    said = [f"{count} not installed and left out"]
+    if wanted:
+        said.append(f"`python -m loadtests peers` installs {', '.join(sorted(wanted))}")
+    if names:
+        of_debian = sorted({programs.PROGRAMS[name].package for name in names})
+        said.append(f"Debian has the others: `apt install {' '.join(of_debian)}`")
+    return "; ".join(said)
+
+
 def run(
     lab: Lab,
     planned: Sequence[Step],
@@ -215,7 +233,7 @@ def run(
     Raises LabError if nothing could be measured at all, if wrk is missing, or if our core is not a
     release build.
     """
-    version = wrk.version() if with_wrk else ""
+    client = wrk.version() if with_wrk else ""
     servers = list(dict.fromkeys(step.server for step in planned))
     require_release(servers)
     absent = {server.name: reason for server in servers if (reason := missing(server))}
@@ -227,7 +245,7 @@ def run(
         server_core=lab.server_core,
         client_core=lab.client_core,
         commands={server.name: server.command.replace("~", " ") for server in servers},
-        machine=machine.describe(versions(servers), version),
+        machine=machine.describe(versions(servers), client),
         **more,
     )
     for name, reason in absent.items():
@@ -238,6 +256,8 @@ def run(
     told = False
     done = len(planned) - len(todo) - sum(step.server.name in absent for step in planned)
     with Progress(len(todo)) as progress:
+        if absent:
+            progress.say(_how_to_get([server for server in servers if server.name in absent]))
         for name, reason in absent.items():
             progress.say(f"left out: {name}: {reason}")
         for step in todo:

@@ -7,17 +7,19 @@ import os
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from loadtests import programs
+from loadtests import programs, store
 from loadtests.clients.native import fetch
 from loadtests.errors import LabError, ServerFailure
-from loadtests.servers import registry
+from loadtests.servers import peers, registry
 from loadtests.servers.material import Material
 from loadtests.servers.pages import PAGES, application_of, with_pages
 from loadtests.servers.registry import Server, missing
 from loadtests.servers.running import Running
+from loadtests.studies import engine
 
 FAST = ("poorhttp single", "lighttpd + 2 × single", "nginx + single", "Apache mod_wsgi 8 threads")
 EVERYBODY = [*registry.WSGI, *registry.PROXIED, *registry.STATIC]
@@ -134,3 +136,27 @@ class TestStart:
             Running(replace(server, command=command), application, target="/light"),
         ):
             pass
+
+
+def test_what_is_missing_and_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first line of a run says it, but not of a peer that cannot be installed here."""
+    absent = programs.Program(["no-such"], "some-package")
+    monkeypatch.setitem(programs.PROGRAMS, "nginx", absent)
+    monkeypatch.setattr(peers, "names", lambda: ["No-Such-Peer", "no-other-peer"])
+    monkeypatch.setattr(peers, "failures", lambda: {"no-other-peer": "no compiler"})
+    servers = [
+        Server("one", "", "", "no-such-peer"),
+        Server("other", "", "", "no-other-peer"),
+        Server("proxy", "", "", programs=("nginx",)),
+    ]
+    lab = engine.Lab(store.Store(tmp_path / "results.jsonl", "now"), 0.1, 1, None, None)
+    steps = [engine.Step(server, server.name, str) for server in servers]
+    with pytest.raises(LabError):
+        engine.run(lab, steps, "test", with_wrk=False, study="serial")
+    lab.store.close()
+    assert capsys.readouterr().err.splitlines()[0] == (
+        "3 servers are not installed and left out; `python -m loadtests peers` installs "
+        "no-such-peer; Debian has the others: `apt install some-package`"
+    )
