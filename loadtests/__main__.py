@@ -20,7 +20,6 @@ from loadtests.clients.external import wrk
 from loadtests.errors import LabError
 from loadtests.measure.cpu_affinity import cores
 from loadtests.programs import ROOT
-from loadtests.reporting import promises as told
 from loadtests.servers import peers, registry
 from loadtests.servers.registry import lifecycle
 from loadtests.soak import report as soak_report
@@ -29,9 +28,7 @@ from loadtests.soak.run import OPTIONS, Plan
 from loadtests.stats.results import Results
 from loadtests.studies import catalogue, engine
 from loadtests.studies import command as studies
-from loadtests.studies.adverse import experiments as endurance
-from loadtests.studies.adverse import report as reliability
-from loadtests.studies.bench import experiments, report, scenarios, targets
+from loadtests.studies.bench import scenarios
 from loadtests.studies.cluster import experiments as cluster
 from loadtests.studies.cluster import report as cluster_report
 from loadtests.studies.lifecycle import experiments as operations
@@ -42,9 +39,6 @@ from loadtests.studies.reload import promises as development_promises
 from loadtests.studies.reload import report as development_report
 
 MEASURING = (
-    "bench",
-    "show",
-    "endure",
     "operate",
     "cluster",
     "develop",
@@ -98,23 +92,6 @@ def _parser() -> argparse.ArgumentParser:
         command.set_defaults(usual=(rounds, seconds))
         return command
 
-    comparing = measuring("bench", "compare all servers in all scenarios, in turns", 3, 2.0)
-    comparing.add_argument(
-        "--servers",
-        type=_names,
-        metavar="NAME,NAME",
-        help="names or beginnings, for instance floor,poorhttp,bjoern",
-    )
-    comparing.add_argument(
-        "--scenarios",
-        type=_names,
-        metavar="NAME,NAME",
-        help="kinds (hello page browser echo) or names such as hello-64, page-512, echo-64x16",
-    )
-    showing = measuring("show", "run the experiments behind the promised figures", 5, 3.0)
-    showing.add_argument(
-        "names", nargs="*", metavar="EXPERIMENT", help=f"of: {' '.join(experiments.EXPERIMENTS)}"
-    )
     soaking = commands.add_parser(
         "soak", help="mixed load with every fault at once: nothing may be wrong, nothing may grow"
     )
@@ -128,16 +105,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     soaking.add_argument(
         "--output", type=Path, metavar="FILE", help="append the raw results here (JSON Lines)"
-    )
-    enduring = measuring("endure", "run the experiments with dead, slow and large clients", 4, 2.0)
-    enduring.add_argument(
-        "names", nargs="*", metavar="EXPERIMENT", help=f"of: {' '.join(endurance.EXPERIMENTS)}"
-    )
-    enduring.add_argument(
-        "--servers",
-        type=_names,
-        metavar="NAME,NAME",
-        help=f"names or beginnings; default {','.join(endurance.MODES)}",
     )
     operating = measuring(
         "operate", "reload, upgrade, recycle, kill, time out and stop servers under load", 0, 30.0
@@ -166,13 +133,8 @@ def _parser() -> argparse.ArgumentParser:
     developing.add_argument(
         "--servers", type=_names, metavar="NAME,NAME", help="names or beginnings; default all"
     )
-    reporting = commands.add_parser("report", help="turn raw results into Markdown and SVG plots")
+    reporting = commands.add_parser("report", help="turn raw results into pages and tables")
     reporting.add_argument("results", nargs="+", type=Path, metavar="RESULTS")
-    reporting.add_argument(
-        "--reliability",
-        action="store_true",
-        help="the page of what was endured, instead of the benchmarks",
-    )
     reporting.add_argument(
         "--operations", action="store_true", help="the page of servers in operation, instead"
     )
@@ -181,12 +143,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     reporting.add_argument(
         "--development", action="store_true", help="the page of servers that reload, instead"
-    )
-    reporting.add_argument(
-        "--plots",
-        type=Path,
-        metavar="FOLDER",
-        help="where the plots go (default docs/benchmarks, of reliability docs/reliability)",
     )
     studies.add_report(reporting)
     studies.add(commands)
@@ -206,49 +162,32 @@ def _measure(options: argparse.Namespace) -> int:
     lab = engine.Lab(
         results, options.seconds or seconds, options.rounds or rounds, server_core, client_core
     )
-    if options.command == "bench":
-        chosen = [server for server in registry.SERVERS if server.compared]
-        if options.servers:
-            chosen = registry.named(options.servers)
-        asked = options.scenarios or (scenarios.QUICK if options.quick else None)
-        compared = [scenario for scenario in scenarios.SCENARIOS if scenario.compared]
-        planned = engine.steps(lab, chosen, scenarios.named(asked) if asked else compared)
-    else:
-        known: dict[str, Callable[[], list[engine.Step]]] = {
-            name: partial(experiment, lab) for name, experiment in experiments.EXPERIMENTS.items()
+    known: dict[str, Callable[[], list[engine.Step]]] = {}
+    if options.command == "operate":
+        scale = trial.QUICK if options.quick else trial.FULL
+        if options.seconds:
+            scale = replace(scale, seconds=options.seconds)
+        chosen_ones = choose("server", lifecycle.SERVERS, options.servers or [""])
+        known = {
+            name: partial(operations.steps, lab, scale, name, chosen_ones)
+            for name in operations.TRIALS
         }
-        if options.command == "endure":
-            if options.servers:
-                lab = replace(lab, servers=registry.named(options.servers))
-            known = {
-                name: partial(experiment, lab, endurance.FULL)
-                for name, experiment in endurance.EXPERIMENTS.items()
-            }
-        elif options.command == "operate":
-            scale = trial.QUICK if options.quick else trial.FULL
-            if options.seconds:
-                scale = replace(scale, seconds=options.seconds)
-            chosen_ones = choose("server", lifecycle.SERVERS, options.servers or [""])
-            known = {
-                name: partial(operations.steps, lab, scale, name, chosen_ones)
-                for name in operations.TRIALS
-            }
-        elif options.command == "develop":
-            pace = development.QUICK if options.quick else development.FULL
-            if options.seconds:
-                pace = replace(pace, seconds=options.seconds)
-            reloading = choose("server", development.everyone(), options.servers or [""])
-            known = {
-                name: partial(development.steps, lab, pace, name, reloading)
-                for name in development.EXPERIMENTS
-            }
-        elif options.command == "cluster":
-            hosts = choose("setup", cluster.SETUPS, options.servers or [""])
-            known = {name: partial(cluster.steps, lab, name, hosts) for name in cluster.EXPERIMENTS}
-        unknown = [name for name in options.names if name not in known]
-        if unknown:
-            raise choice.unknown("experiment", unknown[0], list(known), " ")
-        planned = [step for name in options.names or known for step in known[name]()]
+    elif options.command == "develop":
+        pace = development.QUICK if options.quick else development.FULL
+        if options.seconds:
+            pace = replace(pace, seconds=options.seconds)
+        reloading = choose("server", development.everyone(), options.servers or [""])
+        known = {
+            name: partial(development.steps, lab, pace, name, reloading)
+            for name in development.EXPERIMENTS
+        }
+    elif options.command == "cluster":
+        hosts = choose("setup", cluster.SETUPS, options.servers or [""])
+        known = {name: partial(cluster.steps, lab, name, hosts) for name in cluster.EXPERIMENTS}
+    unknown = [name for name in options.names if name not in known]
+    if unknown:
+        raise choice.unknown("experiment", unknown[0], list(known), " ")
+    planned = [step for name in options.names or known for step in known[name]()]
     # The lab itself keeps off the server's core.
     os.sched_setaffinity(0, {client_core})
     try:
@@ -259,15 +198,12 @@ def _measure(options: argparse.Namespace) -> int:
             shown = Results([r for r in store.load([path]) if r["run"] == run])
             if shown.samples or shown.figures:
                 pages = {
-                    "endure": reliability,
                     "operate": operations_report,
                     "cluster": cluster_report,
                     "develop": development_report,
                 }
-                print("\n".join(pages.get(options.command, report).summary(shown)))
+                print("\n".join(pages[options.command].summary(shown)))
                 for table in (
-                    targets.table(shown),
-                    told.lines(shown, reliability.PROMISES, "endure"),
                     promises.table(shown),
                     cluster_report.table(shown),
                     development_promises.table(shown),
@@ -311,7 +247,7 @@ def _command(arguments: list[str]) -> str:
 def _report(options: argparse.Namespace) -> None:
     records = store.load(options.results)
     if soaks := soak_report.results(records):
-        print(soak_report.markdown(soaks, options.plots or ROOT / "docs" / "reliability"), end="")
+        print(soak_report.markdown(soaks, options.figures or ROOT / "docs" / "reliability"), end="")
         return
     results = Results(records)
     pages = (
@@ -325,20 +261,14 @@ def _report(options: argparse.Namespace) -> None:
         else:
             print(made.markdown(results), end="")
         return
-    if not options.reliability and (studies.reported(records) or studies.is_asked(options)):
-        studies.tell(options, records)
-        return
-    if not results.samples and not results.figures:
-        raise LabError("there is nothing to report in these results")
-    name, page = ("reliability", reliability) if options.reliability else ("benchmarks", report)
-    print(page.markdown(results, options.plots or ROOT / "docs" / name), end="")
+    studies.tell(options, records)
 
 
 def _name_all() -> None:
     print("servers: " + ", ".join(server.name for server in registry.SERVERS))
     print("scenarios: " + ", ".join(scenario.name for scenario in scenarios.SCENARIOS))
-    print("experiments to show: " + " ".join(experiments.EXPERIMENTS))
-    print("experiments to endure: " + " ".join(endurance.EXPERIMENTS))
+    for name in ("show", "endure"):
+        print(f"experiments of {name}: {' '.join(catalogue.STUDIES[name].experiments)}")
     print("servers to operate: " + ", ".join(one.name for one in lifecycle.SERVERS))
     print("experiments to operate them: " + " ".join(operations.TRIALS))
     print("clusters: " + "; ".join(setup.name for setup in cluster.SETUPS))

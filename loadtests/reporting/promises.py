@@ -60,6 +60,25 @@ def table(study: str, promises: Sequence[Promise], results: Results) -> Table | 
     return Table(f"{study}-promises", "Promised and measured", COLUMNS, rows) if rows else None
 
 
+def answer(promises: Sequence[Promise], results: Results) -> str:
+    """How many of those that were measured are kept, and by how much the others are missed."""
+    measured = [(promise, found) for promise in promises if (found := promise.read(results))]
+    missed = [
+        (promise, value)
+        for promise, found in measured
+        if not promise.met(value := found[promise.worst(found)].median)
+    ]
+    if not missed:
+        return f"All {len(measured)} promises that were measured are kept."
+    named = (
+        promise.what
+        + (f" (by {abs(value / promise.limit - 1) * 100:.0f} %)" if promise.limit else "")
+        for promise, value in missed
+    )
+    kept = len(measured) - len(missed)
+    return f"{kept} of {len(measured)} promises are kept, not: {'; '.join(named)}."
+
+
 def _row(study: str, promise: Promise, measured: Places) -> tuple[str, ...]:
     place = promise.worst(measured)
     median, low, high = (f"{value:,.{promise.places}f}" for value in measured[place][:3])

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from loadtests.clients.steady.known_requests import Nature
-from loadtests.reporting.figures import plot
+from loadtests.reporting.markdown import write_figures
+from loadtests.reporting.model import MIB, Axis, Line, Lines, Panels, Section
 from loadtests.soak.gauge import Reading
 from loadtests.store import Record
 
 COLOURS = {"threading": "#1a7fb8", "forking": "#c8452c", "single": "#0b4f9e", "gevent": "#3f8f3f"}
+TIME = Axis("time", "min", low=0)
 
 
 class Result:
@@ -110,43 +112,42 @@ def failures(found: Sequence[Result]) -> list[str]:
     ]
 
 
-def figure(found: Sequence[Result]) -> str:
-    """Memory and descriptors over time."""
+def figure(found: Sequence[Result]) -> Panels:
+    """Memory and descriptors over time: under load, and when all clients have gone."""
+
+    def panel(what: str, unit: str, name: str, scale: float, *, quiet: bool) -> Lines:
+        lines = [
+            Line(
+                result.mode,
+                COLOURS[result.mode],
+                [
+                    (r.at / 60, getattr(r, name) * scale)
+                    for r in result.readings
+                    if r.quiet == quiet
+                ],
+            )
+            for result in found
+        ]
+        when = "when all clients have gone" if quiet else "under load"
+        title = f"{what} of all processes, {when}"
+        return Lines(name, title, TIME, Axis(what, unit, low=0), lines, marks=quiet)
+
     panels = [
-        plot.Panel(
-            what,
-            [
-                plot.Curve(
-                    result.mode,
-                    COLOURS[result.mode],
-                    [(r.at / 60, getattr(r, name) / scale) for r in result.readings if not r.quiet],
-                    [(r.at / 60, getattr(r, name) / scale) for r in result.quiet()],
-                )
-                for result in found
-            ],
-        )
-        for what, name, scale in (
-            ("PSS of all processes, MiB", "pss", 2**20),
-            ("descriptors of all processes", "descriptors", 1),
-        )
+        panel(*what, quiet=quiet)
+        for what in (("PSS", "MiB", "pss", MIB), ("descriptors", "", "descriptors", 1.0))
+        for quiet in (False, True)
     ]
-    return plot.curves(
-        "Memory and descriptors under mixed load with every fault at once",
-        "lines: under load; dots: when all clients have gone",
-        "minutes",
-        panels,
-    )
+    title = "Memory and descriptors under mixed load with every fault at once"
+    return Panels("soak", title, panels)
 
 
 def markdown(found: Sequence[Result], folder: Path) -> str:
     """Table, details and a plot, which goes into `folder`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    name = "soak.svg"
-    (folder / name).write_text(figure(found), encoding="utf-8")
+    (drawn,) = write_figures([Section("", parts=[figure(found)])], folder)
     parts = [
         table(found),
         failures(found),
-        [f"![Memory and descriptors over time]({folder.name}/{name})"],
+        [f"![Memory and descriptors over time]({folder.name}/{drawn.name})"],
         *[kinds(found, what) for what in ("right", "faults", "log", "lost", "wrong")],
     ]
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"

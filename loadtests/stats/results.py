@@ -82,6 +82,13 @@ class Results:
             setattr(chosen, kind, own)
         return chosen
 
+    def __add__(self, other: Results) -> Results:
+        """All records of both."""
+        both = Results([])
+        for kind, records in vars(self).items():
+            setattr(both, kind, records + getattr(other, kind))
+        return both
+
     def scenarios(self) -> list[str]:
         """The names of the scenarios measured, in order of appearance."""
         return list(dict.fromkeys(sample["scenario"] for sample in self.samples))

@@ -7,6 +7,8 @@ from loadtests.studies import (
     latency_distribution,
     memory,
 )
+from loadtests.studies.adverse import study as adverse
+from loadtests.studies.bench import study as bench
 from loadtests.studies.content import study as content
 from loadtests.studies.deadconn import study as deadconn
 from loadtests.studies.page_latency import study as loops
@@ -32,5 +34,8 @@ STUDIES: dict[str, Study] = {
     "content": content.STUDY,
     "proxies": proxies.PROXIES,
     "gateways": proxies.GATEWAYS,
+    "bench": bench.BENCH,
+    "show": bench.SHOW,
+    "endure": adverse.STUDY,
 }
 """By name, which is their command; `Makefile` reads it here."""

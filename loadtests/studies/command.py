@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from loadtests import store
-from loadtests.choice import choose
+from loadtests.choice import choose, unknown
 from loadtests.errors import LabError
 from loadtests.measure.cpu_affinity import cores
 from loadtests.reporting import markdown, markdown_insert, promises, sheets
@@ -117,7 +117,11 @@ def add_report(command: argparse.ArgumentParser) -> None:
         ("csv", "FOLDER", "each table and each figure as comma-separated values"),
         ("into", "FILE", "the tables, in short, into this page, where it is marked"),
     ):
-        group.add_argument(f"--{name}", type=Path, metavar=metavar, help=what)
+        before = ["--plots"] if name == "figures" else []
+        group.add_argument(f"--{name}", *before, type=Path, metavar=metavar, help=what)
+    # Results say of which study they are; before, the page had to be named.
+    for name in ("reliability",):
+        command.add_argument(f"--{name}", action="store_true", help=argparse.SUPPRESS)
 
 
 def is_one(command: str) -> bool:
@@ -196,8 +200,7 @@ def _own(study: Study, options: argparse.Namespace) -> argparse.Namespace:
         asked = options.names if len(options.studies) == 1 else ()
         for name in asked:
             if name not in study.experiments:
-                known = " ".join(study.experiments)
-                raise LabError(f"no experiment is called {name!r}. There are: {known}")
+                raise unknown("experiment", name, study.experiments, " ")
         own.names = asked or study.experiments
     return own
 
@@ -260,8 +263,12 @@ def sections(results: Results, chosen: Sequence[Study]) -> list[Section]:
     for study in chosen:
         own = results.of_study(study.name, study.experiments)
         if own.samples or own.figures or own.failures:
-            found = promises.table(study.name, study.promises, own)
-            told += [Section(found.title, parts=[replace(found, title="")])] if found else []
+            known = sum((results.of_study(other, ()) for other in study.also), own)
+            found = promises.table(study.name, study.promises, known)
+            if found:
+                answer = promises.answer(study.promises, known)
+                own_table = replace(found, title="")
+                told.append(Section(found.title, parts=[own_table], answer=answer))
             told += study.report(own)
     return told
 

@@ -30,8 +30,8 @@ T = TypeVar("T")
 class Lab:
     """How to measure: `seconds` per sample, `rounds` of them, on which cores (None: unpinned).
 
-    `servers` were asked for; if there are none the experiments choose. `material` is removed at the
-    end of the run.
+    `servers` are those to measure, where a plan does not get them itself. `material` is removed at
+    the end of the run.
     """
 
     store: Store

@@ -55,8 +55,9 @@ class Study:
 
     `experiments` are its parts that can be chosen on the command line, each the `experiment` of its
     records; the plan gets those that were chosen as `names`. A study without parts has records of
-    its own name. The first of `scales` is the default. With `wrk` its load is that of wrk, whose
-    version is stored. With `strict` a run of which a measurement failed ends with an error.
+    its own name. Samples of the studies `also` count for its promises, too. The first of `scales`
+    is the default. With `wrk` its load is that of wrk, whose version is stored. With `strict` a run
+    of which a measurement failed ends with an error.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Study:
     arguments: Callable[[argparse.ArgumentParser], None] = no_arguments
     promises: Sequence[Promise] = ()
     experiments: Sequence[str] = ()
+    also: Sequence[str] = ()
     scales: Sequence[Scale] = (QUICK, FULL, TINY)
     wrk: bool = False
     strict: bool = False

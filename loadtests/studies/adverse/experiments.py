@@ -21,7 +21,6 @@ from loadtests.clients.adverse.handle import Crowd, State
 from loadtests.errors import ServerFailure
 from loadtests.measure import resources
 from loadtests.measure.machine import allow_files
-from loadtests.servers import registry
 from loadtests.servers.registry import Server
 from loadtests.servers.running import Running
 from loadtests.studies.bench.scenarios import SIZED, Scenario
@@ -49,6 +48,18 @@ class Scale:
 
 
 FULL = Scale()
+SMALL = Scale(
+    dead=50,
+    fewer=(10,),
+    heads=20,
+    bodies=10,
+    stalled=10,
+    octets=3_000_001,
+    header_timeout=0.5,
+    body_timeout=0.7,
+    write_timeout=5,
+)
+"""Whether it works."""
 ROOM = 500
 """Descriptors beyond those of the crowd: the live clients and the files of the process."""
 PATIENT = "--header-timeout 3600 --keepalive-timeout 3600"
@@ -69,10 +80,6 @@ def dead_burden(count: int) -> str:
 
 DRIPPING = "dripping"
 STALLED = "not reading"
-
-
-def _chosen(lab: Lab) -> Sequence[Server]:
-    return lab.servers or registry.named(MODES)
 
 
 def _with(server: Server, options: str) -> Server:
@@ -190,7 +197,7 @@ def dead(lab: Lab, scale: Scale) -> list[Step]:
     return [
         _dead_step(lab, "dead", number, server, scale.dead, SIZED)
         for number in range(lab.rounds)
-        for server in _chosen(lab)
+        for server in lab.servers
     ]
 
 
@@ -201,7 +208,7 @@ def growing(lab: Lab, scale: Scale) -> list[Step]:
         _dead_step(lab, "growing", number + position * lab.rounds, server, count, SIZED[1:2])
         for number in range(_fewer(lab))
         for position, count in enumerate((*scale.fewer, scale.dead))
-        for server in _chosen(lab)
+        for server in lab.servers
     ]
 
 
@@ -265,7 +272,7 @@ def drip(lab: Lab, scale: Scale) -> list[Step]:
 
         return Step(server, f"drip, round {number + 1}, {server.name}", action)
 
-    return [step(number, server) for number in range(_fewer(lab)) for server in _chosen(lab)]
+    return [step(number, server) for number in range(_fewer(lab)) for server in lab.servers]
 
 
 def _is_full(crowd: Crowd) -> bool:
@@ -336,7 +343,7 @@ def stalled(lab: Lab, scale: Scale) -> list[Step]:
 
         return Step(server, f"stalled, round {number + 1}, {server.name}", action)
 
-    return [step(number, server) for number in range(_fewer(lab)) for server in _chosen(lab)]
+    return [step(number, server) for number in range(_fewer(lab)) for server in lab.servers]
 
 
 TRANSFERS: dict[str, Callable[[int, int], None]] = {
@@ -375,7 +382,7 @@ def transfers(lab: Lab, scale: Scale) -> list[Step]:
 
         return Step(server, f"{what}, {server.name}", action)
 
-    return [step(what, server) for server in _chosen(lab) for what in TRANSFERS]
+    return [step(what, server) for server in lab.servers for what in TRANSFERS]
 
 
 def _at_once(clients: ThreadPoolExecutor, what: str, port: int, count: int, octets: int) -> None:

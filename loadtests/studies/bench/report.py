@@ -1,35 +1,58 @@
-"""Markdown tables and SVG plots from stored records; measures nothing."""
+"""The reports of `bench` and `show`: what a request costs each server, and how fast it answers."""
 
 from __future__ import annotations
 
-import os
 import statistics
-from pathlib import Path
+from collections.abc import Mapping
 
 from loadtests.clients.load import SATURATED
-from loadtests.programs import ROOT
-from loadtests.reporting import ending
-from loadtests.reporting.figures import plot
-from loadtests.reporting.provenance import bare, machine_words
-from loadtests.servers.registry import FLOOR, SERVERS
+from loadtests.reporting.model import MIB, Axis, Bar, Bars, Cell, Column, Section, Table
+from loadtests.servers.registry import FLOOR, SERVERS, colour_of
 from loadtests.stats.results import Results, Spread
-from loadtests.studies.bench import scenarios, targets
-from loadtests.studies.bench.scenarios import LOADS, SCENARIOS, Scenario
+from loadtests.studies import tables
+from loadtests.studies.bench.scenarios import SCENARIOS, Scenario, heading
 
-DOCUMENT = ROOT / "docs" / "benchmarks" / "serve.md"
-"""The share of the machine used by others from which on a sample is disturbed."""
 NEGLECTED = 0.6
 """The share of connections with a request under way below which a server let the others wait."""
-
-_BY_NAME = {server.name: server for server in SERVERS}
+CPU, RATE, P99 = "cpu_us", "rate", "p99_us"
+AXES = {
+    CPU: (Axis("CPU time of all its processes per request", "µs", log=True), "Least CPU", "µs"),
+    RATE: (Axis("requests", "/s"), "Most requests", "/s"),
+    P99: (Axis("p99", "µs", log=True), "Shortest p99", "µs"),
+}
+"""By field: the axis of its figure, the beginning of the sentence about the best, and the unit."""
+RANKED = {"sleepers": RATE, "neighbours": P99, "gevent": RATE, "forking": RATE}
+"""By experiment, what servers are ordered by; the others by CPU."""
+COLUMNS = {
+    CPU: Column("CPU per request", "µs", 2),
+    "floor": Column("against the floor", "×", 2),
+    "peer": Column("against the best peer", "×", 2),
+    RATE: Column("requests", "/s"),
+    "p50_us": Column("p50", "ms", 2),
+    P99: Column("p99", "ms", 2),
+    "pss": Column("PSS", "MiB", 1, MIB),
+    "remarks": Column("remarks"),
+}
+FIGURES = {
+    "pss": Column("PSS", "MiB", 1, MIB),
+    "uss": Column("USS", "MiB", 1, MIB),
+    "rss": Column("RSS", "MiB", 1, MIB),
+    "processes": Column("processes"),
+    "bytes per connection": Column("memory of a connection", "bytes"),
+    "seconds": Column("time to the first answer", "ms", 0, 1e3),
+}
+TITLES = {
+    "cost": "CPU of a request",
+    "threads": "Eight threads beside one",
+    "sleepers": "A handler that sleeps",
+    "neighbours": "Beside a request that sleeps",
+    "gevent": "Servers on gevent",
+    "forking": "Two workers beside one",
+    "memory": "Memory after 1,000 requests",
+    "idle": "Memory of an idle connection",
+    "start": "From start to the first answer",
+}
 _SCENARIO = {scenario.name: scenario for scenario in SCENARIOS}
-
-
-def _milliseconds(microseconds: float | None) -> str:
-    if microseconds is None:
-        return ""
-    value = microseconds / 1000
-    return f"{value:.2f}" if value < 10 else f"{value:,.0f}"
 
 
 def remarks(results: Results, scenario: str, server: str) -> str:
@@ -59,281 +82,204 @@ def remarks(results: Results, scenario: str, server: str) -> str:
     return ", ".join(told)
 
 
-def _ranked(results: Results, scenario: str, field: str, *, highest: bool = False) -> list[str]:
-    def value(server: str) -> float:
-        found = results.median(scenario, server, field)
-        return found.median if found else 0.0
+def table(results: Results, scenario: str, field: str = CPU, name: str = "") -> Table:
+    """All servers of a scenario, by a field, best first."""
+    best = results.best_peer(scenario, CPU)
 
-    return sorted(results.servers(scenario), key=value, reverse=highest)
-
-
-def scenario_table(results: Results, scenario: str) -> list[str]:
-    """All servers of a scenario, the cheapest first, as the lines of a Markdown table."""
-    best = results.best_peer(scenario, "cpu_us")
-    lines = [
-        "| server | CPU µs per request (lowest – highest) | × floor | × best peer | requests/s "
-        "| p50 ms | p99 ms | PSS MiB | remarks |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|---|",
-    ]
-    for server in _ranked(results, scenario, "cpu_us"):
+    def cells(server: str) -> dict[str, Cell]:
         medians = {
-            field: results.median(scenario, server, field)
-            for field in ("cpu_us", "rate", "p50_us", "p99_us", "pss")
+            field: found.median / 1000 if field.endswith("_us") else found.median
+            for field in (RATE, "p50_us", P99, "pss")
+            if (found := results.median(scenario, server, field))
         }
-        cpu = medians["cpu_us"]
-        assert cpu is not None
-        values = {field: found.median for field, found in medians.items() if found}
-        floor = results.ratio(scenario, server, FLOOR.name, "cpu_us")
-        peer = results.ratio(scenario, server, best, "cpu_us") if best else None
-        known = _BY_NAME.get(server)
-        name = f"**{server}**" if known and known.ours else server
-        cells = [
-            name,
-            f"{cpu.median:.2f} ({cpu.low:.2f} – {cpu.high:.2f})",
-            f"{floor.median:.2f}" if floor else "",
-            f"{peer.median:.2f}" if peer else "",
-            f"{values['rate']:,.0f}",
-            _milliseconds(values.get("p50_us")),
-            _milliseconds(values.get("p99_us")),
-            f"{values['pss'] / 2**20:.1f}",
-            remarks(results, scenario, server),
-        ]
-        lines.append("| " + " | ".join(cells) + " |")
-    return lines
+        against = {
+            name: found.median
+            for name, other in (("floor", FLOOR.name), ("peer", best))
+            if other and (found := results.ratio(scenario, server, other, CPU))
+        }
+        told = remarks(results, scenario, server)
+        cost = results.median(scenario, server, CPU)
+        return {**medians, **against, CPU: cost, "remarks": told}
 
-
-def summary(results: Results) -> list[str]:
-    """What a person wants to see at the end of a run: a table per scenario, and single figures."""
-    lines = []
-    for scenario in results.scenarios():
-        lines += [
-            "",
-            f"### {scenarios.heading(scenario)} (`{scenario}`)",
-            "",
-            *scenario_table(results, scenario),
-        ]
-    lines += figure_table(results)
-    return lines
-
-
-def figure_table(results: Results) -> list[str]:
-    """The figures of the experiments that are not samples under load."""
-    keys = dict.fromkeys((f["experiment"], f["server"], f["name"]) for f in results.figures)
-    if not keys:
-        return []
-    lines = [
-        "",
-        "### Memory, idle connections, start",
-        "",
-        "| experiment | server | figure | median (lowest – highest) | of |",
-        "|---|---|---|--:|--:|",
-    ]
-    for experiment, server, name in keys:
-        found = results.figure(experiment, server, name)
-        assert found is not None
-        unit = next(
-            f["unit"]
-            for f in results.figures
-            if (f["experiment"], f["server"], f["name"]) == (experiment, server, name)
-        )
-        quantity = _quantity(found, name, unit)
-        lines.append(
-            f"| {experiment} | {server} | {_figure_name(name)} | {quantity} | {found.rounds} |"
-        )
-    return lines
-
-
-def _figure_name(name: str) -> str:
-    return {"pss": "PSS", "uss": "USS", "rss": "RSS", "seconds": "time to the first answer"}.get(
-        name, name
+    servers = tables.ranked(
+        _medians(results, scenario, field), results.servers(scenario), highest=field == RATE
+    )
+    measured = {server: cells(server) for server in servers}
+    columns = [key for key in COLUMNS if any(one.get(key) for one in measured.values())]
+    rows = [[server, *map(found.get, columns)] for server, found in measured.items()]
+    return Table(
+        name or scenario,
+        heading(scenario),
+        [Column("server"), *(COLUMNS[key] for key in columns)],
+        rows,
+        tables.ours(servers),
+        ranking=COLUMNS[field].name,
     )
 
 
-def _quantity(found: Spread, name: str, unit: str) -> str:
-    scale, shown, places = 1.0, unit, 0
-    if name in ("pss", "uss", "rss"):
-        scale, shown, places = 2**-20, "MiB", 1
-    elif unit == "s":
-        scale, shown = 1e3, "ms"
-    median, low, high = (value * scale for value in found[:3])
-    return f"{median:,.{places}f} {shown} ({low:,.{places}f} – {high:,.{places}f})".replace(
-        "  ", " "
-    )
-
-
-def _caption(results: Results) -> str:
-    run = results.runs[-1]
-    counts = [
-        found.rounds
-        for scenario in results.scenarios()
+def _medians(results: Results, scenario: str, field: str) -> dict[str, Spread]:
+    return {
+        server: found
         for server in results.servers(scenario)
-        if (found := results.median(scenario, server, "cpu_us"))
-    ]
-    fewest, most = min(counts, default=0), max(counts, default=0)
-    rounds = f"{most}" if fewest == most else f"{fewest} to {most}"
-    return (
-        f"{machine_words(run['machine'])}; {run['run'][:10]}. Server on one core, wrk on another; "
-        f"median of {rounds} interleaved rounds of {run['seconds']:g} s, whiskers from lowest to "
-        "highest. "
-        "Absolute figures drift between machines and runs: compare within a figure."
-    )
+        if (found := results.median(scenario, server, field))
+    }
 
 
-def _plot_rate(results: Results, scenario: str) -> str:
-    rows = [
-        plot.Series(
-            server,
-            _BY_NAME[server].colour,
-            [results.median(scenario, server, "rate")],
-            _BY_NAME[server].ours,
-        )
-        for server in _ranked(results, scenario, "rate", highest=True)
-        if server in _BY_NAME
-    ]
+def _figure(
+    results: Results, name: str, title: str, chosen: Mapping[str, str], main: str, field: str
+) -> Bars:
+    """A field of all servers in some scenarios, whose words are the parts; `main` orders them."""
+    found = {scenario: _medians(results, scenario, field) for scenario in chosen}
+    servers = dict.fromkeys(server for measured in found.values() for server in measured)
     saturated = [
         server
+        for scenario in chosen
         for server in results.servers(scenario)
-        if "client" in remarks(results, scenario, server)
+        if field == RATE and "client" in remarks(results, scenario, server)
     ]
-    caption = _caption(results)
-    if saturated:
-        caption += " The client, not the server, was the limit for: " + ", ".join(saturated) + "."
-    return plot.bars(
-        "Requests per second",
-        f"{scenarios.heading(scenario)} · more is better",
-        "requests per second",
-        rows,
-        caption,
+    return Bars(
+        name,
+        title,
+        AXES[field][0],
+        [
+            Bar(
+                server,
+                colour_of(server),
+                [measured.get(server) for measured in found.values()],
+                tables.is_ours(server),
+            )
+            for server in tables.ranked(found[main], servers, highest=field == RATE)
+        ],
+        list(chosen.values()) if len(chosen) > 1 else (),
+        subtitle=f"{'more' if field == RATE else 'less'} is better",
+        caption="Medians of rounds taken in turns, whiskers from the lowest to the highest."
+        + (
+            f" The client, not the server, was the limit for: {', '.join(saturated)}."
+            if saturated
+            else ""
+        ),
     )
 
 
-def _plot_cpu(results: Results, kind: str) -> str | None:
-    # One kind of mark for each load, the same in every figure.
-    loads: list[Scenario] = [
-        found
-        for connections, depth in LOADS
-        for found in SCENARIOS
-        if (found.kind, found.connections, found.depth) == (kind, connections, depth)
-    ]
-    shown = [scenario for scenario in loads if results.servers(scenario.name)]
-    if not shown:
-        return None
-    ranking = next((s for s in shown if (s.connections, s.depth) == (64, 1)), shown[0])
-    servers = _ranked(results, ranking.name, "cpu_us")
-    rows = [
-        plot.Series(
-            server,
-            _BY_NAME[server].colour,
-            [results.median(scenario.name, server, "cpu_us") for scenario in loads],
-            _BY_NAME[server].ours,
+def _answer(results: Results, scenario: str, field: str) -> str:
+    _, best, unit = AXES[field]
+    found = _medians(results, scenario, field)
+    return tables.answer(f"{best}, {heading(scenario)}", found, unit, highest=field == RATE)
+
+
+def compared(results: Results) -> list[Section]:
+    """The report of `bench`: a section for each kind of request."""
+    measured = results.scenarios()
+    kinds: dict[str, list[Scenario]] = {}
+    for one in SCENARIOS:
+        if one.name in measured:
+            kinds.setdefault(one.kind, []).append(one)
+    sections = []
+    for kind, found in kinds.items():
+        main = next((one for one in found if (one.connections, one.depth) == (64, 1)), found[0])
+        figures = [
+            _figure(
+                results,
+                f"cpu-{kind}",
+                f"What a request costs the server: {main.title}",
+                {scenario.name: scenario.load for scenario in found},
+                main.name,
+                CPU,
+            )
+        ]
+        figures += [
+            _figure(
+                results,
+                f"rate-{scenario.name}",
+                f"Requests per second: {heading(scenario.name)}",
+                {scenario.name: scenario.load},
+                scenario.name,
+                RATE,
+            )
+            for scenario in found
+            if kind == "hello" and scenario.connections == 64
+        ]
+        own = [table(results, name) for name in measured if _SCENARIO[name] in found]
+        sections.append(
+            Section(
+                main.title[0].upper() + main.title[1:],
+                parts=[*figures, *own],
+                answer=_answer(results, main.name, CPU),
+            )
         )
-        for server in servers
-        if server in _BY_NAME
-    ]
-    return plot.dots(
-        "What a request costs the server",
-        f"{shown[0].title} · CPU time of all its processes · less is better, logarithmic",
-        "CPU µs per request",
-        [scenario.load if scenario in shown else None for scenario in loads],
-        rows,
-        _caption(results),
-    )
+    return [*sections, Section("Method", METHOD + NOTES, detail=True)]
 
 
-def plots(results: Results) -> dict[str, tuple[str, str]]:
-    """File name to alternative text and SVG."""
-    made = {}
-    for kind in dict.fromkeys(scenario.kind for scenario in SCENARIOS if scenario.compared):
-        drawn = _plot_cpu(results, kind)
-        if drawn:
-            made[f"cpu-{kind}.svg"] = (f"CPU time per request, {kind}", drawn)
-        for scenario in (f"{kind}-64", f"{kind}-64x16"):
-            if results.servers(scenario) and kind == "hello":
-                made[f"rate-{scenario}.svg"] = (
-                    f"Requests per second, {scenarios.heading(scenario)}",
-                    _plot_rate(results, scenario),
-                )
-    return made
-
-
-METHOD = """\
-- Every server is started anew for every sample, asked whether it gives the right answer, warmed up,
-  measured and stopped. Servers take turns within a round, and another one begins each round.
-- The server is pinned to one core, wrk with its one thread to another. From 97 % of its core on the
-  client is the limit, which the remarks say: then requests per second compare clients, and CPU per
-  request still compares servers.
-- CPU per request: the CPU clocks of all the server's processes over the run, divided by the answers
-  that wrk counted. Accepting the connections is part of it.
-- Ratios are formed within a round, then made a median.
-- Latencies are wrk's, corrected by it for coordinated omission: under saturation they say how long
-  the queue was. Its correction fails for pipelined requests, so these have none.
-- PSS divides a page shared with other processes, also with other Python programs of the machine.
-- The floor is `loadtests/servers/baseline/floor.c`: the same answer bytes from a bare epoll loop
-  that parses nothing; for a POST it is told the size of the body.
-- In `forking` the client shares both cores with the server, so the handler computes for about 1 ms.
-"""
-
-
-def _sources(results: Results) -> list[str]:
-    run = results.runs[-1]
-    notes = [f"- {server.name} {server.note}." for server in SERVERS if server.note]
-    commands: dict[str, str] = {}
-    for record in results.runs:
-        commands.update(record["commands"])
-    return [
-        "",
-        "## How it was measured",
-        "",
-        f"- Machine: {machine_words(run['machine'])}.",
-        *([f"- {ending.disturbance(results)}"] if results.samples else []),
-        *METHOD.splitlines(),
-        *notes,
-        "",
-        *ending.provenance(results),
-        "",
-        "| server | command |",
-        "|---|---|",
-        *(f"| {name} | `{bare(line)}` |" for name, line in commands.items()),
-    ]
-
-
-def markdown(results: Results, folder: Path) -> str:
-    """The whole page. Writes its plots into `folder`, and links them as seen from there."""
-    compared = results.experiment("bench")
-    lines = [
-        "# Serving, measured",
-        "",
-        "Made by `python -m loadtests report loadtests/results/serve.jsonl`; not edited by hand.",
-    ]
-    promised = targets.table(results)
-    if len(promised) > 2:
-        lines += ["", "## Promised and measured", "", *promised]
-    drawn = plots(compared)
-    if drawn:
-        folder.mkdir(parents=True, exist_ok=True)
-        lines += ["", "## Compared", ""]
-        for name, (text, svg) in drawn.items():
-            (folder / name).write_text(svg, encoding="utf-8")
-            link = os.path.relpath(folder.resolve() / name, DOCUMENT.parent)
-            lines += [f"![{text}]({link})", ""]
-        lines.pop()
-    for scenario in compared.scenarios():
-        lines += ["", f"### {scenarios.heading(scenario)}", "", *scenario_table(compared, scenario)]
-    experiments = dict.fromkeys(
-        sample["experiment"] for sample in results.samples if sample["experiment"] != "bench"
-    )
-    if experiments or results.figures:
-        lines += ["", "## Experiments"]
-    for experiment in experiments:
-        chosen = results.experiment(experiment)
-        for scenario in chosen.scenarios():
-            lines += [
-                "",
-                f"### {experiment.capitalize()}: {scenarios.heading(scenario)}",
-                "",
-                *scenario_table(chosen, scenario),
+def shown(results: Results) -> list[Section]:
+    """The report of `show`: a section for each experiment."""
+    sections = []
+    for experiment, title in TITLES.items():
+        own = results.experiment(experiment)
+        names = own.scenarios()
+        field = RANKED.get(experiment, CPU)
+        if names:
+            chosen = {name: heading(name) for name in names}
+            parts: list[Bars | Table] = [
+                _figure(own, f"show-{experiment}", title, chosen, names[-1], field),
+                *(table(own, name, field, f"show-{experiment}-{name}") for name in names),
             ]
-    lines += figure_table(results)
-    lines += ending.lost(results)
-    lines += _sources(results)
-    return "\n".join(lines) + "\n"
+            sections.append(Section(title, parts=parts, answer=_answer(own, names[-1], field)))
+        elif own.figures:
+            sections.append(_figures(own, experiment, title))
+    return [*sections, Section("Method of the experiments", SHOWN, detail=True)]
+
+
+def _figures(results: Results, experiment: str, title: str) -> Section:
+    """What was measured of servers without load: by the first of the figures, lowest first."""
+    names = list(dict.fromkeys(figure["name"] for figure in results.figures))
+    first = FIGURES[names[0]]
+    found = {
+        name: {
+            server: one
+            for server in dict.fromkeys(figure["server"] for figure in results.figures)
+            if (one := results.figure(experiment, server, name))
+        }
+        for name in names
+    }
+    scaled = {server: tables.scaled(one, first.scale) for server, one in found[names[0]].items()}
+    servers = tables.ranked(scaled, scaled)
+    rows = [
+        [server, *(found[name].get(server) for name in names), float(scaled[server].rounds)]
+        for server in servers
+    ]
+    columns = [Column("server"), *(FIGURES[name] for name in names), Column("rounds")]
+    own = Table(
+        f"show-{experiment}-figures", title, columns, rows, tables.ours(servers), ranking=first.name
+    )
+    axis = Axis(first.name, first.unit)
+    return Section(
+        title,
+        parts=[tables.bars(f"show-{experiment}", title, axis, {title: scaled}), own],
+        answer=tables.answer(f"Least {first.name}", scaled, first.unit),
+    )
+
+
+METHOD = [
+    "Every server is started anew for every sample, asked whether it gives the right answer, "
+    "warmed up, measured and stopped. Servers take turns within a round, and another one begins "
+    "each round.",
+    "The server is pinned to one core, wrk with its one thread to another. From 97 % of its core "
+    "on the client is the limit, which the remarks say: then requests per second compare clients, "
+    "and CPU per request still compares servers.",
+    "CPU per request: the CPU clocks of all the server's processes over the run, divided by the "
+    "answers that wrk counted. Accepting the connections is part of it.",
+    "Ratios are formed within a round, then made a median.",
+    "Latencies are wrk's, corrected by it for coordinated omission: under saturation they say how "
+    "long the queue was. Its correction fails for pipelined requests, so these have none.",
+    "PSS divides a page shared with other processes, also with other Python programs of the "
+    "machine.",
+    "The floor is `loadtests/servers/baseline/floor.c`: the same answer bytes from a bare epoll "
+    "loop that parses nothing; for a POST it is told the size of the body.",
+    "Absolute figures drift between machines and runs: compare within a figure.",
+]
+NOTES = [f"{server.name} {server.note}." for server in SERVERS if server.note]
+SHOWN = [
+    "Samples are taken as those of `bench`, which count for these promises, too.",
+    "In `forking` the client shares both cores with the server, so the handler computes for about "
+    "1 ms.",
+]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from loadtests.choice import unknown
 from loadtests.clients.connection import request_bytes
 from loadtests.clients.external import wrk
 from loadtests.clients.load import Load
-from loadtests.errors import LabError
 from loadtests.servers.application import Application
 
 HELLO = Application("apps/hello", "app")
@@ -135,8 +135,7 @@ def named(names: Iterable[str]) -> list[Scenario]:
             scenario for scenario in SCENARIOS if scenario.compared and scenario.kind == name
         ]
         if not fitting:
-            known = ", ".join(scenario.name for scenario in SCENARIOS)
-            raise LabError(f"no scenario is called {name!r}. There are: {known}")
+            raise unknown("scenario", name, [scenario.name for scenario in SCENARIOS], ", ")
         chosen += [scenario for scenario in fitting if scenario not in chosen]
     return chosen
 

@@ -8,7 +8,7 @@ import lzma
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,17 +26,21 @@ from loadtests.clients.load import Load
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure import resources
 from loadtests.measure.cpu_affinity import cores
+from loadtests.reporting import markdown
 from loadtests.reporting import promises as told
 from loadtests.reporting.figures import plot
+from loadtests.reporting.model import Cell, Table
 from loadtests.servers import peers, registry
 from loadtests.servers.application import Application, expected
 from loadtests.servers.registry.reload import SERVERS
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results, Spread, spread
-from loadtests.studies import engine
+from loadtests.studies import command, engine
 from loadtests.studies.adverse import experiments as endurance
-from loadtests.studies.adverse import report as reliability
-from loadtests.studies.bench import experiments, report, scenarios, targets
+from loadtests.studies.adverse.study import STUDY as ENDURE
+from loadtests.studies.bench import scenarios
+from loadtests.studies.bench.study import SHOW
+from loadtests.studies.study import Study
 from tests.packages import need
 from tests.testkit.client import HANG
 from tests.testkit.network.port import free_port
@@ -157,7 +161,13 @@ class TestResults:
         assert results.best_peer("hello-1", "cpu_us") is None
 
 
-class TestTargets:
+def promised(study: Study, results: Results) -> dict[str, Sequence[Cell]]:
+    """The table of promises: a row by its words."""
+    found = told.table(study.name, study.promises, results)
+    return {str(row[0]): row[1:] for row in found.rows} if found else {}
+
+
+class TestPromises:
     def test_kept_and_missed(self) -> None:
         results = Results(
             [
@@ -167,17 +177,41 @@ class TestTargets:
                 sample("fastwsgi", 0, 6.0),
             ]
         )
-        text = "\n".join(targets.table(results))
-        assert (
-            "64 connections, against the floor | ≤ 1.2 × | 1.25 × (1.25 – 1.25) | **no**, by 4 %"
-            in text
+        found = promised(SHOW, results)
+        cost = "CPU per request, 64 connections"
+        command = "`python -m loadtests show cost`"
+        assert found[f"{cost}, against the floor"] == (
+            *("≤ 1.2 ×", "1.25 × (1.25 – 1.25)", "single", "**no**"),
+            command,
         )
-        assert "access log on, against the floor | ≤ 1.25 × | 1.23 × (1.23 – 1.23) | yes" in text
-        assert "against the best peer (fastwsgi) | ≤ 0.9 × | 0.83 ×" in text
-        assert "512" not in text
+        assert found[f"{cost}, access log on, against the floor"] == (
+            *("≤ 1.25 ×", "1.23 × (1.23 – 1.23)", "single + log", "yes"),
+            command,
+        )
+        assert found[f"{cost}, against the best peer"] == (
+            *("≤ 0.9 ×", "0.83 × (0.83 – 0.83)", "single to fastwsgi", "yes"),
+            command,
+        )
+        assert not any("512" in what for what in found)
+        assert told.answer(SHOW.promises, results) == (
+            f"2 of 3 promises are kept, not: {cost}, against the floor (by 4 %)."
+        )
 
-    def test_every_target_belongs_to_an_experiment(self) -> None:
-        assert {target.experiment for target in targets.TARGETS} == set(experiments.EXPERIMENTS)
+    def test_samples_of_bench_count_for_show(self) -> None:
+        run = {"record": "run", "run": "r", "command": "python -m loadtests show cost"}
+        other = {"record": "run", "run": "b", "command": "python -m loadtests bench"}
+        bench = {"run": "b", "experiment": "bench"}
+        seen = {"client_busy": 0.5, "errors": {}}
+        records = [run, other, sample("floor", 0, 4.0, **bench)]
+        records += [sample("poorhttp single", 0, 5.0, **bench), sample("floor", 0, 1.0, **seen)]
+        section = command.sections(Results(records), [SHOW])[0]
+        assert section.title == "Promised and measured"
+        assert "1.25 × (1.25 – 1.25)" in markdown.tables([section])
+
+    def test_every_promise_belongs_to_an_experiment(self) -> None:
+        assert {promise.experiment for promise in SHOW.promises} == set(SHOW.experiments)
+        measured = {promise.experiment for promise in ENDURE.promises}
+        assert measured == set(ENDURE.experiments) - {"growing"}
 
     def test_single_figures(self) -> None:
         figure = {"record": "figure", "run": "r", "experiment": "start", "name": "seconds"}
@@ -185,8 +219,8 @@ class TestTargets:
             {**figure, "server": "poorhttp single", "round": number, "value": value, "unit": "s"}
             for number, value in enumerate((0.08, 0.2, 0.1))
         ]
-        text = "\n".join(targets.table(Results(records)))
-        assert "first answer, single | ≤ 150 ms | 100 ms (80 – 200) | yes" in text
+        (row,) = promised(SHOW, Results(records)).values()
+        assert row[:4] == ("≤ 150 ms", "100 ms (80 – 200)", "single", "yes")
 
 
 class TestNames:
@@ -279,28 +313,44 @@ class TestPlot:
 
 
 class TestReport:
-    def test_page_and_plots(self, tmp_path: Path) -> None:
-        page = report.markdown(Results(store.load([RECORDED])), tmp_path)
-        drawn = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
-        assert set(drawn) == {"cpu-hello.svg", "rate-hello-64.svg", "rate-hello-64x16.svg"}
+    def test_page_and_figures(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        page, folder = tmp_path / "page.md", tmp_path / "figures"
+        written = ["--markdown", str(page), "--figures", str(folder)]
+        monkeypatch.setattr(sys, "argv", ["loadtests", "report", str(RECORDED), *written])
+        assert __main__.main() == 0, capsys.readouterr().err
+        text = page.read_text(encoding="utf-8")
+        drawn = {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
+        assert set(drawn) == {
+            *("cpu-hello.svg", "rate-hello-64.svg", "rate-hello-64x16.svg"),
+            *("show-memory.svg", "show-start.svg"),
+        }
         for svg in drawn.values():
             ElementTree.fromstring(svg)
-        assert all(name in page for name in drawn)
+        assert all(f"(figures/{name})" in text for name in drawn)
+        assert text.startswith("# Bench and show, measured\n")
+        assert "Least CPU, 13-byte answer, 64 connections: fastwsgi (6.18 µs) is best" in text
+        rows = {" ".join(line.split()) for line in text.splitlines()}
         # Medians, the ratio to the floor, and what has to be said about a server.
-        assert "| fastwsgi | 6.18 (6.12 – 6.24) | 1.45 | 1.00 | 159,889 | 0.38 | 0.57 |" in page
-        assert "served about 8 of the connections at a time" in page
-        assert "client saturated" in page
-        assert "- bjoern failed in hello-64x16: 16 pipelined requests: timed out." in page
-        assert "- poorhttp gevent was left out: its core is not built." in page
-        assert "| memory | bjoern | PSS | 5.5 MiB" in page
+        (row,) = (row for row in rows if row.startswith("| fastwsgi | 6.18"))
+        assert row.startswith(
+            "| fastwsgi | 6.18 (6.12 – 6.24) | 1.45 | 1.00 | 159,889 | 0.38 | 0.57 |"
+        )
+        assert "served about 8 of the connections at a time" in text
+        assert "client saturated" in text
+        assert "| bjoern | 2 | 16 pipelined requests: timed out | hello-64x16 |" in rows
+        assert "| poorhttp gevent | its core is not built |" in rows
+        assert "| bjoern | 5.5 | 4.3 | 10.3 | 1 | 1 |" in rows
 
     def test_command_line(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        arguments = ["loadtests", "report", str(RECORDED), "--plots", str(tmp_path)]
+        """By default the tables; as they were asked for before, too."""
+        arguments = ["loadtests", "report", str(RECORDED), "--reliability"]
         monkeypatch.setattr(sys, "argv", arguments)
         assert __main__.main() == 0
-        assert capsys.readouterr().out.startswith("# Serving, measured\n")
+        assert capsys.readouterr().out.startswith("## 13-byte answer\n")
         monkeypatch.setattr(sys, "argv", ["loadtests", "report", str(tmp_path / "absent")])
         assert __main__.main() == 1
         assert "absent: No such file" in capsys.readouterr().err
@@ -357,15 +407,6 @@ class TestFloor:
             pass
 
 
-SMALL = endurance.Scale(
-    dead=50,
-    fewer=(10,),
-    heads=20,
-    bodies=10,
-    octets=3_000_001,
-    header_timeout=0.5,
-    body_timeout=0.7,
-)
 MODES = registry.named(endurance.MODES[:2])
 
 
@@ -388,7 +429,7 @@ class TestEndurance:
         server_core, client_core = cores()
         writing = store.Store(tmp_path / "results.jsonl", "r")
         lab = engine.Lab(writing, 0.1, 1, server_core, client_core, [server])
-        for step in endurance.EXPERIMENTS[experiment](lab, SMALL):
+        for step in endurance.EXPERIMENTS[experiment](lab, endurance.SMALL):
             assert step.action()
         writing.close()
         return Results(store.load([writing.path]))
@@ -397,21 +438,23 @@ class TestEndurance:
     def test_dead(self, server: registry.Server, tmp_path: Path) -> None:
         results = self.measure("dead", tmp_path, server)
         assert len(results.samples) == 2 * len(scenarios.SIZED)
-        lines = reliability.comparison(results, "dead")
-        assert len([line for line in lines if line.startswith(f"| {server.name}, 50 dead |")]) == 3
+        (table,) = ENDURE.report(results)[0].parts
+        assert isinstance(table, Table)
+        assert [row[0] for row in table.rows] == [f"{server.name}, 50 dead"] * 3
 
     def test_each_number_of_dead_has_its_own_rounds(self, tmp_path: Path) -> None:
         results = self.measure("growing", tmp_path)
         rounds = results.rounds("document512-64", MODES[0].name, "rate")
-        assert len(rounds) == len(SMALL.fewer) + 1
+        assert len(rounds) == len(endurance.SMALL.fewer) + 1
 
     def test_who_drips_is_closed_and_comes_again(self, tmp_path: Path) -> None:
         results = self.measure("drip", tmp_path)
         for what in ("heads", "bodies"):
             closed = results.figure("drip", MODES[0].name, f"{what} closed")
             assert closed == Spread(1, 1, 1, 1)
-        text = "\n".join(told.lines(results, reliability.PROMISES, "endure"))
-        assert "octet of a body each second that were closed | ≥ 1 × | 1.00 × (1.00 – 1.00)" in text
+        found = promised(ENDURE, results)
+        (row,) = (row for what, row in found.items() if "of a body each second that were" in what)
+        assert row[:2] == ("≥ 1 ×", "1.00 × (1.00 – 1.00)")
 
     def test_who_does_not_read_is_closed(self) -> None:
         # Not as an experiment: that needs them to stay while it measures, however slow we are.
@@ -425,9 +468,9 @@ class TestEndurance:
 
     def test_transfers(self, tmp_path: Path) -> None:
         results = self.measure("transfers", tmp_path)
-        text = "\n".join(told.lines(results, reliability.PROMISES, "endure"))
+        found = promised(ENDURE, results)
         for what in endurance.TRANSFERS:
-            assert f"growth of memory during 4 {what} of 1 GiB at once | ≤ 16 MiB" in text
+            assert found[f"growth of memory during 4 {what} of 1 GiB at once"][0] == "≤ 16 MiB"
 
     def test_a_server_that_lets_nobody_in(self) -> None:
         with pytest.raises(ServerFailure, match="let 3 clients in: connection 1 failed"):
@@ -454,21 +497,20 @@ class TestReliability:
         return Results([{"record": "run", "run": "2026-01-01", **run}, *records, *ends])
 
     def test_the_worst_place_counts(self) -> None:
-        text = "\n".join(told.lines(self.results(), reliability.PROMISES, "endure"))
-        assert "| ≥ 1 × | 0.50 × (0.50 – 0.50) | gevent; worst of 2 | **no** |" in text
+        (row,) = promised(ENDURE, self.results()).values()
+        assert row[:4] == ("≥ 1 ×", "0.50 × (0.50 – 0.50)", "gevent; worst of 2", "**no**")
 
     def test_page_and_plots(self, tmp_path: Path) -> None:
-        page = reliability.markdown(self.results(), tmp_path)
-        assert "| 0.980 (0.900 – 0.990) | 0.980 (0.900 – 0.990) | 1.020 (1.010 – 1.111) |" in page
+        sections = ENDURE.report(self.results())
+        text = markdown.document(sections, tmp_path, "")
+        rows = " ".join(text.split())
+        assert "| 0.980 (0.900 – 0.990) | 0.980 (0.900 – 0.990) | 1.020 (1.010 – 1.111) |" in rows
+        assert "at least 0.98 × the requests per second" in sections[0].answer
         drawn = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
         assert set(drawn) == {"dead-rate.svg", "dead-p99.svg"}
         for svg in drawn.values():
             ElementTree.fromstring(svg)
-        assert all(name in page for name in drawn)
-
-    def test_every_promise_belongs_to_an_experiment(self) -> None:
-        measured = {promise.experiment for promise in reliability.PROMISES}
-        assert measured == set(endurance.EXPERIMENTS) - {"growing"}
+        assert all(name in text for name in drawn)
 
 
 def _check_against(application: Application) -> None:

@@ -1,0 +1,83 @@
+"""The studies `bench`, which compares all servers, and `show`, whose figures are promised."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+
+from loadtests.servers import registry
+from loadtests.servers.registry import SERVERS, Server
+from loadtests.studies import engine
+from loadtests.studies.bench import report, scenarios
+from loadtests.studies.bench.experiments import EXPERIMENTS
+from loadtests.studies.bench.promises import PROMISES
+from loadtests.studies.engine import Lab, Step
+from loadtests.studies.study import FULL, QUICK, TINY, Scale, Study
+
+
+def _arguments(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--scenarios",
+        type=lambda text: [name.strip() for name in text.split(",") if name.strip()],
+        metavar="NAME,NAME",
+        help="kinds (hello page browser echo) or names such as hello-64, page-512, echo-64x16",
+    )
+
+
+def asked_for(servers: Sequence[Server], options: argparse.Namespace) -> list[Server]:
+    """Of these servers: a whole name stands for itself only, a beginning for those compared."""
+    return registry.named(
+        name
+        for name in options.servers or ()
+        if any(server.name.startswith(name) for server in servers)
+    )
+
+
+def _compare(
+    lab: Lab, scale: Scale, servers: Sequence[Server], options: argparse.Namespace
+) -> list[Step]:
+    """Every server once a round, in one scenario after another."""
+    compared_servers = [one for one in servers if one.compared]
+    servers = asked_for(servers, options) if options.servers else compared_servers
+    compared = [scenario for scenario in scenarios.SCENARIOS if scenario.compared]
+    asked = options.scenarios or (None if scale.name == FULL.name else scenarios.QUICK)
+    return engine.steps(lab, servers, scenarios.named(asked) if asked else compared)
+
+
+def _show(
+    lab: Lab, scale: Scale, servers: Sequence[Server], options: argparse.Namespace
+) -> list[Step]:
+    """The experiments one after another; some of them have a step in common."""
+    return [
+        replace(step, what=f"{step.what}, {name}")
+        for name in options.names
+        for step in EXPERIMENTS[name](lab)
+        if step.server in servers
+    ]
+
+
+BENCH = Study(
+    "bench",
+    "compare all servers in all scenarios, in turns",
+    "",
+    lambda: SERVERS,
+    _compare,
+    report.compared,
+    _arguments,
+    scales=(replace(FULL, seconds=2.0), QUICK, TINY),
+    wrk=True,
+)
+SHOW = Study(
+    "show",
+    "run the experiments behind the promised figures",
+    "",
+    lambda: SERVERS,
+    _show,
+    report.shown,
+    promises=PROMISES,
+    experiments=tuple(EXPERIMENTS),
+    also=("bench",),
+    scales=(replace(FULL, rounds=5), QUICK, TINY),
+    wrk=True,
+)
