@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TypeAlias
 
 from loadtests.clients import locust
 from loadtests.clients.native import replay
@@ -14,33 +14,16 @@ from loadtests.errors import LabError
 from loadtests.measure import histogram
 
 SEED = 8
-
-
-class Asking(Protocol):
-    """A client and what it sends. `first` is asked to see whether a server answers."""
-
-    @property
-    def first(self) -> Request: ...
-
-    @property
-    def words(self) -> str: ...
-
-    @property
-    def at_a_rate(self) -> bool:
-        """Whether it can send by the clock."""
-
-    @property
-    def rate(self) -> float:
-        """Requests per second to send by the clock; 0 if nothing is known of that."""
-
-    def drive(
-        self, port: int, warm: float, seconds: float, connections: int, rate: float
-    ) -> Seen: ...
+ROOT_PAGE = Request()
 
 
 @dataclass(frozen=True)
 class Requests:
-    """Requests in their order, again from the first."""
+    """Requests in their order, again from the first.
+
+    `first` is sent to see whether a server answers; `at_a_rate`: whether they can be sent by the
+    clock; `rate`: how many a second, 0 if nothing is known of that.
+    """
 
     requests: Sequence[Request]
     words: str
@@ -67,11 +50,8 @@ class LocustFile:
     workers: int = 0
     at_a_rate: bool = False
     rate: float = 0.0
-
-    @property
-    def first(self) -> Request:
-        """The root."""
-        return Request()
+    first: Request = ROOT_PAGE
+    requests: Sequence[Request] = ()
 
     @property
     def words(self) -> str:
@@ -86,3 +66,6 @@ class LocustFile:
             self.file, f"http://127.0.0.1:{port}", connections, seconds, self.workers, None
         )
         return Seen(load, histogram.record([]), load.requests)
+
+
+Asking: TypeAlias = Requests | LocustFile

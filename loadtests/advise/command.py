@@ -11,11 +11,11 @@ from typing import Any
 
 from loadtests import store
 from loadtests.advise import choice, prove, report
-from loadtests.advise.answer import AIMS, ENOUGH, LOAD, Advice, Budget, Wish, advise
+from loadtests.advise.answer import AIMS, ENOUGH, LOAD, Budget, Wish, advise
 from loadtests.advise.asking import Asking, LocustFile, Requests
 from loadtests.advise.configuration import THREADS, Configuration, space
 from loadtests.advise.recorded import like, recorded
-from loadtests.advise.target import Own, Target
+from loadtests.advise.target import Target
 from loadtests.advise.trial import EXPERIMENT, Bench
 from loadtests.arguments import hint
 from loadtests.clients.native.replay import Request
@@ -46,117 +46,75 @@ def add(commands: Any) -> None:
         "throughput. Recommends one configuration, writes it as an ini file, and says what limits "
         "the application and what other choices cost.",
     )
-    command.add_argument(
-        "target", nargs="?", default="", metavar="TARGET", help="as for poorhttp serve"
-    )
-    command.add_argument(
-        "-c", "--config", type=Path, metavar="FILE", help="your configuration, to begin with"
-    )
-    command.add_argument("--chdir", default="", metavar="FOLDER", help="as for poorhttp serve")
-    command.add_argument(
-        "--pythonpath", action="append", default=[], metavar="FOLDER", help="as for poorhttp serve"
-    )
+    add = command.add_argument
+    add("target", nargs="?", default="", metavar="TARGET", help="as for poorhttp serve")
+    add("-c", "--config", type=Path, metavar="FILE", help="your configuration, to begin with")
+    add("--chdir", default="", metavar="FOLDER", help="as for poorhttp serve")
+    add("--pythonpath", action="append", default=[], metavar="FOLDER", help="as for poorhttp serve")
     budgets = command.add_mutually_exclusive_group()
-    budgets.add_argument(
-        "--budget", type=_number(2, TIMED_OUT), metavar="SECONDS", help=f"default {USUAL:.0f}"
-    )
+    usual = f"default {USUAL:.0f}"
+    budgets.add_argument("--budget", type=_number(2, TIMED_OUT), metavar="SECONDS", help=usual)
     for name, seconds in BUDGETS.items():
+        told = f"{seconds:.0f} seconds"
         budgets.add_argument(
-            f"--{name}",
-            dest="budget",
-            action="store_const",
-            const=seconds,
-            help=f"{seconds:.0f} seconds",
+            f"--{name}", dest="budget", action="store_const", const=seconds, help=told
         )
     asked = command.add_mutually_exclusive_group()
-    asked.add_argument(
-        "--target",
-        dest="paths",
-        action="append",
-        metavar="/PATH",
-        help="what is asked for, in turns (repeatable; default /)",
-    )
-    asked.add_argument(
-        "--requests",
-        type=Path,
-        metavar="FILE",
-        help="recorded requests: an access log, JSON Lines, or HAR",
-    )
-    asked.add_argument(
-        "--like",
-        type=Path,
-        metavar="FILE",
-        help="an access log (Common, Combined, or ours in JSON): its requests, at the rate of its "
-        "busiest minute",
-    )
-    asked.add_argument("--locustfile", type=Path, metavar="FILE", help="your Locust file")
-    command.add_argument(
-        "--connections",
-        type=_counts,
-        default=CONNECTIONS,
-        metavar="N[,N]",
-        help="the last is the load that counts, the answers are shown under the others, too "
-        f"(default {','.join(map(str, CONNECTIONS))})",
-    )
-    command.add_argument(
-        "--rate",
-        type=_number(0.1, 1e6),
-        default=0.0,
-        metavar="R",
-        help="requests per second at which p99 is asked for",
-    )
-    command.add_argument(
-        "--max-memory",
-        type=_number(1, 1e6),
-        default=0.0,
-        metavar="MIB",
-        help="advise nothing that takes more",
-    )
-    command.add_argument(
-        "--max-workers", type=_count, metavar="N", help="default: twice the cores, at least 4"
-    )
-    command.add_argument(
-        "--max-threads", type=_count, metavar="N", help=f"of a worker; default {THREADS[-1]}"
-    )
-    command.add_argument(
-        "--for",
-        dest="aims",
-        type=_words("aim", AIMS),
-        default=AIMS,
-        metavar="AIM,AIM",
-        help=f"of: {' '.join(AIMS)}; default all",
-    )
-    command.add_argument(
-        "--modes",
-        type=_words("mode", MODES),
-        default=MODES,
-        metavar="MODE,MODE",
-        help=f"of: {' '.join(MODES)}; default all",
-    )
-    command.add_argument(
+    told = "what is asked for, in turns (repeatable; default /)"
+    asked.add_argument("--target", dest="paths", action="append", metavar="/PATH", help=told)
+    for flag, told in (
+        (
+            "--like",
+            "an access log (Common, Combined, or ours in JSON): its requests, at the rate of its "
+            "busiest minute",
+        ),
+        ("--requests", "recorded requests: an access log, JSON Lines, or HAR"),
+        ("--locustfile", "your Locust file"),
+    ):
+        asked.add_argument(flag, type=Path, metavar="FILE", help=told)
+    told = "the last is the load that counts, the answers are measured under the others, too"
+    usual = f"{told} (default {','.join(map(str, CONNECTIONS))})"
+    add("--connections", type=_counts, default=CONNECTIONS, metavar="N[,N]", help=usual)
+    for flag, least, metavar, told in (
+        ("--rate", 0.1, "R", "requests per second at which p99 is asked for"),
+        ("--max-memory", 1, "MIB", "advise nothing that takes more"),
+    ):
+        add(flag, type=_number(least, 1e6), default=0.0, metavar=metavar, help=told)
+    told = "default: twice the cores, at least 4; never more that compute than there are cores"
+    add("--max-workers", type=_count, metavar="N", help=told)
+    add("--max-threads", type=_count, metavar="N", help=f"of a worker; default {THREADS[-1]}")
+    for flag, dest, kind, known in (
+        ("--for", "aims", "aim", AIMS),
+        ("--modes", "modes", "mode", MODES),
+    ):
+        one = kind.upper()
+        told = f"of: {' '.join(known)}; default all"
+        add(
+            flag,
+            dest=dest,
+            type=_words(kind, known),
+            default=known,
+            metavar=f"{one},{one}",
+            help=told,
+        )
+    add(
         "--prove",
         action="store_true",
         help="without TARGET: compare the search with a grid of all candidates, on three "
         "applications that compute, wait, and do both (with --quick, --full or --tiny)",
     )
-    command.add_argument(
-        "--write",
-        type=Path,
-        metavar="FILE",
-        help=f"the configuration (default {report.FILE}, or {report.FILE[:-4]}.2.ini and so on: no "
-        "file is overwritten)",
-    )
-    command.add_argument(
-        "--output", type=Path, metavar="FILE", help="append the raw results here (JSON Lines)"
-    )
-    command.add_argument(
-        "--page", type=Path, metavar="FILE", help="the page (default: beside the results)"
-    )
+    usual = f"default {report.FILE}, or the first of poorhttp.2.ini and so on that is not there"
+    for flag, told in (
+        ("--write", f"the configuration ({usual}: no file is overwritten)"),
+        ("--output", "append the raw results here (JSON Lines)"),
+        ("--page", "the page (default: beside the results)"),
+    ):
+        add(flag, type=Path, metavar="FILE", help=told)
 
 
-def _number(least: float, most: float) -> Any:
+def _number(least: float, most: float, kind: type[float] = float) -> Any:
     def read(text: str) -> float:
-        value = float(text)
+        value = kind(text)
         if not least <= value <= most:
             raise argparse.ArgumentTypeError(f"must be from {least:g} to {most:g}")
         return value
@@ -164,11 +122,7 @@ def _number(least: float, most: float) -> Any:
     return read
 
 
-def _count(text: str) -> int:
-    value = int(text)
-    if not 1 <= value <= 1000:
-        raise argparse.ArgumentTypeError("must be from 1 to 1000")
-    return value
+_count = _number(1, 1000, int)
 
 
 def _counts(text: str) -> tuple[int, ...]:
@@ -225,14 +179,22 @@ def _advise(
     budget = options.budget or USUAL
     begin(keeping, command, target, asking, budget)
     machine.allow_files(max(wish.connections) + 200)
-    bench = Bench(target, asking, keeping, _say, [], Own())
+    bench = Bench(target, asking, keeping, _say)
     candidates, remarks = everyone(options)
     _say(f"{target.text or target.file}, {asking.words}: about {budget:.0f} s")
     advice = None
     try:
         advice = advise(bench, candidates, wish, Budget(budget))
         advice.remarks += remarks
-        keep(keeping, advice)
+        for one in advice.answers:
+            keeping.add(
+                "note",
+                experiment=EXPERIMENT,
+                server=one.configuration.name,
+                aim=one.aim,
+                options=one.configuration.values(),
+                reason=one.reason,
+            )
         ini = target.ini(choice.recommended(advice), report.reasons(advice))
         print(report.terminal(advice, target, report.write(ini, options.write)))
         return 0
@@ -290,19 +252,6 @@ def begin(
         machine=machine.describe(registry.versions(ours)),
         asked=asking.words,
     )
-
-
-def keep(keeping: store.Store, advice: Advice) -> None:
-    """Stores the answers."""
-    for one in advice.answers:
-        keeping.add(
-            "note",
-            experiment=EXPERIMENT,
-            server=one.configuration.name,
-            aim=one.aim,
-            options=one.configuration.values(),
-            reason=one.reason,
-        )
 
 
 def _asking(options: argparse.Namespace) -> Asking:

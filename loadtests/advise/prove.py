@@ -15,11 +15,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from unittest import mock
 
 from loadtests.advise.answer import P99, ROOM, THROUGHPUT, Budget, Wish, advise
 from loadtests.advise.asking import Requests
 from loadtests.advise.configuration import Configuration
-from loadtests.advise.target import Own, Target
+from loadtests.advise.target import Target
 from loadtests.advise.trial import Bench, Sample
 from loadtests.clients.native.replay import Request
 from loadtests.errors import LabError
@@ -67,20 +68,15 @@ def upstream() -> Iterator[None]:
     """What the applications wait for, until the block ends; they find its port in UPSTREAM."""
     port = free_port()
     program = ROOT / "loadtests" / "apps" / "prove" / "upstream.py"
-    before = os.environ.get("UPSTREAM")
     with subprocess.Popen([sys.executable, str(program), str(port)], stdout=subprocess.PIPE) as one:
         try:
             assert one.stdout is not None
             ready, _, _ = select.select([one.stdout], [], [], READY_SECONDS)
             if not ready or one.stdout.readline() != b"ready\n":
                 raise LabError("what the applications wait for does not start")
-            os.environ["UPSTREAM"] = str(port)
-            yield
+            with mock.patch.dict(os.environ, UPSTREAM=str(port)):
+                yield
         finally:
-            if before is None:
-                os.environ.pop("UPSTREAM", None)
-            else:
-                os.environ["UPSTREAM"] = before
             one.terminate()
 
 
@@ -99,7 +95,7 @@ def prove(
             target = Target(str(ROOT / APPLICATIONS[name]))
             target.check()
             asking = Requests([Request()], "GET /")
-            bench = Bench(target, asking, keeping, say, [], Own(), f"{PROVE} {name}")
+            bench = Bench(target, asking, keeping, say, f"{PROVE} {name}")
             right &= _proved(bench, name, scale, candidates)
     return right or scale is TINY
 
@@ -186,19 +182,15 @@ def _again(
 def sections(results: Results) -> list[Section]:
     """What was found, beside the best."""
     figures = results.experiment(PROVE).figures
+    names = ("application", "for", "found", "best of the grid")
     columns = [
-        Column("application"),
-        Column("for"),
-        Column("found"),
-        Column("best of the grid"),
-        Column("found to best"),
+        *map(Column, names),
+        Column("found to best", places=2),
         Column("candidates"),
         Column("grid", "s"),
         Column("search", "s"),
-        Column("search to grid"),
+        Column("search to grid", places=2),
     ]
-    columns[4] = Column("found to best", places=2)
-    columns[8] = Column("search to grid", places=2)
     rows: list[list[Cell]] = [
         [
             f["server"],

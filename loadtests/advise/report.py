@@ -16,16 +16,10 @@ from loadtests.advise.target import Target
 from loadtests.advise.trial import EXPERIMENT
 from loadtests.errors import LabError
 from loadtests.reporting.model import Axis, Bar, Bars, Cell, Column, Figure, Section, Table
+from loadtests.servers.registry import colour_of
 from loadtests.stats.results import Results, Spread, spread
 from loadtests.store import Record
 
-COLOURS = {
-    "single": "#0b4f9e",
-    "threading": "#1a7fb8",
-    "forking": "#2ca6c4",
-    "gevent": "#7cc7df",
-}
-"""Those of our modes everywhere."""
 WIDTH = 78
 ROWS = 6
 """Configurations that are shown on the terminal."""
@@ -176,23 +170,26 @@ def _picture(advice: Advice, chosen: Configuration) -> Bars:
     """Throughput, p99 and memory of the best, each as a share of the best value."""
     drawn = _best(advice)[:DRAWN]
     drawn += [chosen] if chosen not in drawn else []
-    values: list[dict[Configuration, list[float]]] = [
-        {one: [1 / max(s.pss, 1) for s in advice.taken(one)] for one in drawn},
-        {one: [1 / max(s.p99_us, 1) for s in advice.taken(one, at_rate=True)] for one in drawn},
-        {one: [s.rate for s in advice.taken(one)] for one in drawn},
-    ]
     shares: list[dict[Configuration, Spread]] = []
-    for of_one in reversed(values):
-        known = {one: found for one, taken in of_one.items() if (found := spread(taken))}
+    for value, at_rate, sign in (("rate", False, 1), ("p99_us", True, -1), ("pss", False, -1)):
+        known = {
+            one: found
+            for one in drawn
+            if (
+                found := spread(
+                    max(getattr(s, value), 1) ** sign for s in advice.taken(one, at_rate=at_rate)
+                )
+            )
+        }
         best = max((found.median for found in known.values()), default=1.0) / 100
         shares.append(
             {
-                o: Spread(f.median / best, f.low / best, f.high / best, f.rounds)
-                for o, f in known.items()
+                one: Spread(found.median / best, found.low / best, found.high / best, found.rounds)
+                for one, found in known.items()
             }
         )
     bars = [
-        Bar(one.name, COLOURS[one.mode], [of.get(one) for of in shares], strong=one == chosen)
+        Bar(one.name, colour_of(one.name), [of.get(one) for of in shares], strong=one == chosen)
         for one in drawn
     ]
     return Bars(
@@ -206,40 +203,30 @@ def _picture(advice: Advice, chosen: Configuration) -> Bars:
 
 
 def _measured(samples: Sequence[Record]) -> Table:
-    columns = [
-        Column("configuration"),
-        Column("for"),
-        Column("connections"),
-        Column("asked", "1/s"),
-        Column("samples"),
-        Column("throughput", "1/s"),
-        Column("p99", "ms", 1, 1e-3),
-        Column("CPU", "ms a request", 2, 1e-3),
-        Column("PSS", "MiB", 1, 2.0**-20),
-        Column("processes"),
-        Column("client busy", "%", 0, 100),
-        Column("wrong", "%", 1, 100),
-    ]
+    fields = {
+        "rate": Column("throughput", "1/s"),
+        "p99_us": Column("p99", "ms", 1, 1e-3),
+        "cpu_us": Column("CPU", "ms a request", 2, 1e-3),
+        "pss": Column("PSS", "MiB", 1, 2.0**-20),
+        "processes": Column("processes"),
+        "client_busy": Column("client busy", "%", 0, 100),
+        "wrong": Column("wrong", "%", 1, 100),
+    }
+    columns = [Column(name) for name in ("configuration", "for", "connections")]
+    columns += [Column("asked", "1/s"), Column("samples"), *fields.values()]
     groups: dict[tuple[Any, ...], list[Record]] = {}
     for s in samples:
-        key = (s["server"], s["stage"], s["connections"], s["asked"])
-        groups.setdefault(key, []).append(s)
-    rows: list[list[Cell]] = []
-    for (server, stage, connections, asked), taken in groups.items():
-        rows.append(
-            [
-                str(server),
-                str(stage),
-                float(connections),
-                float(asked) or None,
-                float(len(taken)),
-                *(
-                    spread(s[field] for s in taken)
-                    for field in ("rate", "p99_us", "cpu_us", "pss", "processes", "client_busy")
-                ),
-                spread(s["wrong"] for s in taken),
-            ]
+        key = (
+            str(s["server"]),
+            str(s["stage"]),
+            float(s["connections"]),
+            float(s["asked"]) or None,
         )
+        groups.setdefault(key, []).append(s)
+    rows = [
+        [*key, float(len(taken)), *(spread(s[field] for s in taken) for field in fields)]
+        for key, taken in groups.items()
+    ]
     return Table("measured", "Everything", columns, rows)
 
 

@@ -32,14 +32,10 @@ LOADING_SECONDS = 20
 
 @dataclass(frozen=True)
 class Own(Application):
-    """An application of which nothing is known but that it is to answer.
-
-    A `status` of 0 is any that is no failure of the server.
-    """
+    """An application of which nothing is known but that it is to answer."""
 
     folder: str = "."
     module: str = ""
-    status: int = 0
 
     @property
     def path(self) -> Path:
@@ -47,12 +43,12 @@ class Own(Application):
         return Path.cwd()
 
     def answer(self, target: str, body: bytes) -> Answer:
-        """What is known of the right answer."""
-        return Answer(self.status, "", b"")
+        """Nothing is known of the right answer."""
+        return Answer(0, "", b"")
 
     def accepts(self, answer: Answer, right: Answer) -> bool:
-        """Whether an answer will do."""
-        return answer.status == right.status if right.status else answer.status < 500
+        """Whether an answer is no failure of the server."""
+        return answer.status < 500
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from loadtests.advise.asking import Asking
 from loadtests.advise.configuration import Configuration
 from loadtests.advise.target import Own, Target, short
+from loadtests.clients.connection import Connection
 from loadtests.clients.load import SATURATED, Load
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure import histogram, resources
@@ -22,6 +23,8 @@ from loadtests.store import Store
 EXPERIMENT = "advise"
 WRONG = 0.01
 """The share of requests that may fail before a candidate is out of the question."""
+EXAMPLES = 20
+"""Requests that are sent one by one to say which of them fails."""
 WARM_SECONDS = 0.25
 
 
@@ -68,9 +71,8 @@ class Bench:
     asking: Asking
     store: Store
     say: Callable[[str], None]
-    samples: list[Sample]
-    application: Own
     experiment: str = EXPERIMENT
+    samples: list[Sample] = field(default_factory=list)
 
     def take(
         self,
@@ -96,7 +98,7 @@ class Bench:
         server = Server(begun.configuration.name, "", "", "poorhttp")
         running = Running(
             server,
-            self.application,
+            Own(),
             target=first.target,
             request=first.octets(),
             environ=self.target.environ(),
@@ -129,6 +131,8 @@ class Bench:
             errors = sum(load.errors.values()) - (0 if rate else unanswered)
             wrong = errors / max(load.requests + unanswered, 1)
             failure = f"{_errors(load)} of {load.requests:,} requests" if wrong > WRONG else ""
+            if failure and "status" in load.errors:
+                failure += self._example(running.port)
             if load.requests == 0:
                 failure = f"it answered nothing in {seconds:.1f} s ({_errors(load)})"
             sample = replace(
@@ -153,6 +157,15 @@ class Bench:
             encoded = {"histogram": histogram.encode(seen.times)} if seen.times.total_count else {}
         self._keep(sample, encoded)
         return sample
+
+    def _example(self, port: int) -> str:
+        """Which of the first few requests gets a wrong answer, and which."""
+        for request in list(dict.fromkeys(self.asking.requests))[:EXAMPLES]:
+            with contextlib.suppress(ServerFailure, OSError), Connection(port) as connection:
+                status = connection.ask(request.octets())[0].status
+                if status >= 400 and status != request.status:
+                    return f"; {request.method} {request.target} is answered {status}"
+        return ""
 
     def _keep(self, sample: Sample, more: dict[str, str]) -> None:
         values = asdict(sample)

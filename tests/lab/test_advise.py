@@ -27,7 +27,7 @@ from loadtests.advise.configuration import Configuration, distance, sensible, sp
 from loadtests.advise.prior import Probe
 from loadtests.advise.recorded import like, recorded
 from loadtests.advise.search import Found
-from loadtests.advise.target import HARMLESS, Own, Target
+from loadtests.advise.target import HARMLESS, Target
 from loadtests.advise.trial import Bench, Sample, delayed_seconds
 from loadtests.clients import locust
 from loadtests.clients.connection import Connection
@@ -389,7 +389,7 @@ def bench(folder: Path, target: str = "app.py", asking: Asking | None = None) ->
     """Ready to measure."""
     keeping = store.Store(folder / "results.jsonl", "test")
     asked = asking or Requests([Request()], "GET /")
-    return Bench(Target(target), asked, keeping, lambda line: None, [], Own())
+    return Bench(Target(target), asked, keeping, lambda line: None)
 
 
 @pytest.fixture
@@ -465,6 +465,15 @@ def test_one_that_fails_in_some_modes_only(project: Path) -> None:
     assert isinstance(table, Table)
     assert table.rows[0][0] == "threading 1 × 4"
     assert "search" in str(table.rows[0][3])
+
+
+@pytest.mark.usefixtures("nothing_left")
+def test_the_request_that_fails_is_named(project: Path) -> None:
+    broken(project, "if environ['PATH_INFO'] == '/b': return (start_response('404 No', []), [])[1]")
+    measuring = bench(project, asking=Requests([Request("/a"), Request("/b")], "two"))
+    sample = measuring.take(Configuration("single"), 0.3, 4, "search")
+    measuring.store.close()
+    assert sample.failure.endswith("; GET /b is answered 404")
 
 
 @pytest.mark.usefixtures("nothing_left")
