@@ -29,8 +29,6 @@ from loadtests.stats.results import Results
 from loadtests.studies import catalogue, engine
 from loadtests.studies import command as studies
 from loadtests.studies.bench import scenarios
-from loadtests.studies.cluster import experiments as cluster
-from loadtests.studies.cluster import report as cluster_report
 from loadtests.studies.lifecycle import experiments as operations
 from loadtests.studies.lifecycle import promises, trial
 from loadtests.studies.lifecycle import report as operations_report
@@ -40,7 +38,6 @@ from loadtests.studies.reload import report as development_report
 
 MEASURING = (
     "operate",
-    "cluster",
     "develop",
 )
 
@@ -115,15 +112,6 @@ def _parser() -> argparse.ArgumentParser:
     operating.add_argument(
         "--servers", type=_names, metavar="NAME,NAME", help="names or beginnings; default all"
     )
-    clustering = measuring(
-        "cluster", "restart three hosts behind a balancer, and cut one off, under load", 5, 0.1
-    )
-    clustering.add_argument(
-        "names", nargs="*", metavar="EXPERIMENT", help=f"of: {' '.join(cluster.EXPERIMENTS)}"
-    )
-    clustering.add_argument(
-        "--servers", type=_names, metavar="NAME,NAME", help="names or beginnings; default all"
-    )
     developing = measuring(
         "develop", "save files of projects, and see when servers that reload answer anew", 0, 15.0
     )
@@ -137,9 +125,6 @@ def _parser() -> argparse.ArgumentParser:
     reporting.add_argument("results", nargs="+", type=Path, metavar="RESULTS")
     reporting.add_argument(
         "--operations", action="store_true", help="the page of servers in operation, instead"
-    )
-    reporting.add_argument(
-        "--cluster", action="store_true", help="the page of more than one machine, instead"
     )
     reporting.add_argument(
         "--development", action="store_true", help="the page of servers that reload, instead"
@@ -181,9 +166,6 @@ def _measure(options: argparse.Namespace) -> int:
             name: partial(development.steps, lab, pace, name, reloading)
             for name in development.EXPERIMENTS
         }
-    elif options.command == "cluster":
-        hosts = choose("setup", cluster.SETUPS, options.servers or [""])
-        known = {name: partial(cluster.steps, lab, name, hosts) for name in cluster.EXPERIMENTS}
     unknown = [name for name in options.names if name not in known]
     if unknown:
         raise choice.unknown("experiment", unknown[0], list(known), " ")
@@ -199,13 +181,11 @@ def _measure(options: argparse.Namespace) -> int:
             if shown.samples or shown.figures:
                 pages = {
                     "operate": operations_report,
-                    "cluster": cluster_report,
                     "develop": development_report,
                 }
                 print("\n".join(pages[options.command].summary(shown)))
                 for table in (
                     promises.table(shown),
-                    cluster_report.table(shown),
                     development_promises.table(shown),
                 ):
                     if len(table) > 2:
@@ -252,7 +232,6 @@ def _report(options: argparse.Namespace) -> None:
     results = Results(records)
     pages = (
         (options.operations, operations_report),
-        (options.cluster, cluster_report),
         (options.development, development_report),
     )
     if made := next((page for asked, page in pages if asked), None):
@@ -267,12 +246,8 @@ def _report(options: argparse.Namespace) -> None:
 def _name_all() -> None:
     print("servers: " + ", ".join(server.name for server in registry.SERVERS))
     print("scenarios: " + ", ".join(scenario.name for scenario in scenarios.SCENARIOS))
-    for name in ("show", "endure"):
-        print(f"experiments of {name}: {' '.join(catalogue.STUDIES[name].experiments)}")
     print("servers to operate: " + ", ".join(one.name for one in lifecycle.SERVERS))
     print("experiments to operate them: " + " ".join(operations.TRIALS))
-    print("clusters: " + "; ".join(setup.name for setup in cluster.SETUPS))
-    print("experiments with clusters: " + " ".join(cluster.EXPERIMENTS))
     print("studies: " + " ".join(catalogue.STUDIES))
     for study in catalogue.STUDIES.values():
         if not study.source:

@@ -7,9 +7,6 @@ from pathlib import Path
 
 from loadtests.errors import LabError
 
-CONTENT_BEGIN, CONTENT_END = "<!-- content -->", "<!-- end of content -->"
-PROXIES_BEGIN, PROXIES_END = "<!-- proxies -->", "<!-- end of proxies -->"
-
 
 def insert(page: Path, study: str, tables: str) -> None:
     """Puts the tables of a study into a page that somebody has written, between its marks.

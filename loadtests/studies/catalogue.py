@@ -9,6 +9,7 @@ from loadtests.studies import (
 )
 from loadtests.studies.adverse import study as adverse
 from loadtests.studies.bench import study as bench
+from loadtests.studies.cluster import study as cluster
 from loadtests.studies.content import study as content
 from loadtests.studies.deadconn import study as deadconn
 from loadtests.studies.page_latency import study as loops
@@ -34,6 +35,7 @@ STUDIES: dict[str, Study] = {
     "content": content.STUDY,
     "proxies": proxies.PROXIES,
     "gateways": proxies.GATEWAYS,
+    "cluster": cluster.STUDY,
     "bench": bench.BENCH,
     "show": bench.SHOW,
     "endure": adverse.STUDY,

@@ -1,7 +1,8 @@
-"""The experiments `cluster`. A step is a round: a new network, servers and a load."""
+"""The experiments of `cluster`. A step is a round: a new network, servers and a load."""
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import tempfile
@@ -16,6 +17,7 @@ from loadtests.measure.cpu_affinity import USABLE
 from loadtests.servers.registry import Server
 from loadtests.studies import engine
 from loadtests.studies.engine import Lab, Step
+from loadtests.studies.study import Scale
 from tests.testkit.balancer import CONNECT, NOTICED, PORT
 from tests.testkit.cluster import NAMES, Cluster, Member
 from tests.testkit.network.hosts import Network, Unavailable
@@ -221,3 +223,11 @@ def steps(lab: Lab, experiment: str, setups: Sequence[Setup]) -> list[Step]:
         for number in range(lab.rounds)
         for setup in setups
     ]
+
+
+def plan(
+    lab: Lab, scale: Scale, setups: Sequence[Setup], options: argparse.Namespace
+) -> list[Step]:
+    """The chosen experiments, one after the other."""
+    del scale
+    return [step for name in options.names for step in steps(lab, name, setups)]

@@ -1,29 +1,20 @@
-"""Report of the experiments `cluster`, from stored records to Markdown.
-
-Measures nothing.
-"""
+"""Promises and report of the study `cluster`."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable
-from pathlib import Path
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
-from loadtests.reporting import ending, markdown_insert, promises
+from loadtests.reporting.model import Axis, Column, Section, Table
 from loadtests.reporting.promises import Places, Promise
 from loadtests.stats.results import Results, Spread
 from loadtests.studies.cluster.experiments import CLIENTS, GONE, INTERVALS, SETUPS
+from loadtests.studies.comparison import method
+from loadtests.studies.tables import bars, ranked, scaled
 from tests.testkit.balancer import FALL, INTERVAL, READ
 
 Choose = Callable[[Iterable[float]], float]
-
-
-def _values(results: Results, experiment: str, setup: str, name: str) -> list[float]:
-    return [
-        float(figure["value"])
-        for figure in results.figures
-        if (figure["experiment"], figure["server"], figure["name"]) == (experiment, setup, name)
-    ]
 
 
 def _over(
@@ -34,7 +25,7 @@ def _over(
             setup.name: Spread(choose(found), min(found), max(found), len(found))
             for setup in SETUPS
             if setup.balancer.startswith(balancer)
-            if (found := _values(results, experiment, setup.name, name))
+            if (found := results.values(experiment, setup.name, name))
         }
 
     return read
@@ -91,91 +82,116 @@ PROMISES = (
 )
 
 
-def table(results: Results) -> list[str]:
-    """Promised beside the worst that was measured."""
-    return promises.lines(results, PROMISES, "cluster")
+@dataclass(frozen=True)
+class Told:
+    """A column: a figure, and how those of all rounds become one value."""
+
+    column: Column
+    figure: str
+    choose: Choose
 
 
-Column = tuple[str, str, Choose, float, int]
-"""Heading, figure, how rounds become one value, scale, places."""
-
-_LOAD: tuple[Column, ...] = (
-    ("requests", "requests", sum, 1, 0),
-    ("failed", "failed", sum, 1, 0),
-    ("longest time without any answer, ms", "gap", max, 1e3, 0),
-    ("p50, ms", "p50", statistics.median, 1e3, 1),
-    ("p99, ms", "p99", statistics.median, 1e3, 1),
-    ("slowest quick request, ms", "longest", max, 1e3, 0),
+REQUESTS = Told(Column("requests"), "requests", sum)
+FAILED = Told(Column("failed"), "failed", sum)
+GAP = Told(Column("longest time without any answer", "ms", 0, 1e3), "gap", max)
+P99 = Told(Column("p99", "ms", 1, 1e3), "p99", statistics.median)
+LOAD = (
+    GAP,
+    REQUESTS,
+    FAILED,
+    Told(Column("p50", "ms", 1, 1e3), "p50", statistics.median),
+    P99,
+    Told(Column("slowest quick request", "ms", 0, 1e3), "longest", max),
 )
-_CUT: tuple[Column, ...] = (
-    ("requests", "requests", sum, 1, 0),
-    ("in its hands", "in its hands", sum, 1, 0),
-    ("of them failed", "failed that it had in hand", sum, 1, 0),
-    ("failed on the way to it", "failed on the way to it", sum, 1, 0),
-    ("failed otherwise", "failed otherwise", sum, 1, 0),
-    ("balancer knew after, s", "noticed after", max, 1, 2),
-    ("last that failed was sent after, s", "last request that failed was sent after", max, 1, 2),
-    ("last client was told after, s", "last client was told after", max, 1, 2),
-    ("used again after, s", "used again after", max, 1, 2),
-    ("longest time without any answer, ms", "gap", max, 1e3, 0),
-    ("p99, ms", "p99", statistics.median, 1e3, 1),
+CUT = (
+    GAP,
+    REQUESTS,
+    *(
+        Told(Column(name), figure, sum)
+        for name, figure in (
+            ("in its hands", "in its hands"),
+            ("of them failed", "failed that it had in hand"),
+            ("failed on the way to it", "failed on the way to it"),
+            ("failed otherwise", "failed otherwise"),
+        )
+    ),
+    *(
+        Told(Column(name, "s", 2), figure, max)
+        for name, figure in (
+            ("balancer knew after", "noticed after"),
+            ("last that failed was sent after", "last request that failed was sent after"),
+            ("last client was told after", "last client was told after"),
+            ("used again after", "used again after"),
+        )
+    ),
+    P99,
 )
-_TABLES = {
-    "rolling-reload": ("Three hosts reload in turn (HUP)", _LOAD),
-    "rolling-replace": ("Three hosts are replaced in turn (TERM, then a new server)", _LOAD),
-    "cut": (f"One host is cut off for {GONE:.0f} s", _CUT),
+KINDS = {
+    "rolling-reload": ("Three hosts reload in turn (HUP)", LOAD),
+    "rolling-replace": ("Three hosts are replaced in turn (TERM, then a new server)", LOAD),
+    "cut": (f"One host is cut off for {GONE:.0f} s", CUT),
 }
 
 
-def comparisons(results: Results) -> list[list[str]]:
-    """A section for each experiment of which something was measured."""
-    sections = []
-    for experiment, (title, columns) in _TABLES.items():
-        lines = [f"### {title}", ""]
-        lines.append(f"| | rounds | {' | '.join(column[0] for column in columns)} |")
-        lines.append(f"|---|--:|{'--:|' * len(columns)}")
-        measured = [s.name for s in SETUPS if _values(results, experiment, s.name, "requests")]
-        for name in measured:
-            cells = [str(len(_values(results, experiment, name, "requests")))]
-            for _, figure, choose, scale, places in columns:
-                found = _values(results, experiment, name, figure)
-                cells.append(f"{choose(found) * scale:,.{places}f}" if found else "")
-            lines.append(f"| {name} | {' | '.join(cells)} |")
-        if measured:
-            sections.append(lines)
-    return sections
-
-
-def summary(results: Results) -> list[str]:
-    """What a person wants to see at the end of a run."""
-    return ["\n".join(part) + "\n" for part in comparisons(results)]
-
-
-BEGIN, END = "<!-- measured -->", "<!-- end of what was measured -->"
-
-
-def insert(results: Results, page: Path) -> None:
-    """Puts the tables into a page that somebody has written, between BEGIN and END.
-
-    Raises LabError if there is no such place.
-    """
-    markdown_insert.insert_parts(page, BEGIN, END, (table(results),))
-
-
-def markdown(results: Results) -> str:
-    """The page: promises, what was measured, and how."""
-    parts = [
-        ["# More than one machine, measured"],
-        [
-            "Made by `python -m loadtests report --cluster loadtests/results/cluster.jsonl`; not",
-            "edited by hand. What it means stands in [scaling.md](../scaling.md).",
-        ],
-        ["## Promised and measured"],
-        table(results),
-        ["## Measured"],
-        *comparisons(results),
+def report(results: Results) -> list[Section]:
+    """A section for each experiment of which something was measured, and how it was measured."""
+    sections = [
+        _section(results, experiment, title, columns)
+        for experiment, (title, columns) in KINDS.items()
+        if any(results.values(experiment, setup.name, "requests") for setup in SETUPS)
     ]
-    return ending.page(parts + ending.ending(results, METHOD.splitlines()))
+    return [*sections, method(METHOD, "`docs/scaling.md` says what it means.")]
+
+
+def _section(results: Results, experiment: str, title: str, columns: Sequence[Told]) -> Section:
+    def value(setup: str, told: Told) -> float | None:
+        found = results.values(experiment, setup, told.figure)
+        return told.choose(found) if found else None
+
+    def total(told: Told) -> str:
+        return f"{sum(value(name, told) or 0 for name in names):,.0f}"
+
+    gaps = {
+        setup.name: scaled(Spread(max(found), min(found), max(found), len(found)), 1e3)
+        for setup in SETUPS
+        if (found := results.values(experiment, setup.name, GAP.figure))
+    }
+    known = [s.name for s in SETUPS if results.values(experiment, s.name, REQUESTS.figure)]
+    names = ranked(gaps, known)
+    longest = (
+        "; the longest time without any answer was {:,.0f} ms ({})".format(
+            *max((found.median, name) for name, found in gaps.items())
+        )
+        if gaps
+        else ""
+    )
+    return Section(
+        title,
+        parts=[
+            bars(
+                f"cluster-{experiment}",
+                f"{title}: {GAP.column.name}",
+                Axis(GAP.column.name, "ms", low=0),
+                {"": gaps},
+                subtitle="The longest and the shortest of the rounds; less is better",
+            ),
+            Table(
+                f"cluster-{experiment}",
+                "",
+                [Column("balancer"), *(told.column for told in columns), Column("rounds")],
+                [
+                    [
+                        name,
+                        *(value(name, told) for told in columns),
+                        float(len(results.values(experiment, name, REQUESTS.figure))),
+                    ]
+                    for name in names
+                ],
+                ranking=GAP.column.name,
+            ),
+        ],
+        answer=f"{total(FAILED)} of {total(REQUESTS)} requests failed{longest}.",
+    )
 
 
 METHOD = f"""\

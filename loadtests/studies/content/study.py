@@ -17,6 +17,6 @@ STUDY = Study(
     report,
     promises=PROMISES,
     experiments=tuple(EXPERIMENTS),
-    scales=(Scale("full", 5, 2.0, 1.0), QUICK, TINY),
+    scales=(Scale("full", 5, 2.0), QUICK, TINY),
     wrk=True,
 )

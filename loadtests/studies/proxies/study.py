@@ -6,7 +6,7 @@ from loadtests.servers.proxies import setups
 from loadtests.studies.proxies import experiments, promises, report
 from loadtests.studies.study import QUICK, TINY, Scale, Study
 
-SCALES = (Scale("full", 5, 0.7, 1.0), QUICK, TINY)
+SCALES = (Scale("full", 5, 0.7), QUICK, TINY)
 
 PROXIES = Study(
     "proxies",
