@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from loadtests.studies import (
     client_effect,
-    latency_distribution,
     memory,
 )
 from loadtests.studies.adverse import study as adverse
@@ -12,6 +11,7 @@ from loadtests.studies.bench import study as bench
 from loadtests.studies.cluster import study as cluster
 from loadtests.studies.content import study as content
 from loadtests.studies.deadconn import study as deadconn
+from loadtests.studies.latency_distribution import study as ordered
 from loadtests.studies.page_latency import study as loops
 from loadtests.studies.parallel import study as parallel
 from loadtests.studies.proxies import study as proxies
@@ -31,7 +31,7 @@ STUDIES: dict[str, Study] = {
     "deadconn": deadconn.STUDY,
     "webbench": webbench.STUDY,
     "influence": client_effect.STUDY,
-    "ordered": latency_distribution.STUDY,
+    "ordered": ordered.STUDY,
     "content": content.STUDY,
     "proxies": proxies.PROXIES,
     "gateways": proxies.GATEWAYS,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from loadtests.reporting.model import (
     Axis,
@@ -15,20 +16,22 @@ from loadtests.reporting.model import (
     Section,
     Table,
 )
-from loadtests.servers.registry import colour_of
+from loadtests.servers.registry.latency_distribution import everyone
 from loadtests.stats.results import Results
-from loadtests.studies.latency_distribution import witness
+from loadtests.store import Record
+from loadtests.studies import tables
+from loadtests.studies.latency_distribution import second_client
 from loadtests.studies.latency_distribution.contents import CONTENTS, Content
-from loadtests.studies.latency_distribution.distributions import Distributions, distributions
-from loadtests.studies.latency_distribution.remarks import failures, remarks
-from loadtests.studies.latency_distribution.times import PARTS, QUANTILES
-from loadtests.studies.originals import klone_2008 as klone
+from loadtests.studies.latency_distribution.remarks import failures, remarks, waited
+from loadtests.studies.latency_distribution.times import PARTS, QUANTILES, course, quantile
+from loadtests.studies.originals import klone_2008
 
 ASKED = (
     "How long do requests take if so many are made at once, each on a connection of its own: until "
     "the connection is there (connect), from then to the end of the answer (processing), and both "
     "(total)? The requests are ordered by each of these times, so a point at 90 % says that 90 % "
-    "of them took no longer. The study of {year} asked this of KLone, lighttpd, Boa and Apache."
+    f"of them took no longer. The study of {klone_2008.YEAR} asked this of KLone, lighttpd, Boa "
+    "and Apache."
 )
 TODAY = (
     ("ours", ("poorhttp threading 8", "poorhttp single", "poorhttp forking 2", "poorhttp gevent")),
@@ -36,164 +39,162 @@ TODAY = (
     ("Apache", ("Apache prefork", "Apache event", "Apache event + php-fpm")),
 )
 """Whose medians stand beside the study's: of each the first that was measured."""
-WITNESS = "Our client and Apache Bench, on the 1.5 KB page"
+CLIENTS = "Our client and Apache Bench, on the 1.5 KB page"
 BANDS = range(0, 101, 10)
 """Percent of the requests for which a curve has its spread."""
 WORDS = {"connect": "Connecting", "processing": "Processing", "total": "In all"}
+RANKING = "total time, median"
+VALUES: Sequence[tuple[Column, tables.Value]] = (
+    *(
+        (Column(f"{part} time, {name}", "ms", 2), quantile(part, name))
+        for part in reversed(PARTS)
+        for name in QUANTILES
+    ),
+    (Column("requests", "/s"), "rate"),
+    (Column("server CPU per request", "µs", 1), "cpu_us"),
+    (Column("failed requests"), tables.total("failed")),
+    (Column("waited for a repeated SYN"), waited),
+)
 
 
 def sections(results: Results) -> list[Section]:
     """What was asked, and a section for each content that was measured or failed."""
-    measured = distributions(results)
-    text = [ASKED.format(year=klone.YEAR)]
+    samples = tables.latest(one for one in results.samples if "total" in one)
     missing = {one["server"]: one["reason"] for one in results.missing}
-    text += [f"Left out: {name} ({reason})." for name, reason in missing.items()]
-    beside = [_beside(measured)]
-    told = [Section("Times over the ordered requests", text, beside)]
+    text = [ASKED, *(f"Left out: {name} ({reason})." for name, reason in missing.items())]
+    told = [Section("Times over the ordered requests", text, [_beside(samples)])]
     for content in CONTENTS:
-        own = measured.of(content)
-        said = remarks(results, content, own)
+        levels = _levels(samples, content)
+        said = remarks(results, content, levels)
         parts: list[Table | Figure] = []
-        for level in own.levels():
-            at_once = own.at(level)
-            parts += [_figure(content, level, at_once), _table(content, level, at_once)]
+        answer = ""
+        for level, own in levels.items():
+            parts += _compared(content, level, own)
+            what = f"{RANKING}, {level:,} at once".capitalize()
+            answer = tables.answer(what, tables.spreads(own, quantile("total", "median")), "ms")
         if parts or said:
-            told.append(Section(content.title[0].upper() + content.title[1:], said, parts))
-    return [*told, *_witness(results)]
+            title = content.title[0].upper() + content.title[1:]
+            told.append(Section(title, said, parts, answer))
+    return [*told, *_clients(results)]
 
 
-def _witness(results: Results) -> list[Section]:
+def _levels(samples: Iterable[Record], content: Content) -> dict[int, list[Record]]:
+    """The samples of a content by number of clients at once, servers in the order of figures."""
+    places = {server.name: place for place, server in enumerate(everyone())}
+    levels: dict[int, list[Record]] = {}
+    for one in sorted(samples, key=lambda s: (s["at_once"], places.get(s["server"], len(places)))):
+        if one["scenario"] == f"{content.name}-{one['at_once']}":
+            levels.setdefault(one["at_once"], []).append(one)
+    return levels
+
+
+def _compared(content: Content, level: int, samples: Sequence[Record]) -> list[Table | Figure]:
+    """Curves and quantiles."""
+    requests = max(one["requests"] for one in samples)
+    name = f"ordered-{content.name}-{level}"
+    title = f"{content.title}: {requests:,} requests, {level:,} at once"
+    own = tables.by_server(samples)
+    x = Axis("share of the requests, ordered", "%", low=0, high=100)
+    panels = [
+        Lines(
+            f"{name}-{part}",
+            WORDS[part],
+            x,
+            Axis(f"{part} time", "ms", log=True),
+            [_line(server, taken, part) for server, taken in own.items()],
+        )
+        for part in PARTS
+    ]
+    caption = "Medians of the rounds, and from the lowest to the highest round."
+    several = max(map(len, own.values())) > 1
+    figure = Panels(f"{name}-curves", title, panels, caption=caption if several else "")
+    table = tables.compared(
+        name,
+        title,
+        samples,
+        VALUES,
+        RANKING,
+        note="Medians of the rounds, with the lowest and the highest; failed requests, and those "
+        "that waited for a repeated SYN, of all rounds. CPU: all processes of the server, without "
+        "a number where the kernel does not count those that it starts.",
+    )
+    return [figure, table]
+
+
+def _line(server: str, samples: Sequence[Record], part: str) -> Line:
+    found = course(samples, part)
+    drawn = tables.line(server, found)
+    several = {x for x, one in found if one.rounds > 1}
+    return replace(drawn, band=[b for b in drawn.band if b[0] in several and b[0] in BANDS])
+
+
+def _clients(results: Results) -> list[Section]:
     """Medians of both clients, and whether they agree."""
-    said = failures(results, witness.KIND)
+    said = failures(results, second_client.KIND)
     last = {
         (one["run"], one["at_once"], one["server"]): one
         for one in results.samples
         if "ab_ms" in one
     }
     if not last:
-        return [Section(WITNESS, said)] if said else []
+        return [Section(CLIENTS, said)] if said else []
     columns = [Column("server"), Column("at once")]
     columns += [
-        Column(f"{part}, {who}", "ms", places)
+        Column(f"{part} time, {client}", "ms", places)
         for part in PARTS
-        for who, places in (("fetch", 2), ("ab", 0))
+        for client, places in (("ours", 2), ("ab", 0))
     ]
-    columns += [Column("fetch busy", "%", scale=100), Column("ab busy", "%", scale=100)]
+    columns += [Column(f"{client} busy", "%", scale=100) for client in ("our client", "ab")]
     rows: list[list[Cell]] = []
     ratios = []
     for one in last.values():
         row: list[Cell] = [one["server"], float(one["at_once"])]
-        row += [one[f"{who}_ms"][part] for part in PARTS for who in ("fetch", "ab")]
+        row += [one[f"{client}_ms"][part] for part in PARTS for client in ("fetch", "ab")]
         rows.append([*row, one["busy"]["fetch"], one["busy"]["ab"]])
         ours, theirs = one["fetch_ms"]["total"], one["ab_ms"]["total"]
-        if not witness.agree(ours, theirs):
+        if not second_client.agree(ours, theirs):
             lower, higher = sorted((ours, theirs))
-            ratios.append(higher / max(lower, witness.RESOLUTION))
+            ratios.append(higher / max(lower, second_client.RESOLUTION))
     agreed = f"{len(last) - len(ratios)} of {len(last)}"
-    text = (
+    answer = (
         f"The medians of the total times differ by no more than ab's millisecond in {agreed} cases."
     )
     if ratios:
-        text += f" In the others one is up to {max(ratios):.2f} times the other."
+        answer += f" In the others one is up to {max(ratios):.2f} times the other."
     note = "Medians over the requests of one run each, one after the other with the same server."
-    strong = frozenset(str(row[0]) for row in rows if str(row[0]).startswith("poorhttp"))
-    table = Table("ordered-witness", WITNESS, columns, rows, strong, note)
-    return [Section(WITNESS, [text, *said], [table])]
+    strong = tables.ours(row[0] for row in rows)
+    table = Table("ordered-second-client", CLIENTS, columns, rows, strong, note)
+    return [Section(CLIENTS, said, [table], answer)]
 
 
-def _how_many(content: Content, level: int, samples: Distributions) -> str:
-    requests = max(one["requests"] for one in samples.records)
-    return f"{requests:,} requests, {level:,} at once"
-
-
-def _figure(content: Content, level: int, samples: Distributions) -> Panels:
-    x = Axis("share of the requests, ordered", "%", low=0, high=100)
-    panels = [
-        Lines(
-            f"ordered-{content.name}-{level}-{part}",
-            WORDS[part],
-            x,
-            Axis(f"{part} time", "ms", log=True),
-            [_line(samples, server, part) for server in samples.servers()],
-        )
-        for part in PARTS
-    ]
-    return Panels(
-        f"ordered-{content.name}-{level}",
-        f"{content.title}: {_how_many(content, level, samples)}",
-        panels,
-        caption="Medians of the rounds, and from the lowest to the highest round."
-        if samples.rounds() > 1
-        else "",
-    )
-
-
-def _line(samples: Distributions, server: str, part: str) -> Line:
-    points, band = [], []
-    for share, value in samples.curve(server, part):
-        points.append((share, value.median))
-        if value.rounds > 1 and share in BANDS:
-            band.append((share, value.low, value.high))
-    return Line(server, colour_of(server), points, band, server.startswith("poorhttp"))
-
-
-def _table(content: Content, level: int, samples: Distributions) -> Table:
-    columns = [Column("server")]
-    columns += [Column(f"{part} {name}", "ms", 2) for part in PARTS for name in QUANTILES]
-    columns += [
-        Column("requests", "/s"),
-        Column("CPU per request", "µs", 1),
-        Column("failed"),
-        Column("repeated SYN"),
-    ]
-    rows: list[list[Cell]] = []
-    for server in samples.servers():
-        row: list[Cell] = [server]
-        row += [samples.quantile(server, part, name) for part in PARTS for name in QUANTILES]
-        row += [samples.field(server, name) for name in ("rate", "cpu_us")]
-        row += [float(samples.sum(server, "failed")), float(samples.waited(server))]
-        rows.append(row)
-    return Table(
-        f"ordered-{content.name}-{level}",
-        f"{content.title}: {_how_many(content, level, samples)}",
-        columns,
-        rows,
-        strong=frozenset(one for one in samples.servers() if one.startswith("poorhttp")),
-        note="Medians of the rounds, with the lowest and the highest; failed requests, and those "
-        "that waited for a repeated SYN, of all rounds. CPU: all processes of the server, without "
-        "a number where the kernel does not count those that it starts.",
-    )
-
-
-def _beside(measured: Distributions) -> Table:
+def _beside(samples: Sequence[Record]) -> Table:
     """The study's numbers, and medians of today at the most clients at once."""
-    names = ("KLone", "Lighttpd", "Boa", "Apache 2")
-    columns = [Column("content and time"), *(Column(f"{name}, {klone.YEAR}") for name in names)]
-    columns += [
-        Column("clients at once today"),
-        *(Column(f"{who}, median", "ms", 2) for who, _ in TODAY),
-    ]
+    columns = [Column("content and time")]
+    columns += [Column(f"{name}, {klone_2008.YEAR}") for name in klone_2008.SERVERS]
+    columns += [Column("clients at once today")]
+    columns += [Column(f"{name} today, median", "ms", 2) for name, _ in TODAY]
     rows: list[Sequence[Cell]] = []
-    for said in klone.STATEMENTS:
+    for said in klone_2008.STATEMENTS:
         content = next(one for one in CONTENTS if one.name == said.content)
-        own = measured.of(content)
         today: list[Cell] = [None] * (1 + len(TODAY))
-        if levels := own.levels():
-            most = own.at(levels[-1])
-            today = [float(levels[-1])]
+        if levels := _levels(samples, content):
+            level, most = list(levels.items())[-1]
+            own = tables.by_server(most)
+            today = [float(level)]
             for _, known in TODAY:
-                server = next((name for name in known if name in most.servers()), None)
-                today.append(most.quantile(server, said.part, "p50") if server else None)
+                server = next((name for name in known if name in own), None)
+                median = quantile(said.part, "median")
+                today.append(tables.cell(own[server], median) if server else None)
         old = (said.klone, said.lighttpd, said.boa, said.apache)
         rows.append([f"{content.title}: {said.part}", *old, *today])
     return Table(
         "ordered-klone",
-        f"What the study of {klone.YEAR} had, in ms",
+        f"What the study of {klone_2008.YEAR} had, in ms",
         columns,
         rows,
         note="The study: 1,000 requests (100 of the file) by Apache Bench over a network, a Xeon "
         "3060; its text, because its diagrams show no numbers. Its active page was KLone's own "
         "kind, with lighttpd running PHP. Of today's servers the first that was measured of: "
-        + "; ".join(f"{who}: {', '.join(known)}" for who, known in TODAY)
+        + "; ".join(f"{name}: {', '.join(known)}" for name, known in TODAY)
         + ".",
     )

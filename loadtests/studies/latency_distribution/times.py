@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from loadtests.measure import histogram
+from loadtests.stats.results import Spread, spread
+from loadtests.store import Record
+from loadtests.studies import tables
 
 PARTS = ("connect", "processing", "total")
 """Until the connection is there; from then to the end of the answer; both."""
 SHARES = (0.0, 0.5, 1.0, *(2.0 * share for share in range(1, 50)), 99.0, 99.5, 100.0)
 """Percent of the requests, ordered by their time, that a curve has a point for."""
-QUANTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "max": 100.0}
+QUANTILES = {"median": 50.0, "p90": 90.0, "p99": 99.0, "longest": 100.0}
 
 REPEATS = (1, 3, 7, 15, 31)
 """Seconds after which Linux sends a SYN again: the first after one, each next after twice that."""
@@ -22,6 +27,22 @@ def curve(encoded: str) -> dict[float, float]:
     """Milliseconds within which so many percent of the requests of a histogram were done."""
     found = histogram.merge([encoded]).get_percentile_to_value_dict(list(SHARES))
     return {share: value / 1e3 for share, value in found.items()}
+
+
+_curve = functools.lru_cache(maxsize=4096)(curve)
+
+
+def course(samples: Sequence[Record], part: str) -> list[tuple[float, Spread]]:
+    """Milliseconds of one of the times by share of the requests, over the rounds."""
+    curves = [_curve(one[part]) for one in samples if one["answered"]]
+    found = [(share, spread(one[share] for one in curves)) for share in SHARES]
+    return [(share, one) for share, one in found if one]
+
+
+def quantile(part: str, name: str) -> tables.Value:
+    """Milliseconds within which so many requests were done, over the rounds."""
+    share = QUANTILES[name]
+    return lambda samples: spread(_curve(one[part])[share] for one in samples if one["answered"])
 
 
 def repeats(connect_seconds: float) -> int:
@@ -37,8 +58,4 @@ def repeats(connect_seconds: float) -> int:
 
 def repeated(connect_us: Iterable[float]) -> dict[str, int]:
     """How many requests waited for how many repeated SYNs: their number is the key."""
-    found: dict[str, int] = {}
-    for time in connect_us:
-        if count := repeats(time / 1e6):
-            found[str(count)] = found.get(str(count), 0) + 1
-    return found
+    return dict(Counter(str(count) for time in connect_us if (count := repeats(time / 1e6))))

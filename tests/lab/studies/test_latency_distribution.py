@@ -25,7 +25,7 @@ from loadtests.servers.registry.latency_distribution import ContentServer, every
 from loadtests.stats.results import Results
 from loadtests.studies import engine
 from loadtests.studies.bench.scenarios import HELLO
-from loadtests.studies.latency_distribution import STUDY, measuring, times, witness
+from loadtests.studies.latency_distribution import measuring, second_client, times
 from loadtests.studies.latency_distribution.contents import (
     CONTENTS,
     FILE,
@@ -36,6 +36,7 @@ from loadtests.studies.latency_distribution.contents import (
     Content,
 )
 from loadtests.studies.latency_distribution.measuring import Task
+from loadtests.studies.latency_distribution.study import STUDY
 from loadtests.studies.originals import klone_2008 as klone
 from loadtests.studies.study import FULL, QUICK, TINY, Scale
 from tests.packages import need
@@ -393,27 +394,27 @@ Sun Nov 22 04:46:36 2026\t1795322796\t113\t52\t165\t41
 """
 
 
-class TestWitness:
+class TestSecondClient:
     def test_what_ab_writes(self) -> None:
-        found = witness.parse(TIMES)
+        found = second_client.parse(TIMES)
         assert found == {"connect": [0, 113], "processing": [15, 52], "total": [15, 165]}
 
     @pytest.mark.parametrize("text", ["", "a\tb\n1\t2\n", TIMES[:-10], TIMES.replace("165", "x")])
     def test_what_it_does_not_write(self, text: str) -> None:
         with pytest.raises(ServerFailure, match="ab wrote"):
-            witness.parse(text)
+            second_client.parse(text)
 
     def test_agreement(self) -> None:
-        assert witness.agree(1.4, 1)
-        assert witness.agree(0.1, 0)
-        assert not witness.agree(2.6, 1)
+        assert second_client.agree(1.4, 1)
+        assert second_client.agree(0.1, 0)
+        assert not second_client.agree(2.6, 1)
 
     def test_nobody_answers(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as closed:
             port = closed.getsockname()[1]
         need("ab")
         with pytest.raises(ServerFailure, match="ab failed; it said: apr_"):
-            witness.ask(port, "/", Task(5, 1, 1.0), None)
+            second_client.ask(port, "/", Task(5, 1, 1.0), None)
 
 
 class TestReport:
@@ -429,7 +430,7 @@ class TestReport:
         table = tables(told)["ordered-page-100"]
         names = [f"{column.name}" for column in table.columns]
         (row,) = table.rows
-        cell = row[names.index("processing p50")]
+        cell = row[names.index("processing time, median")]
         assert not isinstance(cell, str | float | None)
         assert (round(cell.median), round(cell.low), round(cell.high), cell.rounds) == (4, 2, 6, 3)
         (figure,) = (part for one in told for part in one.parts if isinstance(part, Panels))
@@ -491,9 +492,9 @@ class TestReport:
             for server, theirs in (("nginx", 3.0), ("lighttpd", 6.0))
         ]
         section = self.told(*records)[-1]
-        assert "in 1 of 2 cases" in section.text[0]
-        assert "one is up to 2.00 times the other" in section.text[0]
-        assert len(tables([section])["ordered-witness"].rows) == 2
+        assert "in 1 of 2 cases" in section.answer
+        assert "one is up to 2.00 times the other" in section.answer
+        assert len(tables([section])["ordered-second-client"].rows) == 2
 
     def test_beside_the_study(self) -> None:
         table = tables(
