@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from loadtests.studies import (
-    client_effect,
     memory,
 )
 from loadtests.studies.adverse import study as adverse
 from loadtests.studies.bench import study as bench
+from loadtests.studies.client_effect import study as influence
 from loadtests.studies.cluster import study as cluster
 from loadtests.studies.content import study as content
 from loadtests.studies.deadconn import study as deadconn
@@ -30,7 +30,7 @@ STUDIES: dict[str, Study] = {
     "resources": resources.STUDY,
     "deadconn": deadconn.STUDY,
     "webbench": webbench.STUDY,
-    "influence": client_effect.STUDY,
+    "influence": influence.STUDY,
     "ordered": ordered.STUDY,
     "content": content.STUDY,
     "proxies": proxies.PROXIES,

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from loadtests.clients.load import SATURATED
-from loadtests.reporting.cells import number
-from loadtests.reporting.model import Axis, Cell, Column, Line, Lines, Panels, Section, Table
-from loadtests.servers.registry import SERVERS
-from loadtests.stats.results import Results, spread
-from loadtests.stats.variance import CONFIDENCES, Analysis, Interval, analyse
-from loadtests.studies.client_effect import original
+from loadtests.reporting.model import Axis, Cell, Column, Lines, Panels, Section, Table
+from loadtests.stats.results import Results
+from loadtests.stats.variance import Analysis, analyse
+from loadtests.studies import tables
+from loadtests.studies.client_effect import original, variance_tables
 from loadtests.studies.client_effect.grid import Grid, Part, grid, largest
 from loadtests.studies.client_effect.original import EFFECT, MEAN
 from loadtests.studies.client_effect.verdict import verdict
 
 NAME = "influence"
-SOURCES = {"A": "client", "B": "server", "AB": "both (interaction)", "error": "error"}
 
 
 @dataclass(frozen=True)
@@ -44,22 +42,32 @@ def report(results: Results) -> list[Section]:
         return []
     found = grid(results, "rate")
     part = largest(found)
-    parts: list[Table | Panels] = []
+    parts: list[Table | Panels] = [_figure(results, found)]
     for measure in MEASURES:
         parts += _tables(grid(results, measure.field), part, measure)
     if part.replications:
-        # The order of the servers is that of their speed in either measure.
-        parts += _logarithms(grid(results, "rate"), part)
-    parts += [_figure(results, found), _busy(results, found), _busy_servers(results, found)]
+        parts += _logarithms(found, part)
+    client = f"Of one core. From {SATURATED:.0%} on the client is taken for the limit."
+    parts += [
+        _busy(results, found, "busy", "clients", "client_busy", client),
+        _busy(
+            results,
+            found,
+            "busy-servers",
+            "servers",
+            "server_busy",
+            "All its processes together, of one core.",
+        ),
+    ]
     text = [
         "How much of what a benchmark says is about its client? Every client asks every server for "
         f"the same page, {_times(part)}, and the analysis of variance with two factors tells what "
         "share of the variation is due to the client, to the server, to both together and to "
         "neither.",
-        f"**{verdict(results)}**",
         *_remarks(results, found, part),
     ]
-    return [Section("Influence of the client", text, parts), original.section()]
+    told = Section("Influence of the client", text, parts, verdict(results))
+    return [told, original.section()]
 
 
 def _times(part: Part) -> str:
@@ -89,9 +97,7 @@ def _remarks(results: Results, found: Grid, part: Part) -> list[str]:
     if errors:
         requests = sum(sample["requests"] for sample in results.samples)
         said.append(f"Of {requests + errors:,} requests {errors:,} failed, and are not counted.")
-    said += [f"Failed: {one['what']}: {one['reason']}." for one in results.failures]
-    said += [f"Left out: {one['server']}: {one['reason']}." for one in results.missing]
-    return said
+    return said + tables.lost(results)
 
 
 def _about_clients(results: Results) -> list[str]:
@@ -105,19 +111,6 @@ def _about_clients(results: Results) -> list[str]:
     return said
 
 
-def _medians(results: Results, field: str, client: str, server: str) -> Cell:
-    return spread(
-        float(sample[field])
-        for sample in results.samples
-        if sample["client"] == client and sample["server"] == server
-    )
-
-
-def _ours(names: Sequence[str]) -> frozenset[str]:
-    ours = {server.name for server in SERVERS if server.ours}
-    return frozenset(name for name in names if name in ours or name.startswith("poorhttp"))
-
-
 def _tables(found: Grid, part: Part, measure: Measure) -> list[Table | Panels]:
     """What was observed, with means and effects; then the analysis and the effects' intervals."""
     whole = Grid(found.clients, grid_order(part, found), found.values)
@@ -125,13 +118,18 @@ def _tables(found: Grid, part: Part, measure: Measure) -> list[Table | Panels]:
         return [_observed(whole, measure, None, part)]
     analysed = whole.only(part.grid.clients, part.grid.servers)
     analysis = analyse(analysed.cells(part.replications))
-    return [
-        _observed(whole, measure, analysis, part),
-        _variance(
-            analysis, f"{NAME}-{measure.field}-variance", measure.title, measure.unit, measure.scale
-        ),
-        _effects(analysis, part, measure),
-    ]
+    variance = variance_tables.variance(
+        analysis, f"{NAME}-{measure.field}-variance", measure.title, measure.unit, measure.scale
+    )
+    effects = variance_tables.effects(
+        analysis,
+        part,
+        f"{NAME}-{measure.field}-effects",
+        f"Effects on {measure.title}",
+        Column("effect", measure.unit, measure.places, measure.scale),
+        "Whether an effect differs from 0 is said with 95 % confidence.",
+    )
+    return [variance, _observed(whole, measure, analysis, part), effects]
 
 
 def grid_order(part: Part, found: Grid) -> Sequence[str]:
@@ -174,122 +172,9 @@ def _observed(whole: Grid, measure: Measure, analysis: Analysis | None, part: Pa
         f"{measure.short}: {measure.title} by server and client",
         columns,
         rows,
-        _ours(whole.servers),
+        tables.ours(whole.servers),
         "From the slowest to the fastest server. The effect is the mean of a row or column less "
         "the mean of all.",
-    )
-
-
-def _variance(
-    analysis: Analysis, name: str, title: str, unit: str = "", scale: float = 1.0
-) -> Table:
-    squared = scale * scale
-    places = 4 if analysis.sst * squared < 1000 else 0
-    unit = f"({unit})²" if unit else ""
-    columns = [
-        Column("due to"),
-        Column("sum of squares", unit, places, squared),
-        Column("share of variation", "%", 2, 100),
-        *(Column(f"{confidence:.0%} interval", "%") for confidence in CONFIDENCES),
-        Column("degrees of freedom"),
-        Column("mean square", unit, places, squared),
-        Column("F", places=2),
-        Column("F at 95 %", places=2),
-        Column("P"),
-    ]
-    # Only now: SciPy is slow to load, and a run does without it.
-    from scipy.special import fdtri
-
-    bounds = [analysis.share_intervals(confidence) for confidence in CONFIDENCES]
-    rows: list[list[Cell]] = []
-    for source in analysis.sources():
-        needed: Cell = None
-        if source.f is not None:
-            needed = float(fdtri(source.freedom, analysis.error_freedom, 0.95))
-        rows.append(
-            [
-                SOURCES[source.name],
-                source.squares,
-                source.share,
-                *(_bounds(one[source.name], 100, 2) for one in bounds),
-                float(source.freedom),
-                source.mean_square,
-                source.f,
-                needed,
-                _probability(source.probability),
-            ]
-        )
-    freedom = sum(source.freedom for source in analysis.sources())
-    rows.append(["total", analysis.sst, 1.0, None, None, float(freedom), None, None, None, None])
-    count = len(analysis.a_effects) * len(analysis.b_effects)
-    return Table(
-        name,
-        f"Analysis of variance of {title}",
-        columns,
-        rows,
-        note=f"{count} combinations, {analysis.replications} observations of each. P is the "
-        "probability of so great an F without any influence.",
-    )
-
-
-def _probability(value: float | None) -> Cell:
-    if value is None:
-        return None
-    return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
-
-
-def _bounds(interval: Interval, scale: float, places: int) -> Cell:
-    if interval.low is None or interval.high is None:
-        return None
-    return " – ".join(number(bound * scale, places) for bound in (interval.low, interval.high))
-
-
-def _effect_rows(
-    analysis: Analysis,
-    part: Part,
-    convert: Callable[[float], float],
-    places: int,
-    scale: float = 1.0,
-) -> list[list[Cell]]:
-    rows: list[list[Cell]] = []
-    levels: tuple[tuple[str, Sequence[str], Callable[[int, float], Interval]], ...] = (
-        ("client", part.grid.clients, analysis.a_interval),
-        ("server", part.grid.servers, analysis.b_interval),
-    )
-    for kind, names, interval in levels:
-        for level, name in enumerate(names):
-            found = [interval(level, confidence) for confidence in CONFIDENCES]
-            shown = [
-                _bounds(
-                    Interval(
-                        one.value,
-                        None if one.low is None else convert(one.low),
-                        None if one.high is None else convert(one.high),
-                    ),
-                    scale,
-                    places,
-                )
-                for one in found
-            ]
-            significant = "yes" if found[-1].significant else "no"
-            rows.append([name, kind, convert(found[0].value), *shown, significant])
-    return rows
-
-
-def _effects(analysis: Analysis, part: Part, measure: Measure) -> Table:
-    return Table(
-        f"{NAME}-{measure.field}-effects",
-        f"Effects on {measure.title}",
-        [
-            Column("of"),
-            Column("kind"),
-            Column("effect", measure.unit, measure.places, measure.scale),
-            *(Column(f"{confidence:.0%} interval", measure.unit) for confidence in CONFIDENCES),
-            Column("differs from 0"),
-        ],
-        _effect_rows(analysis, part, lambda value: value, measure.places, measure.scale),
-        _ours(part.grid.servers),
-        "Whether an effect differs from 0 is said with 95 % confidence.",
     )
 
 
@@ -299,42 +184,30 @@ def _logarithms(found: Grid, part: Part) -> list[Table | Panels]:
     if any(value <= 0 for row in cells for cell in row for value in cell):
         return []
     analysis = analyse(cells, log=True)
-    variance = _variance(analysis, f"{NAME}-log-variance", "log₁₀ of requests per second")
-    effects = Table(
+    effects = variance_tables.effects(
+        analysis,
+        part,
         f"{NAME}-log-effects",
         "Factors by which clients and servers differ",
-        [
-            Column("of"),
-            Column("kind"),
-            Column("factor", "×", 2),
-            *(Column(f"{confidence:.0%} interval", "×") for confidence in CONFIDENCES),
-            Column("differs from 1"),
-        ],
-        _effect_rows(analysis, part, lambda value: float(10**value), 2),
-        _ours(part.grid.servers),
+        Column("factor", "×", 2),
         "Of requests per second, against the geometric mean of all. Time per request is that of "
         "server and client together, so that a fast server counts for more with a fast client: "
         "what multiplies adds up as logarithms, and the errors of slow and fast ones become alike.",
+        lambda exponent: float(10**exponent),
     )
-    return [variance, effects]
-
-
-def _colours(results: Results) -> Mapping[str, str]:
-    return {sample["client"]: sample["colour"] for sample in results.samples}
+    name, title = f"{NAME}-log-variance", "log₁₀ of requests per second"
+    return [variance_tables.variance(analysis, name, title), effects]
 
 
 def _figure(results: Results, found: Grid) -> Panels:
-    colours = _colours(results)
+    colours = {sample["client"]: sample["colour"] for sample in results.samples}
+    places = list(enumerate(found.servers, 1))
     lines = []
     for client in found.clients:
-        points, band = [], []
-        for place, server in enumerate(found.servers, 1):
-            rates = found.spread(client, server)
-            if rates is not None:
-                points.append((float(place), rates.median))
-                band.append((float(place), rates.low, rates.high))
-        lines.append(Line(client, colours[client], points, band))
-    order = "; ".join(f"{place} {name}" for place, name in enumerate(found.servers, 1))
+        rates = [(place, found.spread(client, server)) for place, server in places]
+        line = tables.line(client, [(place, one) for place, one in rates if one])
+        lines.append(replace(line, colour=colours[client]))
+    order = "; ".join(f"{place} {name}" for place, name in places)
     x = Axis("servers from slow to fast", low=1, high=float(max(len(found.servers), 2)))
     panels = [
         Lines(
@@ -360,35 +233,16 @@ def _figure(results: Results, found: Grid) -> Panels:
     )
 
 
-def _busy(results: Results, found: Grid) -> Table:
+def _busy(results: Results, found: Grid, name: str, title: str, field: str, note: str) -> Table:
+    shares = grid(results, field)
     return Table(
-        f"{NAME}-busy",
-        "Busy shares of the clients",
+        f"{NAME}-{name}",
+        f"Busy shares of the {title}",
         [Column("server"), *(Column(client, "%", 0, 100) for client in found.clients)],
         [
-            [
-                server,
-                *(_medians(results, "client_busy", client, server) for client in found.clients),
-            ]
+            [server, *(shares.spread(client, server) for client in found.clients)]
             for server in found.servers
         ],
-        _ours(found.servers),
-        f"Of one core. From {SATURATED:.0%} on the client is taken for the limit.",
-    )
-
-
-def _busy_servers(results: Results, found: Grid) -> Table:
-    return Table(
-        f"{NAME}-busy-servers",
-        "Busy shares of the servers",
-        [Column("server"), *(Column(client, "%", 0, 100) for client in found.clients)],
-        [
-            [
-                server,
-                *(_medians(results, "server_busy", client, server) for client in found.clients),
-            ]
-            for server in found.servers
-        ],
-        _ours(found.servers),
-        "All its processes together, of one core.",
+        tables.ours(found.servers),
+        note,
     )

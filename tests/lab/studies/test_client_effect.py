@@ -20,7 +20,8 @@ from loadtests.reporting.model import Table
 from loadtests.servers import registry
 from loadtests.servers.registry import Server
 from loadtests.stats.results import Results
-from loadtests.studies import client_effect, engine
+from loadtests.studies import engine
+from loadtests.studies.client_effect import study as client_effect
 from loadtests.studies.client_effect.grid import grid, largest
 from loadtests.studies.client_effect.verdict import verdict
 from loadtests.studies.study import TINY

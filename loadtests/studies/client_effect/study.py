@@ -1,0 +1,163 @@
+"""The study `influence`: every client with every server, and each one's share of the variation."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from loadtests.choice import choose
+from loadtests.clients.client import Client, Job
+from loadtests.clients.registry import CLIENTS
+from loadtests.errors import LabError, ServerFailure
+from loadtests.measure import resources
+from loadtests.servers.registry import WSGI, Server
+from loadtests.servers.running import Running
+from loadtests.studies import sample
+from loadtests.studies.bench.scenarios import PAGE
+from loadtests.studies.client_effect import report
+from loadtests.studies.engine import Lab, Step
+from loadtests.studies.study import FULL, Scale, Study
+
+NAME = report.NAME
+CONNECTIONS = 4
+"""As many as the study of 2001 had threads."""
+REPLICATIONS = 2
+"""At least: a single observation tells no interaction from an error."""
+LONGEST_SECONDS = 0.5
+"""Of a sample: there are some two hundred."""
+SHARE_OF_SECONDS = 0.3
+WARM_SECONDS = 0.1
+LONG_WINDED = ("Locust", "Locust 2 workers")
+"""Clients that take seconds to begin: only a full run has them if nobody asks for them."""
+
+_TAKING_PART = (
+    "poorhttp single",
+    "poorhttp forking 2",
+    "poorhttp threading 8",
+    "poorhttp gevent",
+    "waitress 8 threads",
+    "gevent pywsgi",
+    "bjoern",
+    "Werkzeug",
+)
+
+
+def servers() -> Sequence[Server]:
+    """From those that are slower than any client in C to those that are faster than most."""
+    return [server for server in WSGI if server.name in _TAKING_PART]
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Which clients."""
+    parser.add_argument(
+        "--clients",
+        type=lambda text: [name.strip() for name in text.split(",") if name.strip()],
+        metavar="NAME,NAME",
+        help=f"names or beginnings of: {', '.join(client.name for client in CLIENTS)}; default all",
+    )
+
+
+def plan(
+    lab: Lab, scale: Scale, servers: Sequence[Server], options: argparse.Namespace
+) -> list[Step]:
+    """A step a server and round, in which all clients take their turns."""
+    clients = list(CLIENTS)
+    if options.clients:
+        clients = choose("client", CLIENTS, options.clients)
+    else:
+        full = scale.name == FULL.name
+        clients = [client for client in CLIENTS if full or client.name not in LONG_WINDED]
+    rounds = max(REPLICATIONS, scale.rounds)
+    seconds = min(LONGEST_SECONDS, scale.seconds * SHARE_OF_SECONDS)
+    lab = replace(lab, rounds=rounds, seconds=seconds)
+    return sample.rounds(lab, servers, NAME, partial(_turns, lab, clients, set()))
+
+
+def _turns(lab: Lab, clients: Sequence[Client], told: set[str], number: int, server: Server) -> str:
+    """A sample by each client, another one first in each round."""
+    there = _there(lab, clients, told)
+    first = number % len(there)
+    rates = {}
+    with Running(server, PAGE, core=lab.server_core) as running:
+        there[0].drive(_job(running, WARM_SECONDS), lab.client_core)
+        for client in [*there[first:], *there[:first]]:
+            running.processes()
+            try:
+                rates[client.name] = _take(lab, number, server, client, running)
+            except (ServerFailure, LabError) as failure:
+                lab.store.add(
+                    "failure",
+                    server=server.name,
+                    what=f"{NAME}, round {number + 1}, {server.name}",
+                    reason=f"with {client.name}: {failure}",
+                    study=NAME,
+                )
+    if not rates:
+        raise ServerFailure("no client got an answer")
+    return ", ".join(f"{name} {rate:,.0f}/s" for name, rate in rates.items())
+
+
+def _there(lab: Lab, clients: Sequence[Client], told: set[str]) -> list[Client]:
+    """Those clients that can run here; the others are told of, once."""
+    there = []
+    for client in clients:
+        reason = client.missing()
+        if not reason:
+            there.append(client)
+        elif client.name not in told:
+            told.add(client.name)
+            lab.store.add("missing", server=f"client {client.name}", reason=reason, study=NAME)
+    if not there:
+        raise LabError("there is no client: " + ", ".join(client.missing() for client in clients))
+    return there
+
+
+def _job(running: Running, seconds: float) -> Job:
+    return Job(running.port, connections=CONNECTIONS, seconds=seconds)
+
+
+def _take(lab: Lab, number: int, server: Server, client: Client, running: Running) -> float:
+    """Stores a sample and returns its requests per second."""
+    before = resources.cpu_seconds(running.processes())
+    load = client.drive(_job(running, lab.seconds), lab.client_core)
+    cpu = resources.cpu_seconds(running.processes()) - before
+    if load.requests == 0:
+        raise ServerFailure(f"it answered no request: {running.last_words()}")
+    sample.store(
+        lab,
+        NAME,
+        server,
+        number,
+        scenario=f"page-{CONNECTIONS}, {client.name}",
+        client=client.name,
+        colour=client.colour,
+        version=client.version(),
+        note=client.note,
+        spins=client.spins,
+        requests=load.requests,
+        seconds=load.seconds,
+        octets=load.octets,
+        rate=round(load.rate, 2),
+        octet_rate=round(load.octets / load.seconds, 1),
+        mean_us=load.mean_us,
+        p50_us=load.p50_us,
+        p99_us=load.p99_us,
+        max_us=load.max_us,
+        errors=load.errors,
+        client_busy=round(load.busy, 3),
+        server_busy=round(cpu / load.seconds, 3),
+    )
+    return load.rate
+
+
+STUDY = Study(
+    NAME,
+    "every client with every server: whose share of the variation is what",
+    "the study of the client's influence, 2001",
+    servers,
+    plan,
+    report.report,
+    arguments,
+)
