@@ -10,6 +10,7 @@
 - `figures/`: bars and lines as SVG.
 - `cells`: cells of tables.
 - `promises`: promised figures beside measured ones.
+- `faults`: what failed under load, by server and experiment.
 - `names`: file names of tables and figures.
 - `provenance`: the end of every report: place, time and method of the measurement.
 - `ending`: the same for the pages that are not made of sections yet.

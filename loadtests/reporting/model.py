@@ -141,3 +141,9 @@ class Section:
     parts: Sequence[Table | Figure | Listing] = field(default_factory=tuple)
     answer: str = ""
     detail: bool = False
+
+
+def method(items: str) -> Section:
+    """How something is measured: each item of a list in Markdown is a paragraph."""
+    text = [" ".join(item.split()) for item in f"\n{items}".split("\n- ")[1:]]
+    return Section("Method", text, detail=True)

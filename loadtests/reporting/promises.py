@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -37,6 +37,40 @@ class Promise:
     def met(self, value: float) -> bool:
         """Whether a median keeps the promise."""
         return value >= self.limit if self.at_least else value <= self.limit
+
+
+def of_figures(
+    experiment: str,
+    servers: Mapping[str, str],
+    names: Sequence[str],
+    choose: Callable[[Iterable[float]], float],
+    scale: float = 1,
+) -> Callable[[Results], Places]:
+    """Reads figures of servers; `choose` makes one of the values of all rounds.
+
+    `servers` has the word for each.
+    """
+
+    def read(results: Results) -> Places:
+        places = {}
+        for server, word in servers.items():
+            if found := [value * scale for value in results.values(experiment, server, *names)]:
+                places[word] = Spread(choose(found), min(found), max(found), len(found))
+        return places
+
+    return read
+
+
+def all_finished(servers: Collection[str]) -> Promise:
+    """That no round of these servers came to nothing."""
+
+    def read(results: Results) -> Places:
+        if not any(figure["server"] in servers for figure in results.figures):
+            return {}
+        failed = [f["what"] for f in results.failures if f["server"] in servers]
+        return dict.fromkeys(failed, Spread(1, 1, 1, 1)) or {"all": Spread(0, 0, 0, 1)}
+
+    return Promise("", "rounds that came to nothing", 0, "", read, places=0)
 
 
 BROKEN = "**no**"

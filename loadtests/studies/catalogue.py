@@ -12,9 +12,11 @@ from loadtests.studies.cluster import study as cluster
 from loadtests.studies.content import study as content
 from loadtests.studies.deadconn import study as deadconn
 from loadtests.studies.latency_distribution import study as ordered
+from loadtests.studies.lifecycle import study as lifecycle
 from loadtests.studies.page_latency import study as loops
 from loadtests.studies.parallel import study as parallel
 from loadtests.studies.proxies import study as proxies
+from loadtests.studies.reload import study as reload
 from loadtests.studies.resources import study as resources
 from loadtests.studies.scalability import study as power
 from loadtests.studies.serial import study as serial
@@ -39,5 +41,7 @@ STUDIES: dict[str, Study] = {
     "bench": bench.BENCH,
     "show": bench.SHOW,
     "endure": adverse.STUDY,
+    "operate": lifecycle.STUDY,
+    "develop": reload.STUDY,
 }
 """By name, which is their command; `Makefile` reads it here."""

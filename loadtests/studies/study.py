@@ -38,9 +38,9 @@ QUICK = Scale("quick", 1, 1.0, 0.1)
 FULL = Scale("full", 3, 3.0, 1.0)
 """What is reported."""
 
-Plan: TypeAlias = Callable[[Lab, Scale, Sequence[Any], argparse.Namespace], list[Step]]
-"""The steps of a study, in interleaved rounds. Each has another `what`: a run that was interrupted
-leaves out those that are done."""
+Plan: TypeAlias = Callable[[Lab, Any, Sequence[Any], argparse.Namespace], list[Step]]
+"""The steps of a study at one of its scales, in interleaved rounds. Each has another `what`: a run
+that was interrupted leaves out those that are done."""
 
 
 def no_arguments(parser: argparse.ArgumentParser) -> None:

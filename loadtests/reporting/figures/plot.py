@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
@@ -245,64 +244,6 @@ def dots(
             if value is not None and value.low > 0:
                 body += _whisker(place(value.low), place(value.high), y, row.colour, 4)
                 body.append(_mark(kind, place(value.median), y, row.colour))
-    return "\n".join(before + body + after) + "\n"
-
-
-@dataclass(frozen=True)
-class Scatter:
-    """A row of a figure: a server with all of its values."""
-
-    name: str
-    colour: str
-    values: Sequence[float]
-    strong: bool = False
-
-
-def scatters(
-    title: str,
-    subtitle: str,
-    axis: str,
-    groups: Sequence[tuple[str, Sequence[Scatter]]],
-    caption: str,
-) -> str:
-    """Every value as a dot on one logarithmic axis, and a line at the median; rows in groups."""
-    every = [value for _, rows in groups for row in rows for value in row.values]
-    ticks = log_ticks(min(every), max(every))
-    low, high = math.log(ticks[0]), math.log(ticks[-1])
-    span = WIDTH - LEFT - RIGHT / 2
-
-    def place(value: float) -> float:
-        return LEFT + (math.log(value) - low) / (high - low) * span
-
-    top = 76
-    before, after = _frame(
-        title,
-        subtitle,
-        axis,
-        sum(len(rows) + 1 for _, rows in groups),
-        [(place(tick), brief(tick)) for tick in ticks],
-        top,
-        caption,
-    )
-    body = []
-    y = top - ROW / 2
-    for name, rows in groups:
-        y += ROW
-        body.append(_text(20, y + 6, name, bold=True))
-        for row in rows:
-            y += ROW
-            body.append(_text(LEFT - 10, y + 4.5, row.name, anchor="end", bold=row.strong))
-            # Above and below the line in turn, so that equal values are seen.
-            body += [
-                f'<circle cx="{place(value):.1f}" cy="{y + (number % 3 - 1) * 4:.1f}" r="2.6" '
-                f'fill="{row.colour}" fill-opacity="0.45"/>'
-                for number, value in enumerate(row.values)
-            ]
-            middle = statistics.median(row.values)
-            body.append(_line(place(middle), y - 10, place(middle), y + 10, INK, 2))
-            body.append(
-                _text(place(max(row.values)) + 8, y + 4.5, f"{middle:,.0f}", size=12, bold=True)
-            )
     return "\n".join(before + body + after) + "\n"
 
 

@@ -6,13 +6,14 @@ step has found is stored as figures, one by one, and its faults as a record of t
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import signal
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -53,8 +54,15 @@ def _set_version(running: Running, version: str) -> None:
     new.replace(running.folder / "version")
 
 
-def _answers(load: Load, version: str) -> bool:
-    return version in load.state().versions
+def _answers(load: Load, version: str, seconds: float = PATIENCE) -> bool:
+    """Whether a version answers within this time."""
+    return _wait(lambda: version in load.state().versions, seconds)
+
+
+def _await_version(running: Running, load: Load, version: str) -> None:
+    if not _answers(load, version):
+        running.processes()
+        raise ServerFailure(f"version {version} does not answer after {PATIENCE:.0f} s")
 
 
 def reload(trial: Trial) -> str:
@@ -69,10 +77,7 @@ def reload(trial: Trial) -> str:
                 before &= set(load.state().processes)
             _set_version(running, str(number))
             trial.one.reload(running)
-            version = str(number)
-            if not _wait(lambda version=version: _answers(load, version), PATIENCE):  # type: ignore[misc]
-                running.processes()
-                raise ServerFailure(f"version {number} does not answer after {PATIENCE:.0f} s")
+            _await_version(running, load, str(number))
             gone = _wait(
                 lambda before=before: not before & set(running.left()),  # type: ignore[misc]
                 trial.scale.grace,
@@ -97,8 +102,7 @@ def upgrade(trial: Trial) -> str:
                 _upgrade_ours(running, pidfile)
             else:
                 _upgrade_gunicorn(running, load, pidfile, version)
-            if not _wait(lambda version=version: _answers(load, version), PATIENCE):  # type: ignore[misc]
-                raise ServerFailure(f"version {number} does not answer after {PATIENCE:.0f} s")
+            _await_version(running, load, version)
         trial.figure("upgrades", count)
         return trial.conclude(load)
 
@@ -121,7 +125,7 @@ def _upgrade_gunicorn(running: Running, load: Load, pidfile: Path, version: str)
     """USR2, then TERM for the old main process. WINCH between them is for daemons only."""
     old = running.main
     os.kill(old, signal.SIGUSR2)
-    if not _wait(lambda: _answers(load, version), PATIENCE):
+    if not _answers(load, version):
         raise ServerFailure(f"the new version does not answer: {running.last_words()}")
     os.kill(old, signal.SIGTERM)
     _succeed(running, pidfile, old)
@@ -255,7 +259,7 @@ def broken(trial: Trial) -> str:
                 _set_version(running, "1")
                 running.processes()
                 trial.one.reload(running)
-            recovered = _wait(lambda load=load: _answers(load, "1"), trial.scale.grace)  # type: ignore[misc]
+            recovered = _answers(load, "1", trial.scale.grace)
             trial.figure(f"{what}: can be reloaded afterwards", float(recovered))
             outcome.append(trial.conclude(load, what=f"{what}: "))
     return "; ".join(outcome)
@@ -318,22 +322,17 @@ TRIALS: dict[str, Callable[[Trial], str]] = {
 }
 
 
-def steps(lab: Lab, scale: Scale, experiment: str, chosen: Sequence[OperatedServer]) -> list[Step]:
-    """All rounds of an experiment, with every server that can take part once a round.
-
-    Who cannot is stored with the reason.
-    """
-    lab = replace(lab.unpinned(), rounds=scale.round_count(experiment, lab))
+def plan(
+    lab: Lab, scale: Scale, chosen: Sequence[OperatedServer], options: argparse.Namespace
+) -> list[Step]:
+    """All rounds of the experiments, with every server that can take part once a round."""
+    lab = lab.unpinned()
     planned = []
-    for number in range(lab.rounds):
-        for one in chosen:
-            if experiment in one.cannot:
-                continue
-            trial = Trial(lab, scale, experiment, number, one)
-            what = f"{experiment}, round {number + 1} of {lab.rounds}, {one.name}"
-            planned.append(Step(trial.server, what, _action(trial)))
+    for name in options.names:
+        for number in range(rounds := scale.rounds_of(name)):
+            for one in chosen:
+                if name not in one.cannot:
+                    trial = Trial(lab, scale, name, number, one.server(name), one)
+                    what = f"{name}, round {number + 1} of {rounds}, {one.name}"
+                    planned.append(Step(trial.server, what, partial(TRIALS[name], trial)))
     return planned
-
-
-def _action(trial: Trial) -> Callable[[], str]:
-    return lambda: TRIALS[trial.experiment](trial)

@@ -1,206 +1,309 @@
-"""All servers compared in operation, from stored records to Markdown.
-
-Measures nothing.
-"""
+"""Report of the experiments `operate`: all servers compared in operation."""
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
-from loadtests.reporting import ending, markdown_insert, provenance
-from loadtests.reporting.model import MIB
+from loadtests.reporting import faults
+from loadtests.reporting.cells import number
+from loadtests.reporting.model import (
+    MIB,
+    Axis,
+    Bars,
+    Cell,
+    Column,
+    Listing,
+    Section,
+    Table,
+    method,
+)
+from loadtests.reporting.provenance import bare
 from loadtests.servers.registry.lifecycle import SERVERS
-from loadtests.stats.results import Results
+from loadtests.stats.results import Results, Spread
+from loadtests.studies import tables
 from loadtests.studies.lifecycle.experiments import KEEPERS
-from loadtests.studies.lifecycle.promises import measured, table, values
+from loadtests.studies.lifecycle.promises import OURS
 from loadtests.studies.lifecycle.trial import FULL
+
+NAME = "operate"
+STRONG = frozenset(OURS)
+VERSION, FILE = "application: ", "configuration: "
+"""Before the names of figures of the two reloads that must fail."""
+
+
+def _sum(results: Results, experiment: str, server: str, name: str) -> Cell:
+    found = results.values(experiment, server, name)
+    return sum(found) if found else None
+
+
+def _highest(results: Results, experiment: str, server: str, name: str) -> Cell:
+    return max(results.values(experiment, server, name), default=None)
+
+
+def _whether(results: Results, experiment: str, server: str, name: str) -> Cell:
+    found = results.values(experiment, server, name)
+    return ("yes" if min(found) else "no") if found else None
+
+
+def _lost(results: Results, experiment: str, server: str, prefix: str) -> tuple[float, float]:
+    """The requests under load that failed, and all of them."""
+    failed = sum(results.values(experiment, server, f"{prefix}failed"))
+    return failed, failed + sum(results.values(experiment, server, f"{prefix}requests"))
+
+
+def _sent(*asked: Any) -> Cell:
+    return _lost(*asked)[1] or None
+
+
+def _share(results: Results, experiment: str, server: str, prefix: str) -> Spread | None:
+    """Of the requests, that which failed."""
+    failed, sent = _lost(results, experiment, server, prefix)
+    share = failed / (sent or 1)
+    rounds = len(results.values(experiment, server, f"{prefix}requests"))
+    return Spread(share, share, share, rounds) if sent else None
 
 
 @dataclass(frozen=True)
-class Row:
-    """A line of the comparison: what an experiment shows of a server, from its figures."""
+class Measure:
+    """A column of an experiment's table, of the figures `name` or of those that begin so."""
 
-    experiment: str
-    what: str
-    cell: Callable[[Results, str, str], str]
-
-
-def _failed(prefix: str = "") -> Callable[[Results, str, str], str]:
-    def cell(results: Results, experiment: str, server: str) -> str:
-        failed = sum(values(results, experiment, server, f"{prefix}failed"))
-        requests = sum(values(results, experiment, server, f"{prefix}requests"))
-        if not requests + failed:
-            return ""
-        return f"{failed:,.0f} of {requests + failed:,.0f}"
-
-    return cell
+    column: Column
+    name: str
+    read: Callable[[Results, str, str, str], Cell] = Results.figure
 
 
-def _sum(name: str) -> Callable[[Results, str, str], str]:
-    return lambda results, experiment, server: (
-        f"{sum(values(results, experiment, server, name)):,.0f}"
+def _counted(name: str, shown: str = "") -> Measure:
+    return Measure(Column(shown or name), name, _sum)
+
+
+def _failures(prefix: str = "", words: str = "") -> tuple[Measure, ...]:
+    return (
+        Measure(Column(f"{words}failed"), f"{prefix}failed", _sum),
+        Measure(Column(f"{words}requests"), prefix, _sent),
+        Measure(Column(f"{words}failed share", "%", 2, 100), prefix, _share),
     )
 
 
-def _share(part: str, whole: str) -> Callable[[Results, str, str], str]:
-    return lambda results, experiment, server: (
-        f"{sum(values(results, experiment, server, part)):,.0f} of "
-        f"{sum(values(results, experiment, server, whole)):,.0f}"
-    )
-
-
-def _median(name: str, scale: float = 1, places: int = 2) -> Callable[[Results, str, str], str]:
-    def cell(results: Results, experiment: str, server: str) -> str:
-        found = values(results, experiment, server, name)
-        return f"{statistics.median(found) * scale:,.{places}f}" if found else ""
-
-    return cell
-
-
-def _highest(name: str, scale: float = 1, places: int = 2) -> Callable[[Results, str, str], str]:
-    def cell(results: Results, experiment: str, server: str) -> str:
-        found = values(results, experiment, server, name)
-        return f"{max(found) * scale:,.{places}f}" if found else ""
-
-    return cell
-
-
-def _whether(name: str) -> Callable[[Results, str, str], str]:
-    def cell(results: Results, experiment: str, server: str) -> str:
-        found = values(results, experiment, server, name)
-        return ("yes" if min(found) else "no") if found else ""
-
-    return cell
-
-
-ROWS = (
-    Row("reload", "reloads", _sum("reloads")),
-    Row("reload", "failed requests", _failed()),
-    Row("reload", "p99 of quick requests, ms", _median("p99", 1e3)),
-    Row("reload", "slowest quick request, ms", _highest("longest", 1e3, 0)),
-    Row("upgrade", "upgrades", _sum("upgrades")),
-    Row("upgrade", "failed requests", _failed()),
-    Row("recycle", "workers that answered", _sum("workers that answered")),
-    Row("recycle", "failed requests", _failed()),
-    Row("recycle", "p99 of quick requests, ms", _median("p99", 1e3)),
-    Row("kill", "workers killed", _sum("killed")),
-    Row("kill", "requests lost with them", _sum("failed with a killed worker")),
-    Row("kill", "other failed requests", _failed()),
-    Row("timeout", "hung requests that were ended", _share("hung and ended", "hung")),
-    Row("timeout", "other failed requests", _failed()),
-    Row("stop", "failed requests", _failed()),
-    Row("stop", "slowest end, s", _highest("seconds to the end")),
-    Row("broken", "version that cannot be imported: failed requests", _failed("application: ")),
-    Row("broken", "the log says why", _whether("application: said why")),
-    Row(
-        "broken",
-        "the next good version can be loaded",
-        _whether("application: can be reloaded afterwards"),
+P99 = Measure(Column("p99 of quick requests", "ms", 2, 1e3), "p99")
+EXPERIMENTS: dict[str, tuple[str, str, Sequence[Measure]]] = {
+    "reload": (
+        "Reloads",
+        "failed share",
+        (
+            _counted("reloads"),
+            *_failures(),
+            P99,
+            Measure(Column("slowest quick request", "ms", 0, 1e3), "longest", _highest),
+        ),
     ),
-    Row("broken", "broken file: failed requests", _failed("configuration: ")),
-    Row("broken", "the log says why", _whether("configuration: said why")),
-    *(Row("preload", f"PSS {when}, MiB", _median(f"pss, {when}", MIB, 1)) for when in FULL.memory),
-    Row("balance", "busiest / mean, requests", _median("busiest / mean, requests")),
-    Row("balance", "busiest / mean, connections", _median("busiest / mean, connections")),
-)
+    "upgrade": ("Upgrades", "failed share", (_counted("upgrades"), *_failures())),
+    "recycle": (
+        "Recycled workers",
+        "failed share",
+        (_counted("workers that answered"), *_failures(), P99),
+    ),
+    "kill": (
+        "Killed workers",
+        "other failed share",
+        (
+            _counted("killed"),
+            _counted("failed with a killed worker", "requests lost with them"),
+            *_failures(words="other "),
+        ),
+    ),
+    "timeout": (
+        "Requests that hang",
+        "other failed share",
+        (
+            _counted("hung"),
+            _counted("hung and ended", "ended"),
+            *_failures(words="other "),
+        ),
+    ),
+    "stop": (
+        "Stops",
+        "failed share",
+        (*_failures(), Measure(Column("slowest end", "s", 2), "seconds to the end", _highest)),
+    ),
+    "broken": (
+        "Reloads that must fail",
+        "version: failed share",
+        tuple(
+            measure
+            for prefix, words in ((VERSION, "version: "), (FILE, "file: "))
+            for measure in (
+                *_failures(prefix, words),
+                Measure(Column(f"{words}the log says why"), f"{prefix}said why", _whether),
+                Measure(
+                    Column(f"{words}the next one loads"),
+                    f"{prefix}can be reloaded afterwards",
+                    _whether,
+                ),
+            )
+        ),
+    ),
+    "preload": (
+        "Memory of four workers",
+        f"PSS {list(FULL.memory)[-1]}",
+        tuple(
+            Measure(Column(f"PSS {when}", "MiB", 1, MIB), f"pss, {when}") for when in FULL.memory
+        ),
+    ),
+    "balance": (
+        "Connections over four workers",
+        "busiest / mean, connections",
+        tuple(
+            Measure(Column(f"busiest / mean, {what}", "×", 2), f"busiest / mean, {what}")
+            for what in ("requests", "connections")
+        ),
+    ),
+}
+"""Titles, the columns by which the rows are ordered, and all columns."""
+FAILURES = {
+    **{name: (name, "") for name in ("reload", "upgrade", "recycle", "kill", "timeout", "stop")},
+    "broken version": ("broken", VERSION),
+    "broken file": ("broken", FILE),
+}
+"""By column of the overview, an experiment and what its figures begin with."""
+DRAWN = {"preload": "PSS", "balance": "busiest / mean"}
+"""Experiments with a figure, and the quantity of its axis."""
 
 
-def comparison(results: Results) -> list[str]:
-    """All servers in one table; the numbers behind a dash are reasons, which follow it."""
-    seen = {figure["server"] for figure in results.figures}
-    columns = [one for one in SERVERS if one.name in seen]
-    if not columns:
-        return []
-    lines = [
-        f"| | | {' | '.join(one.name for one in columns)} |",
-        f"|---|---|{'--:|' * len(columns)}",
+def report(results: Results) -> list[Section]:
+    """Failed requests of all experiments, then each of them."""
+    order = [*DRAWN, *(name for name in EXPERIMENTS if name not in DRAWN)]
+    return [
+        *_overview(results),
+        *(section for name in order for section in _experiment(results, name)),
+        *faults.sections(NAME, results),
+        *_logs(results),
+        *_commands(results),
+        method(METHOD),
     ]
-    reasons: list[str] = []
 
-    def because(reason: str) -> str:
-        if reason not in reasons:
-            reasons.append(reason)
-        return f"– ({reasons.index(reason) + 1})"
 
-    last = ""
-    for row in ROWS:
-        if not measured(results, row.experiment):
-            continue
-        cells = []
-        for one in columns:
-            if row.experiment in one.cannot:
-                cells.append(because(f"{one.name} {one.cannot[row.experiment]}"))
-            elif one.name in measured(results, row.experiment):
-                cells.append(row.cell(results, row.experiment, one.name) or "–")
+def _overview(results: Results) -> list[Section]:
+    """Failed requests of all servers in all experiments."""
+    shares: dict[str, Spread] = {}
+    cells: dict[str, list[Cell]] = {}
+    for one in SERVERS:
+        counts = [_lost(results, name, one.name, prefix) for name, prefix in FAILURES.values()]
+        failed, sent = (sum(column) for column in zip(*counts, strict=True))
+        if sent:
+            share, measured = failed / sent, sum(of > 0 for _, of in counts)
+            shares[one.name] = Spread(share, share, share, measured)
+            cells[one.name] = [
+                f"{number(failed)} of {number(sent)}" if sent else None for failed, sent in counts
+            ]
+    if not shares:
+        return []
+    by = Column("failed share", "%", 2, 100)
+    table = Table(
+        f"{NAME}-failed",
+        "",
+        [Column("server"), by, *map(Column, FAILURES)],
+        [[name, shares[name], *cells[name]] for name in tables.ranked(shares, shares)],
+        STRONG,
+        _reasons(results, *dict.fromkeys(name for name, _ in FAILURES.values())),
+        by.name,
+    )
+    percent = {name: tables.scaled(share, 100) for name, share in shares.items()}
+    title = "Failed requests"
+    axis = Axis("failed requests of all experiments", "%")
+    figure = tables.bars(f"{NAME}-failed-figure", title, axis, {"": percent})
+    return [Section(title, parts=[figure, table], answer=tables.answer(title, percent, "%"))]
+
+
+def _experiment(results: Results, name: str) -> list[Section]:
+    """All servers in an experiment, the best first."""
+    title, by, measures = EXPERIMENTS[name]
+    seen = {figure["server"] for figure in results.figures if figure["experiment"] == name}
+    names = [one.name for one in SERVERS if one.name in seen]
+    if not names:
+        return []
+    found: dict[str, dict[str, Spread]] = {}
+    rows: dict[str, list[Cell]] = {server: [server] for server in names}
+    for measure in measures:
+        spreads = found[measure.column.name] = {}
+        for server in names:
+            cell = measure.read(results, name, server, measure.name)
+            rows[server].append(cell)
+            if isinstance(cell, Spread):
+                spreads[server] = tables.scaled(cell, measure.column.scale)
+    columns = [measure.column for measure in measures]
+    unit = next(column.unit for column in columns if column.name == by)
+    table = Table(
+        f"{NAME}-{name}",
+        "",
+        [Column("server"), *columns],
+        [rows[server] for server in tables.ranked(found[by], names)],
+        STRONG,
+        _reasons(results, name),
+        by,
+    )
+    parts: list[Table | Bars] = [table]
+    if name in DRAWN:
+        axis = Axis(DRAWN[name], unit)
+        shown = {part.removeprefix(DRAWN[name]).strip(", "): one for part, one in found.items()}
+        parts.insert(0, tables.bars(f"{NAME}-{name}-figure", title, axis, shown))
+    answer = tables.answer(by.capitalize() if by.islower() else by, found[by], unit)
+    return [Section(title, parts=parts, answer=answer, detail=name not in DRAWN)]
+
+
+def _reasons(results: Results, *experiments: str) -> str:
+    """Why servers that were measured elsewhere were not in these experiments."""
+    told = []
+    everyone = {figure["server"] for figure in results.figures}
+    for name in experiments:
+        seen = {figure["server"] for figure in results.figures if figure["experiment"] == name}
+        for one in SERVERS:
+            if not seen or one.name in seen or one.name not in everyone:
+                continue
+            failures = [
+                f"{one.name}: {failure['reason']}"
+                for failure in results.failures
+                if failure["server"] == one.name and failure["what"].startswith(f"{name},")
+            ]
+            if name in one.cannot:
+                told.append(f"{one.name} {one.cannot[name]}")
             else:
-                cells.append(because(_why_not(results, row.experiment, one.name)))
-        title = "" if row.experiment == last else f"`{row.experiment}`"
-        last = row.experiment
-        lines.append(f"| {title} | {row.what} | {' | '.join(cells)} |")
-    return [*lines, "", *(f"{number}. {reason}." for number, reason in enumerate(reasons, 1))]
+                told += failures[:1] or [f"{one.name} was not measured"]
+    return " ".join(f"{reason}." for reason in dict.fromkeys(told))
 
 
-def _why_not(results: Results, experiment: str, server: str) -> str:
-    for failure in results.failures:
-        if failure["server"] == server and failure["what"].startswith(f"{experiment},"):
-            return f"{server}: {failure['reason']}"
-    return f"{server} was not measured"
-
-
-def faults(results: Results) -> list[str]:
-    """What it was that failed, by server and experiment, with an example."""
-    kinds: dict[tuple[str, str], dict[str, int]] = {}
-    examples: dict[tuple[str, str], str] = {}
-    for record in results.faults:
-        key = (record["experiment"], record["server"])
-        table = kinds.setdefault(key, {})
-        for kind, count in record["kinds"].items():
-            table[kind] = table.get(kind, 0) + count
-        if record["shown"]:
-            first = record["shown"][0]
-            examples.setdefault(key, f"{first['sent']}: {first['kind']}, {first['what']}")
-    lines = ["| experiment | server | what failed | the first |", "|---|---|---|---|"]
-    for (experiment, server), table in kinds.items():
-        counts = ", ".join(f"{count:,} {kind}" for kind, count in sorted(table.items()))
-        example = examples.get((experiment, server), "").replace("|", "\\|")[:160]
-        lines.append(f"| {experiment} | {server} | {counts} | {example} |")
-    return lines if len(lines) > 2 else []
-
-
-def logs(results: Results) -> list[str]:
+def _logs(results: Results) -> list[Section]:
     """What the logs said of reloads that failed and of requests that hung, the first time."""
-    lines: list[str] = []
-    told = set()
+    said: dict[tuple[str, str, str], Listing] = {}
     for note in results.notes:
-        key = (note["experiment"], note["server"], note["name"])
-        if note["name"] == "command" or key in told or not note["text"]:
-            continue
-        told.add(key)
-        broken = note["experiment"] == "broken"
-        what = f"broken {note['name']}" if broken else note["experiment"]
-        lines += ["", f"{note['server']}, {what}:", "", "```text", note["text"], "```"]
-    return lines
+        experiment, server, name, text = (
+            note[key] for key in ("experiment", "server", "name", "text")
+        )
+        if name != "command" and text:
+            what = f"broken {name}" if experiment == "broken" else experiment
+            listing = Listing(f"{NAME}-log", f"{server}, {what}", text)
+            said.setdefault((experiment, server, name), listing)
+    return [Section("What the logs said", parts=[*said.values()], detail=True)] if said else []
 
 
-def commands(results: Results) -> list[str]:
+def _commands(results: Results) -> list[Section]:
     """How each server was started, and what was different in other experiments."""
     told: dict[str, dict[str, str]] = {}
     for note in results.notes:
         if note["name"] == "command":
             told.setdefault(note["server"], {})[note["experiment"]] = note["text"]
-    lines = ["| server | experiment | command |", "|---|---|---|"]
+    rows = []
     for server, by_experiment in told.items():
         usual = max(by_experiment.values(), key=list(by_experiment.values()).count)
-        lines.append(f"| {server} | | `{provenance.bare(usual)}` |")
+        rows.append((server, "", f"`{bare(usual)}`"))
         known = _options(usual)
         for experiment, command in by_experiment.items():
-            others = [option for option in _options(command) if option not in known]
-            if others:
-                lines.append(f"| | {experiment} | `… {provenance.bare(' '.join(others))}` |")
-    return lines if len(lines) > 2 else []
+            if others := [option for option in _options(command) if option not in known]:
+                rows.append((server, experiment, f"`… {bare(' '.join(others))}`"))
+    columns = [Column("server"), Column("experiment"), Column("command")]
+    table = Table(f"{NAME}-commands", "", columns, rows)
+    return [Section("Commands", parts=[table], detail=True)] if rows else []
 
 
 def _options(command: str) -> list[str]:
@@ -214,49 +317,11 @@ def _options(command: str) -> list[str]:
     return options
 
 
-def summary(results: Results) -> list[str]:
-    """What a person wants to see at the end of a run."""
-    return [*comparison(results), "", *faults(results)]
-
-
-BEGIN, END = "<!-- measured -->", "<!-- end of what was measured -->"
-
-
-def insert(results: Results, page: Path) -> None:
-    """Puts the tables into a page that somebody has written, between BEGIN and END.
-
-    Raises LabError if there is no such place.
-    """
-    markdown_insert.insert_parts(page, BEGIN, END, (table(results), comparison(results)))
-
-
-def markdown(results: Results) -> str:
-    """The page: promises, the comparison, what failed, and how it was measured."""
-    parts = [
-        ["# Operations, measured"],
-        [
-            "Made by `python -m loadtests report --operations loadtests/results/operations.jsonl`;",
-            "not edited by hand. What it means for whoever runs the server stands in",
-            "[operations.md](../operations.md).",
-        ],
-        ["## Promised and measured"],
-        table(results),
-        ["## All servers"],
-        comparison(results),
-    ]
-    if found := faults(results):
-        parts += [["## What failed"], found]
-    said = logs(results)
-    logged = [["## What the logs said"], said[1:]] if said else []
-    end = ending.ending(results, METHOD.splitlines(), commands(results), between=logged)
-    return ending.page(parts + end)
-
-
 METHOD = f"""\
 - Steady load: one process with a thread for each client. Eight keep a connection and think up to
   0.3 s between requests, two hardly think, three use a connection for each request (half of them
-  HTTP/1.0), four send bodies of 10 octets to 300 KiB, some in two parts, two ask for answers that
-  take 50 to 400 ms, two send three requests at once. Every answer is checked to the last octet, and
+  HTTP/1.0), four send bodies of 10 bytes to 300 KiB, some in two parts, two ask for answers that
+  take 50 to 400 ms, two send three requests at once. Every answer is checked to the last byte, and
   carries the token of its request. uWSGI drops pipelined requests; there nobody sends them.
 - A client honours `Connection: close`, and connects anew when it sees an idle connection closed. A
   reset, an end of the connection or an error after it began to send, a refused connection, a wrong

@@ -4,33 +4,31 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from loadtests.clients.steady.handle import Death, Fault, Load, State, unexplained
+from loadtests.clients.steady.handle import Death, Load, unexplained
 from loadtests.servers.application import Application
 from loadtests.servers.registry.lifecycle import OperatedServer
 from loadtests.servers.running import Running
 from loadtests.store import without_paths
-from loadtests.studies import engine
-from loadtests.studies.engine import Lab
+from loadtests.studies import study, trial
 
 APPLICATION = Application("loadtests/apps", "operated")
 EARLY, LATE = "after 2,000 requests", "after 20,000 requests"
 """When memory is looked at, in `preload`."""
-SHOWN_FAULTS = 20
 SHOWN_LINES = 12
 
 
 @dataclass(frozen=True)
-class Scale:
-    """How much of everything: a round of an experiment, and rounds if nothing else is said."""
+class Scale(study.Scale):
+    """How much of everything in a round. `seconds` are of load that nothing else ends."""
 
-    rounds: dict[str, int]
+    rounds: int = 0
+    seconds: float = 30
     reloads: int = 20
     upgrades: int = 5
-    seconds: float = 30
-    """Of load, where it is not over when something is done."""
     kills: int = 20
     between: float = 1
     """Seconds from one kill to the next."""
@@ -45,17 +43,16 @@ class Scale:
     memory: Mapping[str, int] = field(default_factory=lambda: {EARLY: 2_000, LATE: 18_000})
     """Further requests before memory is looked at: garbage is collected late."""
 
-    def round_count(self, experiment: str, lab: Lab) -> int:
-        """How many rounds an experiment has."""
-        return lab.rounds or self.rounds.get(experiment, 1)
 
-
-FULL = Scale({"reload": 10, "upgrade": 10, "stop": 20, "preload": 5, "balance": 10, "kill": 2})
+FULL = Scale(
+    "full",
+    each={"reload": 10, "upgrade": 10, "stop": 20, "preload": 5, "balance": 10, "kill": 2},
+)
 QUICK = Scale(
-    {},
+    "quick",
+    seconds=5,
     reloads=5,
     upgrades=2,
-    seconds=5,
     kills=4,
     every=200,
     settle=0.7,
@@ -63,33 +60,26 @@ QUICK = Scale(
     watched=2.5,
     memory={EARLY: 400, LATE: 400},
 )
+TINY = Scale(
+    "tiny",
+    seconds=1,
+    reloads=2,
+    upgrades=1,
+    kills=2,
+    between=0.7,
+    every=40,
+    settle=0.3,
+    watched=0.7,
+    memory={EARLY: 100, LATE: 100},
+)
 
 
-class Trial:
+@dataclass(frozen=True)
+class Trial(trial.Trial):
     """One server in one round of an experiment: a server, a load, and what they show."""
 
-    def __init__(self, lab: Lab, scale: Scale, experiment: str, number: int, one: OperatedServer):
-        self.lab = lab
-        self.scale = scale
-        self.experiment = experiment
-        self.number = number
-        self.one = one
-        self.server = one.server(experiment)
-
-    def figure(self, name: str, value: float, unit: str = "") -> None:
-        """Stores a figure."""
-        engine.figure(self.lab, self.experiment, self.number, self.server, name, value, unit)
-
-    def note(self, name: str, text: str) -> None:
-        """Stores words: what a log said, for instance."""
-        self.lab.store.add(
-            "note",
-            experiment=self.experiment,
-            server=self.one.name,
-            round=self.number,
-            name=name,
-            text=text,
-        )
+    scale: Scale
+    one: OperatedServer
 
     @contextlib.contextmanager
     def running(self, application: Application = APPLICATION) -> Iterator[Running]:
@@ -147,31 +137,15 @@ class Trial:
         }
         for name, (value, unit) in figures.items():
             if value is not None:
-                self.figure(f"{what}{name}", round(value, 6), unit)
+                self.figure(f"{what}{name}", value, unit)
         if deaths:
             self.figure("failed with a killed worker", state.failed - failed)
-        self._store_faults(state, faults)
-        kinds = ", ".join(f"{count:,} {kind}" for kind, count in _by_kind(faults).items())
-        return f"{state.requests:,} answered, {failed:,} failed{f' ({kinds})' if kinds else ''}"
-
-    def _store_faults(self, state: State, faults: Sequence[Fault]) -> None:
-        if faults:
-            self.lab.store.add(
-                "faults",
-                experiment=self.experiment,
-                server=self.one.name,
-                round=self.number,
-                kinds=_by_kind(faults),
-                shown=[vars(fault) for fault in faults[:SHOWN_FAULTS]],
-                unlucky=state.unlucky,
-            )
-
-
-def _by_kind(faults: Sequence[Fault]) -> dict[str, int]:
-    kinds: dict[str, int] = {}
-    for fault in faults:
-        kinds[fault.kind] = kinds.get(fault.kind, 0) + fault.requests
-    return kinds
+        kinds = Counter[str]()
+        for fault in faults:
+            kinds[fault.kind] += fault.requests
+        self.faults(kinds, [vars(fault) for fault in faults], unlucky=state.unlucky)
+        told = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
+        return f"{state.requests:,} answered, {failed:,} failed{f' ({told})' if told else ''}"
 
 
 def excerpt(running: Running, text: str, word: str) -> str:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 
 from loadtests.errors import ServerFailure
 from loadtests.measure import resources
 from loadtests.servers.projects import DJANGO, FLASK, HELLO, KINDS, LARGE, MAIN, SUB, Kind, made
-from loadtests.servers.registry import Server
 from loadtests.servers.registry.reload import MODES, OURS, SERVE, SERVERS, ReloadingServer
 from loadtests.servers.running import Running
 from loadtests.store import without_paths
-from loadtests.studies import engine
+from loadtests.studies import engine, study, trial
 from loadtests.studies.bench.experiments import ask_often
 from loadtests.studies.engine import Lab, Step
 from loadtests.studies.reload.author import BOTH, Author, Save
@@ -48,62 +48,43 @@ REQUESTS = 100
 
 
 @dataclass(frozen=True)
-class Scale:
-    """How much of everything in a round, and rounds if nothing else is said."""
+class Scale(study.Scale):
+    """How much of everything in a round. `seconds` are those for which CPU time is looked at."""
 
-    rounds: Mapping[str, int] = field(default_factory=dict)
+    rounds: int = 0
+    seconds: float = 15
     saves: int = 10
     many: int = 100
     bursts: int = 5
     remembered: int = 10
     """Saves before memory is looked at again."""
-    seconds: float = 15
-    """For which CPU time is looked at."""
 
 
-FULL = Scale({**dict.fromkeys(KINDS, 3), "saves": 2, "memory": 3})
-QUICK = Scale(saves=4, many=20, bursts=2, remembered=3, seconds=4)
+FULL = Scale("full", each={**dict.fromkeys(KINDS, 3), "saves": 2, "memory": 3})
+QUICK = Scale("quick", seconds=4, saves=4, many=20, bursts=2, remembered=3)
+TINY = Scale("tiny", seconds=0.3, saves=2, many=10, bursts=1, remembered=1)
 
 
 @dataclass(frozen=True)
-class Trial:
+class Trial(trial.Trial):
     """One server with one project in one round of an experiment."""
 
-    lab: Lab
     scale: Scale
-    experiment: str
-    number: int
     one: ReloadingServer
-    server: Server
     kind: Kind
-
-    def figure(self, name: str, value: float, unit: str = "") -> None:
-        """Stores a figure."""
-        value = round(value, 6)
-        engine.figure(self.lab, self.experiment, self.number, self.server, name, value, unit)
 
     @contextlib.contextmanager
     def running(self) -> Iterator[tuple[Running, Author]]:
         """The server with a new project, when both have come to rest."""
         with made(self.kind) as project:
             if self.number == 0:
-                self._note("command", self.server.command.replace("~", " "))
+                self.note("command", self.server.command.replace("~", " "))
             environ = self.one.environ(self.kind, str(project.path))
             with Running(
                 self.server, project, core=self.lab.server_core, environ=environ
             ) as running:
                 rest(running)
                 yield running, Author(project)
-
-    def _note(self, name: str, text: str) -> None:
-        self.lab.store.add(
-            "note",
-            experiment=self.experiment,
-            server=self.one.name,
-            round=self.number,
-            name=name,
-            text=text,
-        )
 
     @contextlib.contextmanager
     def browsed(self, clients: Mapping[str, int]) -> Iterator[tuple[Author, Browsers]]:
@@ -125,16 +106,9 @@ class Trial:
             self.figure(f"failed: {kind}", count)
         for what, count in told.counts.items():
             self.figure(what, count)
+        self.faults(found.kinds, found.shown)
         if found.failed:
-            self.lab.store.add(
-                "faults",
-                experiment=self.experiment,
-                server=self.one.name,
-                round=self.number,
-                kinds=found.kinds,
-                shown=found.shown,
-            )
-            self._note("log", "\n".join(said.splitlines()[-LOGGED:]))
+            self.note("log", "\n".join(said.splitlines()[-LOGGED:]))
 
     def random(self) -> Random:
         """For pauses, the same ones in every run."""
@@ -283,8 +257,14 @@ def everyone() -> list[ReloadingServer]:
     return list(named.values())
 
 
-def steps(lab: Lab, scale: Scale, name: str, chosen: Sequence[ReloadingServer]) -> list[Step]:
-    """All rounds of an experiment, every server once a round, another one first each time."""
+def plan(
+    lab: Lab, scale: Scale, chosen: Sequence[ReloadingServer], options: argparse.Namespace
+) -> list[Step]:
+    """All rounds, every server once a round, another one first each time."""
+    return [step for name in options.names for step in _steps(lab, scale, name, chosen)]
+
+
+def _steps(lab: Lab, scale: Scale, name: str, chosen: Sequence[ReloadingServer]) -> Iterator[Step]:
     experiment = EXPERIMENTS[name]
     taking_part = [
         (one, server, kind)
@@ -292,11 +272,9 @@ def steps(lab: Lab, scale: Scale, name: str, chosen: Sequence[ReloadingServer]) 
         for one in experiment.servers
         if one in chosen and (server := one.server(kind))
     ]
-    lab = replace(lab, rounds=lab.rounds or scale.rounds.get(name, 1))
-    planned = []
+    lab = replace(lab, rounds=scale.rounds_of(name))
     for number, (one, server, kind) in engine.in_turns(lab, taking_part):
-        trial = Trial(lab, scale, name, number, one, server, kind)
+        trial = Trial(lab, scale, name, number, server, one, kind)
         of = f" of {kind.name}" if len(experiment.kinds) > 1 else ""
         what = f"{name}{of}, round {number + 1} of {lab.rounds}, {one.name}"
-        planned.append(Step(server, what, partial(experiment.run, trial)))
-    return planned
+        yield Step(server, what, partial(experiment.run, trial))

@@ -1,22 +1,25 @@
-"""Report of the experiments `develop`, from stored figures to Markdown and a plot.
-
-Measures nothing.
-"""
+"""Report of the experiments `develop`."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from pathlib import Path
 
-from loadtests.reporting import ending, markdown_insert
-from loadtests.reporting.figures import plot
-from loadtests.reporting.model import MIB
+from loadtests.reporting import faults
+from loadtests.reporting.cells import brief
+from loadtests.reporting.model import (
+    MIB,
+    Axis,
+    Cell,
+    Column,
+    Section,
+    Table,
+    method,
+)
 from loadtests.servers.projects import KINDS, Kind
 from loadtests.servers.registry.reload import MODES, OURS, SERVE, SERVERS
-from loadtests.stats.results import Results
-from loadtests.studies.lifecycle.promises import values
-from loadtests.studies.lifecycle.report import commands, faults
+from loadtests.stats.results import Results, Spread, spread
+from loadtests.studies import tables
 from loadtests.studies.reload.experiments import (
     BURST,
     FULL,
@@ -26,230 +29,229 @@ from loadtests.studies.reload.experiments import (
     REQUESTS,
     STALE,
     WHEN,
+    everyone,
 )
-from loadtests.studies.reload.promises import fastest_other, memory_ratio, seconds, table
+from loadtests.studies.reload.promises import SECONDS, fastest_other, memory_ratio
 
-PLOT = "save-to-answer.svg"
+NAME = "develop"
+STRONG = frozenset(one.name for one in everyone() if one.ours)
 FAULTS = ("refused", "reset", "closed", "5xx", "half-loaded", "backwards")
 """Those that have a column; all of them are listed below the tables."""
 
 
-def _count(results: Results, experiment: str, server: str, name: str) -> float:
-    return sum(values(results, experiment, server, name))
-
-
-def _failures(results: Results, experiment: str, server: str) -> list[str]:
-    """Cells: requests, all that failed, and by kind; a dash is none."""
-    kinds = [_count(results, experiment, server, f"failed: {kind}") for kind in FAULTS]
-    failed = _count(results, experiment, server, "failed")
-    counts = [failed, *kinds, failed - sum(kinds)]
-    requests = f"{_count(results, experiment, server, 'requests'):,.0f}"
-    return [requests, *(f"{count:,.0f}" if count else "–" for count in counts)]
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _head(*columns: str) -> list[str]:
-    return [_row(["", *columns]), f"|---|{'--:|' * len(columns)}"]
-
-
-_COUNTED = ("requests", "failed", *FAULTS, "otherwise")
-
-
-def times(results: Results, kind: Kind) -> list[str]:
-    """Everyone with a project: from a save to its first answer, and what failed meanwhile."""
-    lines = [
-        f"### {kind.title}",
-        "",
-        *_head("saves", "median, ms", "worst, ms", "× ours", "never", *_COUNTED, "longest, ms"),
+def report(results: Results) -> list[Section]:
+    """Everyone with all projects; then each project, many saves, cost and memory."""
+    return [
+        *_compared(results),
+        *(section for kind in KINDS.values() for section in _times(results, kind)),
+        *_many_saves(results),
+        *_cost(results),
+        *_memory(results),
+        *faults.sections(NAME, results),
+        method(METHOD),
     ]
-    ours = seconds(results, kind, OURS.name)
+
+
+def _count(results: Results, experiment: str, server: str, name: str) -> float:
+    return sum(results.values(experiment, server, name))
+
+
+def _median(results: Results, experiment: str, server: str, name: str) -> float | None:
+    found = results.figure(experiment, server, name)
+    return found.median if found else None
+
+
+def _section(
+    title: str,
+    part: str,
+    columns: Sequence[Column],
+    rows: Sequence[Sequence[Cell]],
+    *,
+    by: str = "",
+    answer: str = "",
+) -> list[Section]:
+    """A table of all that was measured, without the columns in which nothing failed."""
+    if not rows:
+        return []
+    kept = [
+        place
+        for place, column in enumerate(columns)
+        if column.name not in (NEVER, *FAULTS, "otherwise") or any(row[place] for row in rows)
+    ]
+    table = Table(
+        f"{NAME}-{part}",
+        "",
+        [columns[place] for place in kept],
+        [[row[place] for place in kept] for row in rows],
+        STRONG,
+        ranking=by,
+    )
+    return [Section(title, parts=[table], answer=answer, detail=True)]
+
+
+FAILURES = tuple(Column(name) for name in ("requests", "failed", *FAULTS, "otherwise"))
+LONGEST = Column("longest request", "ms", 0, 1e3)
+
+
+def _failures(results: Results, experiment: str, server: str) -> list[Cell]:
+    """Cells of FAILURES and LONGEST."""
+    kinds = [_count(results, experiment, server, f"failed: {kind}") for kind in FAULTS]
+    requests, failed = (_count(results, experiment, server, n) for n in ("requests", "failed"))
+    longest = max(results.values(experiment, server, "longest request"), default=None)
+    return [requests, failed, *kinds, failed - sum(kinds), longest]
+
+
+def _saved(results: Results, kind: Kind) -> dict[str, Spread]:
+    """The seconds from each save to its first answer, of each server."""
+    return {
+        one.name: found
+        for one in SERVERS
+        if (found := spread(results.values(kind.name, one.name, *SECONDS)))
+    }
+
+
+def _compared(results: Results) -> list[Section]:
+    """All servers with all projects, and what failed."""
+    kinds = [kind for kind in KINDS.values() if _saved(results, kind)]
+    found = [_saved(results, kind) for kind in kinds]
+    slower: dict[str, Spread] = {}
     for one in SERVERS:
-        found = seconds(results, kind, one.name)
-        never = _count(results, kind.name, one.name, NEVER)
-        if not found:
-            continue
-        middle = statistics.median(found)
-        longest = values(results, kind.name, one.name, "longest request")
-        lines.append(
-            _row(
-                [
-                    f"**{one.name}**" if one.ours else one.name,
-                    f"{len(found) + never:.0f}",
-                    f"{middle * 1e3:,.0f}",
-                    f"{max(found) * 1e3:,.0f}",
-                    f"{middle / statistics.median(ours):.1f}" if ours else "",
-                    f"{never:.0f}" if never else "–",
-                    *_failures(results, kind.name, one.name),
-                    f"{max(longest) * 1e3:,.0f}",
-                ]
-            )
-        )
-    return lines if len(lines) > 4 else []
-
-
-def many_saves(results: Results) -> list[str]:
-    """Ours in each mode, with all sorts of clients."""
-    lines = _head("saves", "pages", "pages lost", "never", *_COUNTED, "longest, ms")
-    for one in MODES:
-        if not (made := _count(results, "saves", one.name, "saves")):
-            continue
-        longest = max(values(results, "saves", one.name, "longest request"))
-        pages, lost, never = (
-            _count(results, "saves", one.name, name) for name in ("pages", "pages lost", NEVER)
-        )
-        cells = [
-            f"**{one.name}**",
-            f"{made:.0f}",
-            f"{pages:,.0f}",
-            f"{lost:,.0f}" if lost else "–",
-            f"{never:.0f}" if never else "–",
+        ratios = [
+            saved[one.name].median / saved[OURS.name].median
+            for saved in found
+            if one.name in saved and OURS.name in saved
         ]
-        lines.append(
-            _row(
-                [*cells, *_failures(results, "saves", one.name), f"{longest * 1e3:,.0f}"],
-            )
+        if ratios:
+            mean = statistics.geometric_mean(ratios)
+            slower[one.name] = Spread(mean, mean, mean, len(ratios))
+    names = [one.name for one in SERVERS if any(one.name in saved for saved in found)]
+    if not names:
+        return []
+    rows: list[list[Cell]] = [
+        [
+            name,
+            slower.get(name),
+            *(saved.get(name) for saved in found),
+            *(
+                sum(_count(results, kind.name, name, what) for kind in kinds)
+                for what in ("failed", "requests")
+            ),
+        ]
+        for name in tables.ranked(slower, names)
+    ]
+    by = Column("of ours, geometric mean", "×", 1)
+    times = [Column(kind.title, "ms", 0, 1e3) for kind in kinds]
+    columns = [Column("server"), by, *times, Column("failed"), Column("requests")]
+    note = "The median save, and from the fastest to the slowest."
+    table = Table(f"{NAME}-compared", "", columns, rows, STRONG, note, by.name)
+    figure = tables.bars(
+        "save-to-answer",
+        "From a save to the first answer of the new version",
+        Axis("milliseconds from os.replace", log=True),
+        {
+            kind.title: {name: tables.scaled(one, 1e3) for name, one in saved.items()}
+            for kind, saved in zip(kinds, found, strict=True)
+        },
+        subtitle="The main module and one that it imports, in turn, while requests are sent all "
+        "the time",
+        caption="The mark is the median save, the line goes from the fastest to the slowest. Lower "
+        "is better; a server that polls has a second between two looks.",
+    )
+    said = "; ".join(
+        f"{kind.title}: {brief(saved[OURS.name].median * 1e3)} ms, "
+        f"{brief(saved[other].median / saved[OURS.name].median)} × as fast as {other}"
+        for kind, saved in zip(kinds, found, strict=True)
+        if OURS.name in saved and (other := fastest_other(results, kind))
+    )
+    answer = f"{OURS.name} and the fastest of the others, {said}." if said else ""
+    return [Section("From a save to the first answer", parts=[figure, table], answer=answer)]
+
+
+def _times(results: Results, kind: Kind) -> list[Section]:
+    """All servers with a project."""
+    saved = _saved(results, kind)
+    ours = saved.get(OURS.name)
+    rows: list[list[Cell]] = []
+    for name in tables.ranked(saved, saved):
+        found, never = saved[name], _count(results, kind.name, name, NEVER)
+        rows.append(
+            [
+                name,
+                found.rounds + never,
+                found.median,
+                found.high,
+                found.median / ours.median if ours else None,
+                never,
+                *_failures(results, kind.name, name),
+            ]
         )
-    return lines if len(lines) > 2 else []
+    columns = [
+        Column("server"),
+        Column("saves"),
+        Column("median", "ms", 0, 1e3),
+        Column("worst", "ms", 0, 1e3),
+        Column("of ours", "×", 1),
+        Column(NEVER),
+        *FAILURES,
+        LONGEST,
+    ]
+    return _section(kind.title, kind.name, columns, rows, by="median")
 
 
-def cost(results: Results) -> list[str]:
+def _many_saves(results: Results) -> list[Section]:
+    """Ours in each mode, with all sorts of clients."""
+    counted = ("saves", "pages", "pages lost", NEVER)
+    rows: list[list[Cell]] = [
+        [
+            one.name,
+            *(_count(results, "saves", one.name, name) for name in counted),
+            *_failures(results, "saves", one.name),
+        ]
+        for one in MODES
+        if results.values("saves", one.name, "saves")
+    ]
+    columns = [Column("server"), *map(Column, counted), *FAILURES, LONGEST]
+    return _section("Many saves, in every mode", "saves", columns, rows, by="failed")
+
+
+def _cost(results: Results) -> list[Section]:
     """Bursts of saves that left an old version, and CPU time while nothing changes."""
-    lines = _head("stale after a burst", "of", "idle, % of a core", "processes")
+    ranked: list[tuple[float, float, list[Cell]]] = []
     for one in SERVERS:
         bursts = _count(results, "quick", one.name, "bursts")
-        shares = values(results, "idle", one.name, "share of a core")
-        if not bursts and not shares:
-            continue
-        processes = values(results, "idle", one.name, "processes")
-        cells = [
-            f"**{one.name}**" if one.ours else one.name,
-            f"{_count(results, 'quick', one.name, STALE):.0f}" if bursts else "",
-            f"{bursts:.0f}" if bursts else "",
-            f"{statistics.median(shares) * 100:.2f}" if shares else "",
-            f"{statistics.median(processes):.0f}" if processes else "",
-        ]
-        lines.append(_row(cells))
-    return lines if len(lines) > 2 else []
+        share = _median(results, "idle", one.name, "share of a core")
+        if bursts or share is not None:
+            stale = _count(results, "quick", one.name, STALE) if bursts else None
+            processes = _median(results, "idle", one.name, "processes")
+            cells: list[Cell] = [one.name, stale, bursts or None, share, processes]
+            ranked.append((stale or 0, float("inf") if share is None else share, cells))
+    rows = [cells for *_, cells in sorted(ranked, key=lambda row: row[:2])]
+    columns = [
+        Column("server"),
+        Column("stale after a burst"),
+        Column("bursts"),
+        Column("idle", "% of a core", 2, 100),
+        Column("processes"),
+    ]
+    return _section("Saves within a second, and rest", "cost", columns, rows, by=columns[1].name)
 
 
-def memory(results: Results) -> list[str]:
-    """PSS of ours beside `serve`, in MiB, and how much more that is within the rounds."""
-    lines = _head("when", f"{SERVE.name}, MiB", f"{OURS.name}, MiB", "×")
+def _memory(results: Results) -> list[Section]:
+    """PSS of ours beside `serve`, and how much more that is within the rounds."""
+    rows: list[list[Cell]] = []
     for kind in KINDS.values():
         for when in WHEN:
-            name = f"{kind.name}: pss {when}"
-            both = [values(results, "memory", one.name, name) for one in (SERVE, OURS)]
-            ratio = memory_ratio(results, kind, when)
-            if ratio is None:
-                continue
-            cells = [f"{statistics.median(found) * MIB:.1f}" for found in both]
-            told = f"{ratio.median:.2f} ({ratio.low:.2f} – {ratio.high:.2f})"
-            lines.append(_row([kind.title, when, *cells, told]))
-    return lines if len(lines) > 2 else []
-
-
-def drawn(results: Results) -> str:
-    """The plot: every save of everyone, by project."""
-    groups = []
-    for kind in KINDS.values():
-        rows = [
-            plot.Scatter(
-                one.name,
-                one.colour,
-                [value * 1e3 for value in found],
-                strong=one.ours,
-            )
-            for one in SERVERS
-            if (found := seconds(results, kind, one.name))
-        ]
-        if rows:
-            groups.append((kind.title, rows))
-    if not groups:
-        return ""
-    return plot.scatters(
-        "From a save to the first answer of the new version",
-        "every save is a dot, the line is the median; requests are sent all the time",
-        "milliseconds from os.replace (logarithmic)",
-        groups,
-        "The main module and one that it imports, in turn. Lower is better; whoever polls has a "
-        "second between two looks. Made by `python -m loadtests develop`.",
-    )
-
-
-def summary(results: Results) -> list[str]:
-    """What a person wants to see at the end of a run."""
-    return ["\n".join(part) + "\n" for part in (*_sections(results), faults(results)) if part]
-
-
-def _sections(results: Results) -> list[list[str]]:
-    titled = (
-        ("### 200 saves, in every mode", many_saves(results)),
-        ("### Saves within a second, and rest", cost(results)),
-        ("### Memory", memory(results)),
-    )
-    return [
-        *(part for kind in KINDS.values() if (part := times(results, kind))),
-        *([title, "", *part] for title, part in titled if part),
+            if ratio := memory_ratio(results, kind, when):
+                name = f"{kind.name}: pss {when}"
+                both = (_median(results, "memory", one.name, name) for one in (SERVE, OURS))
+                rows.append([f"{kind.title}, {when}", *both, ratio])
+    columns = [
+        Column("project"),
+        Column(SERVE.name, "MiB", 1, MIB),
+        Column(OURS.name, "MiB", 1, MIB),
+        Column("more", "×", 2),
     ]
-
-
-BEGIN, END = "<!-- measured -->", "<!-- end of what was measured -->"
-
-
-def insert(results: Results, page: Path) -> None:
-    """Puts plot and tables into a page that somebody has written, between BEGIN and END.
-
-    The plot goes into a folder of the page's name beside it.
-    Raises LabError if there is no such place.
-    """
-    parts = [table(results), compared(results)]
-    if svg := drawn(results):
-        folder = page.parent / page.stem
-        folder.mkdir(exist_ok=True)
-        (folder / PLOT).write_text(svg, encoding="utf-8")
-        parts.insert(0, [f"![From a save to the first answer]({page.stem}/{PLOT})"])
-    markdown_insert.insert_parts(page, BEGIN, END, parts)
-
-
-def compared(results: Results) -> list[str]:
-    """All servers in one table: median and worst with each project, and what failed."""
-    kinds = [kind for kind in KINDS.values() if fastest_other(results, kind)]
-    lines = _head(*(f"{kind.title}: median (worst), ms" for kind in kinds), "failed requests")
-    for one in SERVERS:
-        found = [seconds(results, kind, one.name) for kind in kinds]
-        if not any(found):
-            continue
-        failed = sum(_count(results, kind.name, one.name, "failed") for kind in kinds)
-        requests = sum(_count(results, kind.name, one.name, "requests") for kind in kinds)
-        cells = [
-            f"{statistics.median(one) * 1e3:,.0f} ({max(one) * 1e3:,.0f})" if one else ""
-            for one in found
-        ]
-        name = f"**{one.name}**" if one.ours else one.name
-        lines.append(_row([name, *cells, f"{failed:,.0f} of {requests:,.0f}"]))
-    return lines if len(lines) > 2 else []
-
-
-def markdown(results: Results) -> str:
-    """The page: promises, what was measured, what failed, and how."""
-    parts: list[Sequence[str]] = [
-        ["# The development server, measured"],
-        [
-            "Made by `python -m loadtests report --development "
-            "loadtests/results/development.jsonl`; not",
-            "edited by hand. What it means stands in [development.md](../development.md).",
-        ],
-        ["## Promised and measured"],
-        table(results),
-        ["## All servers"],
-        *_sections(results),
-    ]
-    if found := faults(results):
-        parts += [["## What failed"], found]
-    return ending.page([*parts, *ending.ending(results, METHOD.splitlines(), commands(results))])
+    return _section("Memory", "memory", columns, rows)
 
 
 METHOD = f"""\

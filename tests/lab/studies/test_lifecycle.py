@@ -6,8 +6,9 @@ import re
 import socket
 import threading
 import time
+from argparse import Namespace
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,11 +22,16 @@ from loadtests.clients.steady import connection as line
 from loadtests.clients.steady import handle
 from loadtests.clients.steady.tally import Tally
 from loadtests.errors import LabError, ServerFailure
+from loadtests.reporting import markdown
+from loadtests.reporting.model import Table
+from loadtests.reporting.provenance import colophon
 from loadtests.servers.registry import lifecycle
+from loadtests.servers.registry.lifecycle import OperatedServer
 from loadtests.stats.results import Results
-from loadtests.studies import engine
+from loadtests.studies import command, engine
 from loadtests.studies.lifecycle import experiments, promises, report
-from loadtests.studies.lifecycle.trial import EARLY, LATE, Scale, Trial
+from loadtests.studies.lifecycle.study import STUDY
+from loadtests.studies.lifecycle.trial import EARLY, LATE, TINY
 from tests.testkit.client import HANG
 from tests.testkit.network.port import free_port
 from tests.testkit.server import wait_for
@@ -229,18 +235,13 @@ class TestSteady:
         assert handle.unexplained([before], [death]) == [before]
 
 
-SMALL = Scale(
-    {},
-    reloads=2,
-    upgrades=1,
-    seconds=1,
-    kills=2,
-    between=0.7,
-    every=40,
-    settle=0.3,
-    watched=0.7,
-    memory={EARLY: 100, LATE: 100},
-)
+def planned(lab: engine.Lab, name: str, chosen: Sequence[OperatedServer]) -> list[engine.Step]:
+    return STUDY.plan(lab, TINY, chosen, Namespace(names=[name]))
+
+
+def told(results: Results) -> str:
+    """The tables of the report."""
+    return re.sub(" +", " ", markdown.tables(command.sections(results, [STUDY])))
 
 
 class TestExperiments:
@@ -252,34 +253,34 @@ class TestExperiments:
         lab = engine.Lab(writing, 1, 1, None, None)
         # Fewer clients than usual: the machine has other tests to run.
         few = [replace(one, clients=dict.fromkeys(one.clients, 1)) for one in chosen]
-        for step in experiments.steps(lab, SMALL, name, few):
+        for step in planned(lab, name, few):
             step.action()
         writing.close()
         return Results(store.load([tmp_path / "operations.jsonl"]))
 
     def none_failed(self, results: Results, name: str, what: str = "") -> None:
         server = results.figures[0]["server"]
-        assert promises.values(results, name, server, f"{what}requests")[0] > 0
-        assert promises.values(results, name, server, f"{what}failed") == [0], results.faults
+        assert results.values(name, server, f"{what}requests")[0] > 0
+        assert results.values(name, server, f"{what}failed") == [0], results.faults
 
     @pytest.mark.parametrize("name", ["reload", "upgrade", "recycle", "kill", "stop"])
     def test_nothing_fails(self, name: str, tmp_path: Path) -> None:
         results = self.measure(name, tmp_path)
         self.none_failed(results, name)
-        text = "\n".join(promises.table(results))
+        text = told(results)
         assert f"`python -m loadtests operate {name}`" in text
 
     def test_a_reload_that_cannot_work(self, tmp_path: Path) -> None:
         results = self.measure("broken", tmp_path, "threading")
         for what in ("application", "configuration"):
             self.none_failed(results, "broken", f"{what}: ")
-        page = "\n".join(report.logs(results))
+        page = markdown.document(STUDY.report(results), tmp_path, "")
         assert "this version is broken on purpose" in page
         assert "service.ini" in page
 
     def test_what_hangs_is_told_apart(self, tmp_path: Path) -> None:
         results = self.measure("timeout", tmp_path, "threading")
-        [hung] = promises.values(results, "timeout", "poorhttp threading", "hung")
+        [hung] = results.values("timeout", "poorhttp threading", "hung")
         assert hung > 0
         self.none_failed(results, "timeout")
 
@@ -287,37 +288,35 @@ class TestExperiments:
         results = self.measure("balance", tmp_path)
         for what in ("requests", "connections"):
             name = f"busiest / mean, {what}"
-            [share] = promises.values(results, "balance", "poorhttp forking", name)
+            [share] = results.values("balance", "poorhttp forking", name)
             # All on one of the four workers is 4.
             assert 1 <= share < 2, what
 
     @pytest.mark.timing
     def test_memory(self, tmp_path: Path) -> None:
         results = self.measure("preload", tmp_path)
-        assert (
-            promises.values(results, "preload", "poorhttp forking", f"processes, {EARLY}")[0] >= 5
-        )
-        assert promises.values(results, "preload", "poorhttp forking", f"pss, {LATE}")[0] > 0
+        assert results.values("preload", "poorhttp forking", f"processes, {EARLY}")[0] >= 5
+        assert results.values("preload", "poorhttp forking", f"pss, {LATE}")[0] > 0
 
     def test_a_server_that_dies_is_no_result(self, tmp_path: Path) -> None:
         lab = engine.Lab(store.Store(tmp_path / "r.jsonl", "r"), 1, 1, None, None)
         [one] = choose("server", lifecycle.SERVERS, ["poorhttp single"])
-        trial = Trial(
-            lab, SMALL, "stop", 1, replace(one, command="{python} -c raise~SystemExit(3)")
-        )
+        dying = replace(one, command="{python} -c raise~SystemExit(3)")
+        [step] = planned(lab, "stop", [dying])
         with pytest.raises(ServerFailure, match="exit code 3"):
-            experiments.stop(trial)
+            step.action()
+        lab.store.close()
 
     def test_who_cannot_take_part(self) -> None:
         lab = engine.Lab(store.Store(Path("unused"), "r"), 1, 1, None, None)
         granian = choose("server", lifecycle.SERVERS, ["granian"])
-        assert experiments.steps(lab, SMALL, "upgrade", granian) == []
+        assert planned(lab, "upgrade", granian) == []
         with pytest.raises(LabError, match=r"'nginx'\. There are: poorhttp single"):
             choose("server", lifecycle.SERVERS, ["nginx"])
 
 
 class TestReport:
-    def results(self) -> Results:
+    def records(self) -> list[store.Record]:
         common = {"run": "2026-01-01", "round": 0, "unit": ""}
         figure = {"record": "figure", **common}
         measured = {
@@ -328,65 +327,86 @@ class TestReport:
             ("preload", "gunicorn sync"): {f"pss, {EARLY}": 2**20 * 60},
         }
         machine = dict.fromkeys(("cpu", "cores", "kernel", "python", "client"), "?")
-        run = {"machine": {**machine, "virtual": True, "memory": 2**30, "versions": {"x": "1"}}}
-        return Results(
-            [
-                {"record": "run", **common, **run, "command": "operate"},
-                *(
-                    {
-                        **figure,
-                        "experiment": experiment,
-                        "server": server,
-                        "name": name,
-                        "value": value,
-                    }
-                    for (experiment, server), values in measured.items()
-                    for name, value in values.items()
-                ),
+        run = {
+            "machine": {**machine, "virtual": True, "memory": 2**30, "versions": {"x": "1"}},
+            "commands": {},
+            "seconds": 1,
+        }
+        return [
+            {"record": "run", **common, **run, "command": "operate"},
+            *(
                 {
-                    "record": "faults",
-                    **common,
-                    "experiment": "reload",
-                    "server": "gunicorn sync",
-                    "kinds": {"reset": 10},
-                    "shown": [{"sent": "busy0", "kind": "reset", "what": "before the answer"}],
-                },
-                {
-                    "record": "failure",
-                    **common,
-                    "server": "granian",
-                    "what": "reload, round 1 of 1, granian",
-                    "reason": "it died",
-                },
-            ]
-        )
+                    **figure,
+                    "experiment": experiment,
+                    "server": server,
+                    "name": name,
+                    "value": value,
+                }
+                for (experiment, server), values in measured.items()
+                for name, value in values.items()
+            ),
+            {
+                "record": "faults",
+                **common,
+                "experiment": "reload",
+                "server": "gunicorn sync",
+                "kinds": {"reset": 10},
+                "shown": [{"sent": "busy0", "kind": "reset", "what": "before the answer"}],
+            },
+            {
+                "record": "failure",
+                **common,
+                "server": "granian",
+                "what": "reload, round 1 of 1, granian",
+                "reason": "it died",
+            },
+        ]
 
     def test_the_worst_mode_counts(self) -> None:
-        text = "\n".join(promises.table(self.results()))
+        text = told(Results(self.records()))
         assert "200 reloads (HUP) | ≤ 0 | 2 (2 – 2) | gevent; worst of 2 | **no** |" in text
-        assert "of gunicorn sync | ≤ 0.6 × | 0.50 × (0.50 – 0.50) | forking;" in text
+        assert "of gunicorn sync | ≤ 0.6 × | 0.50 × (0.50 – 0.50) | forking |" in text
 
-    def test_page(self) -> None:
-        page = report.markdown(self.results())
-        assert "| failed requests | 0 of 90 | – (1) | 2 of 52 | 10 of 100 |" in page
-        assert "1. poorhttp forking was not measured." in page
-        assert "| reload | gunicorn sync | 10 reset | busy0: reset, before the answer |" in page
-        assert "- granian failed in reload: it died." in page
+    def test_page(self, tmp_path: Path) -> None:
+        results = Results(self.records())
+        sections = [*command.sections(results, [STUDY]), *colophon(results)]
+        page = re.sub(" +", " ", markdown.document(sections, tmp_path, ""))
+        assert "| **poorhttp single** | 0.00 | 0 of 90 |" in page
+        assert "| **poorhttp gevent** | 5 | 2 | 52 | 3.85 |" in page
+        assert "| gunicorn sync | 5 | 10 | 100 | 10.00 |" in page
+        assert "poorhttp forking was not measured." in page
+        assert "granian: it died." not in page, "it is in no other experiment either"
+        assert "| gunicorn sync | reload | 10 reset | busy0: reset, before the answer |" in page
+        assert "| granian | 1 | it died | reload |" in page
+        drawn = {path.stem for path in tmp_path.glob("*.svg")}
+        assert drawn == {"operate-failed-figure", "operate-preload-figure"}
+
+    def test_best_first(self) -> None:
+        failed, preload, *_ = STUDY.report(Results(self.records()))
+        [table] = [part for part in failed.parts if isinstance(part, Table)]
+        assert table.ranking == "failed share"
+        names = ["poorhttp single", "poorhttp gevent", "gunicorn sync"]
+        assert [row[0] for row in table.rows] == names
+        assert "poorhttp single (0 %) is best" in failed.answer
+        assert preload.answer.startswith("PSS after 20,000 requests") or not preload.answer
 
     def test_tables_in_a_page_of_others(self, tmp_path: Path) -> None:
         page = tmp_path / "page.md"
-        page.write_text(f"before\n\n{report.BEGIN}\nold\n{report.END}\n\nafter\n")
-        report.insert(self.results(), page)
+        begin, end = "<!-- operate -->", "<!-- end of operate -->"
+        page.write_text(f"before\n\n{begin}\nold\n{end}\n\nafter\n")
+        options = Namespace(html=None, csv=None, markdown=None, figures=None, into=page)
+        command.tell(options, self.records())
         text = page.read_text()
-        assert text.startswith(f"before\n\n{report.BEGIN}\n\n| promise |")
-        assert text.endswith(f"\n\n{report.END}\n\nafter\n")
-        assert "| failed requests | 0 of 90 |" in text
+        assert text.startswith(f"before\n\n{begin}\n\n### Promised and measured\n\n2 of 3 promises")
+        assert text.endswith(f"\n\n{end}\n\nafter\n")
+        assert "| 0 of 90 " in text
         assert "old" not in text
+        assert "## Method" not in text
         page.write_text("nothing")
         with pytest.raises(LabError, match="has no place for the tables"):
-            report.insert(self.results(), page)
+            command.tell(options, self.records())
 
     def test_every_promise_belongs_to_an_experiment(self) -> None:
         measured = {promise.experiment for promise in promises.PROMISES}
         assert measured == {*experiments.TRIALS, ""}
-        assert {row.experiment for row in report.ROWS} == set(experiments.TRIALS)
+        assert set(report.EXPERIMENTS) == set(experiments.TRIALS) == set(STUDY.experiments)

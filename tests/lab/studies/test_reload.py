@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
+from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
@@ -17,16 +16,18 @@ from loadtests.choice import choose
 from loadtests.clients.steady.polling import CLIENTS
 from loadtests.errors import LabError, ServerFailure
 from loadtests.programs import ROOT
-from loadtests.reporting.figures import plot
+from loadtests.reporting import promises as promise
+from loadtests.reporting.model import Cell, Table
 from loadtests.servers import projects
 from loadtests.servers.projects import FIRST, MAIN, SUB
 from loadtests.servers.registry import reload
 from loadtests.stats.results import Results
-from loadtests.studies import engine
-from loadtests.studies.reload import experiments, promises, report
+from loadtests.studies import command, engine
+from loadtests.studies.reload import experiments, promises
 from loadtests.studies.reload.author import BOTH, Author, Save
 from loadtests.studies.reload.browsers import Asked, Browsers
 from loadtests.studies.reload.judgement import BACKWARDS, HALF_LOADED, judge
+from loadtests.studies.reload.study import STUDY
 from tests.testkit.client import HANG
 
 
@@ -157,13 +158,11 @@ def figures(lab: engine.Lab) -> dict[str, float]:
     return {figure["name"]: figure["value"] for figure in stored(lab).figures}
 
 
-SMALL = experiments.Scale(saves=2, many=10, bursts=1, remembered=1, seconds=0.3)
-
-
-def trial(lab: engine.Lab, experiment: str, scale: experiments.Scale = SMALL) -> experiments.Trial:
+def trial(lab: engine.Lab, experiment: str) -> experiments.Trial:
     server = STUB.server(projects.HELLO)
     assert server is not None
-    return experiments.Trial(lab, scale, experiment, 0, STUB, server, projects.HELLO)
+    tiny = experiments.TINY
+    return experiments.Trial(lab, tiny, experiment, 0, server, STUB, projects.HELLO)
 
 
 class TestSmallRuns:
@@ -262,21 +261,25 @@ class TestContestants:
 
     def test_rounds(self, lab: engine.Lab) -> None:
         chosen = choose("server", experiments.everyone(), ["poorhttp dev", "granian"])
-        planned = experiments.steps(replace(lab, rounds=0), experiments.FULL, "hello", chosen)
+        planned = STUDY.plan(lab, experiments.FULL, chosen, Namespace(names=["hello"]))
         assert len(planned) == 3 * 3
         assert [step.what for step in planned[:3]] == [
             f"hello, round 1 of 3, {name}"
             for name in ("poorhttp dev", "poorhttp dev (full)", "granian --reload")
         ]
         assert planned[3].server != planned[0].server
-        (first, *_) = experiments.steps(replace(lab, rounds=0), experiments.FULL, "memory", chosen)
+        (first, *_) = STUDY.plan(lab, experiments.FULL, chosen, Namespace(names=["memory"]))
         assert first.what == "memory of hello, round 1 of 3, poorhttp dev"
 
 
-def results_of(*found: tuple[str, str, str, float]) -> Results:
+RUN = {"record": "run", "run": "run", "command": "python -m loadtests develop"}
+
+
+def records_of(*found: tuple[str, str, str, float]) -> list[store.Record]:
     """Figures of one round: experiment, server, name and value."""
-    return Results(
-        [
+    return [
+        RUN,
+        *(
             {
                 "record": "figure",
                 "run": "run",
@@ -287,15 +290,27 @@ def results_of(*found: tuple[str, str, str, float]) -> Results:
                 "value": value,
             }
             for experiment, server, name, value in found
-        ]
-    )
+        ),
+    ]
+
+
+def results_of(*found: tuple[str, str, str, float]) -> Results:
+    return Results(records_of(*found))
 
 
 def rows(results: Results) -> dict[str, list[str]]:
-    return {
-        line.split(" | ")[0].removeprefix("| "): line.split(" | ")
-        for line in promises.table(results)[2:]
-    }
+    """The promises by what is promised."""
+    table = promise.table(STUDY.name, STUDY.promises, results)
+    assert table is not None
+    return {str(row[0]): [str(cell) for cell in row] for row in table.rows}
+
+
+def cells(results: Results, title: str) -> dict[str, dict[str, Cell]]:
+    """The table of a section: cells by server and column."""
+    [section] = [section for section in STUDY.report(results) if section.title == title]
+    [table] = [part for part in section.parts if isinstance(part, Table)]
+    names = [column.name for column in table.columns]
+    return {str(row[0]): dict(zip(names, row, strict=True)) for row in table.rows}
 
 
 class TestReport:
@@ -316,25 +331,40 @@ class TestReport:
     def test_times(self) -> None:
         found = rows(results_of(*self.TIMES))
         median = found["from a save to its first answer, hello: median"]
-        assert median[1:5] == ["≤ 60 ms", "30 ms (20 – 200)", "hello; worst of 1", "yes"]
-        assert found["hello: worst"][2:5] == ["200 ms (20 – 200)", "hello; worst of 1", "**no**"]
+        assert median[1:5] == ["≤ 60 ms", "30 ms (20 – 200)", "hello", "yes"]
+        assert found["hello: worst"][2:5] == ["200 ms (20 – 200)", "hello", "**no**"]
         ahead = found["hello: as fast as the fastest of the others"]
         assert ahead[1:5] == [
             "≥ 8 ×",
             "9.0 × (9.0 – 9.0)",
-            "hello, to gunicorn --reload; worst of 1",
+            "hello, to gunicorn --reload",
             "yes",
         ]
 
     def test_tables(self) -> None:
         results = results_of(*self.TIMES)
-        lines = report.times(results, projects.HELLO)
-        (granian,) = [line for line in lines if line.startswith("| granian")]
-        cells = "| 1 | 500 | 500 | 16.7 | – | 100 | 7 | 5 | – | – | – | – | – | 2 | 1,000 |"
-        assert granian == f"| granian --reload {cells}"
-        assert "| granian --reload | 500 (500) | 7 of 100 |" in report.compared(results)
-        ours = report.compared(results)[2]
-        assert ours == "| **poorhttp dev** | 30 (200) | 0 of 0 |"
+        granian = cells(results, "hello")["granian --reload"]
+        assert granian == {
+            "server": "granian --reload",
+            "saves": 1,
+            "median": 0.5,
+            "worst": 0.5,
+            "of ours": pytest.approx(16.7, abs=0.05),
+            "requests": 100,
+            "failed": 7,
+            "refused": 5,
+            "otherwise": 2,
+            "longest request": 1,
+        }
+        compared = cells(results, "From a save to the first answer")
+        # The fastest first.
+        assert list(compared) == ["poorhttp dev", "gunicorn --reload", "granian --reload"]
+        granian, ours = compared["granian --reload"], compared["poorhttp dev"]
+        assert granian["hello"] == (0.5, 0.5, 0.5, 1)
+        assert (granian["failed"], granian["requests"]) == (7, 100)
+        assert ours["hello"] == (0.03, 0.02, 0.2, 3)
+        assert (ours["failed"], ours["requests"]) == (0, 0)
+        assert ours["of ours, geometric mean"] == (1, 1, 1, 1)
 
     def test_what_is_promised_of_modes(self) -> None:
         results = results_of(
@@ -346,30 +376,30 @@ class TestReport:
             ("memory", "poorhttp dev", "flask: pss at start", 13),
             ("memory", "poorhttp serve", "flask: pss at start", 10),
         )
-        found = {row[0].removeprefix("| "): row[2:5] for row in rows(results).values()}
+        found = {row[0]: row[2:5] for row in rows(results).values()}
         assert found == {
             "requests refused, reset, failed or answered by a half-loaded or an older version": [
                 "1 (1 – 1)",
                 "gevent; worst of 2",
                 "**no**",
             ],
-            "pages that lost a part": ["0 (0 – 0)", "gevent; worst of 1", "yes"],
+            "pages that lost a part": ["0 (0 – 0)", "gevent", "yes"],
             "bursts of saves within a second whose last one was never answered": [
                 "0 (0 – 0)",
-                "poorhttp dev; worst of 1",
+                "poorhttp dev",
                 "yes",
             ],
             "of a core while nothing changes, 5,000 files": [
                 "0.40 % (0.40 – 0.40)",
-                "on; worst of 1",
+                "on",
                 "yes",
             ],
             "PSS of that of `poorhttp serve`": [
                 "1.30 × (1.30 – 1.30)",
-                "flask, at start; worst of 1",
+                "flask, at start",
                 "**no**",
             ],
-            "rounds that came to nothing": ["0 (0 – 0)", "all; worst of 1", "yes"],
+            "rounds that came to nothing": ["0 (0 – 0)", "all", "yes"],
         }
 
     def test_a_round_that_came_to_nothing(self) -> None:
@@ -385,23 +415,20 @@ class TestReport:
 
     def test_page_and_plot(self, tmp_path: Path) -> None:
         page = tmp_path / "development.md"
-        page.write_text(f"# Above\n{report.BEGIN}\n{report.END}\nBelow\n", encoding="utf-8")
-        results = results_of(*self.TIMES)
-        report.insert(results, page)
+        begin, end = "<!-- develop -->", "<!-- end of develop -->"
+        page.write_text(f"# Above\n{begin}\n{end}\nBelow\n", encoding="utf-8")
+        records = records_of(*self.TIMES)
+        options = Namespace(html=None, csv=None, markdown=None, figures=tmp_path, into=page)
+        command.tell(options, records)
         text = page.read_text(encoding="utf-8")
         assert text.startswith("# Above\n")
         assert text.endswith("Below\n")
-        (drawn,) = re.findall(r"!\[.*\]\((.*)\)", text)
-        svg = ElementTree.fromstring((tmp_path / drawn).read_text(encoding="utf-8"))
-        dots = [element for element in svg.iter() if element.tag.endswith("circle")]
-        assert len(dots) == 5
+        assert "poorhttp dev and the fastest of the others, hello: 30 ms, 9 × as fast as" in text
+        assert "### hello" not in text, "details are in the whole report only"
+        (drawn,) = tmp_path.glob("*.svg")
+        svg = drawn.read_text(encoding="utf-8")
+        assert drawn.stem == "save-to-answer"
+        assert all(f">{name}<" in svg for name in ("poorhttp dev", "granian --reload"))
         # Twice the same, and no more.
-        report.insert(results, page)
+        command.tell(options, records)
         assert page.read_text(encoding="utf-8") == text
-
-    def test_dots_lie_where_they_must(self) -> None:
-        rows = [plot.Scatter("a", "#111111", [10, 100, 1000])]
-        svg = plot.scatters("t", "s", "ms", [("g", rows)], "c")
-        places = [float(x) for x in re.findall(r'<circle cx="([0-9.]+)"', svg)]
-        assert places[0] < places[1] < places[2]
-        assert places[2] - places[1] == pytest.approx(places[1] - places[0], abs=0.2)
