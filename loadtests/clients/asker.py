@@ -16,8 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from loadtests.clients.client import Job
-from loadtests.clients.load import Load
-from loadtests.clients.program import MARK
+from loadtests.clients.load import Load, of_times
+from loadtests.clients.program import ERRORS, MARK, TIMES
 
 ANSWERED = 15
 RECEIVE = 65536
@@ -97,20 +97,8 @@ WAYS = {"series": in_series, "threads": in_threads}
 
 def load(seen: Seen, seconds: float, cpu_seconds: float) -> Load:
     """What they saw."""
-    pages = sorted(seen.pages)
-    last = len(pages) - 1
-    return Load(
-        requests=len(pages),
-        seconds=seconds,
-        octets=seen.octets,
-        mean_us=sum(pages) / len(pages) * 1e6 if pages else 0.0,
-        p50_us=pages[last // 2] * 1e6 if pages else 0.0,
-        p99_us=pages[last * 99 // 100] * 1e6 if pages else 0.0,
-        max_us=pages[-1] * 1e6 if pages else 0.0,
-        errors=dict(seen.errors),
-        busy=cpu_seconds / seconds,
-        answer_us=sum(seen.answers) / len(pages) * 1e6 if pages else 0.0,
-    )
+    times, answers = ([1e6 * one for one in values] for values in (seen.pages, seen.answers))
+    return of_times(times, seconds, seen.octets, seen.errors, cpu_seconds, answers)
 
 
 def run(job: Job, way: str) -> Load:
@@ -125,18 +113,13 @@ def run(job: Job, way: str) -> Load:
 
 def line(found: Load) -> str:
     """The line that says it."""
-    kinds = ("connect", "read", "write", "status", "timeout")
     said = {
         "requests": found.requests,
         "microseconds": round(found.seconds * 1e6),
         "bytes": found.octets,
-        "mean_us": found.mean_us,
-        "p50_us": found.p50_us,
-        "p99_us": found.p99_us,
-        "max_us": found.max_us,
-        "answer_us": found.answer_us,
+        **{name: getattr(found, name) for name in TIMES},
         "cpu_us": found.busy * found.seconds * 1e6,
-        **{kind: found.errors.get(kind, 0) for kind in kinds},
+        **{kind: found.errors.get(kind, 0) for kind in ERRORS},
     }
     return MARK + json.dumps(said)
 

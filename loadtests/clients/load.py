@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 SATURATED = 0.97
 """The share of its core from which on the client, not the server, limits requests per second."""
@@ -22,15 +23,48 @@ class Load:
     requests: int
     seconds: float
     octets: int
-    mean_us: float
-    p50_us: float
-    p99_us: float
-    max_us: float
-    errors: dict[str, int]
-    busy: float
+    mean_us: float = 0.0
+    p50_us: float = 0.0
+    p99_us: float = 0.0
+    max_us: float = 0.0
+    errors: dict[str, int] = field(default_factory=dict)
+    busy: float = 0.0
     answer_us: float = 0.0
 
     @property
     def rate(self) -> float:
         """Requests per second."""
         return self.requests / self.seconds
+
+
+def happened(errors: Mapping[str, int]) -> dict[str, int]:
+    """The errors that have happened at all."""
+    return {kind: count for kind, count in errors.items() if count}
+
+
+def of_times(
+    times: Iterable[float],
+    seconds: float,
+    octets: int,
+    errors: Mapping[str, int],
+    cpu_seconds: float,
+    answers: Iterable[float] = (),
+) -> Load:
+    """The load of requests that took these times, in microseconds; `answers` to their beginning."""
+    ordered = sorted(times)
+    count = len(ordered)
+    if not count:
+        return Load(0, seconds, octets, errors=dict(errors), busy=cpu_seconds / seconds)
+    last = count - 1
+    return Load(
+        requests=count,
+        seconds=seconds,
+        octets=octets,
+        mean_us=sum(ordered) / count,
+        p50_us=ordered[last // 2],
+        p99_us=ordered[last * 99 // 100],
+        max_us=ordered[last],
+        errors=dict(errors),
+        busy=cpu_seconds / seconds,
+        answer_us=sum(answers) / count,
+    )

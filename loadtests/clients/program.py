@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from loadtests.clients.load import Load
+from loadtests.clients.load import Load, happened
 from loadtests.errors import LabError
 from loadtests.measure.process_tree import ProcessTree
 
 MARK = "loadtests "
+ERRORS = ("connect", "read", "write", "status", "timeout")
+TIMES = ("mean_us", "p50_us", "p99_us", "max_us", "answer_us")
 
 
 def parse(output: str, cpu_seconds: float = 0.0) -> Load:
@@ -28,18 +31,13 @@ def parse(output: str, cpu_seconds: float = 0.0) -> Load:
             said = json.loads(line[len(MARK) :])
             seconds = said["microseconds"] / 1e6
             cpu_seconds = said.get("cpu_us", cpu_seconds * 1e6) / 1e6
-            kinds = ("connect", "read", "write", "status", "timeout")
             return Load(
                 requests=said["requests"],
                 seconds=seconds,
                 octets=said["bytes"],
-                mean_us=said["mean_us"],
-                p50_us=said["p50_us"],
-                p99_us=said["p99_us"],
-                max_us=said["max_us"],
-                errors={kind: said[kind] for kind in kinds if said[kind]},
+                errors=happened({kind: said[kind] for kind in ERRORS}),
                 busy=cpu_seconds / seconds if seconds else 0.0,
-                answer_us=said.get("answer_us", 0.0),
+                **{name: said.get(name, 0.0) for name in TIMES},
             )
     raise no_result("the client", output)
 
@@ -48,6 +46,12 @@ def no_result(client: str, output: str) -> LabError:
     """What is raised about a client whose output has no result in it."""
     lines = output.strip().splitlines()
     return LabError(f"{client} gave no result; it said: {' / '.join(lines[-3:]) or 'nothing'}")
+
+
+def number(pattern: str, output: str) -> float:
+    """The number that a pattern finds in a client's output; 0 if it is not there."""
+    found = re.search(pattern, output, re.MULTILINE)
+    return float(found.group(1)) if found else 0.0
 
 
 def run(

@@ -10,8 +10,8 @@ from pathlib import Path
 from loadtests import programs
 from loadtests.clients.client import Job
 from loadtests.clients.external.wrk import DEAF
-from loadtests.clients.load import Load
-from loadtests.clients.program import no_result, outcome
+from loadtests.clients.load import Load, happened
+from loadtests.clients.program import no_result, number, outcome
 
 MOST_REQUESTS = 2_000_000
 """It makes room for so many before it begins; it ends by time."""
@@ -24,19 +24,14 @@ def parse(output: str, percentages: str = "", cpu_seconds: float = 0.0) -> Load:
     answer. A connection that ends without an answer is a complete request to it, one that is
     refused a failure to receive. Raises LabError if there is no result.
     """
-
-    def number(pattern: str) -> float:
-        found = re.search(pattern, output, re.MULTILINE)
-        return float(found.group(1)) if found else 0.0
-
-    complete = int(number(r"^Complete requests: +(\d+)"))
-    seconds = number(r"^Time taken for tests: +([\d.]+)")
+    complete = int(number(r"^Complete requests: +(\d+)", output))
+    seconds = number(r"^Time taken for tests: +([\d.]+)", output)
     if not re.search(r"^Complete requests:", output, re.MULTILINE):
         raise no_result("ab", output)
     errors = {
-        "connect": int(number(r"\(Connect: (\d+)")),
-        "read": int(number(r"Receive: (\d+)")),
-        "status": int(number(r"^Non-2xx responses: +(\d+)")),
+        "connect": int(number(r"\(Connect: (\d+)", output)),
+        "read": int(number(r"Receive: (\d+)", output)),
+        "status": int(number(r"^Non-2xx responses: +(\d+)", output)),
     }
     rows = dict(line.split(",") for line in percentages.splitlines() if line[:1].isdigit())
 
@@ -46,12 +41,12 @@ def parse(output: str, percentages: str = "", cpu_seconds: float = 0.0) -> Load:
     return Load(
         requests=max(complete - errors["status"] - errors["read"], 0),
         seconds=seconds,
-        octets=int(number(r"^Total transferred: +(\d+)")),
-        mean_us=number(r"^Time per request: +([\d.]+) \[ms\] \(mean\)") * 1000,
+        octets=int(number(r"^Total transferred: +(\d+)", output)),
+        mean_us=number(r"^Time per request: +([\d.]+) \[ms\] \(mean\)", output) * 1000,
         p50_us=quantile(50),
         p99_us=quantile(99),
         max_us=quantile(100),
-        errors={kind: count for kind, count in errors.items() if count},
+        errors=happened(errors),
         busy=cpu_seconds / seconds if seconds else 0.0,
     )
 

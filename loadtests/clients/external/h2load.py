@@ -6,7 +6,7 @@ import re
 
 from loadtests import programs
 from loadtests.clients.client import Job
-from loadtests.clients.load import Load
+from loadtests.clients.load import Load, happened
 from loadtests.clients.program import no_result, outcome
 from loadtests.errors import LabError
 
@@ -49,10 +49,8 @@ def parse(output: str, cpu_seconds: float = 0.0) -> Load:
         seconds=seconds,
         octets=int(traffic.group(1)) if traffic else 0,
         mean_us=mean,
-        p50_us=0.0,
-        p99_us=0.0,
         max_us=highest,
-        errors={kind: count for kind, count in errors.items() if count},
+        errors=happened(errors),
         busy=cpu_seconds / seconds if seconds else 0.0,
     )
 

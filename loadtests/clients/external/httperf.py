@@ -9,8 +9,8 @@ import subprocess
 from loadtests import programs
 from loadtests.clients.client import Job
 from loadtests.clients.external.wrk import DEAF
-from loadtests.clients.load import Load
-from loadtests.clients.program import no_result, outcome
+from loadtests.clients.load import Load, happened
+from loadtests.clients.program import no_result, number, outcome
 from loadtests.errors import LabError
 
 MOST_CONNECTIONS = 1000
@@ -41,32 +41,24 @@ def parse(output: str, cpu_seconds: float = 0.0) -> Load:
 
     Raises LabError if there is no result.
     """
-
-    def number(pattern: str) -> float:
-        found = re.search(pattern, output, re.MULTILINE)
-        return float(found.group(1)) if found else 0.0
-
     total = re.search(r"^Total: .* replies (\d+) test-duration ([\d.]+) s", output, re.MULTILINE)
     if total is None:
         raise no_result("httperf", output)
     replies, seconds = int(total.group(1)), float(total.group(2))
-    right = int(number(r"^Reply status: .*2xx=(\d+)"))
+    right = int(number(r"^Reply status: .*2xx=(\d+)", output))
     errors = {
-        kind: int(sum(number(rf"^Errors: .*\b{name} (\d+)") for name in names))
+        kind: int(sum(number(rf"^Errors: .*\b{name} (\d+)", output) for name in names))
         for kind, names in _ERRORS.items()
     }
     errors["status"] = replies - right
-    response = number(r"^Reply time \[ms\]: response ([\d.]+)")
-    transfer = number(r"^Reply time \[ms\]: .* transfer ([\d.]+)")
+    response = number(r"^Reply time \[ms\]: response ([\d.]+)", output)
+    transfer = number(r"^Reply time \[ms\]: .* transfer ([\d.]+)", output)
     return Load(
         requests=right,
         seconds=seconds,
-        octets=round(replies * number(r"^Reply size \[B\]: .*\(total ([\d.]+)\)")),
+        octets=round(replies * number(r"^Reply size \[B\]: .*\(total ([\d.]+)\)", output)),
         mean_us=(response + transfer) * 1000,
-        p50_us=0.0,
-        p99_us=0.0,
-        max_us=0.0,
-        errors={kind: count for kind, count in errors.items() if count},
+        errors=happened(errors),
         busy=cpu_seconds / seconds if seconds else 0.0,
     )
 

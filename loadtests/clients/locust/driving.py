@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 from loadtests.clients.client import Job
-from loadtests.clients.load import Load
+from loadtests.clients.load import Load, of_times
 from loadtests.clients.locust import swarm
 from loadtests.clients.locust.swarm import KINDS, Outcome
 from loadtests.errors import LabError
@@ -54,16 +54,4 @@ def load(outcome: Outcome) -> Load:
                     errors[KINDS[kind]] += 1
                 else:
                     times.append(time * 1000)
-    times.sort()
-    seconds, last = outcome.ended - outcome.begun, len(times) - 1
-    return Load(
-        requests=len(times),
-        seconds=seconds,
-        octets=octets,
-        mean_us=sum(times) / len(times) if times else 0.0,
-        p50_us=times[last // 2] if times else 0.0,
-        p99_us=times[last * 99 // 100] if times else 0.0,
-        max_us=times[-1] if times else 0.0,
-        errors=dict(errors),
-        busy=outcome.cpu / seconds,
-    )
+    return of_times(times, outcome.ended - outcome.begun, octets, errors, outcome.cpu)
