@@ -3,7 +3,7 @@
 ``python -m loadtests advise TARGET`` finds a configuration for an application; ``serial``,
 ``parallel`` and eight more are the tests of the old studies (``studies``), ``compare`` runs all.
 ``bench`` compares servers, ``show`` runs the experiments behind the promised figures, ``endure``
-those with clients that are a nuisance, ``operate`` those in which servers are reloaded, killed and
+those with adverse clients, ``operate`` those in which servers are reloaded, killed and
 stopped, ``content`` compares servers of files and programs, ``proxies`` and ``gateways`` put them
 behind others, ``develop`` saves files; ``report`` turns raw results into pages, tables and plots.
 

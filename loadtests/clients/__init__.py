@@ -4,7 +4,7 @@
 - `client`: the base class of generators.
 - `load`: the result of a load as its client saw it.
 - `program`: generators that are programs and print their result as one line of JSON.
-- `ours`, `asker`: our clients in Python, and the process that they are.
+- `asker`: our clients in Python, each a process of its own.
 - `external/`: wrk, ApacheBench, httperf and h2load.
 - `native/`: our clients in C.
 - `locust/`: Locust.

@@ -6,15 +6,17 @@ only then the next. The other has so many threads at once, each of which lives f
 
 from __future__ import annotations
 
-import argparse
 import json
+import platform
 import socket
+import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from loadtests.clients import program
 from loadtests.clients.client import Job
 from loadtests.clients.load import Load, of_times
 from loadtests.clients.program import ERRORS, MARK, TIMES
@@ -124,18 +126,33 @@ def line(found: Load) -> str:
     return MARK + json.dumps(said)
 
 
+def version() -> str:
+    """That of Python."""
+    return f"Python {platform.python_version()}"
+
+
+def serial(job: Job, core: int | None) -> Load:
+    """One request after the other, whatever the number of connections, each on one of its own."""
+    return _perform("series", replace(job, connections=1), core)
+
+
+def threads(job: Job, core: int | None) -> Load:
+    """A thread for each request, so many as there are connections, each on one of its own."""
+    return _perform("threads", job, core)
+
+
+def _perform(way: str, job: Job, core: int | None) -> Load:
+    """In a process of its own."""
+    given = [job.host, str(job.port), job.target, str(job.connections), str(job.seconds)]
+    command = [sys.executable, "-m", "loadtests.clients.asker", way, *given]
+    return program.run(command, job.seconds, core)
+
+
 def main() -> None:
     """Does the job that the command line describes."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("way", choices=list(WAYS))
-    parser.add_argument("host")
-    parser.add_argument("port", type=int)
-    parser.add_argument("target")
-    parser.add_argument("connections", type=int)
-    parser.add_argument("seconds", type=float)
-    given = parser.parse_args()
-    job = Job(given.port, given.seconds, given.connections, given.target, False, given.host)
-    print(line(run(job, given.way)))
+    way, host, port, target, connections, seconds = sys.argv[1:]
+    job = Job(int(port), float(seconds), int(connections), target, keep=False, host=host)
+    print(line(run(job, way)))
 
 
 if __name__ == "__main__":

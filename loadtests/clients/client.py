@@ -28,6 +28,9 @@ class Job:
         return f"http://{self.host}:{self.port}{self.target}"
 
 
+Drive = Callable[[Job, "int | None"], Load]
+
+
 @dataclass(frozen=True)
 class Client:
     """`missing` says why it cannot run, nothing if it can; `version` is what a report names.
@@ -41,6 +44,6 @@ class Client:
     colour: str
     missing: Callable[[], str]
     version: Callable[[], str]
-    drive: Callable[[Job, int | None], Load]
+    drive: Drive
     note: str = ""
     spins: bool = False

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import select
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -89,3 +90,15 @@ class ClientProcess:
         # Its sockets are closed by the kernel, one after the other.
         have_ended([process.pid], END_SECONDS)
         self._tree.kill()
+
+
+def answer_lines(answer: Callable[[str], object]) -> None:
+    """In that process: says `ready`, and answers lines with JSON until the input ends."""
+    print("ready", flush=True)
+    for line in sys.stdin:
+        print(json.dumps(answer(line)), flush=True)
+
+
+def counts(given: Sequence[str]) -> dict[str, int]:
+    """How many clients of each kind, from words KIND=N."""
+    return {kind: int(count) for kind, _, count in (one.partition("=") for one in given)}

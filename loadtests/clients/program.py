@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from loadtests.clients.load import Load, happened
 from loadtests.errors import LabError
 from loadtests.measure.process_tree import ProcessTree
+from loadtests.programs import ROOT
 
 MARK = "loadtests "
 ERRORS = ("connect", "read", "write", "status", "timeout")
@@ -69,7 +70,9 @@ def outcome(
     It ends by itself or by an interrupt after so many seconds; it is killed half a minute later.
     """
     with ExitStack() as stack:
-        tree = ProcessTree(command, core, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        tree = ProcessTree(
+            command, core, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
         process = stack.enter_context(tree).popen
         timers = [threading.Timer(seconds + 30, process.kill)]
         if interrupt:

@@ -138,7 +138,7 @@ class Client:
         unread = fcntl.ioctl(self.socket, termios.FIONREAD, bytes(4))
         return any(unread)
 
-    def bury(self) -> tuple[float, str]:
+    def ended(self) -> tuple[float, str]:
         """After the server has ended the connection: how long it lasted, and what it was told."""
         assert self.socket is not None
         lasted = time.monotonic() - self.began
@@ -151,7 +151,7 @@ class Client:
         return lasted, said[9:12].decode("latin-1") if said.startswith(b"HTTP/1.") else ""
 
 
-class Crowd:
+class Clients:
     """All clients. With `renew`, one whose connection was closed makes another one."""
 
     def __init__(self, kind: Kind, port: int, count: int, renew: bool) -> None:
@@ -215,7 +215,7 @@ class Crowd:
                 self._tick()
 
     def _close(self, client: Client) -> None:
-        lasted, told = client.bury()
+        lasted, told = client.ended()
         self._lives.append(lasted)
         self._told[told] = self._told.get(told, 0) + 1
         if self._renew:
@@ -245,7 +245,7 @@ def main() -> int:
     options = parser.parse_args()
     try:
         allow_files(options.count + 50)
-        crowd = Crowd(KINDS[options.kind], options.port, options.count, options.renew)
+        crowd = Clients(KINDS[options.kind], options.port, options.count, options.renew)
         crowd.open()
     except LabError as error:
         print(error, flush=True)

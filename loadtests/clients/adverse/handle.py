@@ -29,7 +29,7 @@ class State:
     told: dict[str, int]
 
 
-class Crowd(ClientProcess):
+class AdverseClients(ClientProcess):
     """`count` clients of a kind of `loadtests.clients.adverse.clients`, connected until the end.
 
     Raises ServerFailure if the server does not let them all in.

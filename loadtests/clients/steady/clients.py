@@ -14,9 +14,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -24,6 +22,7 @@ from random import Random
 
 from loadtests.apps.content import content, pieces
 from loadtests.apps.mixed import PIECES
+from loadtests.clients.client_process import answer_lines, counts
 from loadtests.clients.steady import known_requests
 from loadtests.clients.steady.connection import SILENCE, Fault, Line
 from loadtests.clients.steady.known_requests import Question
@@ -303,7 +302,7 @@ def begin(world: World, mix: Mapping[str, int], seed: int) -> list[Client]:
     return clients
 
 
-def main() -> int:
+def main() -> None:
     """The command line; only the lab uses it."""
     parser = argparse.ArgumentParser(
         prog="python -m loadtests.clients.steady.clients", description=__doc__.partition("\n")[0]
@@ -313,24 +312,25 @@ def main() -> int:
     parser.add_argument("--every", type=int, default=1_000, help="requests to one that hangs")
     parser.add_argument("--host", default="127.0.0.1", help="its address")
     options = parser.parse_args()
-    mix = {kind: int(count) for kind, _, count in (c.partition("=") for c in options.clients)}
+    mix = counts(options.clients)
     allow_files(sum(mix.values()) + 100)
     world = World(options.port, options.every, options.host)
     clients = begin(world, mix, Random().randrange(1 << 32))
-    print("ready", flush=True)
-    for line in sys.stdin.buffer:
+
+    def answer(line: str) -> object:
         word = line.strip()
-        if word == b"stopping":
+        if word == "stopping":
             world.stopping.set()
-        elif word == b"end":
+        elif word == "end":
             world.over.set()
             deadline = time.monotonic() + 2 * SILENCE
             for client in clients:
                 client.thread.join(max(0.0, deadline - time.monotonic()))
-        print(json.dumps(world.tally.state(faults=word == b"end")), flush=True)
-    return 0
+        return world.tally.state(faults=word == "end")
+
+    answer_lines(answer)
 
 
 if __name__ == "__main__":
     with contextlib.suppress(KeyboardInterrupt):
-        sys.exit(main())
+        main()

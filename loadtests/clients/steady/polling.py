@@ -13,16 +13,15 @@ tenths of its core.
 from __future__ import annotations
 
 import argparse
-import json
 import re
-import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
+from loadtests.clients.client_process import answer_lines, counts
 from loadtests.clients.steady.connection import Fault, Line
 from loadtests.clients.steady.known_requests import Question
 from tests.testkit.client import Response
@@ -257,24 +256,18 @@ class Page(Client):
         return True
 
 
-CLIENTS: dict[str, type[Client]] = {
-    "once": Once,
-    "kept": Kept,
-    "slow": Slow,
-    "posting": Posting,
-    "page": Page,
-}
+CLIENTS = {kind.__name__.lower(): kind for kind in (Once, Kept, Slow, Posting, Page)}
 
 
-def _answer(world: World, line: str, clients: list[Client]) -> str:
+def _answer(world: World, line: str, clients: Sequence[Client]) -> object:
     word, *rest = line.split()
     if word == "await":
         main, sub, seconds = rest
-        return json.dumps(world.wait_for((main, sub), float(seconds)))
+        return world.wait_for((main, sub), float(seconds))
     world.over.set()
     for client in clients:
         client.thread.join(2 * PATIENCE)
-    return json.dumps(world.told())
+    return world.told()
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -284,15 +277,14 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("clients", nargs="+", metavar="KIND=N")
     options = parser.parse_args(arguments)
     world = World(options.port)
-    clients = []
-    for given in options.clients:
-        kind, _, count = given.partition("=")
-        clients += [CLIENTS[kind](world, f"{kind} {number + 1}") for number in range(int(count))]
+    clients = [
+        CLIENTS[kind](world, f"{kind} {number + 1}")
+        for kind, count in counts(options.clients).items()
+        for number in range(count)
+    ]
     for client in clients:
         client.thread.start()
-    print("ready", flush=True)
-    for line in sys.stdin:
-        print(_answer(world, line, clients), flush=True)
+    answer_lines(lambda line: _answer(world, line, clients))
 
 
 if __name__ == "__main__":

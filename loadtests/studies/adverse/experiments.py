@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from loadtests.apps.pattern import checksum
 from loadtests.clients import transfer
-from loadtests.clients.adverse.handle import Crowd, State
+from loadtests.clients.adverse.handle import AdverseClients, State
 from loadtests.errors import ServerFailure
 from loadtests.measure import resources
 from loadtests.measure.machine import allow_files
@@ -173,7 +173,7 @@ def _dead_step(
         allow_files(count + ROOM)
         with _pair(lab, _with(server, PATIENT), number) as pair:
             files = _files(pair[0])
-            with Crowd("dead", pair[0].port, count, core=lab.client_core) as crowd:
+            with AdverseClients("dead", pair[0].port, count, core=lab.client_core) as crowd:
 
                 def check() -> None:
                     left = crowd.state().open
@@ -275,15 +275,15 @@ def drip(lab: Lab, scale: Scale) -> list[Step]:
     return [step(number, server) for number in range(_fewer(lab)) for server in lab.servers]
 
 
-def _is_full(crowd: Crowd) -> bool:
+def _is_full(crowd: AdverseClients) -> bool:
     return crowd.state().open >= 0.9 * crowd.count
 
 
-def _renewing(lab: Lab, kind: str, running: Running, count: int) -> Crowd:
-    return Crowd(kind, running.port, count, renew=True, core=lab.client_core)
+def _renewing(lab: Lab, kind: str, running: Running, count: int) -> AdverseClients:
+    return AdverseClients(kind, running.port, count, renew=True, core=lab.client_core)
 
 
-def _ended(crowd: Crowd, seconds: float) -> State:
+def _ended(crowd: AdverseClients, seconds: float) -> State:
     """The state of the crowd when its first connections have all ended, or after so long."""
     _wait(lambda: crowd.state().never == 0, seconds)
     return crowd.state()
@@ -304,7 +304,9 @@ def stalled(lab: Lab, scale: Scale) -> list[Step]:
                 kernel = resources.socket_memory()
                 with (
                     resources.Watch(pair[0].processes) as watch,
-                    Crowd("stalled", pair[0].port, scale.stalled, core=lab.client_core) as crowd,
+                    AdverseClients(
+                        "stalled", pair[0].port, scale.stalled, core=lab.client_core
+                    ) as crowd,
                 ):
                     began = time.monotonic()
                     _wait(lambda: crowd.state().unread >= scale.stalled, SETTLE_SECONDS)

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from loadtests.apps.pattern import pieces
-from loadtests.clients.adverse.handle import Crowd
+from loadtests.clients.adverse.handle import AdverseClients
 from loadtests.clients.connection import Answer, Connection, request_bytes
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure import resources
@@ -92,7 +92,7 @@ def _take(lab: Lab, counts: Sequence[int], number: int, server: Server) -> str:
                     allow_files(count + ROOM)
                 if count > there:
                     crowds.enter_context(
-                        Crowd("dead", running.port, count - there, core=lab.client_core)
+                        AdverseClients("dead", running.port, count - there, core=lab.client_core)
                     )
                     there = count
                     _wait(running, files + count, count)

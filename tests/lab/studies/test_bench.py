@@ -461,7 +461,7 @@ class TestEndurance:
         impatient = replace(MODES[0], command=f"{MODES[0].command} --write-timeout 0.3")
         with (
             Running(impatient, scenarios.DOCUMENTS, target="/128") as running,
-            handle.Crowd("stalled", running.port, 6) as stalled,
+            handle.AdverseClients("stalled", running.port, 6) as stalled,
         ):
             wait_for(lambda: stalled.state().never == 0, "the end of those who do not read")
             assert stalled.state().told == {"200": 6}
@@ -474,7 +474,7 @@ class TestEndurance:
 
     def test_a_server_that_lets_nobody_in(self) -> None:
         with pytest.raises(ServerFailure, match="let 3 clients in: connection 1 failed"):
-            handle.Crowd("dead", free_port(), 3).__enter__()
+            handle.AdverseClients("dead", free_port(), 3).__enter__()
 
 
 class TestReliability:
