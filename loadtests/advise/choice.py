@@ -75,9 +75,8 @@ def limit(advice: Advice, chosen: Configuration) -> tuple[str, str]:
         return "computing", f"{text}. More needs more cores, or less work for each request."
     if used >= BUSY * chosen.workers:
         return "the lock", (
-            "Python's lock: each process computes on one core at a time, and "
-            f"{chosen.workers} of {cores} cores {_have(chosen.workers)} one. More needs more "
-            "workers."
+            "Python's lock: each process computes on one core at a time, so that "
+            f"{cores - chosen.workers} of {cores} cores are idle. More needs more workers."
         )
     inside = min(connections, chosen.at_once)
     alone, loaded = probe.service * 1e3, inside / max(rate, 1e-9) * 1e3
@@ -102,10 +101,6 @@ def limit(advice: Advice, chosen: Configuration) -> tuple[str, str]:
         f"waiting: all {connections} connections of this test wait for the application, which "
         "itself waits. More clients would get more (--connections)."
     )
-
-
-def _have(count: int) -> str:
-    return "has" if count == 1 else "have"
 
 
 def _too_large(advice: Advice) -> tuple[str, float, int] | None:

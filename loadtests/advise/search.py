@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Protocol
 
 from loadtests.advise.configuration import Configuration, distance
@@ -134,55 +135,52 @@ class Found:
     def expected(self, one: Configuration) -> tuple[float, float]:
         """The logarithm of the score expected of a candidate, and how little is known of it."""
         weight = corrections = 0.0
-        for other, score in self.seen.items():
-            near = math.exp(-distance(one, other) / NEAR)
-            corrections += near * (math.log(score) - math.log(self.guesses[other]))
+        known = [(o, 1, math.log(s) - math.log(self.guesses[o])) for o, s in self.seen.items()]
+        for other, steep, correction in known + [(other, 4, FAILED) for other in self.failed]:
+            near = math.exp(-distance(one, other) / NEAR * steep)
+            corrections += near * correction
             weight += near
-        for other in self.failed:
-            near = math.exp(-distance(one, other) / NEAR * 4)
-            corrections += near * FAILED
-            weight += near
-        everywhere = self._correction() * 0.2
-        return math.log(self.guesses[one]) + (corrections + everywhere) / (weight + 0.2), 1 / (
-            1 + 2 * weight
-        )
-
-    def _correction(self) -> float:
-        """What the best was better than its guess: of those far away as much is hoped."""
+        # What the best was better than its guess: of those far away as much is hoped.
         best = max(self.seen, key=lambda one: self.seen[one], default=None)
-        return 0.0 if best is None else math.log(self.seen[best]) - math.log(self.guesses[best])
+        if best is not None:
+            corrections += 0.2 * (math.log(self.seen[best]) - math.log(self.guesses[best]))
+        return math.log(self.guesses[one]) + corrections / (weight + 0.2), 1 / (1 + 2 * weight)
+
+    def hope(self, one: Configuration) -> float:
+        """The logarithm of the score that a candidate may have."""
+        expected, uncertain = self.expected(one)
+        return expected + CURIOSITY * uncertain
 
 
 def explore(
     measure: Measure, found: Found, clock: Clock, until: float, pace: Pace, least: int = 3
 ) -> None:
     """Short looks while more than `until` seconds are left, but at least so many."""
-    since, taken = 0, 0
+    since = 0
     best = max(found.seen.values(), default=0.0)
-    for one in _first(found):
-        if taken >= least and clock.left() < until + pace.short + pace.cost:
-            return
-        best = max(best, _look(measure, found, one, pace.short))
-        taken += 1
-    while since < PATIENCE:
-        if taken >= least and clock.left() < until + pace.short + pace.cost:
-            return
+    first = _first(found)
+    for taken in count():
         unknown = [
             one for one in found.guesses if one not in found.seen and one not in found.failed
         ]
-        if not unknown:
+        late = taken >= least and clock.left() < until + pace.short + pace.cost
+        if late or not unknown or since >= PATIENCE:
             return
-        hopes = {}
-        for one in unknown:
-            expected, uncertain = found.expected(one)
-            hopes[one] = expected + CURIOSITY * uncertain
-        chosen = max(unknown, key=lambda one: hopes[one])
-        if best and hopes[chosen] < math.log(best * HOPELESS):
-            return
-        score = _look(measure, found, chosen, pace.short)
-        taken += 1
-        since = 0 if score > best * PROGRESS else since + 1
-        best = max(best, score)
+        if taken < len(first):
+            chosen = first[taken]
+        else:
+            hopes = {one: found.hope(one) for one in unknown}
+            chosen = max(unknown, key=lambda one: hopes[one])
+            if best and hopes[chosen] < math.log(best * HOPELESS):
+                return
+        score = measure(chosen, pace.short, None)
+        if score is None:
+            found.failed.append(chosen)
+        else:
+            found.seen[chosen] = score
+        if taken >= len(first):
+            since = 0 if (score or 0) > best * PROGRESS else since + 1
+        best = max(best, score or 0)
 
 
 def _first(found: Found) -> list[Configuration]:
@@ -200,15 +198,6 @@ def _first(found: Found) -> list[Configuration]:
     ]
 
 
-def _look(measure: Measure, found: Found, one: Configuration, seconds: float) -> float:
-    score = measure(one, seconds, None)
-    if score is None:
-        found.failed.append(one)
-        return 0.0
-    found.seen[one] = score
-    return score
-
-
 def decide(
     measure: Measure,
     found: Found,
@@ -216,10 +205,9 @@ def decide(
     until: float,
     pace: Pace,
     tie: float = 0.0,
-    leaders: Sequence[Configuration] = (),
 ) -> None:
     """Measures the leaders in turns, those that fall behind no more, at least once around."""
-    candidates = list(leaders) or shortlist(found)
+    candidates = shortlist(found)
     least = 0 if found.rounds else 1
     for number in range(pace.rounds):
         if number and clock.left() < until + len(candidates) * (pace.long + pace.cost):

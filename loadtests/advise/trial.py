@@ -154,8 +154,17 @@ class Bench:
                 wrong=round(wrong, 5),
                 failure=failure,
             )
-            encoded = {"histogram": histogram.encode(seen.times)} if seen.times.total_count else {}
-        self._keep(sample, encoded)
+        more = {"histogram": histogram.encode(seen.times)} if seen.times.total_count else {}
+        values = {name: value for name, value in asdict(sample).items() if name != "configuration"}
+        self.store.add(
+            "sample",
+            experiment=self.experiment,
+            scenario=f"{sample.stage} {sample.connections}",
+            server=sample.configuration.name,
+            options=sample.configuration.values(),
+            **values,
+            **more,
+        )
         return sample
 
     def _example(self, port: int) -> str:
@@ -166,19 +175,6 @@ class Bench:
                 if status >= 400 and status != request.status:
                     return f"; {request.method} {request.target} is answered {status}"
         return ""
-
-    def _keep(self, sample: Sample, more: dict[str, str]) -> None:
-        values = asdict(sample)
-        del values["configuration"]
-        self.store.add(
-            "sample",
-            experiment=self.experiment,
-            scenario=f"{sample.stage} {sample.connections}",
-            server=sample.configuration.name,
-            options=sample.configuration.values(),
-            **values,
-            **more,
-        )
 
     def _tell(self, sample: Sample) -> None:
         if sample.failure:
