@@ -41,7 +41,7 @@ def recommended(advice: Advice) -> Configuration:
         for one in (through.seen if enough else through.finalists())
         if one not in through.failed and through.score(one) >= wanted
     ] or [leader]
-    known = [one for one in able if late and late.score(one)]
+    known = [one for one in able if late and late.score(one) and one not in late.failed]
     if late and known:
         calmest = max(known, key=late.score)
         able = [

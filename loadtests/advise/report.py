@@ -143,11 +143,11 @@ def sections(results: Results, advice: Advice | None, asked: str) -> list[Sectio
         "decide between them. Medians, and from the lowest to the highest."
     ]
     parts = [_measured(samples)] if samples else []
-    told = [] if advice is None else [_answers(advice, asked)]
+    told = [] if advice is None else _answers(advice, asked)
     return [*told, Section("What was measured", text, parts)]
 
 
-def _answers(advice: Advice, asked: str) -> Section:
+def _answers(advice: Advice, asked: str) -> list[Section]:
     chosen = choice.recommended(advice)
     answers = {"if unsure": chosen} | {a.aim: a.configuration for a in advice.answers}
     names = list(dict.fromkeys(n for one in answers.values() for n in one.values()))
@@ -163,7 +163,8 @@ def _answers(advice: Advice, asked: str) -> Section:
         "throughput. What noise does not tell apart goes to the smaller one.",
     ]
     parts: list[Table | Figure] = [_picture(advice, chosen), Table("answers", "", columns, rows)]
-    return Section(ANSWERS, text, parts, answer=f"If unsure, take {chosen.name}.")
+    best = Section(ANSWERS, [], parts, answer=f"If unsure, take {chosen.name}.")
+    return [best, Section("Why", text)]
 
 
 def _picture(advice: Advice, chosen: Configuration) -> Bars:

@@ -903,7 +903,8 @@ def test_the_terminal_fits_a_screen() -> None:
     assert all(len(line) <= 80 for line in lines)
     assert text.count("[http]") == 1
     assert "poorhttp serve --config poorhttp.ini" in text
-    (told, _) = report.sections(Results([]), advice, "GET /")
+    (told, why, _) = report.sections(Results([]), advice, "GET /")
+    assert any("What limits it" in sentence for sentence in why.text)
     picture, _ = told.parts
     assert isinstance(picture, Bars)
     assert picture.bars[0].values[0] is not None

@@ -77,6 +77,7 @@ FAMILIES = {
     "single": "#0b4f9e",
     "forking": "#2ca6c4",
     "threading": "#1a7fb8",
+    "gevent": "#7cc7df",
     "gunicorn": "#8c5a2b",
     "uwsgi": "#3f8f3f",
     "granian": "#b57fd0",
