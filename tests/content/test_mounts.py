@@ -14,8 +14,8 @@ import poorhttp
 from poorhttp.errors import ApplicationError, ConfigError
 from tests.apps import mounted
 from tests.conftest import Serve
+from tests.support.library_program import LibraryProgram
 from tests.support.nobody import Nobody
-from tests.support.program import Program
 from tests.testkit.client import HANG
 from tests.testkit.server import MODES, Server, command, run
 
@@ -323,7 +323,7 @@ poorhttp.serve({app}, bind="127.0.0.1:0", mode={mode!r}, static={static!r}, moun
 @pytest.mark.parametrize("mode", MODES)
 def test_serve(mode: str, app: str, files: Path) -> None:
     text = SCRIPT.format(app=app, mode=mode, static=f"/f={files}", mount=[f"/a={APP}:two"])
-    with Program(text) as program:
+    with LibraryProgram(text) as program:
         assert get(f"{program.url}/f/page.html") == b"<p>a page"
         assert b'"two"' in get(f"{program.url}/a")
         if app != "None":

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.started import DEV, Started, save, write
+from tests.support.development import DEV, Started, save, write
 from tests.testkit.server import run, wait_for
 
 #: Answers who it is; with the folder in which it runs.

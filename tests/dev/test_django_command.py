@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.started import DEV, Started, save, write
+from tests.support.development import DEV, Started, save, write
 from tests.testkit.client import Response
 from tests.testkit.server import Server, run, wait_for
 

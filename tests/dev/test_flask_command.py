@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from poorhttp import __version__
-from tests.support.started import Started, write
+from tests.support.development import Started, write
 from tests.testkit.server import ROOT, run
 
 SHOP = """

@@ -14,7 +14,7 @@ import pytest
 
 from tests.apps.faulty import FAILURES, RETURNED
 from tests.conftest import Serve
-from tests.support.program import Program
+from tests.support.library_program import LibraryProgram
 from tests.testkit.client import BadResponse, Closed, Connection
 from tests.testkit.process import children
 from tests.testkit.server import MODES, ROOT, Server, patched, wait_for
@@ -468,5 +468,5 @@ print(json.dumps([before, faulthandler.is_enabled()]))
 @pytest.mark.threading_only
 @pytest.mark.parametrize("before", ["", "faulthandler.enable()"])
 def test_program_keeps_its_own_faulthandler(mode: str, before: str) -> None:
-    with Program(PROGRAM.format(mode=mode, before=before)) as program:
+    with LibraryProgram(PROGRAM.format(mode=mode, before=before)) as program:
         assert json.loads(program.terminate()) == [bool(before)] * 2

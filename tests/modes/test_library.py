@@ -16,7 +16,7 @@ import pytest
 import poorhttp
 from poorhttp.api import PROCESS_OPTIONS
 from poorhttp.errors import BindError, ConfigError
-from tests.support.program import Program
+from tests.support.library_program import LibraryProgram
 from tests.testkit.client import HANG, Connection
 from tests.testkit.server import MODES, ROOT, command, environment
 
@@ -149,7 +149,7 @@ print("served")
 @pytest.mark.parametrize("mode", MODES)
 def test_serve(mode: str) -> None:
     """A program of five lines; TERM ends serve(), and the program goes on."""
-    with Program(SCRIPT.format(mode=mode)) as program:
+    with LibraryProgram(SCRIPT.format(mode=mode)) as program:
         assert program.mode == mode
         assert get(program.url) == b"hello"
         assert program.terminate() == "served\n"

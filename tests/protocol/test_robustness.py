@@ -9,8 +9,7 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,10 +17,19 @@ import pytest
 
 import poorhttp
 from tests.conftest import Serve
-from tests.support.program import Program
+from tests.support.library_program import LibraryProgram
 from tests.testkit.client import HANG, BadResponse, Closed, Connection
 from tests.testkit.process import children
-from tests.testkit.server import READY, ROOT, Server, command, environment, mode_options, wait_for
+from tests.testkit.server import (
+    READY,
+    ROOT,
+    Program,
+    Server,
+    command,
+    environment,
+    mode_options,
+    wait_for,
+)
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -68,27 +76,6 @@ def lives(server: Server) -> None:
 def workers(server: Server) -> set[int]:
     """The processes that may answer."""
     return set(children(server.process.pid))
-
-
-@contextmanager
-def starting(*arguments: str, cwd: Path) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-    """A server that is not ready yet, and the file of what it says."""
-    log = cwd / "stderr"
-    with log.open("wb") as stderr:
-        process = subprocess.Popen(
-            command("serve", *arguments),
-            stderr=stderr,
-            stdin=subprocess.DEVNULL,
-            cwd=cwd,
-            env=environment(),
-            start_new_session=True,
-        )
-    try:
-        yield process, log
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait(HANG)
 
 
 # Exceptions
@@ -227,19 +214,14 @@ def test_term_during_import(mode: str, number: int, folder: Path) -> None:
     (folder / "importing.py").write_text(IMPORTING)
     options = ("--workers", str(number))
     path = folder / "socket"
-    with starting(
-        "importing.py",
-        "--bind",
-        f"unix:{path}",
-        *mode_options(mode, options),
-        *options,
-        cwd=folder,
-    ) as (process, log):
-        wait_for(lambda: "importing" in log.read_text(), "the import")
+    more = (*mode_options(mode, options), *options)
+    words = command("serve", "importing.py", "--bind", f"unix:{path}", *more)
+    with Program(*words, cwd=folder) as program:
+        program.wait_log("importing")
         assert path.exists()
-        process.terminate()
-        code = process.wait(HANG)
-        text = log.read_text()
+        program.process.terminate()
+        code = program.wait()
+        text = program.log()
         assert code == 0, text
         assert text == "importing\n"
         assert not path.exists(), "the socket's file is left"
@@ -248,11 +230,10 @@ def test_term_during_import(mode: str, number: int, folder: Path) -> None:
 @pytest.mark.parametrize("number", ["1", "2"])
 def test_forking_application_that_ends_at_import(number: str, tmp_path: Path) -> None:
     (tmp_path / "ends.py").write_text("import os\nos.write(2, b'importing\\n')\nos._exit(0)\n")
-    with starting(
-        "ends.py", "--bind", "127.0.0.1:0", "--mode", "forking", "--workers", number, cwd=tmp_path
-    ) as (process, log):
-        code = process.wait(HANG)
-        text = log.read_text()
+    options = ("--bind", "127.0.0.1:0", "--mode", "forking", "--workers", number)
+    with Program(*command("serve", "ends.py", *options), cwd=tmp_path) as program:
+        code = program.wait()
+        text = program.log()
         assert code != 0, text
         assert text.count("importing\n") == 1, text
         assert not READY.search(text)
@@ -369,10 +350,10 @@ except SystemExit:
 def test_a_worker_that_swallows_the_signal_while_it_loads(tmp_path: Path) -> None:
     (tmp_path / "deaf.py").write_text(DEAF)
     options = ("--bind", "127.0.0.1:0", *PATIENT)
-    with starting("deaf.py", *options, cwd=tmp_path) as (process, log):
-        wait_for(lambda: "importing" in log.read_text(), "the import")
-        process.terminate()
-        assert process.wait(HANG) == 0
+    with Program(*command("serve", "deaf.py", *options), cwd=tmp_path) as program:
+        program.wait_log("importing")
+        program.process.terminate()
+        assert program.wait() == 0
 
 
 #: The main process is told to end where what a handler raises is lost.
@@ -439,7 +420,7 @@ print(json.dumps([changed, timer, wakeup, blocked]))
 
 def test_program_lives_on_after_serve(mode: str) -> None:
     """serve() leaves neither its alarm nor its signal handlers behind."""
-    with Program(PROGRAM.format(mode=mode)) as program:
+    with LibraryProgram(PROGRAM.format(mode=mode)) as program:
         changed, timer, wakeup, blocked = json.loads(program.terminate())
         assert changed == []
         assert timer == [0, 0]
@@ -470,7 +451,7 @@ print("served")
 
 def test_stop_while_a_worker_is_buried() -> None:
     """The signal comes between the end of a worker and the moment when it is off the list."""
-    with Program(STOPPED_AT_A_FUNERAL) as program:
+    with LibraryProgram(STOPPED_AT_A_FUNERAL) as program:
         with pytest.raises(OSError, match=r"closed|reset"):
             urllib.request.urlopen(program.url + "/die", timeout=HANG)
         assert program.end() == "served\n"
@@ -512,13 +493,11 @@ def test_relative_unix_path(mode: str, folder: Path) -> None:
 def test_regular_file_in_the_place_of_a_socket(mode: str, folder: Path) -> None:
     path = folder / "precious"
     path.write_text("data")
-    with starting(ROBUST, "--bind", f"unix:{path}", *mode_options(mode), cwd=folder) as (
-        process,
-        log,
-    ):
-        assert process.wait(HANG) == 5, log.read_text()
+    words = command("serve", ROBUST, "--bind", f"unix:{path}", *mode_options(mode))
+    with Program(*words, cwd=folder) as program:
+        assert program.wait() == 5, program.log()
+        assert re.fullmatch(r"poorhttp: .*/precious: .* no socket.*\n", program.log())
     assert path.read_text() == "data"
-    assert re.fullmatch(r"poorhttp: .*/precious: .* no socket.*\n", log.read_text())
 
 
 # Logs

@@ -37,7 +37,7 @@ def proxy(
 ) -> Iterator[Proxy]:
     folder = tmp_path_factory.mktemp(request.param)
     with Proxy(request.param, "balanced", folder, pair.ports) as proxy:
-        yield proxy.wait()
+        yield proxy.wait_listening()
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -210,7 +210,7 @@ def test_what_follows_an_upgrade(name: str, tmp_path: Path) -> None:
         Server(target) as first,
         Server(target) as second,
         Proxy(name, "balanced", tmp_path, (first.port, second.port)) as proxy,
-        proxy.wait().connect() as connection,
+        proxy.wait_listening().connect() as connection,
     ):
         connection.send_request("GET", "/", *WEBSOCKET)
         assert connection.interim() == 101

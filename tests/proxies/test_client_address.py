@@ -71,7 +71,7 @@ def pair() -> Iterator[Pair]:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_balanced(name: str, pair: Pair, tmp_path: Path) -> None:
     with Proxy(name, "balanced", tmp_path, pair.ports) as proxy:
-        check(proxy.wait(), proxy.port, "http")
+        check(proxy.wait_listening(), proxy.port, "http")
 
 
 @pytest.mark.parametrize("name", ["lighttpd", "nginx", "haproxy"])
@@ -82,7 +82,7 @@ def test_site(name: str) -> None:
             Server(APP, "threading", "-c", "proxy/site.ini", *TRUST, bind=bind),
             Proxy(name, "site", Path(folder)) as proxy,
         ):
-            check(proxy.wait(), proxy.port, "https")
+            check(proxy.wait_listening(), proxy.port, "https")
 
 
 #: What is spoken at each port of a configuration, in their order.
@@ -107,7 +107,7 @@ def test_gateway(name: str, protocol: str) -> None:
             Proxy(name, "gateway", Path(folder)) as proxy,
         ):
             port = proxy.ports[PROTOCOLS[name].index(protocol)]
-            check(proxy.wait(), port, "http")
+            check(proxy.wait_listening(), port, "http")
             body = b"x" * 3_000_000
             with proxy.connect(port) as connection:
                 for path in ("/light", "/heavy", "/light?a=b%20c&d"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import socket
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -19,9 +18,9 @@ from proxy.programs import PROGRAMS
 from tests.apps.behind_gateway import streamed
 from tests.packages import lacking, need
 from tests.support.certificate import certificate
-from tests.support.proxies import reserve
-from tests.testkit.client import HANG, BadResponse, Connection, Response
-from tests.testkit.server import MODES, Server, wait_for, written
+from tests.support.proxies import WebServer, reserve
+from tests.testkit.client import BadResponse, Connection, Response
+from tests.testkit.server import MODES, Server, wait_for
 
 APP = "tests/apps/behind_gateway.py"
 PROTOCOLS = ("uwsgi", "scgi", "fastcgi")
@@ -221,15 +220,15 @@ def haproxy(folder: Path, places: list[tuple[Way, int, str]]) -> str:
 CONFIGURATIONS = {"nginx": nginx, "lighttpd": lighttpd, "apache2": apache2, "haproxy": haproxy}
 
 
-class Front:
+class Front(WebServer):
     """A web server that listens for each of its ways."""
 
     def __init__(self, name: str, folder: Path, server: Server, sockets: Path) -> None:
         self.folder = folder
         ways = [way for way in EVERY if way.program == name]
-        self.reserved = {way: reserve() for way in ways}
+        reserved = [reserve() for _ in ways]
         self.ports: dict[Way, int] = {
-            way: reserved.getsockname()[1] for way, reserved in self.reserved.items()
+            way: each.getsockname()[1] for way, each in zip(ways, reserved, strict=True)
         }
         certificate().write(folder / "tls.pem")
         places = []
@@ -242,23 +241,7 @@ class Front:
         (folder / f"gateways{program.suffix}").write_text(
             CONFIGURATIONS[name](folder, places) + "\n"
         )
-        self.log = tempfile.TemporaryFile()  # noqa: SIM115
-        self.process = subprocess.Popen(
-            program.command("gateways", folder),
-            stdin=subprocess.DEVNULL,
-            stdout=self.log,
-            stderr=self.log,
-            cwd=folder,
-        )
-
-    def is_listening(self) -> bool:
-        assert self.process.poll() is None, written(self.log)
-        try:
-            for port in self.ports.values():
-                socket.create_connection(("127.0.0.1", port)).close()
-        except ConnectionRefusedError:
-            return False
-        return True
+        super().__init__(*program.command("gateways", folder), reserved=reserved, cwd=folder)
 
     def connect(self, way: Way) -> Connection:
         """A connection of a client with an address of its own."""
@@ -271,13 +254,6 @@ class Front:
             context = certificate().client_context()
             connection.socket = context.wrap_socket(connection.socket, server_hostname="localhost")
         return connection
-
-    def stop(self) -> None:
-        self.process.terminate()
-        self.process.wait(HANG)
-        self.log.close()
-        for reserved in self.reserved.values():
-            reserved.close()
 
 
 class Stage:

@@ -6,8 +6,6 @@ import csv
 import io
 import signal
 import socket
-import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,9 +15,9 @@ import pytest
 from proxy.programs import PROGRAMS
 from tests.packages import need
 from tests.support.load import Load
-from tests.support.proxies import reserve
-from tests.testkit.client import HANG, Connection
-from tests.testkit.server import Server, wait_for, written
+from tests.support.proxies import WebServer, reserve
+from tests.testkit.client import HANG
+from tests.testkit.server import Server, wait_for
 from tests.testkit.versions import Versions
 
 #: The health path, and what decides: a server is taken out by its second refusal in a row.
@@ -45,34 +43,26 @@ backend servers
 """
 
 
-class Balancer:
+class Balancer(WebServer):
     """HAProxy, before two servers."""
 
     def __init__(self, folder: Path, one: int, two: int) -> None:
         need("haproxy")
-        self.reserved = reserve()
-        self.port: int = self.reserved.getsockname()[1]
+        reserved = reserve()
+        self.port: int = reserved.getsockname()[1]
         self._stats = str(folder / "stats")
         config = folder / "haproxy.cfg"
         config.write_text(CONFIG.format(stats=self._stats, port=self.port, one=one, two=two))
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115
-        self._process = subprocess.Popen(
-            [PROGRAMS["haproxy"].path(), "-db", "-f", str(config)],
-            stdin=subprocess.DEVNULL,
-            stdout=self._log,
-            stderr=self._log,
-        )
+        words = (PROGRAMS["haproxy"].path(), "-db", "-f", str(config))
+        super().__init__(*words, reserved=[reserved])
 
     def is_listening(self) -> bool:
-        """Whether it lets clients in."""
-        assert self._process.poll() is None, written(self._log)
+        """Whether it lets clients in, and answers questions."""
         try:
-            Connection(("127.0.0.1", self.port)).close()
             # Its socket for questions gets its name later, and listens later still.
-            self.told()
+            return super().is_listening() and bool(self.told())
         except (ConnectionRefusedError, FileNotFoundError):
             return False
-        return True
 
     def told(self) -> dict[str, dict[str, str]]:
         """What it knows of each server."""
@@ -90,13 +80,6 @@ class Balancer:
         """Whether it has the servers in these states."""
         told = self.told()
         return (told["one"]["status"], told["two"]["status"]) == (one, two)
-
-    def stop(self) -> None:
-        """End it."""
-        self._process.terminate()
-        self._process.wait(HANG)
-        self._log.close()
-        self.reserved.close()
 
 
 @pytest.fixture

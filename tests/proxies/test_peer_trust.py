@@ -6,13 +6,10 @@ import json
 import re
 import signal
 import socket
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from typing import IO
 
 import pytest
 from hypothesis import given, settings
@@ -25,10 +22,10 @@ from tests.conftest import Serve
 from tests.packages import need
 from tests.support.certificate import certificate
 from tests.support.check_each import by_file, check_each
-from tests.support.proxies import reserve
+from tests.support.proxies import WebServer, reserve
 from tests.testkit.cases.trust import WATCHED, Case, read_all
 from tests.testkit.client import Connection, Response
-from tests.testkit.server import READY, Server, command, run, stop_all, wait_for, written
+from tests.testkit.server import READY, Server, command, run, stop_all, wait_for
 
 ECHO = "tests/apps/echo.py"
 CASES = read_all()
@@ -475,19 +472,14 @@ def test_haproxy(mode: str, tmp_path: Path) -> None:
     options = ("--trusted-proxies", "127.0.0.1", "--proxy-protocol", "on")
     reserved = [reserve() for _ in range(3)]
     one, two, tls = (each.getsockname()[1] for each in reserved)
-    with Server(ECHO, mode, *options) as server, open(tmp_path / "log", "w+b") as said:
+    with Server(ECHO, mode, *options) as server:
         config = tmp_path / "haproxy.cfg"
         ports = {"one": one, "two": two, "tls": tls, "server": server.port, "folder": tmp_path}
         config.write_text(HAPROXY.format(**ports))
-        proxy = subprocess.Popen(
-            [PROGRAMS["haproxy"].path(), "-db", "-f", str(config)],
-            stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=said,
-        )
-        try:
+        words = (PROGRAMS["haproxy"].path(), "-db", "-f", str(config))
+        with WebServer(*words, reserved=reserved) as proxy:
+            wait_for(proxy.is_listening, "haproxy listens")
             for port in (one, two, tls):
-                wait_for(partial(is_open, proxy, port, said), "haproxy listens")
                 with Connection(("127.0.0.1", port), "127.0.0.77") as connection:
                     if port == tls:
                         context = certificate().client_context()
@@ -501,20 +493,7 @@ def test_haproxy(mode: str, tmp_path: Path) -> None:
                         assert environ["REMOTE_PORT"] == str(ours[1])
                         scheme = "https" if port == tls else "http"
                         assert environ["wsgi.url_scheme"] == scheme
-        finally:
-            proxy.terminate()
-            proxy.wait(60)
-            for each in reserved:
-                each.close()
         assert "refused" not in server.log()
-
-
-def is_open(process: subprocess.Popen[bytes], port: int, said: IO[bytes]) -> bool:
-    assert process.poll() is None, written(said)
-    with suppress(OSError):
-        Connection(("127.0.0.1", port)).close()
-        return True
-    return False
 
 
 # What cannot be

@@ -28,7 +28,7 @@ def pair(versions: Versions) -> Iterator[Pair]:
 @pytest.fixture(params=NAMES)
 def proxy(request: pytest.FixtureRequest, pair: Pair, tmp_path: Path) -> Iterator[Proxy]:
     with Proxy(request.param, "balanced", tmp_path / "proxy", pair.ports) as proxy:
-        yield proxy.wait()
+        yield proxy.wait_listening()
 
 
 def test_reloaded(proxy: Proxy, pair: Pair, versions: Versions) -> None:
@@ -72,7 +72,7 @@ def test_stopped_behind_the_others(name: str, pair: Pair, tmp_path: Path) -> Non
     """Whoever comes then is answered by the other one."""
     with (
         Proxy(name, "balanced", tmp_path / "proxy", pair.ports) as proxy,
-        proxy.wait().connect() as client,
+        proxy.wait_listening().connect() as client,
     ):
         assert client.request("GET", "/").status == 200
         pair.servers[0].stop()
@@ -105,7 +105,7 @@ def test_what_a_killed_server_has_in_hand(name: str, tmp_path: Path) -> None:
         Pair(GATES, ("threading", "threading")) as pair,
         Proxy(name, "balanced", tmp_path / "proxy", pair.ports) as proxy,
     ):
-        proxy.wait()
+        proxy.wait_listening()
         connections = {gate: proxy.connect() for gate in methods}
         for gate, method in methods.items():
             body = b"body" if method == "POST" else None
@@ -136,7 +136,7 @@ def test_what_a_stopped_server_has_in_hand(name: str, tmp_path: Path) -> None:
         Pair(GATES, ("threading", "threading")) as pair,
         Proxy(name, "balanced", tmp_path / "proxy", pair.ports) as proxy,
     ):
-        proxy.wait()
+        proxy.wait_listening()
         connections = [proxy.connect() for _ in gates]
         for gate, connection in zip(gates, connections, strict=True):
             connection.send_request("POST", f"/wait?{gate}", body=b"body")
@@ -159,7 +159,7 @@ def test_an_answer_that_is_cut(name: str, tmp_path: Path) -> None:
     with (
         Pair(GATES, ("threading", "threading")) as pair,
         Proxy(name, "balanced", tmp_path / "proxy", pair.ports) as proxy,
-        proxy.wait().connect() as connection,
+        proxy.wait_listening().connect() as connection,
     ):
         connection.send_request("GET", f"/pieces?{tmp_path}/gate")
         received = b""

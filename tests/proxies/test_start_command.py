@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import ssl
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -20,7 +19,7 @@ from tests.packages import need
 from tests.support.proxies import reserve
 from tests.testkit.client import HANG
 from tests.testkit.process import children, lives
-from tests.testkit.server import ROOT, environment, run, wait_for, written
+from tests.testkit.server import Program, run, wait_for
 
 NAMES = ["lighttpd", "nginx", "haproxy"]
 #: nobody, who may read what we may, and write nowhere but in a temporary folder.
@@ -32,7 +31,7 @@ AS_NOBODY = [
 ]
 
 
-class Started:
+class Started(Program):
     """The program, with ports of this machine; as an ordinary user."""
 
     def __init__(self, *words: str) -> None:
@@ -40,37 +39,19 @@ class Started:
         self.folder = tempfile.TemporaryDirectory()
         self.reserved = [reserve() for _ in range(3)]
         port, *servers = [str(reserved.getsockname()[1]) for reserved in self.reserved]
-        # Closed at the end.
-        self.output = tempfile.TemporaryFile()  # noqa: SIM115
         if os.geteuid() == 0:
             os.chown(self.folder.name, int(NOBODY), int(NOBODY))
-        self.process = subprocess.Popen(
-            [
-                *(AS_NOBODY if os.geteuid() == 0 else []),
-                *(sys.executable, "-B", "-m", "proxy", *words),
-                *("--port", port, "--servers", *servers),
-            ],
-            cwd=ROOT,
-            env=environment({"TMPDIR": self.folder.name}),
-            stdin=subprocess.DEVNULL,
-            stdout=self.output,
-            stderr=self.output,
+        super().__init__(
+            *(AS_NOBODY if os.geteuid() == 0 else []),
+            *(sys.executable, "-B", "-m", "proxy", *words),
+            *("--port", port, "--servers", *servers),
+            env={"TMPDIR": self.folder.name},
+            merged=True,
         )
-
-    def ready(self) -> None:
-        """Wait until it says where to look."""
-        wait_for(
-            lambda: self.process.poll() is not None or "Ctrl-C" in self.text(), "it to be ready"
-        )
-        assert self.process.poll() is None, self.text()
-
-    def text(self) -> str:
-        """What it and its processes have written."""
-        return written(self.output)
 
     def get(self, path: str) -> bytes:
         """A page, where it says that there is one."""
-        found = re.search(r"https?://127\.0\.0\.1:\d+", self.text())
+        found = re.search(r"https?://127\.0\.0\.1:\d+", self.log())
         assert found
         (certificate,) = [*Path(self.folder.name).glob("*/site.pem"), None][:1]
         context = ssl.create_default_context(cafile=certificate)
@@ -93,10 +74,9 @@ class Started:
 
     def end(self) -> None:
         """End what may be left, if a test failed."""
-        for pid in [*self.below(), self.process.pid] if self.process.poll() is None else []:
+        for pid in self.below() if self.process.poll() is None else []:
             os.kill(pid, signal.SIGKILL)
-        self.process.wait(HANG)
-        self.output.close()
+        self.kill()
         for reserved in self.reserved:
             reserved.close()
         self.folder.cleanup()
@@ -108,7 +88,8 @@ def start() -> Iterator[Callable[..., Started]]:
 
     def begin(*words: str) -> Started:
         started.append(Started(*words))
-        started[-1].ready()
+        # It says where to look.
+        started[-1].wait_line(re.compile("Ctrl-C"))
         return started[-1]
 
     yield begin
@@ -127,10 +108,10 @@ def test_it_serves_until_it_is_told_to_stop(
     processes = it.below()
     assert len(processes) >= 3
     it.process.send_signal(signal.SIGINT)
-    assert it.process.wait(HANG) == 0, it.text()
+    assert it.process.wait(HANG) == 0, it.log()
     assert not any(map(lives, processes))
     assert not os.listdir(it.folder.name)
-    assert "Traceback" not in it.text()
+    assert "Traceback" not in it.log()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -141,10 +122,10 @@ def test_if_one_is_killed_all_end(name: str, victim: str, start: Callable[..., S
     named = {"itself": "", "a server": "poorhttp", "the proxy": f"bin/{name}"}[victim]
     os.kill(it.named(named) if named else it.process.pid, signal.SIGKILL)
     code = it.process.wait(HANG)
-    wait_for(lambda: not any(map(lives, processes)), f"the end of all: {it.text()}")
+    wait_for(lambda: not any(map(lives, processes)), f"the end of all: {it.log()}")
     if named:
         assert code == 1
-        assert "has ended, and so does everything else" in it.text()
+        assert "has ended, and so does everything else" in it.log()
 
 
 def test_what_it_cannot_do() -> None:

@@ -34,7 +34,7 @@ def proxy(request: pytest.FixtureRequest, server: Server) -> Iterator[Proxy]:
             (folder / kind).mkdir(parents=True)
             (folder / kind / "file.txt").write_bytes(content)
         with Proxy(request.param, "site", folder) as proxy:
-            yield proxy.wait()
+            yield proxy.wait_listening()
 
 
 #: HAProxy has no files.

@@ -176,14 +176,14 @@ def test_it_can_be_stopped_in_the_middle(versions: Versions, tmp_path: Path) -> 
 
 def test_the_program_that_uses_the_library(versions: Versions) -> None:
     """What it has loaded stays loaded; its workers are new all the same."""
-    from tests.support.program import Program
+    from tests.support.library_program import LibraryProgram
 
     text = (
         f"import os; os.environ['VERSION_FILE'] = {str(versions.path)!r}\n"
         "import poorhttp, tests.apps.versioned as app\n"
         "poorhttp.serve(app.application, '127.0.0.1:0', workers=2)\n"
     )
-    with Program(text) as program:
+    with LibraryProgram(text) as program:
         from urllib.request import urlopen
 
         def pids() -> set[int]:

@@ -6,15 +6,22 @@ import os
 import re
 import resource
 import signal
-import subprocess
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
 from tests.support.load import Load
 from tests.testkit.client import HANG
 from tests.testkit.process import children, wait_for_end
-from tests.testkit.server import READY, Server, command, environment, patched, run, wait_for
+from tests.testkit.server import (
+    Program,
+    Server,
+    command,
+    patched,
+    run,
+    wait_for,
+)
 from tests.testkit.versions import APP, Versions, told
 
 DOUBLE_FORK = """
@@ -222,30 +229,15 @@ def test_it_reaps_orphans_as_the_first_process(tmp_path: Path) -> None:
     first = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
     if os.geteuid() != 0:
         first += ["--user", "--map-root-user"]
-    with (tmp_path / "log").open("w+") as log:
-        process = subprocess.Popen(
-            [*first, *command("serve", f"{app}:application", "--bind", "127.0.0.1:0")],
-            stderr=log,
-            env=environment({"POORHTTP_LOG_LEVEL": "debug"}),
-        )
-        try:
-            wait_for(lambda: READY.search((tmp_path / "log").read_text()), "the ready line")
-            found = READY.search((tmp_path / "log").read_text())
-            assert found
-            from urllib.request import urlopen
-
-            with urlopen(f"{found[2]}/orphan", timeout=HANG) as answer:
-                assert answer.status == 200
-            wait_for(
-                lambda: "which was none of ours, has ended" in (tmp_path / "log").read_text(),
-                "the burial of the orphan",
-            )
-            (init,) = children(process.pid)
-            os.kill(init, signal.SIGTERM)
-            assert process.wait(HANG) == 0
-        finally:
-            process.kill()
-            process.wait(HANG)
+    words = command("serve", f"{app}:application", "--bind", "127.0.0.1:0")
+    with Program(*first, *words, env={"POORHTTP_LOG_LEVEL": "debug"}) as program:
+        url = program.wait_line()[2]
+        with urlopen(f"{url}/orphan", timeout=HANG) as answer:
+            assert answer.status == 200
+        program.wait_log("which was none of ours, has ended")
+        (init,) = children(program.process.pid)
+        os.kill(init, signal.SIGTERM)
+        assert program.wait() == 0
 
 
 def test_without_descriptors_it_goes_on(versions: Versions) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -14,7 +13,7 @@ from tests.support.load import Load
 from tests.support.upgrade import end, upgrade
 from tests.testkit.client import HANG
 from tests.testkit.process import children
-from tests.testkit.server import READY, command, environment, wait_for
+from tests.testkit.server import READY, Program, command, wait_for
 from tests.testkit.versions import APP, Versions, told
 
 
@@ -118,35 +117,25 @@ def wait_for_successor(init: int, before: list[int]) -> None:
 
 def test_the_first_process_of_a_container_stays(versions: Versions, tmp_path: Path) -> None:
     """A container ends with its first process: it goes on as nothing but that."""
-    pidfile, log = tmp_path / "pid", tmp_path / "log"
+    pidfile = tmp_path / "pid"
     first = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
     if os.geteuid() != 0:
         first += ["--user", "--map-root-user"]
-    with log.open("w") as file:
-        process = subprocess.Popen(
-            [*first, *command("serve", APP, "--bind", "127.0.0.1:0", "--pidfile", str(pidfile))],
-            stderr=file,
-            env=environment({"VERSION_FILE": str(versions.path)}),
-        )
-    try:
-        wait_for(lambda: READY.search(log.read_text()), "the ready line")
-        (init,) = children(process.pid)
+    words = command("serve", APP, "--bind", "127.0.0.1:0", "--pidfile", str(pidfile))
+    with Program(*first, *words, env={"VERSION_FILE": str(versions.path)}) as program:
+        url = program.wait_line()[2]
+        (init,) = children(program.process.pid)
         workers = children(init)
         for _ in range(2):
             os.kill(init, signal.SIGUSR2)
             wait_for_successor(init, workers)
             workers = children(init)
-        found = READY.search(log.read_text())
-        assert found
-        with urlopen(found[2], timeout=HANG) as answer:
+        with urlopen(url, timeout=HANG) as answer:
             assert answer.status == 200
         os.kill(init, signal.SIGHUP)
-        wait_for(lambda: "reloaded: the new version serves" in log.read_text(), "the reload")
+        program.wait_log("reloaded: the new version serves")
         os.kill(init, signal.SIGTERM)
-        assert process.wait(HANG) == 0
-    finally:
-        process.kill()
-        process.wait(HANG)
+        assert program.wait() == 0
 
 
 def test_the_old_one_is_killed_in_the_middle(

@@ -10,16 +10,15 @@ fuse.py              A FUSE file system with one file, served by this process, t
 h11_agreement.py     Comparison of our request parser with `h11`
 hangs.py             Pytest plugin that reports and ends tests which exceed the timeout
 health_probe.py      A health check like a load balancer's
+library_program.py   A Python program under test that serves by `poorhttp.serve`
 load.py              Steady load from well-behaved clients
 main_process.py      A main process controlled by commands
 network.py           Network namespaces as hosts for a test, where the system allows them
 nobody.py            The unprivileged user `nobody`, for tests that run as root
-program.py           A Python program under test that serves by `poorhttp.serve`
 proxies.py           Starts the web servers of proxy/ with their configurations, on other ports
 rust_imports.py      Which file of a Rust crate names items of which other file
 scheduling.py        Pytest plugin: pytest-xdist's groups, corrected for workers that crash
 services.py          The process tree of a main process with several services
-started.py           The development server as a process, started by any command
 template_pages.py    Folders of template pages: written, changed and broken by tests
 upgrade.py           An upgrade under test: the old main process, the new one, their end
 without_netlink.py   Execute a command that may open no netlink socket

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -20,7 +19,7 @@ from pathlib import Path
 from tests.testkit.client import HANG, Connection
 from tests.testkit.network.hosts import Host
 from tests.testkit.process import children
-from tests.testkit.server import READY, ROOT, environment, wait_for, written
+from tests.testkit.server import ROOT, Program, environment
 
 FOLDER = ROOT / "conf" / "container"
 
@@ -69,7 +68,7 @@ def only(wanted: str) -> str:
     return found
 
 
-class Container:
+class Container(Program):
     """What the container file says, on `host`; `env` are further variables of it.
 
     Attributes:
@@ -98,51 +97,21 @@ class Container:
         }
         pairs = [word for pair in shown.items() if Path(pair[0]).exists() for word in pair]
         self._folder = tempfile.TemporaryDirectory()
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115
-        self.process = subprocess.Popen(
-            [
-                *host.launcher,
-                *("unshare", "--mount", "--pid", "--ipc", "--uts", "--fork", "--kill-child"),
-                *("--propagation", "private", "sh", "-c", BEGIN, "sh", self._folder.name),
-                *("yes" if temporary else "no", only("USER"), *pairs, "--"),
-                *(sys.executable, "-m", *words),
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=self._log,
-            stderr=self._log,
-            env=environment({**variables, **(env or {})}),
+        super().__init__(
+            *host.launcher,
+            *("unshare", "--mount", "--pid", "--ipc", "--uts", "--fork", "--kill-child"),
+            *("--propagation", "private", "sh", "-c", BEGIN, "sh", self._folder.name),
+            *("yes" if temporary else "no", only("USER"), *pairs, "--"),
+            *(sys.executable, "-m", *words),
+            env={**variables, **(env or {})},
+            merged=True,
         )
-        try:
-            wait_for(self._ready_or_gone, "the ready line")
-            assert READY.search(self.log()), self.log()
-            (self.init,) = children(self.process.pid)
-        except BaseException:
-            self.close()
-            raise
+        self.wait_line()
+        (self.init,) = children(self.process.pid)
 
-    def _ready_or_gone(self) -> bool:
-        return self.process.poll() is not None or READY.search(self.log()) is not None
-
-    def __enter__(self) -> Container:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """End it without ceremony; all that is in it ends with process 1."""
-        if self.process.poll() is None:
-            for first in children(self.process.pid):
-                os.kill(first, signal.SIGKILL)
-            # If there is none yet, there will be none.
-            self.process.terminate()
-            self.process.wait(HANG)
-        self._log.close()
+    def _close(self) -> None:
+        super()._close()
         self._folder.cleanup()
-
-    def log(self) -> str:
-        """What it has written."""
-        return written(self._log)
 
     def connect(self, client: Host, port: int = 8080) -> Connection:
         """A connection from a host."""
@@ -169,4 +138,4 @@ class Container:
     def stop(self, number: int) -> int:
         """Send a signal to its process 1, and wait for its end; the exit code."""
         os.kill(self.init, number)
-        return self.process.wait(HANG)
+        return self.wait()

@@ -1,15 +1,19 @@
-"""A project folder whose files tests change, and the `poorhttp dev` process that serves it."""
+"""`poorhttp dev` as a process, and a project folder whose files tests change."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.testkit.server import Server, wait_for
+from tests.testkit.server import Server, command, wait_for
+
+#: Command line of the development server.
+DEV = tuple(command("dev"))
 
 #: Starts the server as it would be with a `LONG` that tests have the time for. It is longer than a
 #: busy machine takes to import what comes before.
@@ -44,6 +48,42 @@ def application(environ, start_response):
 PART = "VERSION = {version}\n"
 
 
+def write(folder: Path, files: Mapping[str, str]) -> None:
+    """Make files below a folder."""
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def save(path: Path, text: str) -> None:
+    """Save a file as editors do: another one takes its place."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(path.name + "~")
+    new.write_text(text)
+    new.replace(path)
+
+
+class Started(Server):
+    """A server that another command than `poorhttp serve` starts, on a port of its own choice."""
+
+    def __init__(
+        self,
+        *words: str,
+        cwd: Path,
+        env: Mapping[str, str] | None = None,
+        tracebacks: bool = False,
+    ) -> None:
+        env = {"POORHTTP_BIND": "127.0.0.1:0", **(env or {})}
+        self._start(*words, cwd=cwd, env=env, tracebacks=tracebacks)
+
+    @property
+    def said(self) -> str:
+        """What it has said that it found; empty if nothing."""
+        found = re.search("^poorhttp: (found .*)$", self.log(), re.MULTILINE)
+        return found[1] if found else ""
+
+
 class Project:
     """Its folder."""
 
@@ -56,12 +96,8 @@ class Project:
             os.utime(path, (1_700_000_000, 1_700_000_000))
 
     def save(self, name: str, text: str) -> None:
-        """Save a file as editors do: another one takes its place."""
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        new = path.with_name(path.name + "~")
-        new.write_text(text)
-        os.replace(new, path)
+        """Save a file of it as editors do."""
+        save(self.folder / name, text)
 
     def save_version(self, version: int) -> None:
         """Save both modules, the one that is imported first."""

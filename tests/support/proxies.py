@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import socket
 import ssl
-import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from proxy.programs import PROGRAMS
 from tests.packages import need
-from tests.testkit.client import HANG, Connection
-from tests.testkit.server import ROOT, Server, wait_for, written
+from tests.testkit.client import Connection
+from tests.testkit.server import ROOT, Program, Server, wait_for
 
 APP = "tests/apps/behind_proxy.py"
 
@@ -28,7 +26,45 @@ def reserve() -> socket.socket:
     return reserved
 
 
-class Proxy:
+class WebServer(Program):
+    """Another server as a program, at ports that nobody else is given until it ends."""
+
+    def __init__(
+        self,
+        *words: str,
+        reserved: Sequence[socket.socket],
+        cwd: Path = ROOT,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        self._reserved = reserved
+        super().__init__(*words, cwd=cwd, env=env, merged=True)
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self.stop()
+
+    def is_listening(self) -> bool:
+        """Whether it does so at all of its ports."""
+        assert self.process.poll() is None, self.log()
+        try:
+            for each in self._reserved:
+                socket.create_connection(each.getsockname()).close()
+        except ConnectionRefusedError:
+            return False
+        return True
+
+    def stop(self) -> None:
+        """End it."""
+        self.process.terminate()
+        self.wait()
+        self._close()
+
+    def _close(self) -> None:
+        super()._close()
+        for each in self._reserved:
+            each.close()
+
+
+class Proxy(WebServer):
     """A proxy in a folder, in front of servers at `servers`: their ports, if they have some.
 
     What is at a Unix socket has it in the folder, before or after the proxy has been started.
@@ -41,52 +77,23 @@ class Proxy:
         self.secure = case == "site"
         shipped = self.program.ports(case)
         ours, theirs = (shipped[:1], shipped[1:]) if servers else (shipped, [])
-        # Kept until the proxy ends: nobody else is given the ports meanwhile.
-        self.reserved = [reserve() for _ in ours]
-        self.ports: list[int] = [reserved.getsockname()[1] for reserved in self.reserved]
+        reserved = [reserve() for _ in ours]
+        self.ports: list[int] = [each.getsockname()[1] for each in reserved]
         self.port = self.ports[0]
         ports = zip([*ours, *theirs], [*self.ports, *servers], strict=True)
         self.program.prepare(case, folder, dict(ports))
         self._connections: list[Connection] = []
-        self.log = tempfile.TemporaryFile()  # noqa: SIM115
-        self.process = subprocess.Popen(
-            self.program.command(case, folder),
-            stdin=subprocess.DEVNULL,
-            stdout=self.log,
-            stderr=self.log,
+        super().__init__(
+            *self.program.command(case, folder),
+            reserved=reserved,
             cwd=folder,
             env=self.program.environment(folder),
         )
 
-    def __enter__(self) -> Proxy:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.stop()
-
-    def wait(self) -> Proxy:
+    def wait_listening(self) -> Proxy:
         """Wait until it listens."""
         wait_for(self.is_listening, f"{self.program.name} listening")
         return self
-
-    def text(self) -> str:
-        """What it has said."""
-        return written(self.log)
-
-    def is_listening(self) -> bool:
-        """Whether it does so at all of its ports."""
-        assert self.process.poll() is None, self.text()
-        try:
-            for port in self.ports:
-                socket.create_connection(("127.0.0.1", port)).close()
-        except ConnectionRefusedError:
-            return False
-        return True
 
     def connect(self, port: int = 0) -> Connection:
         """A new connection, by TLS where it speaks that; closed at the end, if not before."""
@@ -103,15 +110,10 @@ class Proxy:
             environ: dict[str, Any] = connection.request("GET", "/echo", *headers).json()["environ"]
             return environ
 
-    def stop(self) -> None:
-        """End it."""
+    def _close(self) -> None:
         for connection in self._connections:
             connection.close()
-        self.process.terminate()
-        self.process.wait(HANG)
-        self.log.close()
-        for reserved in self.reserved:
-            reserved.close()
+        super()._close()
 
 
 class Pair:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,9 +14,16 @@ import pytest
 
 from poorhttp.config import loader
 from tests.packages import FOLDERS, need
-from tests.testkit.client import HANG, Connection, Response
+from tests.testkit.client import Connection, Response
 from tests.testkit.process import children
-from tests.testkit.server import READY, ROOT, Server, command, environment, run, wait_for, written
+from tests.testkit.server import (
+    ROOT,
+    Program,
+    Server,
+    command,
+    run,
+    wait_for,
+)
 
 CONF = ROOT / "conf"
 UNITS = ("poorhttp.service", "poorhttp.socket", "poorhttp@.service", "poorhttp@.socket")
@@ -184,29 +189,13 @@ def test_logs_are_rotated(folder: Path) -> None:
 def uwsgi(name: str) -> Iterator[int]:
     """An application under uWSGI; its port."""
     program = Path(sys.executable).with_name("pyuwsgi")
-    with tempfile.TemporaryFile() as log:
-        process = subprocess.Popen(
-            [program, "--ini", f"conf/uwsgi.ini:{name}"],
-            cwd=ROOT,
-            env=environment({"BIND": "127.0.0.1:0"}),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-        )
-        bound = re.compile(r"bound to TCP address 127\.0\.0\.1:(\d+)")
-        try:
-            wait_for(
-                lambda: process.poll() is not None or "spawned uWSGI worker 2" in written(log),
-                "workers of uWSGI",
-            )
-            found = bound.search(written(log))
-            assert found, written(log)
-            yield int(found[1])
-            process.terminate()
-            assert process.wait(HANG) == 0, written(log)
-        finally:
-            process.kill()
-            process.wait(HANG)
+    words = (program, "--ini", f"conf/uwsgi.ini:{name}")
+    with Program(*words, env={"BIND": "127.0.0.1:0"}, merged=True) as uwsgi:
+        uwsgi.wait_line(re.compile("spawned uWSGI worker 2"))
+        bound = uwsgi.wait_line(re.compile(r"bound to TCP address 127\.0\.0\.1:(\d+)"))
+        yield int(bound[1])
+        uwsgi.process.terminate()
+        assert uwsgi.wait() == 0, uwsgi.log()
 
 
 def get(port: int, target: str) -> Response:
@@ -245,23 +234,10 @@ def test_under_runit(folder: Path) -> None:
     ours.write_text(f'#!/bin/sh\nexec {sys.executable} -m poorhttp "$@"\n')
     ours.chmod(0o755)
     path = f"{folder}:{os.environ['PATH']}"
-    with tempfile.TemporaryFile() as log:
-        process = subprocess.Popen(
-            [CONF / "runit" / "run"],
-            cwd=folder,
-            env=environment({"PATH": path, "SITE": str(ROOT), "POORHTTP_BIND": "127.0.0.1:0"}),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.DEVNULL,
-        )
-        try:
-            wait_for(lambda: READY.search(written(log)), "the ready line")
-            found = READY.search(written(log))
-            assert found
-            assert children(process.pid) == []
-            assert get(int(found[2].rpartition(":")[2]), "/light").status == 200
-            process.terminate()
-            assert process.wait(HANG) == 0, written(log)
-        finally:
-            process.kill()
-            process.wait(HANG)
+    env = {"PATH": path, "SITE": str(ROOT), "POORHTTP_BIND": "127.0.0.1:0"}
+    with Program(CONF / "runit" / "run", cwd=folder, env=env, merged=True) as program:
+        url = program.wait_line()[2]
+        assert children(program.process.pid) == []
+        assert get(int(url.rpartition(":")[2]), "/light").status == 200
+        program.process.terminate()
+        assert program.wait() == 0, program.log()

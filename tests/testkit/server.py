@@ -1,4 +1,4 @@
-"""The server under test as a process: started by its command line, read by its log."""
+"""Programs under test as processes, above all the server: started, read by their output, ended."""
 
 from __future__ import annotations
 
@@ -15,9 +15,12 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from tests.testkit.client import HANG, Connection, Response
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -118,69 +121,40 @@ def stop_all(servers: Iterable[Server]) -> None:
     assert not faults, "\n".join(faults)
 
 
-class Server:
-    """`poorhttp serve APP ...` on a free port of 127.0.0.1, started and waited for.
+class Program:
+    """A command as a process, with what it writes in files; killed at the end of its block.
 
-    `tracebacks` tells that this one is meant to log some; with any other server that is a failure.
-    `launcher` is a command that executes the one which stands behind it, `verb` what stands in the
-    place of `serve`.
+    `merged` writes standard output and standard error to one file, which is its log.
     """
 
     def __init__(
         self,
-        app: str,
-        mode: str = "threading",
-        *options: str,
-        bind: tuple[str, ...] = ("127.0.0.1:0",),
-        tracebacks: bool = False,
-        inherit: tuple[int, ...] = (),
-        env: Mapping[str, str] | None = None,
+        *words: str | Path,
         cwd: Path = ROOT,
-        launcher: tuple[str, ...] = (),
-        verb: str = "serve",
+        env: Mapping[str, str] | None = None,
+        inherit: tuple[int, ...] = (),
+        merged: bool = False,
     ) -> None:
-        self.tracebacks = tracebacks
-        self._connections: list[Connection] = []
-        # Closed when the server has been stopped, or killed.
-        self._stdout = tempfile.TemporaryFile()  # noqa: SIM115
+        # Closed when the program has been stopped, or killed.
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115
-        binds = [argument for address in bind for argument in ("--bind", address)]
+        self._stdout = self._stderr if merged else tempfile.TemporaryFile()  # noqa: SIM115
         self.process = subprocess.Popen(
-            [*launcher, *command(verb, app, *binds, *mode_options(mode, options), *options)],
+            words,
             stdout=self._stdout,
             stderr=self._stderr,
             stdin=subprocess.DEVNULL,
             cwd=cwd,
-            # One that only ends because of this limit, hangs.
-            env=environment({"POORHTTP_GRACEFUL_TIMEOUT": "600", **(env or {})}),
+            env=environment(env),
             pass_fds=inherit,
             # A process group of its own, so that kill() reaches its workers too.
             start_new_session=True,
         )
-        try:
-            wait_for(self._ready_or_gone, f"the ready line of {app} in mode {mode}")
-            found = READY.search(self.log())
-            assert found, f"no ready line, exit code {self.process.returncode}:\n{self.log()}"
-        except BaseException:
-            self.kill()
-            raise
-        self.version, self.urls, self.mode, workers = found.groups()
-        self.workers = int(workers)
-        ports = re.findall(r"(?:http|tcp)://127\.0\.0\.1:(\d+)", self.urls)
-        self.port = int(ports[0]) if ports else 0
 
-    def _ready_or_gone(self) -> bool:
-        return self.process.poll() is not None or READY.search(self.log()) is not None
-
-    def __enter__(self) -> Server:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        if kind is None and not self._stdout.closed:
-            self.leave()
-            self.stop()
-        else:
-            self.kill()
+        self.kill()
 
     # What it says
 
@@ -202,6 +176,97 @@ class Server:
             wait_for(lambda: self.log().count(text) >= times, f"{text!r} in the log {times} times")
         except AssertionError as error:
             raise AssertionError(f"{error}; the log is:\n{self.log()}") from None
+
+    def wait_line(self, pattern: re.Pattern[str] = READY) -> re.Match[str]:
+        """Wait for a line of the log, the ready line; kill the program that ends before."""
+        try:
+            wait_for(
+                lambda: pattern.search(self.log()) or self.process.poll() is not None,
+                f"{pattern.pattern} from {self.process.args!r}",
+            )
+            found = pattern.search(self.log())
+            code = self.process.returncode
+            assert found, f"no {pattern.pattern}, exit code {code}:\n{self.log()}"
+        except BaseException:
+            self.kill()
+            raise
+        return found
+
+    # Ending it
+
+    def wait(self) -> int:
+        """Wait for its end; the exit code."""
+        if self.process.poll() is None:
+            # `Popen.wait` with a limit looks every 50 ms only.
+            ended = os.pidfd_open(self.process.pid)
+            try:
+                select.select([ended], [], [], HANG)
+            finally:
+                os.close(ended)
+        return self.process.wait(0)
+
+    def kill(self) -> None:
+        """End it without ceremony."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(HANG)
+        self._close()
+
+    def _close(self) -> None:
+        self._stdout.close()
+        self._stderr.close()
+
+
+class Server(Program):
+    """`poorhttp serve APP ...` on a free port of 127.0.0.1, started and waited for.
+
+    `tracebacks` tells that this one is meant to log some; with any other server that is a failure.
+    `launcher` is a command that executes the one which stands behind it, `verb` what stands in the
+    place of `serve`.
+    """
+
+    def __init__(
+        self,
+        app: str,
+        mode: str = "threading",
+        *options: str,
+        bind: tuple[str, ...] = ("127.0.0.1:0",),
+        tracebacks: bool = False,
+        inherit: tuple[int, ...] = (),
+        env: Mapping[str, str] | None = None,
+        cwd: Path = ROOT,
+        launcher: tuple[str, ...] = (),
+        verb: str = "serve",
+    ) -> None:
+        binds = [argument for address in bind for argument in ("--bind", address)]
+        words = command(verb, app, *binds, *mode_options(mode, options), *options)
+        self._start(*launcher, *words, tracebacks=tracebacks, inherit=inherit, env=env, cwd=cwd)
+
+    def _start(
+        self,
+        *words: str,
+        cwd: Path,
+        env: Mapping[str, str] | None,
+        tracebacks: bool,
+        inherit: tuple[int, ...] = (),
+    ) -> None:
+        """Start the command of a server, and read its ready line."""
+        self.tracebacks = tracebacks
+        self._connections: list[Connection] = []
+        # One that only ends because of this limit, hangs.
+        env = {"POORHTTP_GRACEFUL_TIMEOUT": "600", **(env or {})}
+        super().__init__(*words, cwd=cwd, env=env, inherit=inherit)
+        self.version, self.urls, self.mode, workers = self.wait_line().groups()
+        self.workers = int(workers)
+        ports = re.findall(r"(?:http|tcp)://[\d.]+:(\d+)", self.urls)
+        self.port = int(ports[0]) if ports else 0
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None and not self._stdout.closed:
+            self.leave()
+            self.stop()
+        else:
+            self.kill()
 
     # Talking to it
 
@@ -229,17 +294,6 @@ class Server:
         for connection in self._connections:
             connection.close()
 
-    def wait(self) -> int:
-        """Wait for its end; the exit code."""
-        if self.process.poll() is None:
-            # `Popen.wait` with a limit looks every 50 ms only.
-            ended = os.pidfd_open(self.process.pid)
-            try:
-                select.select([ended], [], [], HANG)
-            finally:
-                os.close(ended)
-        return self.process.wait(0)
-
     def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
         """Stop it as an administrator does, and check that it went well."""
         assert self.process.poll() is None, f"the server ended by itself:\n{self.log()}"
@@ -264,14 +318,6 @@ class Server:
         # wsgiref.validate's complaint about an iterable whose close() was never called.
         assert "without being closed" not in log, log
 
-    def kill(self) -> None:
-        """End it without ceremony."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(HANG)
-        self._close()
-
     def _close(self) -> None:
         self.leave()
-        self._stdout.close()
-        self._stderr.close()
+        super()._close()

@@ -13,7 +13,7 @@ from tests.testkit.process import lives
 from tests.testkit.server import ROOT, run, wait_for
 
 #: Variables that hold our own classes, whose `wait` has a limit.
-OWN = ("server", "proxy", "one", "first", "self")
+OWN = ("server", "program", "proxy", "uwsgi", "one", "first", "self")
 
 PROGRAM = '''
 import ctypes, subprocess, sys, threading, time
