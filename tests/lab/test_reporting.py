@@ -14,12 +14,15 @@ from typing import ClassVar
 from xml.etree import ElementTree
 
 import pytest
+from matplotlib.axis import Axis as Drawn
+from matplotlib.figure import Figure as MatplotlibFigure
 
 from loadtests.__main__ import main
 from loadtests.reporting import markdown, page, promises, sheets, terminal
 from loadtests.reporting.cells import brief, number, written
-from loadtests.reporting.figures import figure, legend
-from loadtests.reporting.figures.ticks import scale
+from loadtests.reporting.figures import figure
+from loadtests.reporting.figures.lines import spaced
+from loadtests.reporting.figures.ticks import scale, shown
 from loadtests.reporting.model import (
     Axis,
     Bar,
@@ -157,42 +160,56 @@ class TestNumbers:
 
 
 class TestAxes:
-    def room(self, label: str) -> float:
-        return 7.0 * len(label)
+    def scaled(self, axis: Axis, values: list[float], room: int) -> Drawn:
+        """An axis of matplotlib, ready for these values."""
+        drawn = MatplotlibFigure().subplots().xaxis
+        scale(drawn, axis, values, room)
+        return drawn
+
+    def labels(self, drawn: Drawn) -> list[str]:
+        return [label.get_text() for label in drawn.get_ticklabels()]
+
+    def fraction(self, drawn: Drawn, value: float) -> float:
+        """Where a value lies: 0 is the beginning of the axis, 1 its end."""
+        axes = drawn.axes
+        return float(axes.transAxes.inverted().transform(axes.transData.transform((value, 0)))[0])
 
     def test_logarithmic_ticks_are_plain_numbers(self) -> None:
-        found = scale(Axis("t", log=True), [0.03, 700], 900, self.room)
-        assert found.labels()[:4] == ["0.02", "0.05", "0.1", "0.2"]
-        assert found.labels()[-1] == "1,000"
-        narrow = scale(Axis("t", log=True), [0.03, 700], 200, self.room)
-        assert narrow.labels() == ["0.1", "1", "10", "100", "1,000"]
+        found = self.labels(self.scaled(Axis("t", log=True), [0.03, 700], 20))
+        assert found[:4] == ["0.02", "0.05", "0.1", "0.2"]
+        assert found[-1] == "1,000"
+        narrow = self.scaled(Axis("t", log=True), [0.03, 700], 5)
+        assert self.labels(narrow) == ["0.1", "1", "10", "100", "1,000"]
 
     def test_zero_has_a_place_on_a_logarithmic_axis(self) -> None:
-        found = scale(Axis("t", log=True), [0, 3, 90, -5], 500, self.room)
-        assert found.labels()[0] == "0"
-        assert found.fraction(0) == 0
-        assert 0 < found.fraction(3) < found.fraction(90) < 1
-        assert found.shows(0)
-        assert not found.shows(-5)
-        assert not found.shows(math.nan)
+        axis = Axis("t", log=True)
+        found = self.scaled(axis, [0, 3, 90, -5], 12)
+        assert self.labels(found)[0] == "0"
+        assert self.fraction(found, 0) == 0
+        assert 0 < self.fraction(found, 3) < self.fraction(found, 90) < 1
+        assert shown(axis, 0)
+        assert not shown(axis, -5)
+        assert not shown(axis, math.nan)
 
     @pytest.mark.parametrize("values", [[], [5], [0], [0, 0], [-3, -3], [7, 7]])
     @pytest.mark.parametrize("log", [False, True])
     def test_few_values(self, values: list[float], log: bool) -> None:
-        found = scale(Axis("t", log=log), values, 500, self.room)
-        assert found.low < found.high
-        assert len(found.ticks) >= 2
+        found = self.scaled(Axis("t", log=log), values, 8)
+        low, high = found.get_view_interval()
+        assert low < high
+        assert len(self.labels(found)) >= 2
 
     def test_linear_ticks_begin_at_zero_and_enclose(self) -> None:
-        found = scale(Axis("t"), [1200, 9300], 500, self.room)
-        assert found.labels()[0] == "0"
-        assert found.ticks[-1] >= 9300
-        assert scale(Axis("t", high=9500), [9300], 500, self.room).high == 9500
+        found = self.scaled(Axis("t"), [1200, 9300], 8)
+        assert self.labels(found)[0] == "0"
+        assert found.get_ticklocs()[-1] >= 9300
+        ended = self.scaled(Axis("t", high=9500), [9300], 8)
+        assert ended.get_view_interval()[1] == 9500
 
     def test_names_keep_their_distance(self) -> None:
-        places = legend.spaced([50, 51, 52, 90], 10, 0, 100)
+        places = spaced([50, 51, 52, 90], 10, 0, 100)
         assert places == pytest.approx([41, 51, 61, 90])
-        places = legend.spaced([99, 99, 99], 10, 0, 100)
+        places = spaced([99, 99, 99], 10, 0, 100)
         assert places == pytest.approx([80, 90, 100])
 
 

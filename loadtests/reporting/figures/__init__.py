@@ -1,8 +1,9 @@
 """SVG figures.
 
-- `figure`: a figure of the model in two widths: of a page, and of a phone.
+- `figure`: a figure of the model in two widths: of a page, and of a phone; as SVG.
 - `bars`, `lines`: bar charts and line charts.
-- `canvas`, `ticks`, `legend`: their drawing area, axes and legends.
-- `svg`: cleans SVG files of matplotlib for a page.
+- `chart`: an empty figure with its legend.
+- `ticks`: scales, limits and ticks of axes.
+- `lab.mplstyle`: colours, fonts and lines.
 - `plot`: bars and dots without a plotting library, for the pages of `bench` and its kin.
 """

@@ -2,70 +2,105 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
+from html import escape
+from io import StringIO
+from pathlib import Path
+
+from matplotlib import rc_context, style
+
 from loadtests.reporting.cells import axis_label
 from loadtests.reporting.figures.bars import bars
-from loadtests.reporting.figures.canvas import (
-    FAINT,
-    INK,
-    LEADING,
-    NARROW,
-    TEXT,
-    TITLE,
-    WIDE,
-    Canvas,
-    Shape,
-    drawing,
-    wrapped,
-)
+from loadtests.reporting.figures.chart import FAINT, INK, LETTER, NARROW, PAPER, WIDE
 from loadtests.reporting.figures.lines import lines, panels
-from loadtests.reporting.figures.svg import tidy
 from loadtests.reporting.model import Bars, Figure, Lines
 
-MARGIN = 20.0
+STYLE = Path(__file__).with_name("lab.mplstyle")
+FONTS = "system-ui, -apple-system, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"
+MARGIN = 20
 """Around a figure that has a file of its own."""
+NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 
 def inline(figure: Figure, key: str, *, narrow: bool = False) -> str:
     """For a page, which says title and caption. `key` is unique in the page."""
-    return _drawn(figure, key, NARROW if narrow else WIDE, titled=False)
+    width = NARROW if narrow else WIDE
+    body, height = _drawn(figure, key, width)
+    return _element(figure, key, (0, 0, width, height), body)
 
 
 def document(figure: Figure) -> str:
-    """For a file, with its title; the caption belongs beside it."""
-    return _drawn(figure, figure.name, WIDE, titled=True) + "\n"
+    """For a file, on paper and with its title; the caption belongs beside it."""
+    body, height = _drawn(figure, figure.name, WIDE)
+    y, heads = 0.0, ""
+    for text, size, colour, weight in (
+        (figure.title, 16, INK, 600),
+        (figure.subtitle, 12, FAINT, 400),
+    ):
+        for line in textwrap.wrap(text, int(WIDE / LETTER * 12 / size)):
+            y += size * 1.35
+            look = f"font-size: {size}px; font-weight: {weight}; fill: {colour}"
+            heads += f'<text x="0" y="{y - 5:g}" style="{look}">{escape(line)}</text>'
+    box = (-MARGIN, -MARGIN, WIDE + 2 * MARGIN, height + y + 8 + 2 * MARGIN)
+    places = " ".join(
+        f'{name}="{value:g}"'
+        for name, value in zip(("x", "y", "width", "height"), box, strict=True)
+    )
+    paper = f'<rect {places} fill="{PAPER}"/>'
+    moved = f'<g transform="translate(0 {y + 8:g})">{body}</g>'
+    return _element(figure, figure.name, box, paper + heads + moved) + "\n"
 
 
-def _drawn(figure: Figure, key: str, shape: Shape, *, titled: bool) -> str:
-    with drawing(key):
+def _element(figure: Figure, key: str, box: tuple[float, ...], body: str) -> str:
+    view = " ".join(f"{value:g}" for value in box)
+    return (
+        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
+        f'width="{box[2]:g}" height="{box[3]:g}" viewBox="{view}" font-family="{FONTS}" '
+        f'role="img" aria-labelledby="{key}-title {key}-description">'
+        f'<title id="{key}-title">{escape(figure.title)}</title>'
+        f'<desc id="{key}-description">{escape(description(figure))}</desc>{body}</svg>'
+    )
+
+
+def _drawn(figure: Figure, key: str, width: int) -> tuple[str, float]:
+    """What is in the SVG element, and its height. The same everywhere, whatever is set."""
+    with (
+        style.context(STYLE, after_reset=True),
+        rc_context({"svg.hashsalt": key}),
+    ):
         if isinstance(figure, Lines):
-            height, draw = lines(figure, shape)
+            made = lines(figure, width)
         elif isinstance(figure, Bars):
-            height, draw = bars(figure, shape)
+            made = bars(figure, width)
         else:
-            height, draw = panels(figure, shape)
-        heads = _heads(figure, shape) if titled else []
-        top = sum(size * LEADING for _, size in heads) + (8 if heads else 0)
-        canvas = Canvas(shape.width, top + height)
-        y = 0.0
-        for text, size in heads:
-            y += size * LEADING
-            canvas.text(
-                0,
-                y - size * 0.35,
-                text,
-                size=size,
-                bold=size == TITLE,
-                colour=FAINT if size == TEXT else INK,
-            )
-        draw(canvas, top)
-        margin = MARGIN if titled else 0.0
-        return tidy(canvas.svg(), key, figure.title, description(figure), margin)
+            made = panels(figure, width)
+        written = StringIO()
+        made.savefig(written, format="svg", metadata=NO_METADATA)
+    _, _, body = written.getvalue().partition("<svg")
+    body = body.partition(">")[2].rpartition("</svg>")[0]
+    body = re.sub(r"<!--.*?-->", "", body, flags=re.DOTALL)
+    body = re.sub(r"<[^>]*>", lambda tag: _tidied(tag[0], key), body)
+    return re.sub(r">\s+<", "><", body.strip()).replace("<g/>", ""), float(
+        made.get_figheight()
+    ) * 72
 
 
-def _heads(figure: Figure, shape: Shape) -> list[tuple[str, float]]:
-    title = wrapped(figure.title, shape.width, TITLE, bold=True)
-    subtitle = wrapped(figure.subtitle, shape.width) if figure.subtitle else []
-    return [*((text, TITLE) for text in title), *((text, TEXT) for text in subtitle)]
+def _tidied(tag: str, key: str) -> str:
+    """A tag: smaller, its names unique in the page, and without a font of its own."""
+    tag = " ".join(tag.split())
+    tag = re.sub(r'<g id="[^"]*"', "<g", tag)
+    tag = re.sub(r'(\bid="|"#|url\(#)', rf"\g<1>{key}-", tag)
+    tag = re.sub(r' transform="rotate\(-0 [^"]*"', "", tag)
+    tag = re.sub(r"font-family: [^;\"]*; ?", "", tag)
+    # Matplotlib before 3.11 writes size, weight and family together.
+    tag = re.sub(r"font: (?:(\w+) )?([\d.]+px) [^;\"]*", _font, tag)
+    return re.sub(r"-?\d+\.\d{3,}", lambda found: f"{float(found[0]):.2f}", tag)
+
+
+def _font(found: re.Match[str]) -> str:
+    weight = "; font-weight: 600" if found[1] else ""
+    return f"font-size: {found[2]}{weight}"
 
 
 def description(figure: Figure) -> str:

@@ -3,225 +3,156 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
 
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from loadtests.reporting.cells import axis_label
-from loadtests.reporting.figures import legend
-from loadtests.reporting.figures.canvas import (
+from loadtests.reporting.figures.chart import (
     FAINT,
+    LETTER,
     MARKS,
+    NARROW,
     PAPER,
     SMALL,
-    TEXT,
-    Canvas,
-    Shape,
-    width_of,
+    chart,
+    nothing,
 )
-from loadtests.reporting.figures.legend import Entry
-from loadtests.reporting.figures.ticks import Scale, scale
+from loadtests.reporting.figures.ticks import scale, shown
 from loadtests.reporting.model import Line, Lines, Panels
 
-EDGE = 18.0
-"""Right of the axes, for half of the last label."""
-AXIS = 42.0
-"""Below the axes: numbers and label."""
-ABOVE = 24.0
-"""Above the axes: the label of the vertical one."""
-NAME = 22.0
-"""Above that: the name of a panel."""
-NAMES = 15.0
+AROUND = 70
+"""Pixels above and below the axes: labels and numbers."""
+NAMES = 16.0
 """From one name at the end of a line to the next."""
-LEADER = 40.0
-"""From the axes to the names: each name is led to its line."""
 FEW = 6
 """So many bands can be told apart."""
 
-Draw: TypeAlias = Callable[[Canvas, float], None]
-"""Draws from a height on."""
+
+def lines(figure: Lines, width: int) -> Figure:
+    """One figure: names stand at the ends of its lines if there is room, else below."""
+    if not any(map(_measured, figure.lines)):
+        return nothing(width)
+    handles = [_handle(figure, number) for number in range(len(figure.lines))]
+    if width == NARROW or len(handles) < 2:
+        made = chart(
+            width,
+            AROUND + (230 if width == NARROW else 300),
+            handles if len(handles) > 1 else (),
+        )
+        _draw(made.subplots(), figure, width)
+        return made
+    made = chart(width, AROUND + max(300.0, NAMES * len(handles) + 40))
+    axes = made.subplots()
+    _draw(axes, figure, width - max(len(line.name) for line in figure.lines) * LETTER)
+    _names(axes, figure, handles)
+    return made
 
 
-def lines(figure: Lines, shape: Shape) -> tuple[float, Draw]:
-    """The height of a figure, and what draws it."""
-    if not any(_points(line) for line in figure.lines):
-        return nothing(shape)
-    entries = [_entry(figure, number) for number in range(len(figure.lines))]
-    if shape.narrow or len(entries) < 2:
-        below = entries if len(entries) > 1 else []
-        plot = 230.0 if shape.narrow else 300.0
-        tall = plot + ABOVE + AXIS
-        needed = legend.height(below, shape.width)
-
-        def draw(canvas: Canvas, top: float) -> None:
-            _axes(canvas, figure, 0, top + ABOVE, shape.width - EDGE, plot)
-            legend.draw(canvas, below, 0, top + tall + 4, shape.width)
-
-        return tall + (needed + 4 if needed else 0), draw
-
-    plot = max(300.0, NAMES * len(entries) + 40)
-    names = max(width_of(entry.name, bold=entry.strong) for entry in entries)
-
-    def draw_named(canvas: Canvas, top: float) -> None:
-        width = shape.width - LEADER - names
-        right, ends = _axes(canvas, figure, 0, top + ABOVE, width, plot)
-        _names(canvas, entries, right, ends, top + ABOVE, plot)
-
-    return plot + ABOVE + AXIS, draw_named
-
-
-def panels(figure: Panels, shape: Shape) -> tuple[float, Draw]:
-    """The same of several figures with one legend."""
-    shown = [panel for panel in figure.panels if any(_points(line) for line in panel.lines)]
-    if not shown:
-        return nothing(shape)
-    across = 1 if shape.narrow else min(len(shown), 3 if len(shown) != 4 else 2)
-    gap = 28.0
-    one = (shape.width + gap) / across - gap
-    plot = 190.0 if shape.narrow else 240.0
-    tall = NAME + ABOVE + plot + AXIS
+def panels(figure: Panels, width: int) -> Figure:
+    """Several figures with one legend."""
+    drawn = [panel for panel in figure.panels if any(map(_measured, panel.lines))]
+    if not drawn:
+        return nothing(width)
+    across = 1 if width == NARROW else min(len(drawn), 3 if len(drawn) != 4 else 2)
+    rows = math.ceil(len(drawn) / across)
     # Who was measured in one panel only has the line of that one.
-    everyone: dict[str, Entry] = {}
-    for panel in shown:
+    handles: dict[str, Line2D] = {}
+    for panel in drawn:
         for number, line in enumerate(panel.lines):
-            if line.name not in everyone or _points(line):
-                everyone[line.name] = _entry(panel, number)
-    entries = list(everyone.values()) if len(everyone) > 1 else []
-    rows = math.ceil(len(shown) / across)
-
-    def draw(canvas: Canvas, top: float) -> None:
-        for number, panel in enumerate(shown):
-            left = number % across * (one + gap)
-            upper = top + number // across * tall
-            canvas.text(left, upper + TEXT, panel.title, bold=True)
-            _axes(canvas, panel, left, upper + NAME + ABOVE, one - EDGE, plot)
-        legend.draw(canvas, entries, 0, top + rows * tall + 4, shape.width)
-
-    needed = legend.height(entries, shape.width)
-    return rows * tall + (needed + 4 if needed else 0), draw
-
-
-def nothing(shape: Shape) -> tuple[float, Draw]:
-    def draw(canvas: Canvas, top: float) -> None:
-        canvas.line([(0, top + 4), (shape.width, top + 4)], FAINT, 0.6)
-        canvas.text(shape.width / 2, top + 36, "nothing was measured", colour=FAINT, align="center")
-        canvas.line([(0, top + 60), (shape.width, top + 60)], FAINT, 0.6)
-
-    return 64.0, draw
+            if line.name not in handles or _measured(line):
+                handles[line.name] = _handle(panel, number)
+    made = chart(
+        width,
+        rows * (AROUND + 24 + (190 if width == NARROW else 240)),
+        list(handles.values()) if len(handles) > 1 else (),
+    )
+    places = made.subplots(rows, across, squeeze=False).flat
+    for axes, panel in zip(places, drawn, strict=False):
+        axes.set_title(panel.title)
+        _draw(axes, panel, width / across)
+    for axes in list(places)[len(drawn) :]:
+        axes.remove()
+    return made
 
 
-def _points(line: Line) -> bool:
+def _measured(line: Line) -> bool:
     return any(math.isfinite(x) and math.isfinite(y) for x, y in line.points)
 
 
-def _entry(figure: Lines, number: int) -> Entry:
+def _handle(figure: Lines, number: int) -> Line2D:
+    """The line without its points, as a legend has it."""
     line = figure.lines[number]
-    if not _points(line):
-        return Entry(f"{line.name}: not measured", FAINT)
-    return Entry(
-        line.name,
-        line.colour,
-        _width(figure, line),
-        MARKS[number % len(MARKS)] if figure.marks else "",
-        hollow=not line.strong,
-        strong=line.strong,
+    if not _measured(line):
+        return Line2D([], [], linewidth=0, label=f"{line.name}: not measured")
+    return Line2D(
+        [],
+        [],
+        color=line.colour,
+        linewidth=2.2 if line.strong else 1.6 if len(figure.lines) <= FEW else 1.1,
+        marker=MARKS[number % len(MARKS)] if figure.marks else None,
+        markerfacecolor=line.colour if line.strong else PAPER,
+        drawstyle="steps-post" if figure.steps else "default",
+        label=line.name,
+        gid="bold" if line.strong else None,
     )
 
 
-def _width(figure: Lines, line: Line) -> float:
-    if line.strong:
-        return 2.2
-    return 1.6 if len(figure.lines) <= FEW else 1.1
-
-
-def _axes(
-    canvas: Canvas, figure: Lines, left: float, top: float, width: float, height: float
-) -> tuple[float, list[tuple[float, bool]]]:
-    """Draws all but names; returns the right edge, and of each line where it ends."""
-    spread = [value for line in figure.lines for _, *values in line.band for value in values]
-    found = [y for line in figure.lines for _, y in line.points]
-    y = scale(
-        figure.y, [*found, *spread], height, lambda _: SMALL - 3 if figure.y.log else SMALL + 14
-    )
-    room = max(width_of(text, SMALL) for text in y.labels()) + 7
-    x = scale(
-        figure.x,
-        [x for line in figure.lines for x, _ in line.points],
-        width - room,
-        lambda text: width_of(text, SMALL),
-        from_zero=False,
-    )
-    axes = canvas.axes(left + room, top, width - room, height, x, y)
+def _draw(axes: Axes, figure: Lines, width: float) -> None:
+    """All but names, on axes that are about so many pixels wide."""
+    ys = [y for line in figure.lines for _, y in line.points]
+    ys += [y for line in figure.lines for _, *ends in line.band for y in ends]
+    xs = [x for line in figure.lines for x, _ in line.points]
+    scale(axes.yaxis, figure.y, ys, 14 if figure.y.log else 8)
+    scale(axes.xaxis, figure.x, xs, int(width // 70), from_zero=False)
     for number in range(len(figure.lines)):
-        _line(axes, figure, number, x, y)
-    canvas.text(left, top - 13, axis_label(figure.y), size=SMALL, colour=FAINT)
-    middle = left + room + (width - room) / 2
-    text = axis_label(figure.x)
-    canvas.text(middle, top + height + 34, text, size=SMALL, colour=FAINT, align="center")
-    ends = [_end(line, x, y, top, height) for line in figure.lines]
-    return left + width, ends
+        _line(axes, figure, number)
+    axes.set_xlabel(axis_label(figure.x))
+    axes.annotate(
+        axis_label(figure.y),
+        (0, 1),
+        (-4, 8),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        fontsize=SMALL,
+        color=FAINT,
+    )
 
 
-def _end(line: Line, x: Scale, y: Scale, top: float, height: float) -> tuple[float, bool]:
-    """Where the last point of a line is, and whether it is at the right edge."""
-    shown = [(a, b) for a, b in line.points if x.shows(a) and y.shows(b)]
-    if not shown:
-        return top + height, False
-    last = max(shown)
-    fraction = min(max(y.fraction(last[1]), 0.0), 1.0)
-    return top + height * (1 - fraction), x.fraction(last[0]) > 0.97
-
-
-def _line(axes: Axes, figure: Lines, number: int, x: Scale, y: Scale) -> None:
-    line, entry = figure.lines[number], _entry(figure, number)
+def _line(axes: Axes, figure: Lines, number: int) -> None:
+    line, handle = figure.lines[number], _handle(figure, number)
     order = 3.0 if line.strong else 2.0
     ordered = sorted(line.points, key=lambda point: point[0])
-    points = [(a, b if y.shows(b) else math.nan) for a, b in ordered if x.shows(a)]
+    points = [(x, y if shown(figure.y, y) else math.nan) for x, y in ordered if shown(figure.x, x)]
     band = sorted(
-        (a, low, high)
-        for a, low, high in line.band
-        if x.shows(a) and y.shows(low) and y.shows(high)
+        (x, low, high)
+        for x, low, high in line.band
+        if shown(figure.x, x) and shown(figure.y, low) and shown(figure.y, high)
     )
+    xs, lows, highs = ([one[place] for one in band] for place in range(3))
     if len(band) > 1 and (line.strong or len(figure.lines) <= FEW):
-        axes.fill_between(
-            [a for a, _, _ in band],
-            [low for _, low, _ in band],
-            [high for _, _, high in band],
-            color=line.colour,
-            alpha=0.14,
-            linewidth=0,
-            zorder=order - 1,
-            step="post" if figure.steps else None,
-        )
+        step: Literal["post"] | None = "post" if figure.steps else None
+        look: dict[str, Any] = {
+            "color": line.colour,
+            "alpha": 0.14,
+            "linewidth": 0,
+            "zorder": order - 1,
+        }
+        axes.fill_between(xs, lows, highs, step=step, **look)
     elif band:
-        axes.vlines(
-            [a for a, _, _ in band],
-            [low for _, low, _ in band],
-            [high for _, _, high in band],
-            color=line.colour,
-            alpha=0.45,
-            linewidth=1.0,
-            zorder=order - 0.5,
-        )
-    # What lies on an edge is drawn whole, unless the study cuts the axis off before some point.
-    places = [(x.fraction(a), y.fraction(b)) for a, b in points if math.isfinite(b)]
-    clipped = any(not -1e-9 <= place <= 1 + 1e-9 for both in places for place in both)
-    axes.plot(
-        [a for a, _ in points],
-        [b for _, b in points],
-        color=line.colour,
-        linewidth=entry.width,
-        drawstyle="steps-post" if figure.steps else "default",
-        solid_joinstyle="round",
-        marker=entry.mark or None,
-        markersize=4.5,
-        markerfacecolor=PAPER if entry.hollow else line.colour,
-        clip_on=clipped,
-        zorder=order,
-    )
+        axes.vlines(xs, lows, highs, color=line.colour, alpha=0.45, linewidth=1, zorder=1.5)
+    if not points:
+        return
+    # What lies on an edge is drawn whole, unless the study cuts the axis off.
+    cut = any(end is not None for axis in (figure.x, figure.y) for end in (axis.low, axis.high))
+    handle.set_data(*zip(*points, strict=True))
+    handle.set(clip_on=cut, zorder=order, gid=None)
+    axes.add_line(handle)
     # A point without neighbours has no line, and would not be seen.
-    if not entry.mark and (alone := list(_alone(points))):
+    if not figure.marks and (alone := list(_alone(points))):
         axes.plot(
             *zip(*alone, strict=True), color=line.colour, linewidth=0, marker="o", zorder=order
         )
@@ -234,29 +165,65 @@ def _alone(points: Sequence[tuple[float, float]]) -> Iterator[tuple[float, float
             yield point
 
 
-def _names(
-    canvas: Canvas,
-    entries: Sequence[Entry],
-    right: float,
-    ends: Sequence[tuple[float, bool]],
-    top: float,
-    height: float,
-) -> None:
+def _names(axes: Axes, figure: Lines, handles: Sequence[Line2D]) -> None:
     """The names in the order in which the lines end, each led to its line."""
-    order = sorted(range(len(entries)), key=lambda number: ends[number][0])
-    places = spaced_names([ends[number][0] for number in order], top, height)
-    for number, y in zip(order, places, strict=True):
-        entry, (end, there) = entries[number], ends[number]
-        if there:
-            canvas.line([(right + 3, end), (right + LEADER - 18, y)], entry.colour, 0.8)
-        if not entry.width:
-            canvas.text(right + LEADER, y + TEXT * 0.36, entry.name, colour=FAINT)
-            continue
-        tick = [(right + LEADER - 18, y), (right + LEADER - 6, y)]
-        canvas.line(tick, entry.colour, entry.width)
-        canvas.text(right + LEADER, y + TEXT * 0.36, entry.name, bold=entry.strong)
+    ends = [_end(axes, figure, line) for line in figure.lines]
+    order = sorted(range(len(ends)), key=lambda number: ends[number][1])
+    names = [
+        axes.text(
+            1.065,
+            0.5,
+            str(handle.get_label()),
+            transform=axes.transAxes,
+            va="center_baseline",
+            color=None if handle.get_linewidth() else FAINT,
+            weight="bold" if line.strong else "normal",
+        )
+        for handle, line in zip(handles, figure.lines, strict=True)
+    ]
+    # How tall the axes are is known as soon as the widths of the names are.
+    axes.figure.draw_without_rendering()  # type: ignore[union-attr]
+    places = spaced([ends[number][1] for number in order], NAMES / axes.bbox.height, 0.0, 1.0)
+    for number, place in zip(order, places, strict=True):
+        names[number].set_y(place)
+        there, end = ends[number]
+        colour, width = figure.lines[number].colour, handles[number].get_linewidth()
+        for begin, stop, first, thick in ((1.005, 1.035, end, 0.8), (1.035, 1.055, place, width)):
+            if width and (there or thick == width):
+                axes.add_line(
+                    Line2D(
+                        [begin, stop],
+                        [first, place],
+                        color=colour,
+                        linewidth=thick,
+                        transform=axes.transAxes,
+                        clip_on=False,
+                    )
+                )
 
 
-def spaced_names(ends: Sequence[float], top: float, height: float) -> list[float]:
-    """Where the names stand whose lines end at these heights."""
-    return legend.spaced(ends, NAMES, top, top + height)
+def _end(axes: Axes, figure: Lines, line: Line) -> tuple[bool, float]:
+    """Whether the last point of a line is at the right edge, and where it is: 0 to 1."""
+    points = [
+        point for point in line.points if shown(figure.x, point[0]) and shown(figure.y, point[1])
+    ]
+    if not points:
+        return False, 0.0
+    x, y = axes.transAxes.inverted().transform(axes.transData.transform(max(points)))
+    return bool(x > 0.97), float(min(max(y, 0.0), 1.0))
+
+
+def spaced(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """The places nearest to the wanted ones, which ascend: `gap` apart and within the bounds."""
+    # Isotonic regression: neighbours that are too near form a block around their mean.
+    blocks: list[tuple[float, int]] = []
+    for number, place in enumerate(wanted):
+        mean, count = place - number * gap, 1
+        while blocks and blocks[-1][0] > mean:
+            other, members = blocks.pop()
+            mean = (other * members + mean * count) / (members + count)
+            count += members
+        blocks.append((mean, count))
+    starts = [mean for mean, count in blocks for _ in range(count)]
+    last = max(low, high - gap * (len(wanted) - 1))
+    return [min(max(start, low), last) + number * gap for number, start in enumerate(starts)]
