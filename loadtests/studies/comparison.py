@@ -164,9 +164,13 @@ def section(
     *,
     limits: bool = False,
     apart: bool = False,
+    log: bool = False,
     detail: bool = False,
 ) -> Section:
-    """Sentence, figure and table of a comparison; with `apart` a table for each scenario."""
+    """Sentence, figure and table of a comparison; with `apart` a table for each scenario.
+
+    With `log` the figure shows ratios as distances.
+    """
     lead, column = measures[0], measures[0].column
     found = {words: _found(results, one, lead) for one, words in scenarios.items()}
     *_, (last, values) = found.items()
@@ -178,7 +182,7 @@ def section(
             tables.bars(
                 name,
                 f"{title}: {column.name}",
-                Axis(column.name, column.unit, low=0),
+                Axis(column.name, column.unit, log, None if log else 0),
                 found,
                 highest=lead.highest,
                 subtitle=f"{'more' if lead.highest else 'less'} is better",

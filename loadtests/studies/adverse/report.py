@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 from loadtests.reporting.model import MIB, Axis, Cell, Column, Line, Lines, Section, Table
-from loadtests.servers.registry import colour_of
 from loadtests.stats.results import Results, Spread
 from loadtests.studies import tables
 from loadtests.studies.adverse.experiments import burdened, dead_burden
@@ -29,6 +26,8 @@ COLUMNS = (
     Column("rounds"),
 )
 PROMISED = {"rate": ("requests per second", 0.97), "p99_us": ("p99", 1.1)}
+PROMISE = "#8a8f98"
+"""The colour of the line."""
 UNITS = {"bytes": ("MiB", MIB, 1), "bytes/s": ("MiB/s", MIB, 1)}
 """As the values of a unit are told: in which unit, their scale and their decimals."""
 
@@ -118,30 +117,33 @@ def _figures(results: Results) -> list[Lines]:
         return []
     scenario = results.scenarios()[0]
     servers = list(dict.fromkeys(name.partition(", ")[0] for name in results.servers(scenario)))
+
+    def against(server: str, count: int, field: str) -> Spread | None:
+        return results.ratio(scenario, burdened(server, dead_burden(count)), server, field)
+
     made = []
     for field, (what, limit) in PROMISED.items():
-        found = {
-            server: {
-                count: ratio
-                for count in counts
-                if (
-                    ratio := results.ratio(
-                        scenario, burdened(server, dead_burden(count)), server, field
-                    )
-                )
-            }
+        lines = [
+            tables.line(
+                server,
+                [
+                    (0, Spread(1, 1, 1, 1)),
+                    *(
+                        (count, ratio)
+                        for count in counts
+                        if (ratio := against(server, count, field))
+                    ),
+                ],
+            )
             for server in servers
-        }
+        ]
         made.append(
             Lines(
                 f"dead-{field.removesuffix('_us')}",
                 f"Dead connections and the {what} of live clients",
                 Axis("dead connections, half of them in the middle of a head", low=0),
                 Axis("against none", "×", low=0),
-                [
-                    *(_line(server, ratios) for server, ratios in found.items()),
-                    Line("promised", PROMISE, [(0, limit), (counts[-1], limit)]),
-                ],
+                [*lines, Line("promised", PROMISE, [(0, limit), (counts[-1], limit)])],
                 heading(scenario),
                 "Each point: two instances of one server, one with the dead connections and one "
                 "without, measured in turns; median of the ratios of the rounds, from lowest to "
@@ -150,20 +152,6 @@ def _figures(results: Results) -> list[Lines]:
             )
         )
     return made
-
-
-PROMISE = "#8a8f98"
-
-
-def _line(server: str, ratios: Mapping[int, Spread]) -> Line:
-    points: Sequence[tuple[float, Spread]] = [(0, Spread(1, 1, 1, 1)), *ratios.items()]
-    return Line(
-        server,
-        colour_of(server),
-        [(x, one.median) for x, one in points],
-        [(x, one.low, one.high) for x, one in points],
-        tables.is_ours(server),
-    )
 
 
 METHOD = [

@@ -3,36 +3,71 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
+from collections.abc import Callable
+from dataclasses import replace
 
-from loadtests.clients.load import SATURATED
-from loadtests.reporting.model import MIB, Axis, Bar, Bars, Cell, Column, Section, Table
-from loadtests.servers.registry import FLOOR, SERVERS, colour_of
+from loadtests.reporting.model import MIB, Axis, Bars, Column, Section, Table
+from loadtests.servers.registry import FLOOR, SERVERS
 from loadtests.stats.results import Results, Spread
-from loadtests.studies import tables
+from loadtests.studies import comparison, tables
 from loadtests.studies.bench.scenarios import SCENARIOS, Scenario, heading
+from loadtests.studies.comparison import CPU, PSS, RATE, Measure, Scenarios, is_client_limit
 
 NEGLECTED = 0.6
 """The share of connections with a request under way below which a server let the others wait."""
-CPU, RATE, P99 = "cpu_us", "rate", "p99_us"
-AXES = {
-    CPU: (Axis("CPU time of all its processes per request", "µs", log=True), "Least CPU", "µs"),
-    RATE: (Axis("requests", "/s"), "Most requests", "/s"),
-    P99: (Axis("p99", "µs", log=True), "Shortest p99", "µs"),
-}
-"""By field: the axis of its figure, the beginning of the sentence about the best, and the unit."""
+
+
+def remarks(results: Results, scenario: str, server: str) -> str:
+    """What a reader should know of a server's samples in a scenario."""
+    told = comparison.remarks(results, scenario, server)
+    connections = next((one.connections for one in SCENARIOS if one.name == scenario), 0)
+    # Little's law: requests under way are their rate times their time.
+    in_use = [
+        s["rate"] * s["mean_us"] / 1e6
+        for s in results.samples
+        if (s["scenario"], s["server"]) == (scenario, server) and "mean_us" in s
+    ]
+    if not in_use or connections < 2 or is_client_limit(results, scenario, server):
+        return told
+    busy = statistics.median(in_use)
+    neglected = f"served about {busy:.0f} of the connections at a time"
+    return ", ".join(filter(None, [neglected if busy < NEGLECTED * connections else "", told]))
+
+
+def _milliseconds(field: str) -> Measure:
+    def read(results: Results, scenario: str, server: str) -> Spread | None:
+        found = results.median(scenario, server, field)
+        if found is None:
+            return None
+        median, low, high = (value / 1000 for value in found[:3])
+        return Spread(median, low, high, found.rounds)
+
+    return Measure(Column(field.removesuffix("_us"), "ms", 2), read)
+
+
+def _against(words: str, other: Callable[[Results, str], str | None]) -> Measure:
+    """CPU against that of another server, which `other` names."""
+
+    def read(results: Results, scenario: str, server: str) -> Spread | None:
+        name = other(results, scenario)
+        return results.ratio(scenario, server, name, "cpu_us") if name else None
+
+    return Measure(Column(f"against the {words}", "×", 2), read)
+
+
+P99 = _milliseconds("p99_us")
+MEASURES = (
+    CPU.with_range(),
+    _against("floor", lambda *_: FLOOR.name),
+    _against("best peer", lambda results, scenario: results.best_peer(scenario, "cpu_us")),
+    RATE,
+    _milliseconds("p50_us"),
+    P99,
+    PSS,
+    Measure(Column("remarks"), remarks),
+)
 RANKED = {"sleepers": RATE, "neighbours": P99, "gevent": RATE, "forking": RATE}
 """By experiment, what servers are ordered by; the others by CPU."""
-COLUMNS = {
-    CPU: Column("CPU per request", "µs", 2),
-    "floor": Column("against the floor", "×", 2),
-    "peer": Column("against the best peer", "×", 2),
-    RATE: Column("requests", "/s"),
-    "p50_us": Column("p50", "ms", 2),
-    P99: Column("p99", "ms", 2),
-    "pss": Column("PSS", "MiB", 1, MIB),
-    "remarks": Column("remarks"),
-}
 FIGURES = {
     "pss": Column("PSS", "MiB", 1, MIB),
     "uss": Column("USS", "MiB", 1, MIB),
@@ -52,162 +87,53 @@ TITLES = {
     "idle": "Memory of an idle connection",
     "start": "From start to the first answer",
 }
-_SCENARIO = {scenario.name: scenario for scenario in SCENARIOS}
 
 
-def remarks(results: Results, scenario: str, server: str) -> str:
-    """What a reader should know of a server's samples in a scenario."""
-    samples = [s for s in results.samples if (s["scenario"], s["server"]) == (scenario, server)]
-    told = []
-    if statistics.median(s["client_busy"] for s in samples) >= SATURATED:
-        told.append("client saturated")
-    connections = _SCENARIO[scenario].connections if scenario in _SCENARIO else 0
-    # Little's law: requests under way are their rate times their time.
-    in_use = [s["rate"] * s["mean_us"] / 1e6 for s in samples if "mean_us" in s]
-    waiting = connections > 1 and not told
-    if in_use and waiting and statistics.median(in_use) < NEGLECTED * connections:
-        told.append(f"served about {statistics.median(in_use):.0f} of the connections at a time")
-    errors: dict[str, int] = {}
-    for sample in samples:
-        for kind, count in sample["errors"].items():
-            errors[kind] = errors.get(kind, 0) + count
-    told += [f"{count:,} {kind} errors" for kind, count in errors.items()]
-    failed = sum(
-        1
-        for f in results.failures
-        if f["server"] == server and f["what"].startswith(f"{scenario},")
-    )
-    if failed:
-        told.append(f"failed {failed} time" + ("s" if failed > 1 else ""))
-    return ", ".join(told)
-
-
-def table(results: Results, scenario: str, field: str = CPU, name: str = "") -> Table:
-    """All servers of a scenario, by a field, best first."""
-    best = results.best_peer(scenario, CPU)
-
-    def cells(server: str) -> dict[str, Cell]:
-        medians = {
-            field: found.median / 1000 if field.endswith("_us") else found.median
-            for field in (RATE, "p50_us", P99, "pss")
-            if (found := results.median(scenario, server, field))
-        }
-        against = {
-            name: found.median
-            for name, other in (("floor", FLOOR.name), ("peer", best))
-            if other and (found := results.ratio(scenario, server, other, CPU))
-        }
-        told = remarks(results, scenario, server)
-        cost = results.median(scenario, server, CPU)
-        return {**medians, **against, CPU: cost, "remarks": told}
-
-    servers = tables.ranked(
-        _medians(results, scenario, field), results.servers(scenario), highest=field == RATE
-    )
-    measured = {server: cells(server) for server in servers}
-    columns = [key for key in COLUMNS if any(one.get(key) for one in measured.values())]
-    rows = [[server, *map(found.get, columns)] for server, found in measured.items()]
-    return Table(
-        name or scenario,
-        heading(scenario),
-        [Column("server"), *(COLUMNS[key] for key in columns)],
-        rows,
-        tables.ours(servers),
-        ranking=COLUMNS[field].name,
-    )
-
-
-def _medians(results: Results, scenario: str, field: str) -> dict[str, Spread]:
-    return {
-        server: found
-        for server in results.servers(scenario)
-        if (found := results.median(scenario, server, field))
-    }
-
-
-def _figure(
-    results: Results, name: str, title: str, chosen: Mapping[str, str], main: str, field: str
-) -> Bars:
-    """A field of all servers in some scenarios, whose words are the parts; `main` orders them."""
-    found = {scenario: _medians(results, scenario, field) for scenario in chosen}
-    servers = dict.fromkeys(server for measured in found.values() for server in measured)
-    saturated = [
-        server
-        for scenario in chosen
-        for server in results.servers(scenario)
-        if field == RATE and "client" in remarks(results, scenario, server)
+def _section(
+    results: Results, name: str, title: str, scenarios: Scenarios, lead: Measure
+) -> Section:
+    """A comparison, of which the last scenario orders the figure, without empty columns."""
+    known = [
+        one
+        for one in MEASURES
+        if one is not lead
+        and any(
+            one.cell(results, scenario, server)
+            for scenario in scenarios
+            for server in results.servers(scenario)
+        )
     ]
-    return Bars(
-        name,
-        title,
-        AXES[field][0],
-        [
-            Bar(
-                server,
-                colour_of(server),
-                [measured.get(server) for measured in found.values()],
-                tables.is_ours(server),
-            )
-            for server in tables.ranked(found[main], servers, highest=field == RATE)
-        ],
-        list(chosen.values()) if len(chosen) > 1 else (),
-        subtitle=f"{'more' if field == RATE else 'less'} is better",
-        caption="Medians of rounds taken in turns, whiskers from the lowest to the highest."
-        + (
-            f" The client, not the server, was the limit for: {', '.join(saturated)}."
-            if saturated
-            else ""
-        ),
+    return comparison.section(
+        results, name, title, scenarios, (lead, *known), apart=True, log=lead is not RATE
     )
-
-
-def _answer(results: Results, scenario: str, field: str) -> str:
-    _, best, unit = AXES[field]
-    found = _medians(results, scenario, field)
-    return tables.answer(f"{best}, {heading(scenario)}", found, unit, highest=field == RATE)
 
 
 def compared(results: Results) -> list[Section]:
     """The report of `bench`: a section for each kind of request."""
-    measured = results.scenarios()
     kinds: dict[str, list[Scenario]] = {}
-    for one in SCENARIOS:
-        if one.name in measured:
+    # Servers are ordered by 64 connections: the last.
+    for one in sorted(SCENARIOS, key=lambda one: (one.connections, one.depth) == (64, 1)):
+        if results.servers(one.name):
             kinds.setdefault(one.kind, []).append(one)
     sections = []
     for kind, found in kinds.items():
-        main = next((one for one in found if (one.connections, one.depth) == (64, 1)), found[0])
-        figures = [
-            _figure(
-                results,
-                f"cpu-{kind}",
-                f"What a request costs the server: {main.title}",
-                {scenario.name: scenario.load for scenario in found},
-                main.name,
-                CPU,
-            )
-        ]
-        figures += [
-            _figure(
-                results,
-                f"rate-{scenario.name}",
-                f"Requests per second: {heading(scenario.name)}",
-                {scenario.name: scenario.load},
-                scenario.name,
-                RATE,
-            )
-            for scenario in found
-            if kind == "hello" and scenario.connections == 64
-        ]
-        own = [table(results, name) for name in measured if _SCENARIO[name] in found]
-        sections.append(
-            Section(
-                main.title[0].upper() + main.title[1:],
-                parts=[*figures, *own],
-                answer=_answer(results, main.name, CPU),
-            )
-        )
+        title = found[0].title[0].upper() + found[0].title[1:]
+        scenarios = {scenario.name: scenario.load for scenario in found}
+        own = _section(results, f"cpu-{kind}", title, scenarios, MEASURES[0])
+        rates = [_rate(results, one) for one in found if kind == "hello" and one.connections == 64]
+        sections.append(replace(own, parts=[own.parts[0], *rates, *own.parts[1:]]))
     return [*sections, Section("Method", METHOD + NOTES, detail=True)]
+
+
+def _rate(results: Results, scenario: Scenario) -> Bars:
+    """Requests per second in one scenario, and where the client was the limit."""
+    name, title = f"rate-{scenario.name}", heading(scenario.name)
+    bars, told = comparison.section(
+        results, name, title, {scenario.name: ""}, [RATE], limits=True
+    ).parts
+    assert isinstance(bars, Bars)
+    assert isinstance(told, Table)
+    return replace(bars, caption=told.note)
 
 
 def shown(results: Results) -> list[Section]:
@@ -215,15 +141,9 @@ def shown(results: Results) -> list[Section]:
     sections = []
     for experiment, title in TITLES.items():
         own = results.experiment(experiment)
-        names = own.scenarios()
-        field = RANKED.get(experiment, CPU)
-        if names:
-            chosen = {name: heading(name) for name in names}
-            parts: list[Bars | Table] = [
-                _figure(own, f"show-{experiment}", title, chosen, names[-1], field),
-                *(table(own, name, field, f"show-{experiment}-{name}") for name in names),
-            ]
-            sections.append(Section(title, parts=parts, answer=_answer(own, names[-1], field)))
+        if scenarios := {name: heading(name) for name in own.scenarios()}:
+            lead = RANKED.get(experiment, MEASURES[0])
+            sections.append(_section(own, f"show-{experiment}", title, scenarios, lead))
         elif own.figures:
             sections.append(_figures(own, experiment, title))
     return [*sections, Section("Method of the experiments", SHOWN, detail=True)]
