@@ -33,7 +33,7 @@ class Deliberate(Exception):
 
 
 class Asked:
-    """What a path needs to know of its request."""
+    """The part of a request that a path needs."""
 
     def __init__(self, environ: WSGIEnvironment, start_response: StartResponse) -> None:
         self.environ = environ
@@ -43,7 +43,7 @@ class Asked:
 
     @property
     def size(self) -> int:
-        """How much is to be answered."""
+        """Number of bytes to answer."""
         return int(self.query.get("size", "100"))
 
     def start(self, *headers: tuple[str, str], status: str = OK, exc_info: Any = None) -> Any:

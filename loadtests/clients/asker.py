@@ -98,7 +98,7 @@ WAYS = {"series": in_series, "threads": in_threads}
 
 
 def load(seen: Seen, seconds: float, cpu_seconds: float) -> Load:
-    """What they saw."""
+    """The load that the clients saw."""
     times, answers = ([1e6 * one for one in values] for values in (seen.pages, seen.answers))
     return of_times(times, seconds, seen.octets, seen.errors, cpu_seconds, answers)
 
@@ -127,7 +127,7 @@ def line(found: Load) -> str:
 
 
 def version() -> str:
-    """That of Python."""
+    """The version of Python."""
     return f"Python {platform.python_version()}"
 
 

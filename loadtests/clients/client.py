@@ -24,7 +24,7 @@ class Job:
 
     @property
     def url(self) -> str:
-        """What is asked for."""
+        """The address of the requests."""
         return f"http://{self.host}:{self.port}{self.target}"
 
 

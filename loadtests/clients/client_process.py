@@ -65,7 +65,7 @@ class ClientProcess:
         self._stop()
 
     def ask(self, line: str) -> str:
-        """What it says to a line."""
+        """The answer of the process to a line."""
         pipe = self._tree.popen.stdin
         assert pipe is not None
         pipe.write(f"{line}\n".encode("ascii"))
@@ -100,5 +100,5 @@ def answer_lines(answer: Callable[[str], object]) -> None:
 
 
 def counts(given: Sequence[str]) -> dict[str, int]:
-    """How many clients of each kind, from words KIND=N."""
+    """Numbers of clients by kind, from words KIND=N."""
     return {kind: int(count) for kind, _, count in (one.partition("=") for one in given)}

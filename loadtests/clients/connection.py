@@ -14,7 +14,7 @@ RECEIVE = 65536
 
 @dataclass(frozen=True)
 class Answer:
-    """What a request is answered with: status code, Content-Type and body."""
+    """A response: status code, Content-Type and body."""
 
     status: int
     content_type: str

@@ -11,7 +11,7 @@ SATURATED = 0.97
 
 @dataclass(frozen=True)
 class Load:
-    """What one run of a client saw.
+    """Result of one run of a client.
 
     `octets` were received, latencies are in microseconds, `busy` is the client's share of one core.
     `answer_us` is the mean time to the beginning of an answer, where the client looks for it.

@@ -44,7 +44,7 @@ def parse(output: str, cpu_seconds: float = 0.0) -> Load:
 
 
 def no_result(client: str, output: str) -> LabError:
-    """What is raised about a client whose output has no result in it."""
+    """The error about a client whose output has no result in it."""
     lines = output.strip().splitlines()
     return LabError(f"{client} gave no result; it said: {' / '.join(lines[-3:]) or 'nothing'}")
 
@@ -65,7 +65,7 @@ def run(
 def outcome(
     command: Sequence[str], seconds: float, core: int | None, *, interrupt: bool = False
 ) -> tuple[str, float]:
-    """What a client says, and the seconds of processor time that it took on its core.
+    """Output of a client, and the seconds of processor time that it took on its core.
 
     It ends by itself or by an interrupt after so many seconds; it is killed half a minute later.
     """

@@ -1,4 +1,4 @@
-"""What is measured on this machine, and where.
+"""Measurements on this machine: processes, cores, times.
 
 - `resources`: CPU time and memory of all processes of a server, read from the kernel.
 - `sampler`: samples of a server under load: CPU time, memory, traffic.

@@ -137,7 +137,7 @@ def smaps_rollup(process: int) -> dict[str, int]:
 
 
 def _of_those_left(processes: Iterable[int], read: Callable[[int], T], failure: str) -> list[T]:
-    """What is read of each process that has not ended in the meantime.
+    """Results of `read` for each process that has not ended in the meantime.
 
     Raises ServerFailure if none is left, or one cannot be read.
     """

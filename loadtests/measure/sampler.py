@@ -13,7 +13,7 @@ from loadtests.measure.resources import TICKS, cpu_clock, reaped_seconds, smaps_
 
 
 class Traffic(NamedTuple):
-    """What came in at an interface and went out, since it is there."""
+    """Traffic of an interface since it exists."""
 
     received_octets: int = 0
     received_packets: int = 0
@@ -23,7 +23,7 @@ class Traffic(NamedTuple):
 
 @dataclass(frozen=True)
 class Look:
-    """What it was at a time: CPU seconds and traffic since ever, octets of memory just then."""
+    """A sample at a time: CPU seconds and traffic since the start, bytes of memory just then."""
 
     time: float
     user: float

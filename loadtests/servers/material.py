@@ -36,7 +36,7 @@ class Reporting(Application):
     module: str = ""
 
     def answer(self, target: str, body: bytes) -> Answer:
-        """How the report begins, and the line of the query."""
+        """The beginning of the report, and the line of the query."""
         query = target.partition("?")[2]
         return Answer(200, "text/plain", f"What this program was told:\n{query}".encode("ascii"))
 
@@ -59,7 +59,7 @@ class Rendered(Application):
     view: Application | None = None
 
     def answer(self, target: str, body: bytes) -> Answer:
-        """What the view gives for the same query."""
+        """The answer of the view to the same query."""
         assert self.view is not None
         return expected(self.view, "/table" + TABLE, body)
 
@@ -93,6 +93,6 @@ class Material:
 
 
 def visits() -> list[list[str]]:
-    """What a browser asks for to show each of the five pages."""
+    """Targets that a browser requests to show each of the five pages."""
     names = [f"/{name}" for name in make_site.IMAGES]
     return [[f"/index{number}.html", *names[:number]] for number in make_site.PAGES]

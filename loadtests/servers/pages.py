@@ -28,7 +28,7 @@ class Table(Application):
     dated: bool = True
 
     def answer(self, target: str, body: bytes) -> Answer:
-        """What the same pages give elsewhere."""
+        """The answer of the same pages as a WSGI application."""
         return expected(PROXIED, target, body)
 
 
@@ -48,7 +48,7 @@ def with_pages(servers: Iterable[Server]) -> list[Server]:
 
 
 def application_of(server: Server) -> Application:
-    """What such a server serves: the dispatch table, or the same pages as a WSGI application."""
+    """The content of such a server: the dispatch table, or the same pages as a WSGI application."""
     return TABLE if _TABLE in server.command else PROXIED
 
 

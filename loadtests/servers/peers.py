@@ -24,7 +24,7 @@ def names() -> list[str]:
 
 
 def failures() -> dict[str, str]:
-    """What the last installation could not install, with the reason; keys in lower case."""
+    """Distributions that the last installation could not install, in lower case, and why."""
     try:
         found: dict[str, str] = json.loads(_memory().read_text(encoding="utf-8"))
     except (OSError, ValueError):

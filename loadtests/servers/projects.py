@@ -298,7 +298,7 @@ class Project(Application):
     kind: Kind = field(default=HELLO)
 
     def answer(self, target: str, body: bytes) -> Answer:
-        """What the first version says."""
+        """The answer of the first version."""
         return Answer(200, "text/plain", ANSWER.format(FIRST, FIRST, len(body)).encode("ascii"))
 
     def accepts(self, answer: Answer, right: Answer) -> bool:
@@ -306,7 +306,7 @@ class Project(Application):
         return answer.status == right.status and answer.body == right.body
 
     def text(self, file: str, version: str) -> str:
-        """What a file holds in a version; of the same length in all of them."""
+        """The content of a file in a version; of the same length in all versions."""
         return self.kind.files[file].replace(VERSION_LINE, VERSION_LINE.replace(FIRST, version))
 
 

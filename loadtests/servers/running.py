@@ -38,7 +38,7 @@ BUSY_SECONDS = 0.015
 
 
 def longest_backlog() -> int:
-    """What the kernel allows, at most 2048: uWSGI refuses to start with more."""
+    """The longest backlog that the kernel allows, at most 2048: uWSGI refuses more."""
     return min(2048, int(Path("/proc/sys/net/core/somaxconn").read_text(encoding="ascii")))
 
 
@@ -123,7 +123,7 @@ class Running:
         return text.replace(LOOPBACK, self.ip)
 
     def _there(self) -> contextlib.AbstractContextManager[None]:
-        """What this thread opens and starts meanwhile is on the server's host."""
+        """A block in which this thread opens sockets and starts processes on the server's host."""
         return self.host.inside() if self.host else contextlib.nullcontext()
 
     def connect(self) -> Connection:

@@ -35,7 +35,7 @@ class Deadlines:
 
 @dataclass(frozen=True)
 class World:
-    """What all clients of a server share."""
+    """State that all clients of a server share."""
 
     port: int
     tally: Tally

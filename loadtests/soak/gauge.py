@@ -38,7 +38,7 @@ class Reading:
 
     @property
     def processes(self) -> int:
-        """How many processes there were."""
+        """Number of processes."""
         return len(self.each)
 
     def record(self) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def _link(process: int, name: str) -> str:
 
 
 def growth(readings: Sequence[Reading], *, settled: bool = True) -> list[str]:
-    """What has grown, in words; nothing if all is well.
+    """Sentences about resources that have grown; none if all is well.
 
     The rule. At quiet moments no client has a connection, and every process has given the memory
     that nobody holds back to the kernel (`tidies` in `loadtests/apps/mixed.py`). Then descriptors,

@@ -61,7 +61,7 @@ LAST_WORDS = re.compile(
 
 
 def unexpected_words(text: str) -> list[str]:
-    """What stands on standard error besides the ready line and the last words of workers."""
+    """Lines of standard error besides the ready line and the last words of workers."""
     ready, *lines = text.splitlines()
     found = [] if " listening on " in ready else [ready]
     return found + [line for line in lines if not LAST_WORDS.fullmatch(line)]
@@ -114,7 +114,7 @@ class Journal:
             self.unexpected.append("\n".join(self._entry))
 
     def _kind(self) -> str | None:
-        """What an entry is, None if it is not expected."""
+        """Kind of an entry, None if it is not expected."""
         first, *more = self._entry
         match = ENTRY.fullmatch(first)
         if match is None:

@@ -59,7 +59,7 @@ def results(records: Sequence[Record]) -> list[Result]:
 
 
 def table(found: Sequence[Result]) -> list[str]:
-    """What happened, a column for each mode."""
+    """Table of the counts, a column for each mode."""
     rows: list[tuple[str, list[Any]]] = [
         ("minutes of load", [f"{r.outcome['seconds'] / 60:.1f}" for r in found]),
         ("answers that were right", [r.total("right") for r in found]),
@@ -106,7 +106,7 @@ def kinds(found: Sequence[Result], what: str) -> list[str]:
 
 
 def failures(found: Sequence[Result]) -> list[str]:
-    """What was wrong, as a list."""
+    """List of the failures."""
     return [
         f"- {result.mode}: {failure}" for result in found for failure in result.outcome["failures"]
     ]

@@ -47,7 +47,7 @@ PATIENCE = 60.0
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be done: `seconds` of load and how often something happens in them."""
+    """Plan of a soak: `seconds` of load and how often something happens in them."""
 
     mode: str
     seconds: float

@@ -27,7 +27,7 @@ def wait() -> bytes:
 
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
-    """What was waited for."""
+    """The result that was waited for."""
     body = wait()
     start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", str(len(body)))])
     return [body]

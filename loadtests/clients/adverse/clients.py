@@ -65,7 +65,7 @@ def _download(second: int) -> bytes:
 
 @dataclass(frozen=True)
 class Kind:
-    """What its clients send in each second of their lives, in turns the one thing or the other.
+    """A kind of client: what it sends in each second; `manners` are given to clients in turn.
 
     Those who do not drip send something in the first second only. With `small_buffers` every other
     client lets the kernel take hardly anything on its behalf.
@@ -180,7 +180,7 @@ class Clients:
         self._poller.register(opened, select.EPOLLRDHUP | select.EPOLLET)
 
     def state(self) -> dict[str, Any]:
-        """What has become of them; times in seconds from the first octet to the end."""
+        """The present states; times in seconds from the first byte to the end."""
         lives = sorted(self._lives)
         return {
             "count": len(self._clients),

@@ -10,7 +10,7 @@ from loadtests.clients.client_process import ClientProcess
 
 @dataclass(frozen=True)
 class State:
-    """What has become of the clients.
+    """States of adverse clients.
 
     `open` are connected now, and for `unread` of them something has arrived. `closed` counts
     connections that the server has ended, and `never` those first ones that it has not. `first`,
@@ -44,5 +44,5 @@ class AdverseClients(ClientProcess):
         self.count = count
 
     def state(self) -> State:
-        """What has become of them."""
+        """The present states of the clients."""
         return State(**json.loads(self.ask("state")))

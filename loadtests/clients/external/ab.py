@@ -14,7 +14,7 @@ from loadtests.clients.load import Load, happened
 from loadtests.clients.program import no_result, number, outcome
 
 MOST_REQUESTS = 2_000_000
-"""It makes room for so many before it begins; it ends by time."""
+"""Requests for which ab allocates memory before it begins; it ends by time."""
 
 
 def parse(output: str, percentages: str = "", cpu_seconds: float = 0.0) -> Load:

@@ -14,7 +14,7 @@ from loadtests.clients.program import no_result, number, outcome
 from loadtests.errors import LabError
 
 MOST_CONNECTIONS = 1000
-"""It waits with select(2)."""
+"""The limit of httperf, which waits with select(2)."""
 CALLS = 10_000_000
 """More than a session makes before it is interrupted."""
 SESSIONS_PER_SECOND = 100_000
@@ -27,7 +27,7 @@ _ERRORS = {
 
 
 def version() -> str:
-    """It tells its version before a measurement only."""
+    """The version of httperf, which prints it before a measurement only."""
     if shutil.which("httperf") is None:
         return ""
     command = ["httperf", "--version", "--port", "1", "--timeout", "1"]

@@ -43,7 +43,7 @@ def own(
 
 
 def load(outcome: Outcome) -> Load:
-    """What ended while it was measured."""
+    """The requests that ended while the load was measured."""
     times, octets, errors = [], 0, Counter[str]()
     for report in outcome.reports:
         rows = zip(report.ends, report.times, report.octets, report.kinds, strict=True)

@@ -81,7 +81,7 @@ def inject(
 
 
 def injector(report: Report, begun: float) -> Injector:
-    """What one worker has seen, from when the run began."""
+    """Result of one worker; times count from the beginning of the run."""
     ends = [end - begun for end in report.ends]
     right = [row for row, kind in enumerate(report.kinds) if not kind]
     times = [report.times[row] * 1000 for row in right]

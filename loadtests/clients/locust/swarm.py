@@ -58,7 +58,7 @@ def missing() -> str:
 
 
 def version() -> str:
-    """That which is installed; empty if there is none."""
+    """The installed version; empty if there is none."""
     # Only now: it is slow to load.
     import importlib.metadata
 

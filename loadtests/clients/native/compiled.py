@@ -12,7 +12,7 @@ from loadtests.errors import LabError
 
 
 def cache_folder() -> Path:
-    """Where the lab keeps what it makes for itself, below the user's cache folder."""
+    """The lab's own cache, below the user's cache folder."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     folder = Path(base) / "poorhttp-loadtests"
     folder.mkdir(parents=True, exist_ok=True)

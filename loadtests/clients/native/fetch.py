@@ -18,12 +18,12 @@ SOURCE = Path(__file__).with_name("fetch.c")
 PATIENCE = 5.0
 """Seconds that what is unanswered at the end may take."""
 MOST_UNANSWERED = 1000
-"""Where requests come at a rate."""
+"""Default of `most_unanswered` for requests at a rate."""
 
 
 @dataclass(frozen=True)
 class Traced:
-    """What a run saw, in all and of every request."""
+    """Result of a run: the whole load, and every request."""
 
     load: Load
     trace: Trace
@@ -152,5 +152,5 @@ def missing() -> str:
 
 
 def version() -> str:
-    """It is of the same version as the lab."""
+    """Empty: its version is that of the lab."""
     return ""

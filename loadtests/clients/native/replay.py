@@ -20,7 +20,7 @@ BODILESS = ("GET", "HEAD")
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked. A `status` is right besides 2xx and 3xx; 0: none is."""
+    """A request to send. A `status` is right besides 2xx and 3xx; 0: none is."""
 
     target: str = "/"
     method: str = "GET"
@@ -41,7 +41,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Seen:
-    """What counts, the times of it, and how many were answered in all."""
+    """Result of a run: the requests that count, their times, and how many were answered in all."""
 
     load: Load
     times: HdrHistogram

@@ -84,7 +84,7 @@ class Trace:
         return self._between(self.intended, self.ended)
 
     def failed(self) -> dict[str, int]:
-        """How many failed, by kind."""
+        """Numbers of failed requests, by kind."""
         counts = Counter(self.kind)
         return {name: counts[kind] for kind, name in enumerate(KINDS) if kind and counts[kind]}
 
@@ -93,7 +93,7 @@ class Trace:
         return histogram.record(self.total())
 
     def per_second(self, seconds: float = 1.0) -> list[int]:
-        """How many answers ended in each second of the run, or another length of time."""
+        """Numbers of answers that ended in each second of the run, or another length of time."""
         ends = [int(self.ended[row] / (seconds * 1e6)) for row in self._right()]
         counts = [0] * (max(ends) + 1 if ends else 0)
         for end in ends:

@@ -35,7 +35,7 @@ SOON = 0.1
 
 
 class World:
-    """What the clients share."""
+    """State that all clients share."""
 
     def __init__(self, port: int, every: int, host: str = "127.0.0.1") -> None:
         self.port = port

@@ -17,7 +17,7 @@ _STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: ([\t\x20-\x7e\x
 
 
 class Fault(Exception):
-    """What must not happen to a request: a kind of KINDS, and the details.
+    """A failure of a request: a kind of KINDS, and the details.
 
     `requests` is how many it has cost: behind one that fails there may be others in the pipeline.
     `asked` is the line of the first of them, and it `began` then.
@@ -74,7 +74,7 @@ class Line(Connection):
         self.port: int = self.socket.getsockname()[1]
 
     def ended(self) -> str:
-        """How an idle connection was ended by the server: `closed`, `reset`, or empty if it lives.
+        """The way the server ended an idle connection: `closed`, `reset`, or empty if it lives.
 
         Who looks before it asks, as good clients do, loses nothing by it. Raises Fault if something
         was said that nobody asked for.

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import psutil
+
 from loadtests.clients.client_process import ClientProcess
-from loadtests.measure.resources import LISTENING
 
 STEADY = {"thinking": 8, "busy": 2, "once": 3, "posting": 4, "patient": 2, "pipelining": 2}
-"""How many clients of each kind are a steady load."""
+"""Numbers of clients by kind of the usual steady load."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """How often something was seen, first and last when, by the monotonic clock."""
+    """Number of sightings, with the first and the last time by the monotonic clock."""
 
     count: int
     first: float
@@ -49,7 +49,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class State:
-    """What has happened so far; latencies are of quick requests, in seconds.
+    """Counts so far; latencies are of quick requests, in seconds.
 
     `hung` counts what became of requests that hang, `unlucky` what a client saw that cost it
     nothing, `connections` by the process that has made the first answer; `gap` is the longest time
@@ -99,7 +99,7 @@ class Load(ClientProcess):
         self.began = time.monotonic()
 
     def state(self) -> State:
-        """What has happened so far, without single faults."""
+        """Counts so far, without single faults."""
         return _state(json.loads(self.ask("state")))
 
     def stopping(self) -> None:
@@ -122,23 +122,11 @@ def _state(told: dict[str, Any]) -> State:
 
 def held(process: int, port: int) -> set[int]:
     """The clients' ports of those connections to a port of 127.0.0.1 that a process holds."""
-    inodes = set()
-    for name in os.listdir(f"/proc/{process}/fd"):
-        try:
-            link = os.readlink(f"/proc/{process}/fd/{name}")
-        except OSError:
-            continue
-        if link.startswith("socket:["):
-            inodes.add(link[len("socket:[") : -1])
-    found = set()
-    with open("/proc/net/tcp", encoding="ascii") as file:
-        next(file)
-        for line in file:
-            fields = line.split()
-            local, remote, state, inode = fields[1], fields[2], fields[3], fields[9]
-            if local == f"0100007F:{port:04X}" and state != LISTENING and inode in inodes:
-                found.add(int(remote.partition(":")[2], 16))
-    return found
+    return {
+        one.raddr.port
+        for one in psutil.Process(process).net_connections("tcp4")
+        if one.raddr and one.laddr.port == port
+    }
 
 
 @dataclass(frozen=True)

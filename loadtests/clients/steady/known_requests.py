@@ -22,7 +22,7 @@ class Wrong(Exception):
 
 
 class Ending(Enum):
-    """What becomes of the connection."""
+    """State of the connection after an answer."""
 
     KEPT = "the next request may come"
     CLOSED = "the answer is complete, then the server closes"
@@ -31,7 +31,7 @@ class Ending(Enum):
 
 
 class Nature(Enum):
-    """What sort of answer it is."""
+    """Sort of an answer."""
 
     ANSWERED = "made by the application"
     FAILED = "500, after a fault of the application"
@@ -61,7 +61,7 @@ class Question:
 
     @property
     def nature(self) -> Nature:
-        """What sort of answer is due."""
+        """Sort of the answer that is due."""
         if self.ending is Ending.CUT:
             return Nature.CUT
         if self.ending is Ending.DIED:

@@ -74,7 +74,7 @@ def request(target: str, body: bytes = b"") -> bytes:
 
 
 class World:
-    """What the clients share: what they were told, and who waits for it."""
+    """State that all clients share: the answers, and the threads that wait for a version."""
 
     def __init__(self, port: int) -> None:
         self.port = port

@@ -15,7 +15,7 @@ MOST_TOLD = 5_000
 
 
 class Tally:
-    """What has happened so far. Times are of the monotonic clock, which all processes share."""
+    """Counts so far. Times are of the monotonic clock, which all processes share."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()

@@ -19,7 +19,7 @@ class Mute(Running):
 
     @property
     def address(self) -> str:
-        """Where it listens, as nginx writes it."""
+        """The address that the server listens at, as nginx writes it."""
         if "{folder}/socket" in self.server.command:
             return f"unix:{self.folder}/socket"
         return f"127.0.0.1:{self.port}"
@@ -93,7 +93,7 @@ class Chain:
 
     @property
     def front(self) -> Running:
-        """Whom clients ask."""
+        """The server that clients connect to: the proxy if there is one."""
         return self.proxy or self.servers[0]
 
     def processes(self) -> list[int]:

@@ -19,7 +19,7 @@ from loadtests.servers.registry.server import Server
 THREADS, PROCESSES = 8, 2
 CONNECTIONS = 2048
 UNIX = " (Unix)"
-"""What a name ends with where the server listens at a Unix socket."""
+"""End of the name of a pair whose server listens at a Unix socket."""
 KEPT = "http, kept"
 """The protocol, where nginx keeps connections to the server."""
 
@@ -136,7 +136,7 @@ VARIABLES = {
 
 
 def _passing(protocol: str) -> str:
-    """How nginx asks: a gateway protocol with the usual variables, or HTTP."""
+    """Directives of nginx for a gateway protocol with the usual variables, or for HTTP."""
     if protocol == "http":
         words = ["proxy_pass http://application", "proxy_set_header Host $http_host"]
     elif protocol == KEPT:

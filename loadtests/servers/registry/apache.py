@@ -18,7 +18,7 @@ DAEMON_THREADS = 8
 
 _MODULES = "/usr/lib/apache2/modules"
 RIGHTS = "User www-data\nGroup www-data\n" if os.geteuid() == 0 else ""
-"""It does not serve as root."""
+"""Apache does not serve as root."""
 _COMMON = f"""\
 {RIGHTS}ServerRoot "$folder"
 ServerName 127.0.0.1

@@ -169,7 +169,7 @@ FLASK: Sequence[Server] = (
 
 
 def programs(at_once: int) -> Sequence[Server]:
-    """Who runs CGI programs. Apache has a process for each request, and some that still close."""
+    """Servers of CGI programs. Apache has a process for each request, and some that still close."""
     processes = at_once + APACHE_SPARE
     folder = cgi("cgi", options="ExecCGI FollowSymLinks")
     return (

@@ -23,7 +23,7 @@ FORKING = ("Apache", "mini_httpd", "busybox")
 
 
 class Content(Protocol):
-    """What is served, and where it is asked for."""
+    """A content of the study, and its target."""
 
     @property
     def name(self) -> str: ...
@@ -65,7 +65,7 @@ def _ours(target: str, extra: str = "") -> list[Server]:
 
 
 def _webfsd_cgi() -> Server:
-    """It runs the programs of a folder below the one that it serves."""
+    """webfsd for CGI: it runs the programs of a folder below the one that it serves."""
     (server,) = _static("webfsd")
     command = server.command.replace("{root}", "{folder}") + " -x /cgi-bin"
     linked = f"ln -s {{root}} {{folder}}/cgi-bin && exec {command}"
@@ -77,7 +77,7 @@ FILES: Sequence[Server] = (
     *_static("nginx", "lighttpd", "Apache event", "Apache prefork"),
     *_static("webfsd", "mini_httpd", "busybox httpd"),
 )
-"""Those that serve files, one of a kind: whoever is in Debian 12 and like Boa comes last."""
+"""Servers of files, one of a kind; those in Debian 12 that are like Boa come last."""
 
 
 def _apache_cgi(name: str, mpm: str, folder: str) -> Server:
@@ -117,7 +117,7 @@ TEMPLATES: Sequence[Server] = (
 
 
 def serving(content: Content, material: Material) -> Mapping[str, ContentServer]:
-    """Who serves a content, by name, in the order of tables."""
+    """The servers of a content, by name, in the order of tables."""
     target = content.target
     if content.name in ("page", "file"):
         # The floor has but one answer, and that from its memory.

@@ -62,7 +62,7 @@ class OperatedServer(Server):
     """Reloads or upgrades of a round, where each takes long or not much depends on it."""
 
     def server(self, experiment: str) -> Server:
-        """How it is started for an experiment."""
+        """The server as it is started for an experiment."""
         command = self.command.replace(
             "WORKERS", str(self.workers.get(experiment, self.workers.get("", 2)))
         )

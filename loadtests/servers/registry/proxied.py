@@ -13,7 +13,7 @@ from loadtests.servers.registry.server import Server
 
 SHIPPED = ROOT / "proxy"
 PORTS = {"8000": "$port", "8080": "FIRST", "8081": "SECOND"}
-"""Those that stand in the shipped configurations, and what stands for them here."""
+"""Ports of the shipped configurations, and their replacements here."""
 
 
 def rewritten(text: str, servers: int) -> str:

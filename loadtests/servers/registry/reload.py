@@ -28,7 +28,7 @@ class ReloadingServer(Server):
     settles: float = 0.6
 
     def server(self, kind: Kind) -> Server | None:
-        """How it is started for a project; None if it is not for such projects."""
+        """The server as it is started for a project; None if it is not for such projects."""
         command = self.commands.get(kind.name, self.command)
         if not command:
             return None
@@ -38,7 +38,7 @@ class ReloadingServer(Server):
         )
 
     def environ(self, kind: Kind, project: str) -> dict[str, str]:
-        """What is different in its environment."""
+        """Environment variables of the server that differ from the lab's."""
         paths = [project, str(ROOT) if self.ours else "{folder}"]
         environ = {"PYTHONPATH": ":".join(paths), "PYTHONDONTWRITEBYTECODE": ""}
         if kind is DJANGO:

@@ -102,7 +102,7 @@ def versions(servers: Iterable[Server]) -> dict[str, str]:
 
 
 def build_profile() -> str:
-    """How our core was built, `release` or `debug`; empty if it cannot be imported."""
+    """Build profile of our core, `release` or `debug`; empty if it cannot be imported."""
     return _ask_ours(
         "from poorhttp import _core; print(getattr(_core, 'build_profile', 'of an unknown build'))"
     )

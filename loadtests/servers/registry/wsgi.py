@@ -105,7 +105,7 @@ SERVERS = (
         "and without it each answer waits 40 ms for the client's acknowledgement",
     ),
 )
-"""Those of the benchmark, and others that single experiments of it take."""
+"""Servers of the benchmark, and others that single experiments of it take."""
 
 _BY_NAME = {
     one.name: one
@@ -139,4 +139,4 @@ WSGI: Sequence[Server] = [
         *("gevent pywsgi", "bjoern", "fastpysgi", "fastwsgi", "Werkzeug", "wsgiref"),
     )
 ]
-"""Those of the studies, in the order of their tables."""
+"""Servers of the studies, in the order of their tables."""
