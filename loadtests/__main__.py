@@ -10,7 +10,7 @@ from types import FrameType
 
 from loadtests import choice, store
 from loadtests.advise import command as advise
-from loadtests.arguments import Parser
+from loadtests.arguments import Parser, names
 from loadtests.errors import LabError
 from loadtests.programs import ROOT
 from loadtests.servers import peers, registry
@@ -20,10 +20,6 @@ from loadtests.soak.run import OPTIONS, Plan
 from loadtests.studies import catalogue
 from loadtests.studies import command as studies
 from loadtests.studies.bench import scenarios
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _minutes(text: str) -> float:
@@ -43,7 +39,7 @@ def _parser() -> argparse.ArgumentParser:
     soaking.add_argument("--minutes", type=_minutes, default=30.0, metavar="N", help="default 30")
     soaking.add_argument(
         "--modes",
-        type=lambda text: _names(text.replace(" ", ",")),
+        type=lambda text: names(text.replace(" ", ",")),
         default=["forking", "threading"],
         metavar="MODE,MODE",
         help="all at the same time (default forking,threading)",

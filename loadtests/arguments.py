@@ -32,6 +32,11 @@ class Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, problem)
 
 
+def names(text: str) -> list[str]:
+    """The value of an option that is a list with commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
 def hint(word: str, words: Iterable[str], between: str = " ") -> str:
     """`; did you mean "X"?` if a word is similar, else all words; the rest of a sentence."""
     known = list(words)

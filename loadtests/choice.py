@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
 
 from loadtests.errors import LabError
+from poorhttp.config.suggestions import nearest
 
 
 class Named(Protocol):
@@ -37,6 +37,6 @@ def choose(
 
 def unknown(kind: str, name: str, known: Sequence[str], between: str = "; ") -> LabError:
     """The error about a name that nothing has: what there is, and the most similar of it."""
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f'; did you mean "{near[0]}"?' if near else ""
+    near = nearest(name, known)
+    hint = f'; did you mean "{near}"?' if near else ""
     return LabError(f"no {kind} is called {name!r}. There are: {between.join(known)}{hint}")

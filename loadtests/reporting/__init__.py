@@ -13,7 +13,6 @@
 - `faults`: what failed under load, by server and experiment.
 - `names`: file names of tables and figures.
 - `provenance`: the end of every report: place, time and method of the measurement.
-- `ending`: the same for the pages that are not made of sections yet.
 - `progress`: progress of a run on the terminal.
 """
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 from loadtests.errors import LabError
@@ -13,15 +12,11 @@ def insert(page: Path, study: str, tables: str) -> None:
 
     Raises LabError if there is no such place.
     """
-    insert_parts(page, f"<!-- {study} -->", f"<!-- end of {study} -->", [tables.splitlines()])
-
-
-def insert_parts(page: Path, begin: str, end: str, parts: Iterable[list[str]]) -> None:
-    """Puts parts, each a list of lines, between two marks. Raises LabError if one is missing."""
+    begin, end = f"<!-- {study} -->", f"<!-- end of {study} -->"
     text = page.read_text(encoding="utf-8")
     before, first, rest = text.partition(begin)
     _, last, after = rest.partition(end)
     if not (first and last):
         raise LabError(f"{page} has no place for the tables: {begin} … {end}")
-    tables = ["\n".join(part).strip() for part in parts]
-    page.write_text("\n\n".join([before + begin, *tables, end + after]), encoding="utf-8")
+    parts = [before + begin, tables.strip(), end + after]
+    page.write_text("\n\n".join(parts), encoding="utf-8")

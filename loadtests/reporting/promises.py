@@ -126,27 +126,3 @@ def _row(study: str, promise: Promise, measured: Places) -> tuple[str, ...]:
         "yes" if promise.met(measured[place].median) else BROKEN,
         f"`{' '.join(['python -m loadtests', study, promise.experiment]).rstrip()}`",
     )
-
-
-def lines(results: Results, promises: Sequence[Promise], command: str) -> list[str]:
-    """As `table`, as lines of Markdown, for the reports that are not made of sections yet."""
-    made = [
-        "| promise | promised | worst measured (lowest – highest) | where | kept | command |",
-        "|---|--:|--:|---|---|---|",
-    ]
-    for promise in promises:
-        measured = promise.read(results)
-        if not measured:
-            continue
-        place = promise.worst(measured)
-        found = measured[place]
-        sign = "≥" if promise.at_least else "≤"
-        median, low, high = (f"{value:,.{promise.places}f}" for value in found[:3])
-        unit = f" {promise.unit}" if promise.unit else ""
-        made.append(
-            f"| {promise.what} | {sign} {promise.limit:,g}{unit} "
-            f"| {median}{unit} ({low} – {high}) | {place}; worst of {len(measured)} "
-            f"| {'yes' if promise.met(found.median) else '**no**'} "
-            f"| `{' '.join(['python -m loadtests', command, promise.experiment]).rstrip()}` |"
-        )
-    return made

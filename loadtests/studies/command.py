@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from loadtests import store
+from loadtests.arguments import names
 from loadtests.choice import choose, unknown
 from loadtests.errors import LabError
 from loadtests.measure.cpu_affinity import cores
@@ -74,7 +75,7 @@ def _common(command: argparse.ArgumentParser, chosen: list[Study]) -> None:
     command.add_argument("--seconds", type=_seconds, metavar="S", help="of each sample, likewise")
     command.add_argument(
         "--servers",
-        type=lambda text: [name.strip() for name in text.split(",") if name.strip()],
+        type=names,
         metavar="NAME,NAME",
         help="names or beginnings; default all",
     )
@@ -120,7 +121,7 @@ def add_report(command: argparse.ArgumentParser) -> None:
         before = ["--plots"] if name == "figures" else []
         group.add_argument(f"--{name}", *before, type=Path, metavar=metavar, help=what)
     # Results say of which study they are; before, the page had to be named.
-    for name in ("reliability", "operations", "development"):
+    for name in ("reliability", "operations", "content", "proxies", "cluster", "development"):
         command.add_argument(f"--{name}", action="store_true", help=argparse.SUPPRESS)
 
 

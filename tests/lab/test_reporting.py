@@ -251,6 +251,10 @@ class TestFigures:
         assert {LINES.title, LINES.subtitle} <= set(texts(figure.document(LINES)))
         assert LINES.title not in texts(figure.inline(LINES, "a"))
 
+    def test_names_are_escaped(self) -> None:
+        bars = Bars("n", "t", Axis("x"), [Bar("a <b> & c", "#123456", [Spread(1, 1, 2, 2)])])
+        assert "a <b> & c" in texts(figure.document(bars))
+
     def test_points_lie_where_they_must(self) -> None:
         points = [(1.0, 1.0), (10.0, 10.0), (100.0, 100.0)]
         line = Line("a", "#123456", points)

@@ -5,5 +5,4 @@
 - `chart`: an empty figure with its legend.
 - `ticks`: scales, limits and ticks of axes.
 - `lab.mplstyle`: colours, fonts and lines.
-- `plot`: bars and dots without a plotting library, for the pages of `bench` and its kin.
 """

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 
+from loadtests.arguments import names
 from loadtests.servers import registry
 from loadtests.servers.registry import SERVERS, Server
 from loadtests.studies import engine
@@ -19,7 +20,7 @@ from loadtests.studies.study import FULL, QUICK, TINY, Scale, Study
 def _arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--scenarios",
-        type=lambda text: [name.strip() for name in text.split(",") if name.strip()],
+        type=names,
         metavar="NAME,NAME",
         help="kinds (hello page browser echo) or names such as hello-64, page-512, echo-64x16",
     )

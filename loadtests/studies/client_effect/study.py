@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from loadtests.arguments import names
 from loadtests.choice import choose
 from loadtests.clients.client import Client, Job
 from loadtests.clients.registry import CLIENTS
@@ -53,7 +54,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Which clients."""
     parser.add_argument(
         "--clients",
-        type=lambda text: [name.strip() for name in text.split(",") if name.strip()],
+        type=names,
         metavar="NAME,NAME",
         help=f"names or beginnings of: {', '.join(client.name for client in CLIENTS)}; default all",
     )

@@ -28,7 +28,6 @@ from loadtests.measure import resources
 from loadtests.measure.cpu_affinity import cores
 from loadtests.reporting import markdown
 from loadtests.reporting import promises as told
-from loadtests.reporting.figures import plot
 from loadtests.reporting.model import Cell, Table
 from loadtests.servers import peers, registry
 from loadtests.servers.application import Application, expected
@@ -291,25 +290,6 @@ class TestStore:
             store.load([path])
         with pytest.raises(LabError, match="No such file"):
             store.load([tmp_path / "absent"])
-
-
-class TestPlot:
-    def test_ticks_are_round_and_enclose(self) -> None:
-        assert plot.linear_ticks(159_889) == [0, 50_000, 100_000, 150_000, 200_000]
-        assert plot.linear_ticks(0) == [0, 1]
-        assert plot.log_ticks(0.3, 163) == pytest.approx([0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200])
-
-    @pytest.mark.parametrize(
-        ("value", "label"),
-        [(0, "0"), (0.2, "0.2"), (4.25, "4.25"), (10, "10"), (12345.6, "12,346")],
-    )
-    def test_labels(self, value: float, label: str) -> None:
-        assert plot.brief(value) == label
-
-    def test_names_are_escaped(self) -> None:
-        rows = [plot.Series("a <b> & c", "#123456", [Spread(1, 1, 2, 2)])]
-        drawn = plot.bars("t", "s", "x", rows, "caption")
-        assert "a <b> & c" in {element.text for element in ElementTree.fromstring(drawn).iter()}
 
 
 class TestReport:
