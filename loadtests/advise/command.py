@@ -54,11 +54,9 @@ def add(commands: Any) -> None:
     budgets = command.add_mutually_exclusive_group()
     usual = f"default {USUAL:.0f}"
     budgets.add_argument("--budget", type=_number(2, TIMED_OUT), metavar="SECONDS", help=usual)
+    const: dict[str, Any] = {"dest": "budget", "action": "store_const"}
     for name, seconds in BUDGETS.items():
-        told = f"{seconds:.0f} seconds"
-        budgets.add_argument(
-            f"--{name}", dest="budget", action="store_const", const=seconds, help=told
-        )
+        budgets.add_argument(f"--{name}", const=seconds, help=f"{seconds:.0f} seconds", **const)
     asked = command.add_mutually_exclusive_group()
     told = "what is asked for, in turns (repeatable; default /)"
     asked.add_argument("--target", dest="paths", action="append", metavar="/PATH", help=told)
@@ -87,16 +85,8 @@ def add(commands: Any) -> None:
         ("--for", "aims", "aim", AIMS),
         ("--modes", "modes", "mode", MODES),
     ):
-        one = kind.upper()
-        told = f"of: {' '.join(known)}; default all"
-        add(
-            flag,
-            dest=dest,
-            type=_words(kind, known),
-            default=known,
-            metavar=f"{one},{one}",
-            help=told,
-        )
+        told, two = f"of: {' '.join(known)}; default all", f"{kind},{kind}".upper()
+        add(flag, dest=dest, type=_words(kind, known), default=known, metavar=two, help=told)
     add(
         "--prove",
         action="store_true",

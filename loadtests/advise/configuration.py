@@ -38,9 +38,9 @@ class Configuration:
         return math.inf if self.mode == "gevent" else self.workers * self.threads
 
     @property
-    def size(self) -> tuple[int, int, bool, bool]:
-        """Smaller is simpler: processes, then threads; gevent, which patches, and preloading."""
-        return self.workers, self.threads, self.mode == "gevent", self.preload
+    def size(self) -> tuple[int, bool, int, bool]:
+        """Smaller is simpler: processes, gevent, which patches, then threads, and preloading."""
+        return self.workers, self.mode == "gevent", self.threads, self.preload
 
     def values(self) -> dict[str, str]:
         """Its options as poorhttp reads them."""

@@ -176,25 +176,20 @@ def _again(
 def sections(results: Results) -> list[Section]:
     """What was found, beside the best."""
     figures = results.experiment(PROVE).figures
-    names = ("application", "for", "found", "best of the grid")
     columns = [
-        *map(Column, names),
+        *map(Column, ("application", "for", "found", "best of the grid")),
         Column("found to best", places=2),
         Column("candidates"),
         Column("grid", "s"),
         Column("search", "s"),
         Column("search to grid", places=2),
     ]
+    names = ("candidates", "grid_seconds", "search_seconds")
     rows: list[list[Cell]] = [
         [
-            f["server"],
-            f["name"],
-            f["found"],
-            f["best"],
+            *(f[name] for name in ("server", "name", "found", "best")),
             Spread(f["value"], f["low"], f["high"], f["rounds"]) if f["rounds"] else f["value"],
-            f["candidates"],
-            f["grid_seconds"],
-            f["search_seconds"],
+            *(f[name] for name in names),
             f["search_seconds"] / f["grid_seconds"],
         ]
         for f in figures

@@ -29,17 +29,15 @@ HOPELESS = 0.9
 """Share of the best below which nothing that is hoped for is worth a look."""
 FAILED = math.log(0.3)
 """What is expected of the neighbours of one that failed."""
-ADVANCED = 0.8
-"""Share of the best score from which on a candidate goes into the last rounds."""
+ADVANCED = (1.0, 0.5, 0.5, 0.8)
+"""Shares of the best score with which the first, second, … go into the last rounds: a short look
+may have had bad luck."""
 BEHIND = 0.93
 """Share of the leader's score below which a candidate leaves them."""
-LEADERS = 4
 BLURRED = 0.25
 """Difference in logarithms that a single short look does not tell from noise."""
 LEAST_NOISE = 0.005
 SIGNIFICANT = 0.975
-SURE = 3
-"""So many of them go there if they are far behind: a short look may have had bad luck."""
 
 
 class Clock(Protocol):
@@ -242,11 +240,9 @@ def decide(
 def shortlist(found: Found) -> list[Configuration]:
     """The leaders of the short looks, the best first."""
     alive = [one for one in found.seen if one not in found.failed]
-    order = sorted(alive, key=found.score, reverse=True)[:LEADERS]
-    best = max((found.score(one) for one in order), default=0.0)
+    order = sorted(alive, key=found.score, reverse=True)
     return [
         one
-        for place, one in enumerate(order)
-        if found.score(one) >= (ADVANCED if place else 0.0) * best
-        or (place < SURE and found.score(one) >= ADVANCED**3 * best)
+        for one, share in zip(order, ADVANCED, strict=False)
+        if found.score(one) >= share * found.score(order[0])
     ]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,7 +66,9 @@ class Target:
     def check(self) -> None:
         """Raises LabError if the server would not take it."""
         try:
-            services = loader.load(self._values(), os.environ, self._file())
+            services = loader.load(
+                self._values(), os.environ, str(self.file) if self.file else None
+            )
         except Failure as failure:
             raise LabError(str(failure)) from None
         if len(services) > 1:
@@ -100,27 +102,14 @@ class Target:
         said = done.stderr.strip() or f"loading it ends with exit code {done.returncode}"
         return said.splitlines()[-1]
 
-    def _file(self) -> str | None:
-        return None if self.file is None else str(self.file)
-
     def _values(self) -> dict[str, Sequence[str]]:
-        values: dict[str, Sequence[str]] = {}
-        if self.text:
-            values["target"] = [self.text]
-        if self.chdir:
-            values["chdir"] = [self.chdir]
-        if self.pythonpath:
-            values["pythonpath"] = self.pythonpath
-        return values
+        named = {"target": [self.text], "chdir": [self.chdir], "pythonpath": self.pythonpath}
+        return {name: texts for name, texts in named.items() if any(texts)}
 
     def command(self, configuration: Configuration, port: int) -> list[str]:
         """How it is started to be measured."""
-        given = [
-            f"{OPTIONS[n].flag}={t}"
-            for n, ts in self._values().items()
-            if n != "target"
-            for t in ts
-        ]
+        named = {name: texts for name, texts in self._values().items() if name != "target"}
+        given = [f"{OPTIONS[name].flag}={text}" for name, texts in named.items() for text in texts]
         return [
             *(sys.executable, "-m", "poorhttp", "serve", *([self.text] if self.text else [])),
             *(["-c", str(self.file)] if self.file else []),
@@ -140,11 +129,10 @@ class Target:
     def ini(self, configuration: Configuration, why: Sequence[str] = ()) -> str:
         """The file to paste: that of the user, if there is one, with what is advised."""
         remarks = [f"# {line}" for line in why]
-        advised = configuration.values()
-        given = {name: list(texts) for name, texts in self._values().items()}
+        given = self._values()
         lines = _kept(self.file, {*NAMES, *given}) if self.file else ["[http]"]
         written = [line for n, ts in given.items() for line in _entry(n, ts)]
-        written += [line for name, text in advised.items() for line in _entry(name, [text])]
+        written += [f"{name} = {text}" for name, text in configuration.values().items()]
         head = lines.index("[http]") + 1
         return "\n".join([*lines[:head], *remarks, *written, *lines[head:]]) + "\n"
 
@@ -174,5 +162,4 @@ def _kept(file: Path, replaced: set[str]) -> list[str]:
 
 def short(reason: str) -> str:
     """A reason on one line that fits into a table."""
-    text = re.sub(r"\s+", " ", reason).strip()
-    return text if len(text) <= 160 else text[:157] + "…"
+    return textwrap.shorten(reason, 160, placeholder="…")
