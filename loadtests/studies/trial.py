@@ -9,7 +9,6 @@ from typing import Any
 from loadtests.servers.registry import Server
 from loadtests.studies import engine
 from loadtests.studies.engine import Lab
-from loadtests.studies.study import Scale
 
 SHOWN = 20
 """Faults of a round that are stored with their details."""
@@ -20,7 +19,6 @@ class Trial:
     """`number` is that of the round. Studies add how the server is started and loaded."""
 
     lab: Lab
-    scale: Scale
     experiment: str
     number: int
     server: Server

@@ -9,15 +9,16 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from loadtests.clients.steady.handle import STEADY, Fault, Load, State
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure.cpu_affinity import USABLE
 from loadtests.servers.registry import Server
-from loadtests.studies import engine
 from loadtests.studies.engine import Lab, Step
 from loadtests.studies.study import Scale
+from loadtests.studies.trial import Trial
 from tests.testkit.balancer import CONNECT, NOTICED, PORT
 from tests.testkit.cluster import NAMES, Cluster, Member
 from tests.testkit.network.hosts import Network, Unavailable
@@ -85,21 +86,11 @@ def loaded(cluster: Cluster) -> Load:
     return Load(PORT, CLIENTS, host=cluster.balancer.host.address, launcher=cluster.client.launcher)
 
 
-class Round:
+@dataclass(frozen=True)
+class Round(Trial):
     """One round of an experiment with a setup."""
 
-    def __init__(self, lab: Lab, experiment: str, number: int, setup: Setup) -> None:
-        self.lab = lab
-        self.experiment = experiment
-        self.number = number
-        self.setup = setup
-
-    def figure(self, name: str, value: float, unit: str = "") -> None:
-        """Stores a figure."""
-        value = round(value, 6)
-        engine.figure(
-            self.lab, self.experiment, self.number, self.setup.server(), name, value, unit
-        )
+    setup: Setup
 
     def conclude(self, state: State) -> str:
         """Stores what the load has met; tells it."""
@@ -109,16 +100,7 @@ class Round:
         for name, value in (("p50", state.p50), ("p99", state.p99), ("longest", state.longest)):
             if value is not None:
                 self.figure(name, value, "s")
-        if state.faults:
-            self.lab.store.add(
-                "faults",
-                experiment=self.experiment,
-                server=self.setup.name,
-                round=self.number,
-                kinds=state.kinds,
-                shown=[vars(fault) for fault in state.faults[:20]],
-                unlucky=state.unlucky,
-            )
+        self.faults(state.kinds, [vars(fault) for fault in state.faults], unlucky=state.unlucky)
         return f"{state.requests:,} answered, {state.failed} failed {state.kinds or ''}"
 
 
@@ -210,18 +192,15 @@ EXPERIMENTS: dict[str, Callable[[Round], str]] = {
 
 def steps(lab: Lab, experiment: str, setups: Sequence[Setup]) -> list[Step]:
     """All rounds of an experiment, every setup once a round."""
-
-    def action(this: Round) -> Callable[[], str]:
-        return lambda: EXPERIMENTS[experiment](this)
-
     return [
         Step(
-            setup.server(),
-            f"{experiment}, round {number + 1} of {lab.rounds}, {setup.name}",
-            action(Round(lab, experiment, number, setup)),
+            this.server,
+            f"{experiment}, round {this.number + 1} of {lab.rounds}, {this.server.name}",
+            partial(EXPERIMENTS[experiment], this),
         )
         for number in range(lab.rounds)
         for setup in setups
+        for this in [Round(lab, experiment, number, setup.server(), setup)]
     ]
 
 

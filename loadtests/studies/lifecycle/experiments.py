@@ -332,7 +332,7 @@ def plan(
         for number in range(rounds := scale.rounds_of(name)):
             for one in chosen:
                 if name not in one.cannot:
-                    trial = Trial(lab, scale, name, number, one.server(name), one)
+                    trial = Trial(lab, name, number, one.server(name), scale, one)
                     what = f"{name}, round {number + 1} of {rounds}, {one.name}"
                     planned.append(Step(trial.server, what, partial(TRIALS[name], trial)))
     return planned

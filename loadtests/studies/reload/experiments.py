@@ -274,7 +274,7 @@ def _steps(lab: Lab, scale: Scale, name: str, chosen: Sequence[ReloadingServer])
     ]
     lab = replace(lab, rounds=scale.rounds_of(name))
     for number, (one, server, kind) in engine.in_turns(lab, taking_part):
-        trial = Trial(lab, scale, name, number, server, one, kind)
+        trial = Trial(lab, name, number, server, scale, one, kind)
         of = f" of {kind.name}" if len(experiment.kinds) > 1 else ""
         what = f"{name}{of}, round {number + 1} of {lab.rounds}, {one.name}"
         yield Step(server, what, partial(experiment.run, trial))

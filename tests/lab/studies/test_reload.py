@@ -162,7 +162,7 @@ def trial(lab: engine.Lab, experiment: str) -> experiments.Trial:
     server = STUB.server(projects.HELLO)
     assert server is not None
     tiny = experiments.TINY
-    return experiments.Trial(lab, tiny, experiment, 0, server, STUB, projects.HELLO)
+    return experiments.Trial(lab, experiment, 0, server, tiny, STUB, projects.HELLO)
 
 
 class TestSmallRuns:
