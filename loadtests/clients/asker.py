@@ -18,8 +18,8 @@ from dataclasses import dataclass, field, replace
 
 from loadtests.clients import program
 from loadtests.clients.client import Job
-from loadtests.clients.load import Load, of_times
-from loadtests.clients.program import ERRORS, MARK, TIMES
+from loadtests.clients.load import ERRORS, Load, of_times
+from loadtests.clients.program import MARK, TIMES
 
 ANSWERED = 15
 RECEIVE = 65536

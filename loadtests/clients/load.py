@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+ERRORS = ("connect", "read", "write", "status", "timeout")
+"""Kinds of errors."""
+KINDS = ("", *ERRORS)
+"""The same by number; 0 is what was right."""
 SATURATED = 0.97
 """The share of its core from which on the client, not the server, limits requests per second."""
 

@@ -11,13 +11,12 @@ import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from loadtests.clients.load import Load, happened
+from loadtests.clients.load import ERRORS, Load, happened
 from loadtests.errors import LabError
 from loadtests.measure.process_tree import ProcessTree
 from loadtests.programs import ROOT
 
 MARK = "loadtests "
-ERRORS = ("connect", "read", "write", "status", "timeout")
 TIMES = ("mean_us", "p50_us", "p99_us", "max_us", "answer_us")
 
 

@@ -17,7 +17,7 @@ import pytest
 from loadtests.clients import asker, locust, program
 from loadtests.clients.client import Client, Job
 from loadtests.clients.external import ab, h2load, httperf
-from loadtests.clients.load import Load
+from loadtests.clients.load import KINDS, Load
 from loadtests.clients.locust import driving, swarm
 from loadtests.clients.locust.swarm import Outcome, Report
 from loadtests.clients.native import fetch, trace
@@ -252,7 +252,7 @@ class TestTraced:
     def test_nobody_listens(self) -> None:
         found = fetch.traced(nobody(), HANG, 2, [["/"]], requests=50)
         assert found.load.errors == {"connect": 50}
-        assert set(found.trace.kind) == {trace.KINDS.index("connect")}
+        assert set(found.trace.kind) == {KINDS.index("connect")}
 
 
 RECORDED = Path(__file__).with_name("recorded")

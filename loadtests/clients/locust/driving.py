@@ -6,9 +6,9 @@ from collections import Counter
 from pathlib import Path
 
 from loadtests.clients.client import Job
-from loadtests.clients.load import Load, of_times
+from loadtests.clients.load import KINDS, Load, of_times
 from loadtests.clients.locust import swarm
-from loadtests.clients.locust.swarm import KINDS, Outcome
+from loadtests.clients.locust.swarm import Outcome
 from loadtests.errors import LabError
 
 VISITOR = swarm.FOLDER / "visitor.py"

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from loadtests.clients.load import KINDS
 from loadtests.clients.locust import swarm
-from loadtests.clients.locust.swarm import KINDS, Report
+from loadtests.clients.locust.swarm import Report
 from loadtests.measure import histogram
 
 if TYPE_CHECKING:

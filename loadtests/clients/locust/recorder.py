@@ -19,9 +19,10 @@ import gevent.event
 from locust import events
 from locust.runners import MasterRunner, WorkerRunner
 
+from loadtests.clients.load import KINDS
+
 PLAN = json.loads(os.environ["LOADTESTS_LOCUST"])
 FOLDER = Path(PLAN["folder"])
-KINDS = ("", "connect", "read", "write", "status", "timeout")
 HEAD_START = 0.2
 """Seconds from the message to the beginning."""
 REPORT_SECONDS = 20.0

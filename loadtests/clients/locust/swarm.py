@@ -22,7 +22,6 @@ from tests.testkit.network.port import free_port
 
 FOLDER = Path(__file__).parent
 RECORDER = FOLDER / "recorder.py"
-KINDS = ("", "connect", "read", "write", "status", "timeout")
 START_SECONDS = 60.0
 """For all processes to start, meet and end, on a machine that is busy."""
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from loadtests.clients.load import KINDS
 from loadtests.errors import LabError
 from loadtests.measure import histogram
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 MAGIC = 0x3165636172746C
 FIELDS = 9
-KINDS = ("", "connect", "read", "write", "status", "timeout")
 RIGHT = 0
 POINTS = 201
 """At most so many stand for a curve."""

@@ -71,7 +71,7 @@ class State:
     faults: list[Fault]
 
 
-class Load(ClientProcess):
+class SteadyClients(ClientProcess):
     """Clients of `loadtests.clients.steady.clients`, at work until the block ends.
 
     They are run by `launcher`, and ask a port of `host`. Raises ServerFailure if they come to

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from loadtests.clients.steady.handle import STEADY, Fault, Load, State
+from loadtests.clients.steady.handle import STEADY, Fault, State, SteadyClients
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure.cpu_affinity import USABLE
 from loadtests.servers.registry import Server
@@ -81,9 +81,11 @@ def running(setup: Setup) -> Iterator[Cluster]:
         yield cluster
 
 
-def loaded(cluster: Cluster) -> Load:
+def loaded(cluster: Cluster) -> SteadyClients:
     """Clients on a host of their own."""
-    return Load(PORT, CLIENTS, host=cluster.balancer.host.address, launcher=cluster.client.launcher)
+    return SteadyClients(
+        PORT, CLIENTS, host=cluster.balancer.host.address, launcher=cluster.client.launcher
+    )
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from pathlib import Path
 from random import Random
 
 from loadtests.apps.operated import BROKEN
-from loadtests.clients.steady.handle import Death, Load, held
+from loadtests.clients.steady.handle import Death, SteadyClients, held
 from loadtests.errors import ServerFailure
 from loadtests.measure import resources
 from loadtests.servers.application import Application
@@ -54,12 +54,12 @@ def _set_version(running: Running, version: str) -> None:
     new.replace(running.folder / "version")
 
 
-def _answers(load: Load, version: str, seconds: float = PATIENCE) -> bool:
+def _answers(load: SteadyClients, version: str, seconds: float = PATIENCE) -> bool:
     """Whether a version answers within this time."""
     return _wait(lambda: version in load.state().versions, seconds)
 
 
-def _await_version(running: Running, load: Load, version: str) -> None:
+def _await_version(running: Running, load: SteadyClients, version: str) -> None:
     if not _answers(load, version):
         running.processes()
         raise ServerFailure(f"version {version} does not answer after {PATIENCE:.0f} s")
@@ -121,7 +121,7 @@ def _upgrade_ours(running: Running, pidfile: Path) -> None:
     _succeed(running, pidfile, old)
 
 
-def _upgrade_gunicorn(running: Running, load: Load, pidfile: Path, version: str) -> None:
+def _upgrade_gunicorn(running: Running, load: SteadyClients, pidfile: Path, version: str) -> None:
     """USR2, then TERM for the old main process. WINCH between them is for daemons only."""
     old = running.main
     os.kill(old, signal.SIGUSR2)
@@ -294,7 +294,7 @@ def balance(trial: Trial) -> str:
     with contextlib.ExitStack() as stack:
         running = stack.enter_context(trial.running())
         _settle(running, workers)
-        load = Load(running.port, {"keeping": KEEPERS}, core=trial.lab.client_core)
+        load = SteadyClients(running.port, {"keeping": KEEPERS}, core=trial.lab.client_core)
         stack.enter_context(load)
         time.sleep(min(trial.scale.seconds, 5))
         state = load.state()

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from loadtests.clients.steady.handle import Death, Load, unexplained
+from loadtests.clients.steady.handle import Death, SteadyClients, unexplained
 from loadtests.servers.application import Application
 from loadtests.servers.registry.lifecycle import OperatedServer
 from loadtests.servers.running import Running
@@ -99,11 +99,11 @@ class Trial(trial.Trial):
             yield running
 
     @contextlib.contextmanager
-    def loaded(self, **clients: int) -> Iterator[tuple[Running, Load]]:
+    def loaded(self, **clients: int) -> Iterator[tuple[Running, SteadyClients]]:
         """The server under steady load, with further clients."""
         with (
             self.running() as running,
-            Load(
+            SteadyClients(
                 running.port,
                 {**self.one.clients, **clients},
                 every=self.scale.every,
@@ -113,7 +113,7 @@ class Trial(trial.Trial):
             time.sleep(self.scale.settle)
             yield running, load
 
-    def conclude(self, load: Load, *, deaths: Sequence[Death] = (), what: str = "") -> str:
+    def conclude(self, load: SteadyClients, *, deaths: Sequence[Death] = (), what: str = "") -> str:
         """Ends the load, stores what it has met, and tells it; `what` begins the names of figures.
 
         A connection that died with a killed process had to.

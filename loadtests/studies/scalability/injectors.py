@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from random import Random
 
+from loadtests.clients.load import KINDS
 from loadtests.clients.locust import swarm
 from loadtests.clients.locust.injection import INJECTOR
 from loadtests.clients.native import fetch
@@ -83,7 +84,7 @@ def workers(order: Order) -> Injected:
     outcome = swarm.run([INJECTOR], plan, url, count, count, order.core, order.longest)
     injectors = []
     for number, report in enumerate(outcome.reports, 1):
-        kinds = [swarm.KINDS[kind] for kind in report.kinds if kind]
+        kinds = [KINDS[kind] for kind in report.kinds if kind]
         failed = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
         _check(order, number, len(report.ends) - len(kinds), failed)
         began = report.ends[0] - report.times[0] / 1e3
