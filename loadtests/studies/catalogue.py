@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from loadtests.studies import (
-    memory,
-)
 from loadtests.studies.adverse import study as adverse
 from loadtests.studies.bench import study as bench
 from loadtests.studies.client_effect import study as influence
@@ -13,6 +10,7 @@ from loadtests.studies.content import study as content
 from loadtests.studies.deadconn import study as deadconn
 from loadtests.studies.latency_distribution import study as ordered
 from loadtests.studies.lifecycle import study as lifecycle
+from loadtests.studies.memory import study as memory
 from loadtests.studies.page_latency import study as loops
 from loadtests.studies.parallel import study as parallel
 from loadtests.studies.proxies import study as proxies

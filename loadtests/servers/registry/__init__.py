@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from loadtests.choice import unknown
-from loadtests.servers.registry import content
+from loadtests.servers.registry import content, memory
 from loadtests.servers.registry import reload as development
 from loadtests.servers.registry.proxied import PROXIED
 from loadtests.servers.registry.server import (
@@ -95,7 +95,7 @@ def registered() -> Iterator[tuple[str, str]]:
     """Every name that has a colour, with it; some more than once."""
     for group in (
         *(SERVERS, WSGI, PROXIED, STATIC, content.SERVERS.values()),
-        *(development.SERVERS, development.MODES),
+        *(development.SERVERS, development.MODES, memory.servers()),
     ):
         yield from ((one.name, one.colour) for one in group)
 

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loadtests.servers.registry import PROXIED, WSGI, named
 from loadtests.servers.registry.commands import backend, ours, script
+from loadtests.servers.registry.proxied import PROXIED
 from loadtests.servers.registry.server import Server
+from loadtests.servers.registry.wsgi import SERVERS, WSGI
 
 BACKENDS = 4
 """Processes of `single` behind lighttpd, as in the study of 2010."""
 
 
+_KNOWN = {server.name: server for server in SERVERS}
 OURS: Sequence[Server] = (
     ours("single alone", "#5b8fd0", "single --supervisor off"),
-    *named(["poorhttp single"]),
+    _KNOWN["poorhttp single"],
     ours("single × 4", "#083a75", "single --workers 4"),
     ours("single × 4 + preload", "#3d74b8", "single --workers 4 --preload"),
-    *named(["poorhttp forking 1", "poorhttp forking 2", "poorhttp forking 4"]),
+    *(_KNOWN[f"poorhttp forking {count}"] for count in (1, 2, 4)),
     ours("forking 4 + preload", "#0e5a6b", "forking --workers 4 --preload"),
-    *named(["poorhttp threading 8"]),
+    _KNOWN["poorhttp threading 8"],
     ours("threading 8 × 2", "#136190", "threading --threads 8 --workers 2"),
     ours("threading 8 × 4", "#0d4466", "threading --threads 8 --workers 4"),
     ours("threading 8 × 4 + preload", "#4b9cc9", "threading --threads 8 --workers 4 --preload"),
-    *named(["poorhttp gevent"]),
+    _KNOWN["poorhttp gevent"],
     ours("gevent × 4", "#5fb3cd", "gevent --workers 4"),
     ours("gevent × 4 + preload", "#a5dcec", "gevent --workers 4 --preload"),
 )

@@ -1,71 +1,14 @@
-"""The study `memory`: use by configuration, over time and by line of source, and leaks.
+"""The study `memory` of 2010: use by configuration, over time and by line of source, and leaks.
 
-- `leaks/`, `lines/`, `over_time/`: the three parts.
+- `study`: the steps of all parts.
+- `report`: use by configuration, and the report of all parts.
+- `moments`: memory when idle, after ten and after a hundred parallel requests.
 - `usage`: memory of a server's processes: as `ps` counts it, and with shared pages divided.
-- `order`: order and colours of configurations.
-- `past`: figures of the study of 2010.
-- `report`: the report.
+- `parallel`: requests at the same time.
+- `curve`: memory over time, by memory_profiler, and its figures.
+- `leak`: the leak check: whether memory grows with the number of requests, and its tables.
+- `mixture`: requests of all kinds in random order, some of them aborted by their client.
+- `by_line`: memory by line of the example applications, and its tables.
+- `examples`: these applications.
+- `profiled`: calls an example under memory_profiler, in a process of its own.
 """
-
-from __future__ import annotations
-
-import argparse
-from collections.abc import Sequence
-
-from loadtests.servers.registry import Server
-from loadtests.servers.registry.memory import servers
-from loadtests.studies.engine import Lab, Step, in_turns
-from loadtests.studies.memory.leaks import leak
-from loadtests.studies.memory.lines import by_line
-from loadtests.studies.memory.lines.examples import EXAMPLES
-from loadtests.studies.memory.over_time import curve, moments
-from loadtests.studies.memory.report import report
-from loadtests.studies.study import QUICK, Scale, Study
-
-NAME = "memory"
-ENDURING = (
-    "poorhttp single",
-    "poorhttp forking 2",
-    "poorhttp threading 8",
-    "poorhttp gevent",
-)
-"""Each mode, for the leak check."""
-PHASE_SECONDS = 0.15, 0.5
-"""Of a curve, for a look and at full scale."""
-REQUESTS = 60_000
-"""Of a leak check at full scale, the warm-up not counted."""
-STAGES = 20
-CALLS = 500
-"""Of an example application at full scale."""
-
-
-def plan(
-    lab: Lab, scale: Scale, chosen: Sequence[Server], options: argparse.Namespace
-) -> list[Step]:
-    """All servers in rounds, their curves, the leak check of our modes, the examples by line."""
-    del options
-    rounds = [moments.step(lab, NAME, number, server) for number, server in in_turns(lab, chosen)]
-    seconds = PHASE_SECONDS[scale.share >= 1]
-    curves = [curve.step(lab, NAME, server, seconds) for server in chosen]
-    enduring = [server for server in chosen if server.name in ENDURING]
-    checks = [leak.step(lab, NAME, server, stages(scale.share)) for server in enduring]
-    calls = max(5, round(CALLS * scale.share))
-    lines = [by_line.step(lab, NAME, example, calls) for example in EXAMPLES]
-    return rounds + curves + checks + lines
-
-
-def stages(share: float) -> leak.Stages:
-    """A warm-up, and at least ten stages. What only has to work has no time to be warm."""
-    count = max(10, round(STAGES * share))
-    requests = max(50, round(REQUESTS * share / count))
-    return leak.Stages(leak.WARM_UP if share >= QUICK.share else requests, count, requests)
-
-
-STUDY = Study(
-    NAME,
-    "memory idle, under load and over time, by line, and whether it leaks",
-    "the Poor HTTP study of 2010",
-    servers,
-    plan,
-    report,
-)

@@ -1,167 +1,142 @@
-"""Report of the study `memory`."""
+"""Report of the study `memory`: use by configuration, then the other parts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loadtests.reporting.model import Axis, Bar, Bars, Cell, Column, Section, Table
+from loadtests.reporting.model import Axis, Column, Section, Table
 from loadtests.stats.results import Results
-from loadtests.studies.memory import past
-from loadtests.studies.memory.leaks import report as leak_report
-from loadtests.studies.memory.lines import report as line_report
-from loadtests.studies.memory.order import colour, in_order, ours
-from loadtests.studies.memory.over_time import report as time_report
-from loadtests.studies.memory.over_time.moments import AFTER, IDLE, LAST, MOMENTS
+from loadtests.store import Record
+from loadtests.studies import tables
+from loadtests.studies.memory import by_line, curve, leak
+from loadtests.studies.memory.moments import AFTER, IDLE, LAST, MOMENTS
+from loadtests.studies.originals import poorhttp_2010
 
 KIB, MIB = 1 / 2**10, 1 / 2**20
 FIELDS = {"pss": "PSS", "uss": "USS", "rss": "RSS", "shared": "shared"}
 PRELOAD = " + preload"
+PS: Sequence[tuple[Column, tables.Value]] = (
+    (Column("size of all processes", "KiB", scale=KIB), "sizes"),
+    (Column("vsize of all processes", "KiB", scale=KIB), "vsizes"),
+    (Column("size of the largest", "KiB", scale=KIB), "size"),
+    (Column("vsize of the largest", "KiB", scale=KIB), "vsize"),
+    (Column("processes"), "processes"),
+    (Column("threads"), "threads"),
+)
 
 
 def report(results: Results) -> list[Section]:
     """A section for each part that was measured."""
     sections = [_moments(results)] if results.servers(LAST) else []
-    for part in (time_report, leak_report, line_report):
-        sections += part.sections(results)
+    for part in (curve, leak, by_line):
+        sections += part.section(results)
     return sections
 
 
 def _moments(results: Results) -> Section:
-    names = in_order(results.servers(LAST))
-    return Section(
-        "Memory",
-        [
-            "How much memory does each configuration take that serves the light page: when it has "
-            "started and given its first answer, after 10 parallel requests, and after 100 more? "
-            "`ps axo size,vsize` counts address space, so what processes share counts once "
-            "for each of them. PSS divides a shared page among all processes that map it, USS has "
-            "only pages that nobody shares, RSS counts a shared page once for each process; "
-            "all over all processes of the server, the main process and a proxy included.",
-            *_remarks(results, names),
-        ],
-        [
-            _ps(results, names),
-            _pages(results, names),
-            _course(results, names),
-            _bars(results, names),
-            past.table(),
-        ],
-    )
-
-
-def _table(
-    name: str, title: str, columns: Sequence[Column], rows: Sequence[Sequence[Cell]], note: str = ""
-) -> Table:
-    strong = frozenset(str(row[0]) for row in rows if ours(str(row[0])))
-    return Table(name, title, [Column("configuration"), *columns], rows, strong, note)
-
-
-def _ps(results: Results, names: list[str]) -> Table:
-    columns = [
-        Column("size", "KiB", scale=KIB),
-        Column("vsize", "KiB", scale=KIB),
-        Column("size, all", "KiB", scale=KIB),
-        Column("vsize, all", "KiB", scale=KIB),
-        Column("processes"),
-        Column("threads"),
+    samples = tables.latest(one for one in results.samples if one["scenario"] in MOMENTS)
+    at = {when: [one for one in samples if one["scenario"] == when] for when in MOMENTS}
+    pss, uss = (tables.spreads(at[LAST], field, MIB) for field in ("pss", "uss"))
+    first = "configuration"
+    text = [
+        "How much memory does each configuration take that serves the light page: when it has "
+        "started and given its first answer, after 10 parallel requests, and after 100 more? "
+        "`ps axo size,vsize` counts address space, so what processes share counts once "
+        "for each of them. PSS divides a shared page among all processes that map it, USS has "
+        "only pages that nobody shares, RSS counts a shared page once for each process; "
+        "all over all processes of the server, the main process and a proxy included.",
+        *_remarks(at),
+        *tables.lost(results),
     ]
-    fields = ("size", "vsize", "sizes", "vsizes", "processes", "threads")
-    rows = [[name, *(results.median(LAST, name, field) for field in fields)] for name in names]
-    return _table(
-        "memory-ps",
-        "As ps counts, after 100 parallel requests",
-        columns,
-        rows,
-        "size and vsize are of the largest process. What the study of 2010 reckoned as 4 × size "
-        "is measured here: the sum over all processes, of those with four workers too.",
-    )
-
-
-def _pages(results: Results, names: list[str]) -> Table:
-    columns = [Column(title, "MiB", 1, MIB) for title in FIELDS.values()]
-    rows = [[name, *(results.median(LAST, name, field) for field in FIELDS)] for name in names]
-    return _table(
-        "memory-pages",
-        "Pages, after 100 parallel requests",
-        columns,
-        rows,
-        "PSS depends on who else runs the same Python on the machine; the load lab does.",
-    )
-
-
-def _course(results: Results, names: list[str]) -> Table:
-    columns = [
-        Column(f"{FIELDS[field]}, {moment}", "MiB", 1, MIB)
-        for field in ("pss", "uss")
-        for moment in MOMENTS
-    ]
-    columns += [Column(f"processes, {moment}") for moment in (IDLE, LAST)]
-    rows = [
-        [
-            name,
-            *(
-                results.median(moment, name, field)
-                for field in ("pss", "uss")
-                for moment in MOMENTS
-            ),
-            *(results.median(moment, name, "processes") for moment in (IDLE, LAST)),
-        ]
-        for name in names
-    ]
-    return _table("memory-course", "Before and after requests", columns, rows)
-
-
-def _bars(results: Results, names: list[str]) -> Bars:
-    rows = [
-        Bar(
-            name,
-            colour(name),
-            [
-                found._replace(
-                    median=found.median * MIB, low=found.low * MIB, high=found.high * MIB
-                )
-                if (found := results.median(LAST, name, field))
-                else None
-                for field in ("pss", "uss")
-            ],
-            ours(name),
-        )
-        for name in names
-    ]
-    return Bars(
+    figure = tables.bars(
         "memory-bars",
         "Memory of all processes",
         Axis("memory", "MiB", low=0),
-        rows,
-        ("PSS", "USS"),
+        {"USS": uss, "PSS": pss},
         subtitle=f"{LAST} parallel requests for the light page",
         caption="Median of the rounds, with the lowest and the highest.",
     )
+    pages = tables.compared(
+        "memory-pages",
+        "Memory after 100 parallel requests",
+        at[LAST],
+        [(Column(title, "MiB", 1, MIB), field) for field, title in FIELDS.items()],
+        "PSS",
+        note="PSS depends on what else runs the same Python on the machine; the load lab does.",
+        first=first,
+    )
+    ps = tables.compared(
+        "memory-ps",
+        "As ps counts, after 100 parallel requests",
+        at[LAST],
+        PS,
+        "size of all processes",
+        note="What the study of 2010 reckoned as 4 × size is measured here: the sum over all "
+        "processes, of those with four workers too.",
+        first=first,
+    )
+    said = tables.answer("Memory (PSS) after 100 parallel requests", pss, "MiB")
+    return Section("Memory", text, [figure, pages, _course(at, list(pss)), ps, _then()], said)
 
 
-def _remarks(results: Results, names: list[str]) -> list[str]:
+def _course(at: dict[str, list[Record]], names: Sequence[str]) -> Table:
+    """Memory at each moment, in order of what the requests add."""
+    own = {when: tables.by_server(samples) for when, samples in at.items()}
+    columns = [(when, field) for field in ("pss", "uss") for when in MOMENTS]
+    columns += [(when, "processes") for when in (IDLE, LAST)]
+    last = tables.spreads(at[LAST], "pss")
+    return Table(
+        "memory-course",
+        "Before and after requests",
+        [
+            Column("configuration"),
+            *(
+                Column(f"{FIELDS[field]}, {when}", "MiB", 1, MIB)
+                if field in FIELDS
+                else Column(f"processes, {when}")
+                for when, field in columns
+            ),
+        ],
+        [
+            [name, *(tables.cell(own[when].get(name, []), field) for when, field in columns)]
+            for name in tables.ranked(last, names)
+        ],
+        tables.ours(names),
+    )
+
+
+def _remarks(at: dict[str, list[Record]]) -> list[str]:
     told = []
-    growth = {
-        name: after.median - before.median
-        for name in names
-        if (before := results.median(IDLE, name, "uss"))
-        and (after := results.median(LAST, name, "uss"))
-    }
+    before, after = (tables.spreads(at[when], "uss") for when in (IDLE, LAST))
+    growth = {name: after[name].median - before[name].median for name in after if name in before}
     if growth:
         most = max(growth, key=lambda name: growth[name])
-        requests = sum(AFTER.values())
         told.append(
-            f"Over these {requests} requests USS rises by {growth[most] * KIB:,.0f} KiB at most "
-            f"({most}). The study of 2010 saw some hundred bytes."
+            f"Over these {sum(AFTER.values())} requests USS rises by {growth[most] * KIB:,.0f} KiB "
+            f"at most ({most}). The study of 2010 saw some hundred bytes."
         )
-    for name in names:
-        plain = name.removesuffix(PRELOAD)
-        shared = results.median(LAST, name, "uss")
-        alone = results.median(LAST, plain, "uss")
-        if name.endswith(PRELOAD) and shared and alone:
+    for name, shared in after.items():
+        alone = after.get(name.removesuffix(PRELOAD))
+        if name.endswith(PRELOAD) and alone:
             told.append(
                 f"{name} has {shared.median * MIB:.1f} MiB to itself, without preload "
                 f"{alone.median * MIB:.1f}."
             )
-    told += [f"Failed: {failure['what']}: {failure['reason']}." for failure in results.failures]
     return told
+
+
+def _then() -> Table:
+    """What the study of 2010 had."""
+    return Table(
+        "memory-2010",
+        "What the study of 2010 had",
+        [
+            Column("configuration"),
+            *(Column(name, "KiB") for name in ("size", "vsize", "4 × size")),
+        ],
+        [[name, *map(float, sizes)] for name, sizes in poorhttp_2010.SIZES.items()],
+        note="Intel Atom N270, 2 GB, Debian Squeeze, 32 bits; Python 2. With lighttpd a proxy and "
+        "one server are added up. 4 × size is reckoned as four times the size and that of the "
+        "parent process, so what is shared counts four times; but for Forking it is ten times the "
+        "size.",
+    )

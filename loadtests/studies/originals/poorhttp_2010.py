@@ -54,3 +54,13 @@ SUCCESSORS = {
     "Lighttpd + 2 × Single": "lighttpd + 2 × single",
 }
 """What they are called here."""
+
+SIZES = {
+    "lighttpd": (952, 6_196, 952),
+    "Poor HTTP Single": (4_160, 10_440, 4_160),
+    "lighttpd + 4 × Single": (5_112, 16_636, 17_592),
+    "Poor HTTP Forking": (4_196, 10_476, 41_960),
+    "Poor HTTP Threading": (38_008, 44_288, 38_008),
+    "Apache": (228_832, 237_156, 917_344),
+}
+"""Memory in KiB, as `ps` gives it: size, virtual size and 4 × size."""

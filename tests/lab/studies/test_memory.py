@@ -28,14 +28,13 @@ from loadtests.stats.results import Results
 from loadtests.stats.trend import Slope, theil_sen
 from loadtests.studies import engine
 from loadtests.studies.bench.scenarios import LIGHT
-from loadtests.studies.memory import STUDY, past
-from loadtests.studies.memory import stages as stages_of
-from loadtests.studies.memory.leaks import leak, mixture
-from loadtests.studies.memory.leaks.leak import Point, Stages
-from loadtests.studies.memory.lines import by_line
-from loadtests.studies.memory.lines.examples import EXAMPLES
-from loadtests.studies.memory.over_time import curve, moments, parallel
+from loadtests.studies.memory import by_line, curve, leak, mixture, moments, parallel
+from loadtests.studies.memory.examples import EXAMPLES
+from loadtests.studies.memory.leak import Point, Stages
+from loadtests.studies.memory.study import STUDY
+from loadtests.studies.memory.study import stages as stages_of
 from loadtests.studies.memory.usage import Sizes, look, parse_ps, ps
+from loadtests.studies.originals import poorhttp_2010
 from loadtests.studies.study import FULL, QUICK, TINY
 from tests.packages import need
 
@@ -328,7 +327,8 @@ def test_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(sections) == 4
     for table in told.values():
         assert all(len(row) == len(table.columns) for row in table.rows), table.name
-    assert [row[0] for row in told["memory-ps"].rows] == [SINGLE.name, FORKING.name]
+    assert {row[0] for row in told["memory-ps"].rows} == {SINGLE.name, FORKING.name}
+    assert all(section.answer for section in sections)
     text = markdown.tables(sections)
     assert f"Failed: memory over time, {ending.name}: it ended with exit code 7" in text
     # Too little was asked for a verdict.
@@ -336,16 +336,16 @@ def test_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_table_of_the_old_document() -> None:
-    rows = {row[0]: row[1:] for row in past.table().rows}
     lighttpd, single, both = (
-        past.SIZES[name] for name in ("lighttpd", "Poor HTTP Single", "lighttpd + 4 × Single")
+        poorhttp_2010.SIZES[name]
+        for name in ("lighttpd", "Poor HTTP Single", "lighttpd + 4 × Single")
     )
     assert both[0] == lighttpd[0] + single[0]
     assert both[1] == lighttpd[1] + single[1]
     assert both[2] == lighttpd[0] + 4 * single[0]
-    size, _, all_of_it = past.SIZES["Poor HTTP Forking"]
+    size, _, all_of_it = poorhttp_2010.SIZES["Poor HTTP Forking"]
     assert all_of_it == 10 * size
-    assert rows["Apache"] == [228_832, 237_156, 917_344]
+    assert poorhttp_2010.SIZES["Apache"] == (228_832, 237_156, 917_344)
 
 
 def test_a_report_of_nothing() -> None:

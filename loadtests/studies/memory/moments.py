@@ -7,9 +7,10 @@ from dataclasses import asdict
 
 from loadtests.servers.registry import Server
 from loadtests.servers.running import Running
+from loadtests.studies import sample
 from loadtests.studies.bench.scenarios import LIGHT
-from loadtests.studies.engine import Lab, Step
-from loadtests.studies.memory.over_time import parallel
+from loadtests.studies.engine import Lab
+from loadtests.studies.memory import parallel
 from loadtests.studies.memory.usage import look
 
 IDLE = "idle"
@@ -33,27 +34,18 @@ def settle(running: Running) -> None:
         quiet = running.is_quiet() and running.processes() == before
 
 
-def step(lab: Lab, experiment: str, number: int, server: Server) -> Step:
+def take(lab: Lab, study: str, number: int, server: Server) -> str:
     """Looks at a server when it has started, and after each number of requests."""
-
-    def action() -> str:
-        with Running(server, LIGHT, core=lab.server_core) as running:
-            settle(running)
-            looks = {IDLE: look(running)}
-            for moment, count in AFTER.items():
-                parallel.ask(running, count)
-                looks[moment] = look(running)
-        for moment, usage in looks.items():
-            lab.store.add(
-                "sample",
-                experiment=experiment,
-                scenario=moment,
-                server=server.name,
-                round=number,
-                requests=1 + sum(list(AFTER.values())[: MOMENTS.index(moment)]),
-                **asdict(usage),
-            )
-        last = looks[LAST]
-        return f"PSS {last.pss / 2**20:.1f} MiB in {last.processes} processes"
-
-    return Step(server, f"{experiment}, round {number + 1}, {server.name}", action)
+    with Running(server, LIGHT, core=lab.server_core) as running:
+        settle(running)
+        looks = {IDLE: look(running)}
+        for moment, count in AFTER.items():
+            parallel.ask(running, count)
+            looks[moment] = look(running)
+    requests = 1
+    for moment, usage in looks.items():
+        requests += AFTER.get(moment, 0)
+        fields = {"scenario": moment, "requests": requests, **asdict(usage)}
+        sample.store(lab, study, server, number, **fields)
+    last = looks[LAST]
+    return f"PSS {last.pss / 2**20:.1f} MiB in {last.processes} processes"

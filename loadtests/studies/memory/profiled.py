@@ -19,7 +19,7 @@ from wsgiref.util import setup_testing_defaults
 from memory_profiler import LineProfiler
 
 from loadtests.programs import ROOT
-from loadtests.studies.memory.lines.examples import Example, Line, named
+from loadtests.studies.memory.examples import Example, Line, named
 from poorhttp.targets import dispatch
 
 

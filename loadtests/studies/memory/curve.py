@@ -9,16 +9,22 @@ from typing import NamedTuple, cast
 
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure.repeatedly import Repeatedly
-from loadtests.servers.registry import Server
+from loadtests.reporting.model import Axis, Line, Lines, Panels, Section
+from loadtests.servers.registry import Server, colour_of
 from loadtests.servers.running import Running
+from loadtests.stats.results import Results
+from loadtests.studies import sample, tables
 from loadtests.studies.bench.scenarios import LIGHT
 from loadtests.studies.engine import Lab, Step
-from loadtests.studies.memory.over_time import parallel
+from loadtests.studies.memory import parallel
+from loadtests.studies.memory.moments import IDLE
 
 SCENARIO = "over time"
 PHASES = (("idle", 0), ("10 parallel", 10), ("100 parallel", 100), ("idle", 0))
 """What is asked for again and again in each of them."""
 POINTS = 200
+ALONE = 2
+"""Processes of a server with one worker: the worker and its supervisor."""
 SHORTEST = 0.02
 """Seconds between two looks."""
 
@@ -94,12 +100,12 @@ def step(lab: Lab, experiment: str, server: Server, seconds: float) -> Step:
                     asked += count
                 time.sleep(max(end - time.monotonic(), 0))
         points = thinned(recorder.points, POINTS)
-        lab.store.add(
-            "sample",
-            experiment=experiment,
+        sample.store(
+            lab,
+            experiment,
+            server,
+            0,
             scenario=SCENARIO,
-            server=server.name,
-            round=0,
             requests=asked,
             begins=begins,
             milliseconds=[round(point.seconds * 1000) for point in points],
@@ -109,3 +115,54 @@ def step(lab: Lab, experiment: str, server: Server, seconds: float) -> Step:
         return f"at most {highest / 2**20:.1f} MiB, {asked:,} requests"
 
     return Step(server, f"{experiment} over time, {server.name}", action)
+
+
+def section(results: Results) -> list[Section]:
+    """The curves, if there are any."""
+    found = {s["server"]: s for s in results.samples if s["scenario"] == SCENARIO}
+    if not found:
+        return []
+    groups: dict[str, list[Line]] = {}
+    for name, one in found.items():
+        points = [
+            (milliseconds / 1000, pss / 2**20)
+            for milliseconds, pss in zip(one["milliseconds"], one["pss"], strict=True)
+        ]
+        drawn = Line(name, colour_of(name), points, strong=tables.is_ours(name))
+        groups.setdefault(_group(results, name), []).append(drawn)
+    seconds = max(one["begins"][-1] for one in found.values()) / (len(PHASES) - 1)
+    words = ", ".join(name for name, _ in PHASES)
+    panels = [
+        Lines(
+            f"memory-time-{number}",
+            name,
+            Axis("time", "s", low=0),
+            Axis("PSS", "MiB", low=0),
+            lines,
+        )
+        for number, (name, lines) in enumerate(groups.items(), 1)
+    ]
+    figure = Panels(
+        "memory-time",
+        "Memory over time",
+        panels,
+        subtitle=f"{words}: {seconds:.2g} s each",
+        caption="A single run. PSS divides shared pages among all processes that map them.",
+    )
+    text = (
+        "PSS of all processes as memory_profiler records it, from the first answer on, in four "
+        f"phases of {seconds:.2g} s: {words}. Within a phase so many parallel requests follow each "
+        "other without a pause."
+    )
+    highest = tables.spreads(found.values(), tables.each(lambda one: max(one["pss"]) / 2**20))
+    return [
+        Section("Memory over time", [text], [figure], tables.answer("Most PSS", highest, "MiB"))
+    ]
+
+
+def _group(results: Results, name: str) -> str:
+    if not name.startswith("poorhttp "):
+        return "Others"
+    processes = results.median(IDLE, name, "processes")
+    several = processes is not None and processes.median > ALONE
+    return "Ours, several workers" if several else "Ours, one worker"
