@@ -133,9 +133,9 @@ def _tables(found: Grid, part: Part, measure: Measure) -> list[Table | Panels]:
 
 
 def grid_order(part: Part, found: Grid) -> Sequence[str]:
-    """The servers as those of the analysed part are ordered, the others behind them."""
+    """The servers from fast to slow: those of the analysed part, the others behind them."""
     others = [server for server in found.servers if server not in part.grid.servers]
-    return [*part.grid.servers, *others]
+    return [*reversed(part.grid.servers), *reversed(others)]
 
 
 def _observed(whole: Grid, measure: Measure, analysis: Analysis | None, part: Part) -> Table:
@@ -173,8 +173,9 @@ def _observed(whole: Grid, measure: Measure, analysis: Analysis | None, part: Pa
         columns,
         rows,
         tables.ours(whole.servers),
-        "From the slowest to the fastest server. The effect is the mean of a row or column less "
+        "From the fastest to the slowest server. The effect is the mean of a row or column less "
         "the mean of all.",
+        MEAN,
     )
 
 

@@ -148,7 +148,7 @@ class TestHoles:
         part = largest(grid(results, "rate"))
         assert (part.replications, part.left_out) == (3, ("middle",))
         table = tables(results)["influence-rate"]
-        assert [row[0] for row in table.rows] == ["slow", "fast", "middle", "Mean", "Effect"]
+        assert [row[0] for row in table.rows] == ["fast", "slow", "middle", "Mean", "Effect"]
         assert table.rows[2][1:3] == [None, None]
         assert table.rows[2][3] is not None
         told = " ".join(client_effect.STUDY.report(results)[0].text)
