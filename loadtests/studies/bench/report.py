@@ -15,6 +15,8 @@ from loadtests.studies.comparison import CPU, PSS, RATE, Measure, Scenarios, is_
 
 NEGLECTED = 0.6
 """The share of connections with a request under way below which a server let the others wait."""
+RATED = "hello"
+"""The kind of request of which requests per second have a figure, too."""
 
 
 def remarks(results: Results, scenario: str, server: str) -> str:
@@ -120,7 +122,8 @@ def compared(results: Results) -> list[Section]:
         title = found[0].title[0].upper() + found[0].title[1:]
         scenarios = {scenario.name: scenario.load for scenario in found}
         own = _section(results, f"cpu-{kind}", title, scenarios, MEASURES[0])
-        rates = [_rate(results, one) for one in found if kind == "hello" and one.connections == 64]
+        shown = [one for one in SCENARIOS if one in found and one.kind == RATED]
+        rates = [_rate(results, one) for one in shown if one.connections == 64]
         sections.append(replace(own, parts=[own.parts[0], *rates, *own.parts[1:]]))
     return [*sections, Section("Method", METHOD + NOTES, detail=True)]
 
