@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._core import escape
+from .._core import escape as escape
 from .status import status_line
 
 _explanations: dict[int, str] = {

@@ -1,11 +1,12 @@
 """The modes, their processes and threads, and applications that fail in them.
 
-test_application_faults.py      Faults of applications: the client's response and the log
-test_clock_jumps.py             Jumps of the wall clock change no timeout
-test_frameworks.py              Flask and Django applications, served in every mode
-test_inherited_descriptors.py   Programs started by an application inherit no descriptors
-test_interpreter_exit.py        The end of a process: Python's whole shutdown runs
-test_library.py                 poorhttp as a library: a server within a program
-test_modes.py                   Workers, signals, many clients, slow clients, other threads
-test_saturation.py              Log messages while all threads are busy, and the watchdog
+test_application_edge_cases.py   Broken exceptions, pipelined answers, forks, clients that leave
+test_application_faults.py       Faults of applications: the client's response and the log
+test_clock_jumps.py              Jumps of the wall clock change no timeout
+test_frameworks.py               Flask and Django applications, served in every mode
+test_inherited_descriptors.py    Programs started by an application inherit no descriptors
+test_interpreter_exit.py         The end of a process: Python's whole shutdown runs
+test_library.py                  poorhttp as a library: a server within a program
+test_modes.py                    Workers, signals, many clients, slow clients, other threads
+test_saturation.py               Log messages while all threads are busy, and the watchdog
 """

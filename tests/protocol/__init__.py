@@ -1,18 +1,17 @@
 """HTTP, WSGI and raw TCP: what is accepted, refused and limited.
 
-test_browser.py           Responses in a real browser: a listing, a site with images, a form
-test_client_abort.py      Requests whose client has closed the connection before they are run
-test_environ_keys.py      Names chosen by clients are neither interned nor kept
-test_faults.py            Faults at the start and of clients: unusable ports, aborts, stalls, floods
-test_h11_agreement.py     Agreement of our request parser with `h11`, except for listed differences
-test_head_cache.py        A repeated head is not parsed again, and shares nothing else
-test_http.py              HTTP/1.0 and 1.1 in every mode (RFC 9110, RFC 9112)
-test_limits.py            Limits of time and size over real connections, and responses beyond them
-test_long_poll.py         Long polls: responses that stay open without a thread, in every mode
-test_request_timeout.py   `request_timeout`: a hanging request is interrupted, others go on
-test_response_spool.py    Responses spooled to temporary files for slow clients
-test_robustness.py        Broken exceptions, forks, signals at any moment, aborting clients
-test_tcp_services.py      Handlers of raw connections and their orderly end, in every mode
-test_uploads.py           Large request bodies: effects on other requests, disk space and memory
-test_wsgi.py              PEP 3333 over real connections, in every mode
+test_browser.py             Responses in a real browser: a listing, a site with images, a form
+test_client_abort.py        Requests whose client has closed the connection before they are run
+test_environ_keys.py        Names chosen by clients are neither interned nor kept
+test_h11_agreement.py       Agreement of our request parser with `h11`
+test_head_cache.py          A repeated head is not parsed again, and shares nothing else
+test_http.py                HTTP/1.0 and 1.1 in every mode (RFC 9110, RFC 9112)
+test_limits.py              Limits of time and size over real connections, and responses beyond them
+test_long_poll.py           Long polls: responses that stay open without a thread, in every mode
+test_request_timeout.py     `request_timeout`: a hanging request is interrupted, others go on
+test_response_spool.py      Responses spooled to temporary files for slow clients
+test_tcp_services.py        Handlers of raw connections and their orderly end, in every mode
+test_uploads.py             Large request bodies: effects on other requests, disk space and memory
+test_vanishing_clients.py   Clients that vanish or fall silent within a request or a response
+test_wsgi.py                PEP 3333 over real connections, in every mode
 """

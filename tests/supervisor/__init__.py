@@ -11,6 +11,7 @@ test_reload.py               Reload by HUP: a new version replaces the old one
 test_restart_backoff.py      Delays between restarts of workers that end early
 test_services.py             Several services under one main process
 test_signals_at_start.py     Signals to stop that arrive during the start
+test_stop_signals.py         Signals to stop at any moment: while it starts, loads, serves, ends
 test_supervisor.py           Numbers of workers, their starts and their failures
 test_systemd.py              Socket activation and notifications of systemd
 test_upgrade.py              Upgrade by USR2: a new main process takes over the sockets

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import signal
 import socket
 import stat
-from collections.abc import Callable, Iterator, Sequence
+import urllib.request
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+import poorhttp
 from poorhttp.config.settings import Settings
 from poorhttp.errors import BindError, ConfigError
 from poorhttp.net.inherited import listeners_from_json, listeners_to_json
 from poorhttp.net.listener import Listener
 from poorhttp.net.sockets import listeners_of, open_listeners
-from tests.testkit.client import Connection
-from tests.testkit.server import Server
+from tests.testkit.client import HANG, Connection
+from tests.testkit.server import ROOT, Program, Server, command, mode_options
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
 ECHO = "tests/apps/echo.py"
+ROBUST = str(ROOT / "tests/apps/robust.py")
 
 #: Opens what the settings ask for; all of it is closed when the test has ended.
 Open = Callable[..., list[Listener]]
@@ -346,3 +354,46 @@ def test_handing_over_what_is_no_listening_socket(opened: Open, folder: Path) ->
     os.close(fd)
     with pytest.raises(BindError, match="no such descriptor was inherited"):
         listeners_from_json(text.replace(f'"fd": {listener.fileno()},', '"fd": 9999,'))
+
+
+# Of a server
+
+
+@pytest.mark.parametrize("mode", ["single", "threading"])
+def test_closed_server_frees_its_port(mode: str) -> None:
+    """Although the application has kept what belongs to a request."""
+    kept = []
+
+    def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        kept.append(start_response)
+        start_response("200 OK", [])
+        return [b"kept"]
+
+    with poorhttp.Server(application, mode=mode) as server:
+        with urllib.request.urlopen(server.url, timeout=HANG) as answer:
+            assert answer.read() == b"kept"
+        host, _, port = server.url.removeprefix("http://").partition(":")
+    assert kept
+    with pytest.raises(ConnectionRefusedError):
+        Connection((host, int(port)))
+
+
+@pytest.mark.threading_only
+def test_relative_unix_path(mode: str, folder: Path) -> None:
+    path = folder / "socket"
+    with Server(ROBUST, mode, bind=("unix:socket",), cwd=folder) as server:
+        with Connection(str(path)) as connection:
+            assert connection.request("GET", "/chdir").status == 200
+        server.stop()
+    assert not path.exists()
+
+
+@pytest.mark.threading_only
+def test_regular_file_in_the_place_of_a_socket(mode: str, folder: Path) -> None:
+    path = folder / "precious"
+    path.write_text("data")
+    words = command("serve", ROBUST, "--bind", f"unix:{path}", *mode_options(mode))
+    with Program(*words, cwd=folder) as program:
+        assert program.wait() == 5, program.log()
+        assert re.fullmatch(r"poorhttp: .*/precious: .* no socket.*\n", program.log())
+    assert path.read_text() == "data"

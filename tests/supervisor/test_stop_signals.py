@@ -1,22 +1,18 @@
-"""Robustness: broken exceptions, forks, signals at any moment, aborting clients."""
+"""Signals to stop at any moment: while it starts, loads, serves, or ends."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-import poorhttp
-from tests.conftest import Serve
 from tests.support.library_program import LibraryProgram
 from tests.testkit.client import HANG, BadResponse, Closed, Connection
 from tests.testkit.process import children
@@ -32,7 +28,7 @@ from tests.testkit.server import (
 )
 
 if TYPE_CHECKING:
-    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+    pass
 
 ROBUST = str(ROOT / "tests/apps/robust.py")
 GATE = str(ROOT / "tests/apps/gate.py")
@@ -71,142 +67,6 @@ def lives(server: Server) -> None:
     """Check that the server answers, and that no worker had to be replaced."""
     assert server.get("/pid").status == 200
     assert "is replaced" not in server.log()
-
-
-def workers(server: Server) -> set[int]:
-    """The processes that may answer."""
-    return set(children(server.process.pid))
-
-
-# Exceptions
-
-
-@pytest.mark.parametrize("path", ["/surrogate", "/unspeakable"])
-def test_exceptions_that_cannot_be_shown(serve: Serve, path: str) -> None:
-    server = serve(ROBUST, tracebacks=True)
-    for _ in range(20):
-        assert server.get(path).status == 500
-    lives(server)
-
-
-@pytest.mark.parametrize("which", ["name", "value", "number", "three", "object", "no-tuple"])
-def test_header_whose_repr_calls_start_response(serve: Serve, which: str) -> None:
-    server = serve(ROBUST, tracebacks=True)
-    assert server.get(f"/evil?{which}").status == 500
-    lives(server)
-
-
-def test_start_response_without_headers(serve: Serve) -> None:
-    server = serve(ROBUST, tracebacks=True)
-    assert server.get("/no_headers").status == 500
-    server.wait_log("TypeError: ")
-    wait_for(
-        lambda: re.search(r"TypeError: .*start_response.*", server.log()), "a TypeError that helps"
-    )
-
-
-@pytest.mark.parametrize("path", ["/fail", "/wrong_chunk"])
-def test_earlier_pipelined_answers_are_sent(serve: Serve, path: str) -> None:
-    server = serve(ROBUST, tracebacks=True)
-    with server.connect() as connection:
-        line = "GET {} HTTP/1.1\r\nHost: test\r\n\r\n"
-        connection.send((line.format("/pid") * 5 + line.format(path)).encode())
-        for _ in range(5):
-            assert connection.response().status == 200
-        if path == "/fail":
-            assert connection.response().status == 500
-        else:
-            with pytest.raises((BadResponse, Closed)):
-                connection.response()
-    lives(server)
-
-
-def test_earlier_answers_are_sent_before_one_that_is_cut(serve: Serve) -> None:
-    """Although its beginning still waits for the client when it fails."""
-    server = serve(ROBUST, tracebacks=True)
-    for _ in range(5):
-        with server.connect() as connection:
-            line = "GET {} HTTP/1.1\r\nHost: test\r\n\r\n"
-            connection.send((line.format("/pid") * 5 + line.format("/wrong_late")).encode())
-            server.get("/pid")
-            for _ in range(5):
-                assert connection.response().status == 200
-            with pytest.raises(BadResponse):
-                connection.response()
-    lives(server)
-
-
-def test_end_of_a_connection_is_no_end_of_an_answer(serve: Serve) -> None:
-    """To HTTP/1.0 nothing else tells that an answer is complete; one that is not is reset."""
-    connection = serve(ROBUST, tracebacks=True).connect()
-    connection.send_request("GET", "/wrong_late", version="HTTP/1.0")
-    with pytest.raises(ConnectionResetError):
-        list(iter(lambda: connection.socket.recv(65_536), b""))
-
-
-# Bodies
-
-
-def test_write_then_file(serve: Serve, tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(bytes(range(256)) * 1000)
-    answer = serve(ROBUST, tracebacks=True).get(f"/write_then_file?{path}")
-    assert answer.body == b"written " + path.read_bytes()
-
-
-def test_input_without_a_body_keeps_nothing(serve: Serve) -> None:
-    server = serve(ROBUST, tracebacks=True)
-    with server.connect() as connection:
-        for _ in range(3):
-            assert connection.request("GET", "/attribute").body == b"nothing refused"
-
-
-# Forks
-
-
-@pytest.mark.parametrize(
-    "target", ["/fork?exit", "/fork?raise", "/fork?return", "/fork_between"], ids=lambda path: path
-)
-def test_fork_in_a_handler(mode: str, target: str) -> None:
-    """The child's way back ends it, without a word to the client."""
-    with Server(ROBUST, mode, tracebacks=True) as server:
-        serving = workers(server)
-        connection = server.connect()
-        answer = connection.request("GET", target)
-        assert answer.status == 200
-        assert int(answer.body.removeprefix(b"before ")) in serving
-        # Whatever came of the child would stand before this.
-        answer = connection.request("GET", "/pid", "Connection: close")
-        assert int(answer.body) in serving
-        assert connection.at_end()
-        assert {int(server.get("/pid").body) for _ in range(10)} <= serving
-        group = server.process.pid
-        server.stop()
-        with pytest.raises(ProcessLookupError):
-            os.killpg(group, 0)
-
-
-@pytest.mark.threading_only
-@pytest.mark.parametrize(
-    ("how", "code"), [("exit", 0), ("number", 7), ("nothing", 0), ("text", 1), ("raise", 1)]
-)
-def test_a_child_ends_with_the_code_of_its_exit(mode: str, how: str, code: int) -> None:
-    with Server(ROBUST, mode, tracebacks=True) as server:
-        assert server.get(f"/fork?{how}").get("X-Child") == str(code)
-
-
-def test_connection_ends_although_a_child_lives_on(mode: str) -> None:
-    with Server(ROBUST, mode) as server:
-        connection = server.connect()
-        child = int(connection.request("GET", "/child").body)
-        try:
-            assert connection.request("GET", "/pid", "Connection: close").status == 200
-            assert connection.at_end()
-        finally:
-            os.kill(child, signal.SIGKILL)
-
-
-# Signals
 
 
 @pytest.mark.parametrize("number", [1, 2])
@@ -455,75 +315,3 @@ def test_stop_while_a_worker_is_buried() -> None:
         with pytest.raises(OSError, match=r"closed|reset"):
             urllib.request.urlopen(program.url + "/die", timeout=HANG)
         assert program.end() == "served\n"
-
-
-# Sockets
-
-
-@pytest.mark.parametrize("mode", ["single", "threading"])
-def test_closed_server_frees_its_port(mode: str) -> None:
-    """Although the application has kept what belongs to a request."""
-    kept = []
-
-    def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        kept.append(start_response)
-        start_response("200 OK", [])
-        return [b"kept"]
-
-    with poorhttp.Server(application, mode=mode) as server:
-        with urllib.request.urlopen(server.url, timeout=HANG) as answer:
-            assert answer.read() == b"kept"
-        host, _, port = server.url.removeprefix("http://").partition(":")
-    assert kept
-    with pytest.raises(ConnectionRefusedError):
-        Connection((host, int(port)))
-
-
-@pytest.mark.threading_only
-def test_relative_unix_path(mode: str, folder: Path) -> None:
-    path = folder / "socket"
-    with Server(ROBUST, mode, bind=("unix:socket",), cwd=folder) as server:
-        with Connection(str(path)) as connection:
-            assert connection.request("GET", "/chdir").status == 200
-        server.stop()
-    assert not path.exists()
-
-
-@pytest.mark.threading_only
-def test_regular_file_in_the_place_of_a_socket(mode: str, folder: Path) -> None:
-    path = folder / "precious"
-    path.write_text("data")
-    words = command("serve", ROBUST, "--bind", f"unix:{path}", *mode_options(mode))
-    with Program(*words, cwd=folder) as program:
-        assert program.wait() == 5, program.log()
-        assert re.fullmatch(r"poorhttp: .*/precious: .* no socket.*\n", program.log())
-    assert path.read_text() == "data"
-
-
-# Logs
-
-
-@pytest.mark.threading_only
-def test_access_log_of_an_aborted_request(mode: str, tmp_path: Path) -> None:
-    path = tmp_path / "access.log"
-    with Server(ROBUST, mode, "--access-log", str(path), tracebacks=True) as server:
-        with pytest.raises(BadResponse):
-            server.get("/wrong_chunk")
-        wait_for(lambda: "/wrong_chunk" in path.read_text(), "the line in the access log")
-
-
-def is_connected(server: Server, port: int) -> bool:
-    """Whether the server's end of the connection to our `port` is open, as the kernel sees it."""
-    ends = f" 0100007F:{server.port:04X} 0100007F:{port:04X} 01 "
-    return ends in Path("/proc/net/tcp").read_text()
-
-
-def test_client_that_left_before_a_file(mode: str, tmp_path: Path) -> None:
-    with Server(ROBUST, mode, "--log-level", "info") as server:
-        connection = enter(server, tmp_path / "gate", "/gated_file")
-        port = connection.socket.getsockname()[1]
-        connection.reset()
-        wait_for(lambda: not is_connected(server, port), "the reset at the server")
-        (tmp_path / "gate").touch()
-        wait_for(lambda: re.search("info.* left ", server.log()), "that the client left")
-        assert "error" not in server.log()

@@ -1,0 +1,147 @@
+"""Errors at the start: applications, options, ports and folders that cannot be used."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.support.failure import fails, says
+from tests.testkit.process import files_of_workers
+from tests.testkit.server import MODES, Server, wait_for
+
+ECHO = "tests/apps/echo.py"
+ANSWERS = "tests/apps/answers.py"
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    """A folder of modules that cannot be served."""
+    (tmp_path / "raises.py").write_text("raise LookupError('told so')\n")
+    (tmp_path / "typo.py").write_text("def application(environ, start_response:\n")
+    (tmp_path / "missing.py").write_text("import no_such_module_at_all\n")
+    (tmp_path / "exits.py").write_text("import sys\nsys.exit(0)\n")
+    (tmp_path / "empty.py").write_text("application = None\n")
+    (tmp_path / "fine.py").write_text("def application(environ, start_response): ...\n")
+    return tmp_path
+
+
+# The application
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("target", "named"),
+    [
+        ("no_such_module:app", "no_such_module"),
+        ("no_such_file.py:app", "no_such_file.py"),
+        ("raises.py", "told so"),
+        ("missing.py", "no_such_module_at_all"),
+    ],
+)
+def test_application_cannot_be_loaded_in_any_mode(
+    broken: Path, mode: str, target: str, named: str
+) -> None:
+    options = ("--bind", "127.0.0.1:0", *MODES[mode])
+    assert named in says(4, "serve", target, *options, cwd=broken)
+
+
+@pytest.mark.parametrize(
+    ("target", "named"),
+    [
+        ("typo.py", "typo.py"),
+        ("exits.py", "exits.py"),
+        ("empty.py", "application"),
+        ("fine.py:nothing", "nothing"),
+        ("fine:nothing", "nothing"),
+        ("dispatch:no_such_folder", "no_such_folder"),
+        ("no_such_scheme:x/y", "no_such_scheme"),
+    ],
+)
+def test_application_cannot_be_loaded(broken: Path, target: str, named: str) -> None:
+    assert named in says(4, "serve", target, "--bind", "127.0.0.1:0", cwd=broken)
+
+
+def test_traceback_for_those_who_ask(broken: Path) -> None:
+    options = ("--bind", "127.0.0.1:0", "--log-level", "debug")
+    code, text = fails("serve", "raises.py", *options, cwd=broken)
+    assert code == 4
+    assert "Traceback" in text
+    assert "LookupError: told so" in text
+
+
+def test_no_application() -> None:
+    assert "TARGET" in says(2, "serve").upper()
+
+
+# Options and addresses
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("--thraeds", "4"), "--threads"),
+        (("--threads", "many"), "many"),
+        (("--mode", "treading"), "threading"),
+        (("--bind", "8080"), "127.0.0.1:8080"),
+        (("--access-log", "-", "--access-log-format", "%y"), "%y"),
+    ],
+)
+def test_bad_option(arguments: tuple[str, ...], named: str) -> None:
+    assert named in says(2, "serve", ECHO, "--bind", "127.0.0.1:0", *arguments)
+
+
+def test_bad_file(tmp_path: Path) -> None:
+    assert "nowhere.ini" in says(3, "serve", "-c", "nowhere.ini", ECHO)
+    path = tmp_path / "poorhttp.ini"
+    path.write_text("[http]\nmode = single\nthraeds = 4\n")
+    text = says(3, "serve", "-c", str(path), ECHO)
+    assert f"{path}:3" in text
+    assert "threads" in text
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_occupied_port(mode: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        assert address in says(5, "serve", ECHO, "--bind", address, *MODES[mode])
+
+
+def test_address_that_is_not_ours(folder: Path) -> None:
+    # 192.0.2.0/24 is for documentation (RFC 5737): no machine has it.
+    assert "192.0.2.1" in says(5, "serve", ECHO, "--bind", "192.0.2.1:0")
+    path = folder / "no_such_folder" / "socket"
+    assert "no_such_folder" in says(5, "serve", ECHO, "--bind", f"unix:{path}")
+    assert "fd:99" in says(5, "serve", ECHO, "--bind", "fd:99")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_folder_of_temporary_files_that_cannot_be_written(mode: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for name in ("nowhere", "file"):
+        path = tmp_path / name
+        options = ("--bind", "127.0.0.1:0", "--temp-dir", str(path), *MODES[mode])
+        text = says(3, "serve", ECHO, *options)
+        assert "temp-dir" in text
+        assert str(path) in text
+    assert str(path) in says(3, "check", ECHO, "--bind", "127.0.0.1:0", "--temp-dir", str(path))
+
+
+def test_body_lies_in_the_folder_of_temporary_files(tmp_path: Path) -> None:
+    with Server(ECHO, "single", "--temp-dir", str(tmp_path)) as server, server.connect() as client:
+        client.send(b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 300001\r\n\r\n")
+        client.send(b"x" * 300_000)
+        wait_for(
+            lambda: any(str(tmp_path) in link for link in files_of_workers(server)),
+            "a file of the body",
+        )
+        client.send(b"x")
+        assert client.response().status == 200
+
+
+def test_check_finds_the_same(broken: Path) -> None:
+    assert "told so" in says(4, "check", "raises.py", cwd=broken)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        assert address in says(5, "check", "--bind", address, ECHO)
