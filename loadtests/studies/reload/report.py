@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from dataclasses import replace
 
 from loadtests.reporting import faults
 from loadtests.reporting.cells import brief
@@ -56,19 +57,13 @@ def _count(results: Results, experiment: str, server: str, name: str) -> float:
     return sum(results.values(experiment, server, name))
 
 
-def _median(results: Results, experiment: str, server: str, name: str) -> float | None:
-    found = results.figure(experiment, server, name)
-    return found.median if found else None
-
-
 def _section(
     title: str,
     part: str,
     columns: Sequence[Column],
     rows: Sequence[Sequence[Cell]],
-    *,
+    answer: str,
     by: str = "",
-    answer: str = "",
 ) -> list[Section]:
     """A table of all that was measured, without the columns in which nothing failed."""
     if not rows:
@@ -157,13 +152,15 @@ def _compared(results: Results) -> list[Section]:
         caption="The mark is the median save, the line goes from the fastest to the slowest. Lower "
         "is better; a server that polls has a second between two looks.",
     )
-    said = "; ".join(
-        f"{kind.title}: {brief(saved[OURS.name].median * 1e3)} ms, "
-        f"{brief(saved[other].median / saved[OURS.name].median)} × as fast as {other}"
+    order = [str(row[0]) for row in rows]
+    figure = replace(figure, bars=sorted(figure.bars, key=lambda bar: order.index(bar.name)))
+    answer = ", ".join(
+        f"{brief(saved[OURS.name].median * 1e3)} ms after a save of {kind.title} "
+        f"({brief(saved[other].median / saved[OURS.name].median)} times as fast as {other})"
         for kind, saved in zip(kinds, found, strict=True)
         if OURS.name in saved and (other := fastest_other(results, kind))
     )
-    answer = f"{OURS.name} and the fastest of the others, {said}." if said else ""
+    answer = f"{OURS.name} answers {answer}." if answer else ""
     return [Section("From a save to the first answer", parts=[figure, table], answer=answer)]
 
 
@@ -195,7 +192,9 @@ def _times(results: Results, kind: Kind) -> list[Section]:
         *FAILURES,
         LONGEST,
     ]
-    return _section(kind.title, kind.name, columns, rows, by="median")
+    times = {name: tables.scaled(found, 1e3) for name, found in saved.items()}
+    answer = tables.answer("From a save to the first answer", times, "ms")
+    return _section(kind.title, kind.name, columns, rows, answer, "median")
 
 
 def _many_saves(results: Results) -> list[Section]:
@@ -211,29 +210,37 @@ def _many_saves(results: Results) -> list[Section]:
         if results.values("saves", one.name, "saves")
     ]
     columns = [Column("server"), *map(Column, counted), *FAILURES, LONGEST]
-    return _section("Many saves, in every mode", "saves", columns, rows, by="failed")
+    saves, requests, failed = (
+        sum(_count(results, "saves", one.name, name) for one in MODES)
+        for name in ("saves", "requests", "failed")
+    )
+    answer = f"{failed:,.0f} of {requests:,.0f} requests failed during {saves:,.0f} saves."
+    return _section("Many saves, in every mode", "saves", columns, rows, answer, "failed")
 
 
 def _cost(results: Results) -> list[Section]:
     """Bursts of saves that left an old version, and CPU time while nothing changes."""
-    ranked: list[tuple[float, float, list[Cell]]] = []
-    for one in SERVERS:
-        bursts = _count(results, "quick", one.name, "bursts")
-        share = _median(results, "idle", one.name, "share of a core")
-        if bursts or share is not None:
-            stale = _count(results, "quick", one.name, STALE) if bursts else None
-            processes = _median(results, "idle", one.name, "processes")
-            cells: list[Cell] = [one.name, stale, bursts or None, share, processes]
-            ranked.append((stale or 0, float("inf") if share is None else share, cells))
-    rows = [cells for *_, cells in sorted(ranked, key=lambda row: row[:2])]
+    idle = {
+        one.name: tables.scaled(found, 100)
+        for one in SERVERS
+        if (found := results.figure("idle", one.name, "share of a core"))
+    }
+    rows: list[list[Cell]] = []
+    for name in tables.ranked(idle, [one.name for one in SERVERS]):
+        bursts = _count(results, "quick", name, "bursts")
+        if bursts or name in idle:
+            stale = _count(results, "quick", name, STALE) if bursts else None
+            processes = results.figure("idle", name, "processes")
+            rows.append([name, stale, bursts or None, idle.get(name), processes])
     columns = [
         Column("server"),
         Column("stale after a burst"),
         Column("bursts"),
-        Column("idle", "% of a core", 2, 100),
+        Column("idle", "% of a core", 2),
         Column("processes"),
     ]
-    return _section("Saves within a second, and rest", "cost", columns, rows, by=columns[1].name)
+    answer = tables.answer("CPU time while nothing changes", idle, "% of a core")
+    return _section("Saves within a second, and rest", "cost", columns, rows, answer, "idle")
 
 
 def _memory(results: Results) -> list[Section]:
@@ -243,7 +250,7 @@ def _memory(results: Results) -> list[Section]:
         for when in WHEN:
             if ratio := memory_ratio(results, kind, when):
                 name = f"{kind.name}: pss {when}"
-                both = (_median(results, "memory", one.name, name) for one in (SERVE, OURS))
+                both = (results.figure("memory", one.name, name) for one in (SERVE, OURS))
                 rows.append([f"{kind.title}, {when}", *both, ratio])
     columns = [
         Column("project"),
@@ -251,7 +258,11 @@ def _memory(results: Results) -> list[Section]:
         Column(OURS.name, "MiB", 1, MIB),
         Column("more", "×", 2),
     ]
-    return _section("Memory", "memory", columns, rows)
+    found = [row[-1].median for row in rows if isinstance(row[-1], Spread)]
+    answer = found and (
+        f"{OURS.name} takes {min(found):.2f} to {max(found):.2f} times the memory of {SERVE.name}."
+    )
+    return _section("Memory", "memory", columns, rows, answer or "")
 
 
 METHOD = f"""\
