@@ -220,9 +220,3 @@ def details(
         for one, title in measured(results, titles).items()
     ]
     return Section("With the spread", parts=parts, detail=True)
-
-
-def method(text: str, *more: str) -> Section:
-    """How a study measures: a paragraph for each line of `text` that begins with a dash."""
-    paragraphs = [" ".join(one.split()) for one in text.removeprefix("- ").split("\n- ")]
-    return Section("Method", [*paragraphs, *more], detail=True)

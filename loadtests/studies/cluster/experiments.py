@@ -192,23 +192,19 @@ EXPERIMENTS: dict[str, Callable[[Round], str]] = {
 }
 
 
-def steps(lab: Lab, experiment: str, setups: Sequence[Setup]) -> list[Step]:
-    """All rounds of an experiment, every setup once a round."""
-    return [
-        Step(
-            this.server,
-            f"{experiment}, round {this.number + 1} of {lab.rounds}, {this.server.name}",
-            partial(EXPERIMENTS[experiment], this),
-        )
-        for number in range(lab.rounds)
-        for setup in setups
-        for this in [Round(lab, experiment, number, setup.server(), setup)]
-    ]
-
-
 def plan(
     lab: Lab, scale: Scale, setups: Sequence[Setup], options: argparse.Namespace
 ) -> list[Step]:
-    """The chosen experiments, one after the other."""
+    """All rounds of the chosen experiments, every setup once a round."""
     del scale
-    return [step for name in options.names for step in steps(lab, name, setups)]
+    return [
+        Step(
+            this.server,
+            f"{name}, round {this.number + 1} of {lab.rounds}, {this.server.name}",
+            partial(EXPERIMENTS[name], this),
+        )
+        for name in options.names
+        for number in range(lab.rounds)
+        for setup in setups
+        for this in [Round(lab, name, number, setup.server(), setup)]
+    ]

@@ -6,64 +6,32 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from loadtests.reporting.model import Axis, Column, Section, Table
-from loadtests.reporting.promises import Places, Promise
+from loadtests.reporting import faults
+from loadtests.reporting.model import Axis, Column, Section, Table, method
+from loadtests.reporting.promises import Promise, all_finished, of_figures
 from loadtests.stats.results import Results, Spread
 from loadtests.studies.cluster.experiments import CLIENTS, GONE, INTERVALS, SETUPS
-from loadtests.studies.comparison import method
 from loadtests.studies.tables import bars, ranked, scaled
 from tests.testkit.balancer import FALL, INTERVAL, READ
 
 Choose = Callable[[Iterable[float]], float]
 
 
-def _over(
-    experiment: str, name: str, choose: Choose, balancer: str = ""
-) -> Callable[[Results], Places]:
-    def read(results: Results) -> Places:
-        return {
-            setup.name: Spread(choose(found), min(found), max(found), len(found))
-            for setup in SETUPS
-            if setup.balancer.startswith(balancer)
-            if (found := results.values(experiment, setup.name, name))
-        }
-
-    return read
+NAMES = {setup.name: setup.name for setup in SETUPS}
 
 
-def _unfinished(results: Results) -> Places:
-    """Rounds that came to nothing."""
-    names = {setup.name for setup in SETUPS}
-    if not any(figure["server"] in names for figure in results.figures):
-        return {}
-    failed = {f["what"]: Spread(1, 1, 1, 1) for f in results.failures if f["server"] in names}
-    return failed or {"all": Spread(0, 0, 0, 1)}
+def _none(experiment: str, what: str, figure: str = "failed") -> Promise:
+    read = of_figures(experiment, NAMES, (figure,), sum)
+    return Promise(experiment, f"failed requests {what}", 0, "", read, places=0)
 
 
 PROMISES = (
-    Promise(
-        "rolling-reload",
-        "failed requests while three hosts reload in turn (HUP)",
-        0,
-        "",
-        _over("rolling-reload", "failed", sum),
-        places=0,
-    ),
-    Promise(
-        "rolling-replace",
-        "failed requests while three hosts are replaced in turn (TERM, then a new server)",
-        0,
-        "",
-        _over("rolling-replace", "failed", sum),
-        places=0,
-    ),
-    Promise(
+    _none("rolling-reload", "while three hosts reload in turn (HUP)"),
+    _none("rolling-replace", "while three hosts are replaced in turn (TERM, then a new server)"),
+    _none(
         "cut",
-        "failed requests when a host is cut off, but those on the way to it and in its hands",
-        0,
-        "",
-        _over("cut", "failed otherwise", sum),
-        places=0,
+        "when a host is cut off, but those on the way to it and in its hands",
+        "failed otherwise",
     ),
     *(
         Promise(
@@ -71,14 +39,19 @@ PROMISES = (
             f"seconds after which nothing fails any more that is sent then: {what}",
             INTERVALS[balancer],
             "s",
-            _over("cut", "last request that failed was sent after", max, balancer),
+            of_figures(
+                "cut",
+                {setup.name: setup.name for setup in SETUPS if setup.balancer == balancer},
+                ("last request that failed was sent after",),
+                max,
+            ),
         )
         for balancer, what in (
             ("haproxy", "HAProxy, the interval of its checks times the failures it waits for"),
             ("nginx", "nginx, its limit for an attempt to connect"),
         )
     ),
-    Promise("", "rounds that came to nothing", 0, "", _unfinished, places=0),
+    all_finished(NAMES),
 )
 
 
@@ -140,7 +113,7 @@ def report(results: Results) -> list[Section]:
         for experiment, (title, columns) in KINDS.items()
         if any(results.values(experiment, setup.name, "requests") for setup in SETUPS)
     ]
-    return [*sections, method(METHOD, "`docs/scaling.md` says what it means.")]
+    return [*sections, *faults.sections("cluster", results), method(METHOD)]
 
 
 def _section(results: Results, experiment: str, title: str, columns: Sequence[Told]) -> Section:
@@ -217,4 +190,5 @@ METHOD = f"""\
   connections that it had kept.
 - Who waits for a host that is gone is told when TCP has asked it for signs of life in vain
   (HAProxy: `srvtcpka`, `tcp-ut`), or by `proxy_read_timeout` ({READ} s; nginx has nothing else).
+- `docs/scaling.md` says what it means.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from loadtests.reporting.model import MIB, Column, Listing, Section
+from loadtests.reporting.model import MIB, Column, Listing, Section, method
 from loadtests.servers.registry.commands import PHP_CHILDREN
 from loadtests.servers.registry.content import APACHE_SPARE, SERVERS
 from loadtests.stats.results import Results
@@ -20,7 +20,6 @@ from loadtests.studies.comparison import (
     details,
     measured,
     median,
-    method,
     ratio,
     section,
 )
@@ -98,7 +97,7 @@ def report(results: Results) -> list[Section]:
         for kind in KINDS
         for scenario, words in kind.scenarios.items()
     }
-    notes = [f"{name} {one.note}." for name, one in SERVERS.items() if one.note]
+    notes = "".join(f"- {name} {one.note}.\n" for name, one in SERVERS.items() if one.note)
     listings = [
         Listing(f"{name}-{file}", f"{name}, `{file}`", text.strip())
         for name, server in SERVERS.items()
@@ -111,7 +110,7 @@ def report(results: Results) -> list[Section]:
             if (shown := measured(results, kind.scenarios))
         ),
         details(results, "content", titles, DETAILS),
-        method(METHOD, *notes),
+        method(METHOD + notes),
         Section("Configurations", parts=listings, detail=True),
     ]
 

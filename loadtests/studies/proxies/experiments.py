@@ -27,7 +27,6 @@ AT_ONCE, EVERY = 100, 1.0
 CONNECTIONS = 64
 WARM_SECONDS = 0.3
 PAGES = ("light", "heavy")
-PASSED_PAGES = ("hello", *PAGES)
 
 
 @dataclass(frozen=True)

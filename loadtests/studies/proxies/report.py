@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from loadtests.clients.load import SATURATED
-from loadtests.reporting.model import MIB, Column, Listing, Section
+from loadtests.reporting.model import MIB, Column, Listing, Section, method
 from loadtests.servers.proxies.setups import GATEWAYS, KEPT, PROCESSES, THREADS, nginx
 from loadtests.stats.results import Results, Spread, spread
 from loadtests.studies.comparison import (
@@ -15,7 +15,6 @@ from loadtests.studies.comparison import (
     details,
     measured,
     median,
-    method,
     ratio,
     section,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from loadtests.stats.results import Results
 from loadtests.studies.cluster import experiments
 from loadtests.studies.cluster.study import STUDY
 from loadtests.studies.engine import Lab
+from loadtests.studies.study import TINY
 from tests.packages import need
 from tests.support.network import hosts
 
@@ -29,7 +31,9 @@ def test_a_host_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(experiments, "SETTLE", 0.3)
     path = tmp_path / "results.jsonl"
     results = store.Store(path, "run")
-    (step, *_) = experiments.steps(Lab(results, 0.1, 1, None, None), "cut", experiments.SETUPS)
+    (step, *_) = STUDY.plan(
+        Lab(results, 0.1, 1, None, None), TINY, experiments.SETUPS, Namespace(names=["cut"])
+    )
     assert (step.server.name, step.what) == ("HAProxy", "cut, round 1 of 1, HAProxy")
     said = step.action()
     results.close()
