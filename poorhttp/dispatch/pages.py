@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from .._core import escape as escape
+from .._core import escape
 from .status import status_line
+
+#: `escape` is for applications.
+__all__ = ["error_page", "escape"]
 
 _explanations: dict[int, str] = {
     400: "The request could not be understood.",
