@@ -34,12 +34,9 @@ def recommended(advice: Advice) -> Configuration:
     through, late = advice.found[THROUGHPUT], advice.found.get(P99)
     leader = through.leader()
     assert leader is not None
-    enough = [HEADROOM * advice.wish.rate] if advice.wish.rate else []
-    wanted = min([ENOUGH * advice.best, *enough])
+    wanted = min(ENOUGH * advice.best, HEADROOM * (advice.wish.rate or math.inf))
     able = [
-        one
-        for one in (through.seen if enough else through.finalists())
-        if one not in through.failed and through.score(one) >= wanted
+        one for one in through.seen if one not in through.failed and through.score(one) >= wanted
     ] or [leader]
     known = [one for one in able if late and late.score(one) and one not in late.failed]
     if late and known:

@@ -186,8 +186,13 @@ def _advise(
                 reason=one.reason,
             )
         ini = target.ini(choice.recommended(advice), report.reasons(advice))
-        print(report.terminal(advice, target, report.write(ini, options.write)))
-        return 0
+        try:
+            written = report.write(ini, options.write)
+        except LabError as error:
+            written = ""
+            advice.remarks.append(f"The configuration is not in a file: {error}.")
+        print(report.terminal(advice, target, written))
+        return int(not written)
     finally:
         told += report.sections(Results(keeping.records), advice, asking.words)
 

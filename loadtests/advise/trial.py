@@ -43,6 +43,7 @@ class Sample:
     seconds: float = 0.0
     requests: int = 0
     rate: float = 0.0
+    least_us: float = 0.0
     mean_us: float = 0.0
     p50_us: float = 0.0
     p99_us: float = 0.0
@@ -140,6 +141,7 @@ class Bench:
                 seconds=round(load.seconds, 3),
                 requests=load.requests,
                 rate=round(load.rate, 2),
+                least_us=seen.times.get_min_value() if seen.times.total_count else 0.0,
                 mean_us=load.mean_us,
                 p50_us=load.p50_us,
                 p99_us=load.p99_us,

@@ -570,6 +570,20 @@ def test_the_command(project: Path) -> None:
     assert "<table>" in (project / "out.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.usefixtures("nothing_left")
+def test_a_recommendation_that_cannot_be_written_is_told(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parser = argparse.ArgumentParser()
+    command.add(parser.add_subparsers())
+    words = ["--budget=2", "--modes=single", "--connections=2", "--write=none/poorhttp.ini"]
+    options = parser.parse_args(["advise", "app.py", *words, f"--output={project / 'out'}"])
+    assert command.run(options, "advise") == 1
+    told = capsys.readouterr().out
+    assert told.startswith("If unsure, take this: single\n\n[http]\ntarget = app.py")
+    assert "none/poorhttp.ini: No such file" in told
+
+
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
