@@ -32,6 +32,7 @@ _LINE = re.compile(
     r'(?: "(?P<referer>(?:[^"\\]|\\.)*)" "(?P<agent>(?:[^"\\]|\\.)*)")?'
 )
 _REQUEST = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+) (\S+) HTTP/\d\.\d")
+_TARGET = re.compile(r"[/*][\x21-\x7e]*")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
@@ -111,7 +112,7 @@ def _of_log(file: Path, text: str) -> Iterator[Entry]:
         status = int(match["status"]) if match["status"] != "-" else 0
         request = _REQUEST.fullmatch(_plain(match["request"]))
         # What was no request then is none now, and bodies are not in a log.
-        if request is None or request[1] not in BODILESS or status >= 500:
+        if request is None or status >= 500 or not _sendable(request[1], request[2]):
             yield moment, None
             continue
         headers = [
@@ -125,9 +126,16 @@ def _of_log(file: Path, text: str) -> Iterator[Entry]:
 def _moment(text: Any, form: str = "") -> float | None:
     """Seconds since 1970 of a time (without a form: ISO 8601); None if it is none."""
     try:
+        # Python 3.10 does not know Z.
+        text = text.replace("Z", "+00:00")
         return (datetime.strptime(text, form) if form else datetime.fromisoformat(text)).timestamp()
-    except (TypeError, ValueError):
+    except (AttributeError, ValueError):
         return None
+
+
+def _sendable(method: Any, target: Any) -> bool:
+    """Whether a request of a log can be sent again: bots send what is no target."""
+    return method in BODILESS and isinstance(target, str) and bool(_TARGET.fullmatch(target))
 
 
 def _plain(text: str) -> str:
@@ -157,7 +165,8 @@ def _of_lines(file: Path, text: str) -> Iterator[Entry]:
         moment = _moment(said.get("time"))
         # Our own log has null where there was no request, and never a body.
         of_a_log = "remote_addr" in said
-        if said["target"] is None or status >= 500 or (of_a_log and method not in BODILESS):
+        unsendable = of_a_log and not _sendable(method, said["target"])
+        if said["target"] is None or status >= 500 or unsendable:
             yield moment, None
             continue
         headers = said.get("headers") or {}
@@ -190,7 +199,7 @@ def _of_har(file: Path, log: Any) -> Iterator[Entry]:
 def _request(where: str, method: Any, target: Any, headers: Any, body: Any, status: int) -> Request:
     if not isinstance(method, str) or not _TOKEN.fullmatch(method) or method == "CONNECT":
         raise LabError(f"{where}: {method!r} is not a method")
-    if not isinstance(target, str) or not re.fullmatch(r"[/*][\x21-\x7e]*", target):
+    if not isinstance(target, str) or not _TARGET.fullmatch(target):
         raise LabError(f"{where}: {target!r} is not a target: /path?query, in ASCII")
     if not isinstance(body, str):
         raise LabError(f"{where}: the body is not a text")
