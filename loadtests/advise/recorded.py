@@ -14,7 +14,8 @@ from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from loadtests.advise.asking import Requests
-from loadtests.clients.native.replay import BODILESS, Request
+from loadtests.clients.connection import BODILESS
+from loadtests.clients.native.replay import Request
 from loadtests.errors import LabError
 
 Entry: TypeAlias = "tuple[float | None, Request | None]"

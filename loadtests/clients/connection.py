@@ -10,6 +10,8 @@ from types import TracebackType
 from loadtests.errors import ServerFailure
 
 RECEIVE = 65536
+BODILESS = ("GET", "HEAD")
+"""Methods whose requests have no Content-Length without a body."""
 
 
 @dataclass(frozen=True)
@@ -21,13 +23,16 @@ class Answer:
     body: bytes
 
 
-def request_bytes(target: str, headers: Sequence[tuple[str, str]] = (), body: bytes = b"") -> bytes:
-    """A GET, or a POST if there is a body."""
-    lines = [f"{'POST' if body else 'GET'} {target} HTTP/1.1"]
+def request_bytes(
+    target: str, headers: Sequence[tuple[str, str]] = (), body: bytes = b"", method: str = ""
+) -> bytes:
+    """A request as it is sent; without a method a GET, or a POST if there is a body."""
+    method = method or ("POST" if body else "GET")
+    lines = [f"{method} {target} HTTP/1.1"]
     if not any(name.lower() == "host" for name, _ in headers):
         lines.append("Host: 127.0.0.1")
     lines += [f"{name}: {value}" for name, value in headers]
-    if body:
+    if body or method not in BODILESS:
         lines.append(f"Content-Length: {len(body)}")
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + body
 

@@ -82,10 +82,13 @@ def table(found: Sequence[Result]) -> list[str]:
     for name in ("descriptors", "threads", "processes", "temporary"):
         label = {"temporary": "temporary files"}.get(name, name)
         rows.append((f"{label} when quiet", [_quiet(r, name, 1) for r in found]))
-    lines = [
-        f"| | {' | '.join(result.mode for result in found)} |",
-        f"|---|{'--:|' * len(found)}",
-    ]
+    return _table("", found, rows)
+
+
+def _table(name: str, found: Sequence[Result], rows: Sequence[tuple[str, list[Any]]]) -> list[str]:
+    """The lines of a table with a column for each mode."""
+    lines = [f"|{f' {name} ' if name else ' '}| {' | '.join(result.mode for result in found)} |"]
+    lines.append(f"|---|{'--:|' * len(found)}")
     for label, values in rows:
         cells = [f"{value:,}" if isinstance(value, int) else str(value) for value in values]
         lines.append(f"| {label} | {' | '.join(cells)} |")
@@ -95,14 +98,8 @@ def table(found: Sequence[Result]) -> list[str]:
 def kinds(found: Sequence[Result], what: str) -> list[str]:
     """A table of the outcome in full."""
     names = sorted({name for result in found for name in result.outcome[what]})
-    lines = [
-        f"| {what} | {' | '.join(result.mode for result in found)} |",
-        f"|---|{'--:|' * len(found)}",
-    ]
-    for name in names:
-        cells = [f"{result.outcome[what].get(name, 0):,}" for result in found]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    return lines
+    rows = [(name, [result.outcome[what].get(name, 0) for result in found]) for name in names]
+    return _table(what, found, rows)
 
 
 def failures(found: Sequence[Result]) -> list[str]:

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from hdrh.histogram import HdrHistogram
 
+from loadtests.clients.connection import request_bytes
 from loadtests.clients.load import Load
 from loadtests.clients.native import compiled
 from loadtests.clients.program import run
 from loadtests.measure.histogram import DIGITS, LONGEST
 
 SOURCE = Path(__file__).with_name("replay.c")
-BODILESS = ("GET", "HEAD")
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,7 @@ class Request:
 
     def octets(self) -> bytes:
         """The request as it is sent."""
-        lines = [f"{self.method} {self.target} HTTP/1.1"]
-        if not any(name.lower() == "host" for name, _ in self.headers):
-            lines.append("Host: 127.0.0.1")
-        lines += [f"{name}: {value}" for name, value in self.headers]
-        if self.body or self.method not in BODILESS:
-            lines.append(f"Content-Length: {len(self.body)}")
-        return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + self.body
+        return request_bytes(self.target, self.headers, self.body, self.method)
 
 
 @dataclass(frozen=True)
