@@ -44,7 +44,7 @@ rust    = $(python) core/bootstrap.py run
 install = $(rust) $(python) -m pip install --quiet --no-build-isolation
 sources = $(shell find core \( -name target -o -name fuzz \) -prune -o \( -name '*.rs' -o -name 'Cargo.*' \) -print)
 
-studies = $(shell sed -n 's/^    "\(.*\)": .*,$$/\1/p' loadtests/studies/catalogue.py) compare
+studies = $(filter-out bench,$(shell sed -n 's/^    "\(.*\)": .*,$$/\1/p' loadtests/studies/catalogue.py)) compare
 
 .PHONY: run test test-full test-all packages lint format bench $(studies) advise peers soak fuzz corpus miri mutants clean
 
@@ -83,7 +83,7 @@ format: $(VENV)/lint.ready
 	$(VENV)/bin/ruff check --fix-only .
 	$(VENV)/bin/ruff format .
 
-bench: peers
+bench: $(VENV)/peers.ready
 	$(python) -m loadtests bench $(BENCH)
 
 # The other servers are installed first, once; those that cannot be are named, and left out.

@@ -53,21 +53,26 @@ def add(commands: Any) -> None:
 
 
 def _common(command: argparse.ArgumentParser, chosen: list[Study]) -> None:
-    scales = command.add_mutually_exclusive_group()
+    scales, first = command.add_mutually_exclusive_group(), chosen[0]
+    ours = len(chosen) == 1 and not first.source
     told = {
-        QUICK.name: "a look, in less than two minutes each",
+        QUICK.name: "a look" if ours else "a look, in less than two minutes each",
         FULL.name: "as thoroughly as it is reported",
         TINY.name: "whether it works",
     }
-    default, *_ = known = chosen[0].scales if len(chosen) == 1 else SCALES
+    default, *_ = known = first.scales if len(chosen) == 1 else SCALES
     for scale in known:
+        words = told[scale.name]
+        if ours:
+            rounds = f"{scale.rounds} round{'s' * (scale.rounds > 1)}" if scale.rounds else "rounds"
+            words += f": {rounds} of {scale.seconds:g} s"
         scales.add_argument(
             f"--{scale.name}",
             dest="scale",
             action="store_const",
             const=scale.name,
             default=default.name,
-            help=told[scale.name] + (" (default)" if scale is default else ""),
+            help=words + (" (default)" if scale is default else ""),
         )
     command.add_argument(
         "--rounds", type=_rounds, metavar="N", help="instead of those of the scale"
@@ -77,7 +82,8 @@ def _common(command: argparse.ArgumentParser, chosen: list[Study]) -> None:
         "--servers",
         type=names,
         metavar="NAME,NAME",
-        help="names or beginnings; default all",
+        help="names or beginnings; default "
+        + ("all" if len(chosen) > 1 else ",".join(first.usual) or "all"),
     )
     command.add_argument(
         "--output", type=Path, metavar="FILE", help="append the raw results here (JSON Lines)"
@@ -153,6 +159,8 @@ def measure(options: argparse.Namespace, command: str) -> int:
             servers = study.servers()
             if options.servers:
                 servers = _those(study, options.servers, one_of_many=len(chosen) > 1)
+            elif study.usual:
+                servers = [one for one in servers if one.name in study.usual]
             own = _own(study, options)
             amount = _scale(study, scale, options)
             lab = engine.Lab(

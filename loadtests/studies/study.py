@@ -51,7 +51,8 @@ def no_arguments(parser: argparse.ArgumentParser) -> None:
 class Study:
     """`name` is its command, `source` the old document; empty if the study is of ours.
 
-    `servers` are all it knows, in the order of its tables; `report` is given its own results only.
+    `servers` are all it knows, in the order of its tables; those named in `usual`, or else all, are
+    measured if none are asked for. `report` is given its own results only.
 
     `experiments` are its parts that can be chosen on the command line, each the `experiment` of its
     records; the plan gets those that were chosen as `names`. A study without parts has records of
@@ -71,5 +72,6 @@ class Study:
     experiments: Sequence[str] = ()
     also: Sequence[str] = ()
     scales: Sequence[Scale] = (QUICK, FULL, TINY)
+    usual: Sequence[str] = ()
     wrk: bool = False
     strict: bool = False

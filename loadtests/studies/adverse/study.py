@@ -18,8 +18,7 @@ def _plan(
     lab: Lab, scale: Scale, servers: Sequence[Server], options: argparse.Namespace
 ) -> list[Step]:
     """The experiments one after another."""
-    usual = registry.named(experiments.MODES)
-    lab = replace(lab, servers=asked_for(servers, options) if options.servers else usual)
+    lab = replace(lab, servers=asked_for(servers, options) if options.servers else servers)
     amount = experiments.SMALL if scale.name == TINY.name else experiments.FULL
     return [step for name in options.names for step in experiments.EXPERIMENTS[name](lab, amount)]
 
@@ -32,6 +31,7 @@ STUDY = Study(
     _plan,
     report.report,
     promises=promises.PROMISES,
+    usual=experiments.MODES,
     experiments=tuple(experiments.EXPERIMENTS),
     scales=(replace(FULL, rounds=4, seconds=2.0), QUICK, TINY),
     wrk=True,

@@ -39,8 +39,7 @@ def _compare(
     lab: Lab, scale: Scale, servers: Sequence[Server], options: argparse.Namespace
 ) -> list[Step]:
     """Every server once a round, in one scenario after another."""
-    compared_servers = [one for one in servers if one.compared]
-    servers = asked_for(servers, options) if options.servers else compared_servers
+    servers = asked_for(servers, options) if options.servers else servers
     compared = [scenario for scenario in scenarios.SCENARIOS if scenario.compared]
     asked = options.scenarios or (None if scale.name == FULL.name else scenarios.QUICK)
     return engine.steps(lab, servers, scenarios.named(asked) if asked else compared)
@@ -66,6 +65,7 @@ BENCH = Study(
     _compare,
     report.compared,
     _arguments,
+    usual=tuple(server.name for server in SERVERS if server.compared),
     scales=(replace(FULL, seconds=2.0), QUICK, TINY),
     wrk=True,
 )
