@@ -46,11 +46,12 @@ def _failed(samples: Sequence[Record]) -> int:
     return sum(sum(one["errors"].values()) for one in samples) - _late(samples)
 
 
+MOST, TIME = "most unanswered requests", "time to the whole page"
 VALUES: Sequence[tuple[Column, tables.Value]] = (
-    (Column("most unanswered requests"), "most_unanswered"),
+    (Column(MOST), "most_unanswered"),
     (Column(f"{MOST_UNANSWERED} unanswered"), _flooded),
     (Column("answered in the time of the test", "/s", 1), "rate"),
-    (Column("time to the whole page", "ms", 2, 1e-3), "mean_us"),
+    (Column(TIME, "ms", 2, 1e-3), "mean_us"),
     (Column("p99 of that", "ms", 1, 1e-3), "p99_us"),
     (Column("time to its first bytes", "ms", 2, 1e-3), "answer_us"),
     (
@@ -83,29 +84,24 @@ def _section(handler: str, samples: Sequence[Record], about: Sequence[str]) -> S
         "the last burst is the time in which the rest may be answered.",
         marks=True,
     )
+    flooded = [f"{one} (after {min(when):.1f} s)" for one in best if (when := _moments(own[one]))]
+    kept = [one for one in best if not _moments(own[one])]
+    behind = [f"{one} ({most[one].high:,.0f} at most)" for one in kept if most[one].high > AT_ONCE]
+    silent = [f"{one} ({late:,})" for one in kept if (late := _late(own[one]))]
+    # If all keep up, their times tell them apart.
     table = tables.compared(
         f"{NAME}-{handler}",
         title.capitalize(),
         samples,
         VALUES,
-        "most unanswered requests",
+        MOST if flooded or behind else TIME,
         note="Times are those of answered requests: what was unanswered at the end took longer.",
     )
-    flooded = [f"{one} (after {min(when):.1f} s)" for one in best if (when := _moments(own[one]))]
-    kept = [one for one in best if not _moments(own[one])]
-    behind = [f"{one} ({most[one].high:,.0f} at most)" for one in kept if most[one].high > AT_ONCE]
-    silent = [f"{one} ({late:,})" for one in kept if (late := _late(own[one]))]
     said = f"With {title}, {len(kept) - len(behind)} of {len(own)} servers answered all requests "
     said += f"of a second within it; {MOST_UNANSWERED} "
     said += f"were unanswered at {', '.join(flooded)}." if flooded else "were unanswered at none."
-    text = [
-        *about,
-        tables.answer(
-            "Time to a whole page",
-            tables.spreads([s for one in kept for s in own[one]], "mean_us", 1e-3),
-            "ms",
-        ),
-    ]
+    times = tables.spreads([taken for one in kept for taken in own[one]], "mean_us", 1e-3)
+    text = [*about, tables.answer("Time to a whole page", times, "ms")]
     if behind:
         text.append(
             f"Not done with a second's requests when the next came, but below "
