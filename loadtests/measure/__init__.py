@@ -5,6 +5,7 @@
 - `repeatedly`: calls a function repeatedly in a thread while a context is open.
 - `process_tree`: a program with all processes that it starts: started on its core, watched, ended.
 - `cpu_affinity`: the cores that a process runs on.
+- `waiting`: waits until a condition holds.
 - `machine`: hardware, cores used, limit of open files.
 - `interruption`: defers SIGINT and SIGTERM during an operation that must not be interrupted.
 - `histogram`: HDR histograms of times.

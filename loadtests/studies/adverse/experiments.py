@@ -21,6 +21,7 @@ from loadtests.clients.adverse.handle import AdverseClients, State
 from loadtests.errors import ServerFailure
 from loadtests.measure import resources
 from loadtests.measure.machine import allow_files
+from loadtests.measure.waiting import wait_until
 from loadtests.servers.registry import Server
 from loadtests.servers.running import Running
 from loadtests.studies.bench.scenarios import SIZED, Scenario
@@ -66,6 +67,8 @@ PATIENT = "--header-timeout 3600 --keepalive-timeout 3600"
 """The dead shall be there while we measure, and not be closed as they otherwise would."""
 SETTLE_SECONDS = 60.0
 SOON = 3.0
+PAUSE = 0.1
+"""Seconds between two looks at a server or its clients that are waited for."""
 
 
 def burdened(server: str, burden: str) -> str:
@@ -139,18 +142,9 @@ def _figures(
         figure(lab, experiment, number, server, name, value, unit)
 
 
-def _wait(condition: Callable[[], bool], seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.1)
-    return True
-
-
 def _files(running: Running) -> int:
     """Descriptors of a server without clients: the one that checked it has left, and is noticed."""
-    _wait(running.is_quiet, SETTLE_SECONDS)
+    wait_until(running.is_quiet, SETTLE_SECONDS, PAUSE)
     return resources.descriptors(running.processes())
 
 
@@ -160,9 +154,9 @@ def _settle(running: Running, files: int, clients: int) -> None:
     def accepted() -> int:
         return resources.descriptors(running.processes()) - files
 
-    if not _wait(lambda: accepted() >= clients, SETTLE_SECONDS):
+    if not wait_until(lambda: accepted() >= clients, SETTLE_SECONDS, PAUSE):
         raise ServerFailure(f"it has accepted {accepted():,} of {clients:,} clients")
-    if not _wait(running.is_quiet, SETTLE_SECONDS):
+    if not wait_until(running.is_quiet, SETTLE_SECONDS, PAUSE):
         raise ServerFailure(f"it does not come to rest with {clients:,} clients")
 
 
@@ -256,7 +250,7 @@ def drip(lab: Lab, scale: Scale) -> list[Step]:
                 def check() -> None:
                     for crowd in (heads, bodies):
                         # At the deadline all may be gone for a moment.
-                        if not _wait(lambda crowd=crowd: _is_full(crowd), SOON):  # type: ignore[misc]
+                        if not wait_until(lambda crowd=crowd: _is_full(crowd), SOON, PAUSE):  # type: ignore[misc]
                             raise ServerFailure(f"of {crowd.count:,} drippers many stay away")
 
                 said = [_compare(lab, "drip", number, server, pair, DRIPPING, SIZED, check)]
@@ -285,7 +279,7 @@ def _renewing(lab: Lab, kind: str, running: Running, count: int) -> AdverseClien
 
 def _ended(crowd: AdverseClients, seconds: float) -> State:
     """The state of the crowd when its first connections have all ended, or after so long."""
-    _wait(lambda: crowd.state().never == 0, seconds)
+    wait_until(lambda: crowd.state().never == 0, seconds, PAUSE)
     return crowd.state()
 
 
@@ -309,7 +303,7 @@ def stalled(lab: Lab, scale: Scale) -> list[Step]:
                     ) as crowd,
                 ):
                     began = time.monotonic()
-                    _wait(lambda: crowd.state().unread >= scale.stalled, SETTLE_SECONDS)
+                    wait_until(lambda: crowd.state().unread >= scale.stalled, SETTLE_SECONDS, PAUSE)
                     _settle(pair[0], files, scale.stalled)
                     kernel = resources.socket_memory() - kernel
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from loadtests.clients.steady.handle import STEADY, Fault, State, SteadyClients
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure.cpu_affinity import USABLE
+from loadtests.measure.waiting import wait_until
 from loadtests.servers.registry import Server
 from loadtests.studies.engine import Lab, Step
 from loadtests.studies.study import Scale
@@ -178,11 +179,8 @@ def _last(state: State, pids: set[int]) -> float:
 
 
 def _wait(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        if time.monotonic() > deadline:
-            raise ServerFailure(f"not in {PATIENCE:.0f} s: {what}")
-        time.sleep(0.01)
+    if not wait_until(condition, PATIENCE, 0.01):
+        raise ServerFailure(f"not in {PATIENCE:.0f} s: {what}")
 
 
 EXPERIMENTS: dict[str, Callable[[Round], str]] = {

@@ -21,6 +21,7 @@ from loadtests.clients.connection import Answer, Connection, request_bytes
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure import resources
 from loadtests.measure.machine import allow_files
+from loadtests.measure.waiting import wait_until
 from loadtests.servers.application import Application
 from loadtests.servers.registry import Server
 from loadtests.servers.running import Running
@@ -137,9 +138,7 @@ def _application(server: Server) -> Iterator[Application]:
 
 def _files(running: Running) -> int:
     """Descriptors of a server without clients: the one that checked it has left, and is noticed."""
-    deadline = time.monotonic() + ANSWER_SECONDS
-    while not running.is_quiet() and time.monotonic() < deadline:
-        pass
+    wait_until(running.is_quiet, ANSWER_SECONDS, 0)
     return resources.descriptors(running.processes())
 
 

@@ -21,6 +21,7 @@ from loadtests.apps.operated import BROKEN
 from loadtests.clients.steady.handle import Death, SteadyClients, held
 from loadtests.errors import ServerFailure
 from loadtests.measure import resources
+from loadtests.measure.waiting import wait_until
 from loadtests.servers.application import Application
 from loadtests.servers.registry.lifecycle import GRACE, OperatedServer
 from loadtests.servers.running import Running
@@ -38,15 +39,6 @@ ENDED = (*CUT, "500", "502", "503")
 """What becomes of a request that hangs, if something ends it; the first are how it should end."""
 
 
-def _wait(condition: Callable[[], bool], seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
-
-
 def _set_version(running: Running, version: str) -> None:
     """The next application that is loaded is of this version."""
     new = running.folder / "version.new"
@@ -56,7 +48,7 @@ def _set_version(running: Running, version: str) -> None:
 
 def _answers(load: SteadyClients, version: str, seconds: float = PATIENCE) -> bool:
     """Whether a version answers within this time."""
-    return _wait(lambda: version in load.state().versions, seconds)
+    return wait_until(lambda: version in load.state().versions, seconds)
 
 
 def _await_version(running: Running, load: SteadyClients, version: str) -> None:
@@ -78,7 +70,7 @@ def reload(trial: Trial) -> str:
             _set_version(running, str(number))
             trial.one.reload(running)
             _await_version(running, load, str(number))
-            gone = _wait(
+            gone = wait_until(
                 lambda before=before: not before & set(running.left()),  # type: ignore[misc]
                 trial.scale.grace,
             )
@@ -93,7 +85,7 @@ def upgrade(trial: Trial) -> str:
     with trial.loaded() as (running, load):
         # Written when everything accepts.
         pidfile = running.folder / "pid"
-        _wait(lambda: _read_pid(pidfile) == running.main, PATIENCE)
+        wait_until(lambda: _read_pid(pidfile) == running.main, PATIENCE)
         count = min(trial.scale.upgrades, trial.one.most)
         for number in range(1, count + 1):
             version = str(number)
@@ -138,7 +130,7 @@ def _succeed(running: Running, pidfile: Path, old: int) -> None:
         new, left = _read_pid(pidfile), running.left()
         return new != old and new in left and old not in left
 
-    if not _wait(succeeded, PATIENCE):
+    if not wait_until(succeeded, PATIENCE):
         raise ServerFailure(f"the old main process is still there: {running.last_words()}")
     running.main = _read_pid(pidfile)
 
@@ -176,7 +168,7 @@ def kill(trial: Trial) -> str:
 def _kill(process: int, port: int) -> Death:
     """Kills a process. It stands still before, so that it takes nothing that we do not know."""
     os.kill(process, signal.SIGSTOP)
-    _wait(lambda: _stands_still(process), PATIENCE)
+    wait_until(lambda: _stands_still(process), PATIENCE)
     ports = held(process, port)
     at = time.monotonic()
     os.kill(process, signal.SIGKILL)
@@ -215,7 +207,7 @@ def stop(trial: Trial) -> str:
         load.stopping()
         asked = time.monotonic()
         os.kill(running.main, signal.SIGTERM)
-        if not _wait(lambda: not running.left(), GRACE + PATIENCE):
+        if not wait_until(lambda: not running.left(), GRACE + PATIENCE):
             raise ServerFailure(f"it does not end: {running.last_words()}")
         taken = time.monotonic() - asked
         trial.figure("seconds to the end", round(taken, 3), "s")
@@ -225,7 +217,7 @@ def stop(trial: Trial) -> str:
 def broken(trial: Trial) -> str:
     """A reload that must fail: of what cannot be imported, and with a file that cannot be read."""
     configuration = trial.one.configuration
-    ways: list[tuple[str, Callable[[Running], None], Callable[[Running], None], str]] = [
+    ways: list[tuple[str, Callable[[Running], object], Callable[[Running], object], str]] = [
         (
             "application",
             lambda running: _set_version(running, BROKEN),
@@ -238,8 +230,8 @@ def broken(trial: Trial) -> str:
         ways.append(
             (
                 "configuration",
-                lambda running: _rewrite(running.folder / path, configuration.broken),
-                lambda running: _rewrite(running.folder / path, configuration.sound),
+                lambda running: (running.folder / path).write_text(configuration.broken),
+                lambda running: (running.folder / path).write_text(configuration.sound),
                 path,
             )
         )
@@ -263,10 +255,6 @@ def broken(trial: Trial) -> str:
             trial.figure(f"{what}: can be reloaded afterwards", float(recovered))
             outcome.append(trial.conclude(load, what=f"{what}: "))
     return "; ".join(outcome)
-
-
-def _rewrite(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
 
 
 def preload(trial: Trial) -> str:
@@ -312,7 +300,9 @@ def balance(trial: Trial) -> str:
 
 def _settle(running: Running, workers: int) -> None:
     """Waits until all workers have begun: the first of them answers before."""
-    if not _wait(lambda: len(running.processes()) >= workers + 1 and running.is_quiet(), PATIENCE):
+    if not wait_until(
+        lambda: len(running.processes()) >= workers + 1 and running.is_quiet(), PATIENCE
+    ):
         raise ServerFailure(f"it does not come to rest with {workers} workers")
 
 

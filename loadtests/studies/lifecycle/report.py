@@ -87,10 +87,9 @@ def _failures(prefix: str = "", words: str = "") -> tuple[Measure, ...]:
 
 
 P99 = Measure(Column("p99 of quick requests", "ms", 2, 1e3), "p99")
-EXPERIMENTS: dict[str, tuple[str, str, Sequence[Measure]]] = {
+EXPERIMENTS: dict[str, tuple[str, Sequence[Measure]]] = {
     "reload": (
         "Reloads",
-        "failed share",
         (
             _counted("reloads"),
             *_failures(),
@@ -98,15 +97,13 @@ EXPERIMENTS: dict[str, tuple[str, str, Sequence[Measure]]] = {
             Measure(Column("slowest quick request", "ms", 0, 1e3), "longest", _highest),
         ),
     ),
-    "upgrade": ("Upgrades", "failed share", (_counted("upgrades"), *_failures())),
+    "upgrade": ("Upgrades", (_counted("upgrades"), *_failures())),
     "recycle": (
         "Recycled workers",
-        "failed share",
         (_counted("workers that answered"), *_failures(), P99),
     ),
     "kill": (
         "Killed workers",
-        "other failed share",
         (
             _counted("killed"),
             _counted("failed with a killed worker", "requests lost with them"),
@@ -115,7 +112,6 @@ EXPERIMENTS: dict[str, tuple[str, str, Sequence[Measure]]] = {
     ),
     "timeout": (
         "Requests that hang",
-        "other failed share",
         (
             _counted("hung"),
             _counted("hung and ended", "ended"),
@@ -124,12 +120,10 @@ EXPERIMENTS: dict[str, tuple[str, str, Sequence[Measure]]] = {
     ),
     "stop": (
         "Stops",
-        "failed share",
         (*_failures(), Measure(Column("slowest end", "s", 2), "seconds to the end", _highest)),
     ),
     "broken": (
         "Reloads that must fail",
-        "version: failed share",
         tuple(
             measure
             for prefix, words in ((VERSION, "version: "), (FILE, "file: "))
@@ -146,21 +140,19 @@ EXPERIMENTS: dict[str, tuple[str, str, Sequence[Measure]]] = {
     ),
     "preload": (
         "Memory of four workers",
-        f"PSS {list(FULL.memory)[-1]}",
         tuple(
             Measure(Column(f"PSS {when}", "MiB", 1, MIB), f"pss, {when}") for when in FULL.memory
         ),
     ),
     "balance": (
         "Connections over four workers",
-        "busiest / mean, connections",
         tuple(
             Measure(Column(f"busiest / mean, {what}", "×", 2), f"busiest / mean, {what}")
             for what in ("requests", "connections")
         ),
     ),
 }
-"""Titles, the columns by which the rows are ordered, and all columns."""
+"""Titles and columns. Rows are ordered by the share that failed, or else by the last column."""
 FAILURES = {
     **{name: (name, "") for name in ("reload", "upgrade", "recycle", "kill", "timeout", "stop")},
     "broken version": ("broken", VERSION),
@@ -218,7 +210,7 @@ def _overview(results: Results) -> list[Section]:
 
 def _experiment(results: Results, name: str) -> list[Section]:
     """All servers in an experiment, the best first."""
-    title, by, measures = EXPERIMENTS[name]
+    title, measures = EXPERIMENTS[name]
     seen = {figure["server"] for figure in results.figures if figure["experiment"] == name}
     names = [one.name for one in SERVERS if one.name in seen]
     if not names:
@@ -233,7 +225,9 @@ def _experiment(results: Results, name: str) -> list[Section]:
             if isinstance(cell, Spread):
                 spreads[server] = tables.scaled(cell, measure.column.scale)
     columns = [measure.column for measure in measures]
-    unit = next(column.unit for column in columns if column.name == by)
+    shares = (column for column in columns if column.name.endswith("failed share"))
+    best = next(shares, columns[-1])
+    by, unit = best.name, best.unit
     table = Table(
         f"{NAME}-{name}",
         "",

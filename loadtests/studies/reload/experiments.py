@@ -12,6 +12,7 @@ from random import Random
 
 from loadtests.errors import ServerFailure
 from loadtests.measure import resources
+from loadtests.measure.waiting import wait_until
 from loadtests.servers.projects import DJANGO, FLASK, HELLO, KINDS, LARGE, MAIN, SUB, Kind, made
 from loadtests.servers.registry.reload import MODES, OURS, SERVE, SERVERS, ReloadingServer
 from loadtests.servers.running import Running
@@ -117,10 +118,8 @@ class Trial(trial.Trial):
 
 def rest(running: Running) -> None:
     """Waits until the server does nothing any more: it watches, and has imported what it wants."""
-    deadline = time.monotonic() + QUIET
-    while not running.is_quiet():
-        if time.monotonic() > deadline:
-            raise ServerFailure(f"it is not quiet {QUIET:.0f} s after its first answer")
+    if not wait_until(running.is_quiet, QUIET, 0):
+        raise ServerFailure(f"it is not quiet {QUIET:.0f} s after its first answer")
     time.sleep(0.5)
 
 
