@@ -24,15 +24,14 @@ class Measure:
 
     field: str
     title: str
-    short: str
     unit: str
     places: int
     scale: float = 1.0
 
 
 MEASURES = (
-    Measure("rate", "requests per second", "RPS", "1/s", 0),
-    Measure("octet_rate", "bytes per second", "Throughput", "MB/s", 2, 1e-6),
+    Measure("rate", "requests per second", "1/s", 0),
+    Measure("octet_rate", "bytes per second", "MB/s", 2, 1e-6),
 )
 
 
@@ -169,7 +168,7 @@ def _observed(whole: Grid, measure: Measure, analysis: Analysis | None, part: Pa
         rows += [[MEAN, *means, analysis.mean, None], [EFFECT, *effects, None, None]]
     return Table(
         f"{NAME}-{measure.field}",
-        f"{measure.short}: {measure.title} by server and client",
+        f"{measure.title.capitalize()} by server and client",
         columns,
         rows,
         tables.ours(whole.servers),
