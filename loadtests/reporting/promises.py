@@ -103,6 +103,8 @@ def answer(promises: Sequence[Promise], results: Results) -> str:
         if not promise.met(value := found[promise.worst(found)].median)
     ]
     if not missed:
+        if len(measured) == 1:
+            return "The one promise that was measured is kept."
         return f"All {len(measured)} promises that were measured are kept."
     named = (
         promise.what

@@ -194,7 +194,8 @@ def measure(options: argparse.Namespace, command: str) -> int:
             except LabError as error:
                 unmade.append("page")
                 print(f"loadtests: {error}", file=sys.stderr)
-        print(f"raw results: {writing.lost or path}", file=sys.stderr)
+        if records:
+            print(f"raw results: {writing.lost or path}", file=sys.stderr)
     strict = {study.name for study in chosen if study.strict}
     failed = any(one.get("study") in strict for one in Results(records).failures)
     return int(bool(unmade or writing.lost or failed))

@@ -17,6 +17,7 @@ from tests.testkit.balancer import FALL, INTERVAL, READ
 Choose = Callable[[Iterable[float]], float]
 
 
+LAST = "last request that failed was sent after"
 NAMES = {setup.name: setup.name for setup in SETUPS}
 
 
@@ -42,7 +43,7 @@ PROMISES = (
             of_figures(
                 "cut",
                 {setup.name: setup.name for setup in SETUPS if setup.balancer == balancer},
-                ("last request that failed was sent after",),
+                (LAST,),
                 max,
             ),
         )
@@ -64,39 +65,28 @@ class Told:
     choose: Choose
 
 
-REQUESTS = Told(Column("requests"), "requests", sum)
-FAILED = Told(Column("failed"), "failed", sum)
-GAP = Told(Column("longest time without any answer", "ms", 0, 1e3), "gap", max)
-P99 = Told(Column("p99", "ms", 1, 1e3), "p99", statistics.median)
-LOAD = (
-    GAP,
-    REQUESTS,
-    FAILED,
-    Told(Column("p50", "ms", 1, 1e3), "p50", statistics.median),
-    P99,
-    Told(Column("slowest quick request", "ms", 0, 1e3), "longest", max),
-)
+def _told(
+    name: str, figure: str = "", choose: Choose = sum, unit: str = "", places: int = 0
+) -> Told:
+    column = Column(name, unit, places, 1e3 if unit == "ms" else 1.0)
+    return Told(column, figure or name, choose)
+
+
+REQUESTS, FAILED = _told("requests"), _told("failed")
+GAP = _told("longest time without any answer", "gap", max, "ms")
+P50, P99 = (_told(name, name, statistics.median, "ms", 1) for name in ("p50", "p99"))
+LOAD = (GAP, REQUESTS, FAILED, P50, P99, _told("slowest quick request", "longest", max, "ms"))
 CUT = (
     GAP,
     REQUESTS,
-    *(
-        Told(Column(name), figure, sum)
-        for name, figure in (
-            ("in its hands", "in its hands"),
-            ("of them failed", "failed that it had in hand"),
-            ("failed on the way to it", "failed on the way to it"),
-            ("failed otherwise", "failed otherwise"),
-        )
-    ),
-    *(
-        Told(Column(name, "s", 2), figure, max)
-        for name, figure in (
-            ("balancer knew after", "noticed after"),
-            ("last that failed was sent after", "last request that failed was sent after"),
-            ("last client was told after", "last client was told after"),
-            ("used again after", "used again after"),
-        )
-    ),
+    _told("in its hands"),
+    _told("of them failed", "failed that it had in hand"),
+    _told("failed on the way to it"),
+    _told("failed otherwise"),
+    _told("balancer knew after", "noticed after", max, "s", 2),
+    _told("last that failed was sent after", LAST, max, "s", 2),
+    _told("last client was told after", "", max, "s", 2),
+    _told("used again after", "", max, "s", 2),
     P99,
 )
 KINDS = {
