@@ -140,7 +140,8 @@ def advise(bench: Bench, candidates: Sequence[Configuration], wish: Wish, budget
     Raises LabError if the application cannot be measured at all.
     """
     probe, cost = _probe(bench, wish, budget)
-    candidates = sensible(candidates, wish.cores, waits=probe.kind != COMPUTING)
+    share = 1.0 if probe.kind == COMPUTING else probe.share
+    candidates = sensible(candidates, wish.cores, share)
     search = _Search(bench, budget, cost, Advice(wish, probe, samples=bench.samples))
     search.throughput(candidates)
     if P99 in wish.aims:

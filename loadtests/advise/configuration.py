@@ -88,11 +88,11 @@ def distance(one: Configuration, other: Configuration) -> float:
     return workers**2 + threads**2 / 4 * (not greenlets) + 6.0 * greenlets
 
 
-def sensible(
-    candidates: Iterable[Configuration], cores: int, *, waits: bool
-) -> list[Configuration]:
-    """Those without more computing workers than cores.
+def sensible(candidates: Iterable[Configuration], cores: int, share: float) -> list[Configuration]:
+    """Those that never have more computing workers than cores.
 
-    One that runs a request at a time may have more if requests wait.
+    Workers that run one request at a time compute for a `share` of it, and may be more.
     """
-    return [one for one in candidates if one.workers <= cores or (waits and one.mode == "forking")]
+    return [
+        one for one in candidates if one.workers * (share if one.mode == "forking" else 1) <= cores
+    ]

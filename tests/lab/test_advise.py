@@ -788,10 +788,12 @@ def test_noise_does_not_rank() -> None:
 def test_no_more_computing_workers_than_cores() -> None:
     candidates = space(2, MODES)
     assert max(one.workers for one in candidates) == 4
-    computing = sensible(candidates, 2, waits=False)
-    assert max(one.workers for one in computing) == 2
-    more = [one for one in sensible(candidates, 2, waits=True) if one.workers > 2]
-    assert {one.mode for one in more} == {"forking"}
+    assert max(one.workers for one in sensible(candidates, 2, 1.0)) == 2
+    more = [one for one in sensible(candidates, 2, 0.1) if one.workers > 2]
+    assert {one.name for one in more} == {"forking 3", "forking 4"}
+    # Of four that compute for six tenths of the time more than two compute at once.
+    most = [one for one in sensible(candidates, 2, 0.6) if one.workers > 2]
+    assert {one.name for one in most} == {"forking 3"}
 
 
 @pytest.mark.parametrize(
