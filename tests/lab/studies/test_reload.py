@@ -366,6 +366,22 @@ class TestReport:
         assert (ours["failed"], ours["requests"]) == (0, 0)
         assert ours["of ours, geometric mean"] == (1, 1, 1, 1)
 
+    def test_experiments_of_other_studies_that_are_called_the_same(self) -> None:
+        other = {**RUN, "run": "other", "command": "python -m loadtests show"}
+        figure = {"record": "figure", "experiment": "idle", "server": "poorhttp dev", "round": 0}
+        figure |= {"name": "share of a core", "value": 0.9}
+        ours = records_of(("idle", "poorhttp dev", "share of a core", 0.004))
+        strangers = [
+            {**figure, "run": "other"},
+            # In one run with ours, as of `compare`.
+            {**figure, "run": "run", "study": "show"},
+        ]
+        records = [*ours, other, *strangers]
+        own = Results(records).of_study(STUDY.name, STUDY.experiments)
+        assert own.values("idle", "poorhttp dev", "share of a core") == [0.004]
+        assert STUDY in command.reported(ours)
+        assert STUDY not in command.reported([other, strangers[0]])
+
     def test_what_is_promised_of_modes(self) -> None:
         results = results_of(
             ("saves", "poorhttp dev (single)", "failed", 0),
