@@ -15,6 +15,6 @@ test_reload.py                 `develop`: clients, verdicts, tables, a small run
 test_resources.py              `resources`: counters of the kernel, a small run
 test_scalability.py            `power`: phases and regression lines, a small run
 test_serial.py                 `serial`: a small run, its report
-test_tables.py                 sentences and tables that compare servers; what noise does not separate
+test_tables.py                 sentences and tables that compare servers, and their noise
 test_webbench.py               `webbench`: its files, counts, settings, a small run
 """
