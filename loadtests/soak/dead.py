@@ -71,7 +71,7 @@ class Dead(Client):
             raise Wrong("the connection stays open")
 
     def silent(self, dialogue: Dialogue) -> None:
-        """Not an octet."""
+        """Not a byte."""
         self._ended(dialogue)
 
     def half_head(self, dialogue: Dialogue) -> None:
@@ -101,7 +101,7 @@ class Dead(Client):
         self._given_up(dialogue, question)
 
     def sips(self, dialogue: Dialogue) -> None:
-        """The same, but now and then some octets are read."""
+        """The same, but now and then some bytes are read."""
         question = self._ask_for_much(dialogue)
         dialogue.portion, dialogue.pause = 50, 0.1
         end = time.monotonic() + self.world.deadlines.write * 3
@@ -127,13 +127,13 @@ class Dead(Client):
             raise Wrong("the connection stayed open although nothing was read")
 
     def drips_head(self, dialogue: Dialogue) -> None:
-        """An octet now and then, of a head that is never complete."""
+        """A byte now and then, of a head that is never complete."""
         dialogue.say(b"GET / HTTP/1.1\r\nX-Drip: ")
         self._drip(dialogue, b"x" * 1_000)
         self._timed_out(dialogue)
 
     def drips_body(self, dialogue: Dialogue) -> None:
-        """An octet now and then, of a body that becomes complete in time."""
+        """A byte now and then, of a body that becomes complete in time."""
         question = known_requests.post("drips body", 5, 6, chunked=False)(self.token(), self.random)
         dialogue.say(question.request[:-5])
         self._drip(dialogue, question.request[-5:], 0.05)
@@ -141,14 +141,14 @@ class Dead(Client):
             self.hear(question)
 
     def drips_without_end(self, dialogue: Dialogue) -> None:
-        """An octet now and then, of a body that would take hours."""
+        """A byte now and then, of a body that would take hours."""
         length = "Content-Length: 100000"
         dialogue.say(known_requests.head(self.token(), "posted", length, method="POST"))
         self._drip(dialogue, b"x" * 1_000)
         self._timed_out(dialogue)
 
     def _drip(self, dialogue: Dialogue, data: bytes, pause: float = 0.2) -> None:
-        """Send octets until the server answers."""
+        """Send bytes until the server answers."""
         dialogue.socket.settimeout(pause)
         try:
             for index in range(len(data)):

@@ -70,7 +70,7 @@ class Dialogue(Connection):
         return int(self.received.partition(b"X-Process: ")[2].partition(b"\r\n")[0])
 
     def peek(self, octets: int) -> bytes:
-        """Receive up to so many octets of an answer, without looking at them."""
+        """Receive up to so many bytes of an answer, without looking at them."""
         while len(self.received) < octets and self.sip():
             pass
         return bytes(self.received)

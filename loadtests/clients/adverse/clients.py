@@ -24,7 +24,7 @@ from loadtests.errors import LabError
 from loadtests.measure.machine import allow_files
 
 TICKS = 50
-"""Parts of a second over which the octets of those who drip are spread."""
+"""Parts of a second over which the bytes of slow senders are spread."""
 PER_ADDRESS = 4_000
 CONNECT_SECONDS = 10.0
 LARGE = 10_000_000

@@ -76,7 +76,7 @@ class Trace:
         return self._between(self.connected, self.ended)
 
     def answer(self) -> list[int]:
-        """Microseconds from the intended time to the first 15 octets of the answer."""
+        """Microseconds from the intended time to the first 15 bytes of the answer."""
         return self._between(self.intended, self.answered)
 
     def total(self) -> list[int]:

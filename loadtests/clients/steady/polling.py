@@ -67,7 +67,7 @@ QUESTION = Question("", "", b"")
 
 
 def request(target: str, body: bytes = b"") -> bytes:
-    """The octets of a request."""
+    """The bytes of a request."""
     length = f"Content-Length: {len(body)}\r\n" if body else ""
     head = f"{'POST' if body else 'GET'} {target} HTTP/1.1\r\nHost: localhost\r\n{length}\r\n"
     return head.encode("ascii") + body
