@@ -40,7 +40,7 @@ class Scale:
     bodies: int = 500
     stalled: int = 500
     transfers: int = 4
-    octets: int = 2**30
+    size: int = 2**30
     header_timeout: float = 10
     body_timeout: float = 30
     write_timeout: float = 60
@@ -55,7 +55,7 @@ SMALL = Scale(
     heads=20,
     bodies=10,
     stalled=10,
-    octets=3_000_001,
+    size=3_000_001,
     header_timeout=0.5,
     body_timeout=0.7,
     write_timeout=5,
@@ -229,7 +229,7 @@ def _record_ends(
 
 
 def drip(lab: Lab, scale: Scale) -> list[Step]:
-    """Clients that send an octet of a head or of a body each second; who is closed comes again.
+    """Clients that send a byte of a head or of a body each second; who is closed comes again.
 
     Only the first round waits for the deadline of bodies. Half the rounds.
     """
@@ -360,18 +360,18 @@ def transfers(lab: Lab, scale: Scale) -> list[Step]:
                 ) as running,
                 ThreadPoolExecutor(scale.transfers) as clients,
             ):
-                checksum(scale.octets)  # Once, and not while we measure.
+                checksum(scale.size)  # Once, and not while we measure.
                 before = resources.memory(running.processes())
                 began = time.monotonic()
                 with resources.Watch(running.processes) as watch:
-                    _at_once(clients, what, running.port, scale.transfers, scale.octets)
+                    _at_once(clients, what, running.port, scale.transfers, scale.size)
                 taken = time.monotonic() - began
             growth = {
                 f"{what}, growth of {name}": getattr(watch.highest, name) - getattr(before, name)
                 for name in ("rss", "pss", "uss")
             }
             _figures(lab, "transfers", 0, server, "bytes", growth)
-            rate = scale.transfers * scale.octets / taken
+            rate = scale.transfers * scale.size / taken
             _figures(lab, "transfers", 0, server, "bytes/s", {f"{what}, together": rate})
             rss = growth[f"{what}, growth of rss"]
             return f"RSS grew by {rss / 2**20:.1f} MiB, {rate / 2**20:,.0f} MiB/s"
@@ -381,9 +381,9 @@ def transfers(lab: Lab, scale: Scale) -> list[Step]:
     return [step(what, server) for server in lab.servers for what in TRANSFERS]
 
 
-def _at_once(clients: ThreadPoolExecutor, what: str, port: int, count: int, octets: int) -> None:
+def _at_once(clients: ThreadPoolExecutor, what: str, port: int, count: int, size: int) -> None:
     """So many transfers at once. Raises the first failure when all have ended."""
-    for done in [clients.submit(TRANSFERS[what], port, octets) for _ in range(count)]:
+    for done in [clients.submit(TRANSFERS[what], port, size) for _ in range(count)]:
         done.result()
 
 

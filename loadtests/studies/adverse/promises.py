@@ -103,8 +103,8 @@ def _last(experiment: str, what: str, limit: float) -> Promise:
 
 
 _DEAD = dead_burden(FULL.dead)
-_HEADS = f"{FULL.heads:,} clients that send an octet of a head each second"
-_BODIES = f"{FULL.bodies:,} clients that send an octet of a body each second"
+_HEADS = f"{FULL.heads:,} clients that send a byte of a head each second"
+_BODIES = f"{FULL.bodies:,} clients that send a byte of a body each second"
 _STALLED = f"{FULL.stalled:,} clients that do not read an answer of 10 MB"
 
 PROMISES = (
