@@ -19,14 +19,14 @@ TABLE = "?name=Uniserve+%26+KLone"
 
 @dataclass(frozen=True)
 class Published(Application):
-    """Files of a folder, answered as they are."""
+    """Files of a folder, answered as they are, all of one media type."""
 
     module: str = ""
+    type: str = "text/html; charset=utf-8"
 
     def answer(self, target: str, body: bytes) -> Answer:
         """The content of the file."""
-        content = (self.path / target.lstrip("/")).read_bytes()
-        return Answer(200, "text/html; charset=utf-8", content)
+        return Answer(200, self.type, (self.path / target.lstrip("/")).read_bytes())
 
 
 @dataclass(frozen=True)

@@ -11,18 +11,19 @@ import contextlib
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from loadtests.apps.pattern import pieces
 from loadtests.clients.adverse.handle import AdverseClients
-from loadtests.clients.connection import Answer, Connection, request_bytes
+from loadtests.clients.connection import Connection, request_bytes
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure import resources
 from loadtests.measure.machine import allow_files
 from loadtests.measure.waiting import wait_until
 from loadtests.servers.application import Application
+from loadtests.servers.material import Published
 from loadtests.servers.registry import Server
 from loadtests.servers.running import Running
 from loadtests.studies import engine, sample
@@ -47,17 +48,6 @@ LONGEST_SECONDS = 0.45
 """Of a sample: there are 24 a server and round."""
 ACCEPT_SECONDS = 12.0
 ANSWER_SECONDS = 5.0
-
-
-@dataclass(frozen=True)
-class Files(Application):
-    """A folder with a document of each size, called by it."""
-
-    module: str = ""
-
-    def answer(self, target: str, body: bytes) -> Answer:
-        """The content of the file."""
-        return Answer(200, "", (self.path / target.lstrip("/")).read_bytes())
 
 
 def levels(scale: Scale) -> Sequence[int]:
@@ -133,7 +123,7 @@ def _application(server: Server) -> Iterator[Application]:
         Path(folder).chmod(0o755)
         for size in SIZES:
             (Path(folder) / str(size)).write_bytes(b"".join(pieces(size)))
-        yield Files(folder)
+        yield Published(folder, type="")
 
 
 def _files(running: Running) -> int:

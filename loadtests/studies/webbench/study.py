@@ -8,12 +8,11 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import pairwise
 
-from loadtests.clients.connection import Answer
 from loadtests.clients.native import fetch
 from loadtests.clients.native.trace import RIGHT, Trace
 from loadtests.errors import ServerFailure
 from loadtests.measure import histogram, resources
-from loadtests.servers.application import Application
+from loadtests.servers.material import Published
 from loadtests.servers.registry import STATIC, Server
 from loadtests.servers.running import Running
 from loadtests.studies import sample
@@ -34,17 +33,6 @@ FORKING = ("mini_httpd", "micro-httpd under xinetd", "busybox httpd")
 """Serve a request by a process that ends: what that costs is not known of those that stay."""
 EACH = 1e6
 """Microseconds of a second."""
-
-
-@dataclass(frozen=True)
-class Files(Application):
-    """The files of the workload."""
-
-    module: str = ""
-
-    def answer(self, target: str, body: bytes) -> Answer:
-        """The content of the file."""
-        return Answer(200, "image/gif", (self.path / target.lstrip("/")).read_bytes())
 
 
 @dataclass(frozen=True)
@@ -134,7 +122,7 @@ def plan(
 
 
 def _take(lab: Lab, chosen: Settings, number: int, server: Server) -> str:
-    files = Files(str(workload.folder()))
+    files = Published(str(workload.folder()), type="image/gif")
     targets = workload.asked()
     with Running(server, files, target=targets[0], core=lab.server_core) as running:
         cpu = resources.cpu_seconds(running.processes())
