@@ -84,8 +84,9 @@ class Found:
         return statistics.median(values) if values else self.seen.get(one, 0.0)
 
     def finalists(self) -> set[Configuration]:
-        """Those that were measured in rounds; if there were none, all that were looked at."""
-        return ({one for r in self.rounds for one in r} or set(self.seen)) - set(self.failed)
+        """Those that were measured in rounds; if no two were, all that were looked at."""
+        compared = {one for r in self.rounds for one in r} - set(self.failed)
+        return compared if len(compared) > 1 else set(self.seen) - set(self.failed)
 
     def leader(self) -> Configuration | None:
         """The best of the finalists."""

@@ -190,6 +190,12 @@ def test_equals_go_to_the_smaller() -> None:
     assert found.ratio(small, large) == pytest.approx((0.98 + 60 / 61) / 2)
 
 
+def test_a_round_of_one_is_no_comparison() -> None:
+    small, large = Configuration("threading", 1, 8), Configuration("threading", 2, 8)
+    found = Found({small: 1.0, large: 1.0}, {small: 95.0, large: 100.0}, rounds=[{large: 60.0}])
+    assert found.leader() == small
+
+
 def ask(file: Path) -> list[Request]:
     """The requests of a file."""
     return list(recorded(file).requests)
