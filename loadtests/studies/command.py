@@ -46,7 +46,9 @@ def add(commands: Any) -> None:
             )
         _common(command, [study])
         study.arguments(command)
-    summary = "run all of them one after the other, and make one page of it"
+    summary = (
+        "run the ten old studies, or those named, one after the other, and make one page of it"
+    )
     command = commands.add_parser(COMPARE, help=summary, description=summary)
     command.add_argument("names", nargs="*", metavar="STUDY", help=f"of: {' '.join(known)}")
     _common(command, list(known.values()))
@@ -139,8 +141,9 @@ def is_one(command: str) -> bool:
 def measure(options: argparse.Namespace, command: str) -> int:
     """Runs what was asked for, tells the outcome and makes the page; returns the exit code."""
     chosen: list[Study] = options.studies
-    if len(chosen) > 1 and options.names:
-        chosen = choose("study", chosen, options.names)
+    if len(chosen) > 1:
+        names = options.names or [study.name for study in chosen if study.source]
+        chosen = choose("study", chosen, names)
     run, path, finished = store.now(), options.output, set[str]()
     scale: str = options.scale
     if options.resume:
