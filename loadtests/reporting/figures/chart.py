@@ -24,7 +24,7 @@ def chart(
     """A figure with a legend below or above, which makes it so much taller. Bold names are ours."""
     one = max((len(str(handle.get_label())) for handle in handles), default=0) * LETTER + 45
     columns = max(1, min(len(handles), int(width // one)))
-    tall = height + math.ceil(len(handles) / columns) * 18 + (8 if handles else 0)
+    tall = height + math.ceil(len(handles) / columns) * 18 + (14 if handles else 0)
     made = Figure(figsize=(width / 72, tall / 72))
     FigureCanvasSVG(made)
     if handles:

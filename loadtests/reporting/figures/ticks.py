@@ -34,6 +34,7 @@ def scale(
     drawn.set_ticks(ticks, [brief(tick) for tick in ticks])
     drawn.set_ticks([], minor=True)
     drawn.set_view_interval(low, high, ignore=True)
+    drawn.axes.autoscale(enable=False)
 
 
 def shown(axis: Axis, value: float) -> bool:
