@@ -11,6 +11,7 @@
 #   make serial                 a study of the load lab, for a look; SCALE=full as it is reported, LAB="--servers …"
 #                               docs/loadlab.md names the others; compare: all
 #   make advise APP=mine.py:app measures an application, and says which mode, workers and threads it wants
+#   make figures                draws the figures of README and docs from the stored results of the lab
 #   make soak [MINUTES=30] [MODES="forking threading"]   mixed load with every fault at once
 #   make fuzz [TIME=900] [JOBS=2] [TARGETS="head h11"]    TIME seconds for each target
 #   make corpus                 keeps what fuzzing found interesting
@@ -46,7 +47,7 @@ sources = $(shell find core \( -name target -o -name fuzz \) -prune -o \( -name 
 
 studies = $(filter-out bench,$(shell sed -n 's/^    "\(.*\)": .*,$$/\1/p' loadtests/studies/catalogue.py)) compare
 
-.PHONY: run test test-full test-all packages lint format bench $(studies) advise peers soak fuzz corpus miri mutants clean
+.PHONY: run test test-full test-all packages lint format bench $(studies) advise figures peers soak fuzz corpus miri mutants clean
 
 run: $(VENV)/run.ready
 	$(python) -m poorhttp serve $(APP) --mode $(MODE) --bind $(BIND) $(OPTIONS)
@@ -92,6 +93,9 @@ $(studies): $(VENV)/peers.ready
 
 advise: $(VENV)/lab.ready
 	$(python) -m loadtests advise $(APP) $(LAB)
+
+figures: $(VENV)/lab.ready
+	$(python) -m loadtests figures
 
 peers: $(VENV)/lab.ready
 	$(python) -m loadtests peers

@@ -17,7 +17,7 @@ from loadtests.servers import peers, registry
 from loadtests.soak import report as soak_report
 from loadtests.soak import together
 from loadtests.soak.run import OPTIONS, Plan
-from loadtests.studies import catalogue
+from loadtests.studies import catalogue, docs
 from loadtests.studies import command as studies
 from loadtests.studies.bench import scenarios
 
@@ -52,6 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     studies.add_report(reporting)
     studies.add(commands)
     advise.add(commands)
+    commands.add_parser("figures", help="draw the figures of README and docs from stored results")
     commands.add_parser("peers", help="install the servers we compare with, each by pip")
     commands.add_parser("list", help="name all servers, scenarios and experiments")
     return parser
@@ -124,6 +125,8 @@ def main() -> int:
             return _soak(options)
         if options.command == "report":
             _report(options)
+        elif options.command == "figures":
+            print("\n".join(docs.make()))
         elif options.command == "peers":
             peers.install(lambda line: print(line, file=sys.stderr, flush=True))
         else:

@@ -57,14 +57,13 @@ def html(title: str, sections: Sequence[Section], results: Results) -> str:
 
 
 def _part(part: Table | Figure | Listing, key: str) -> dict[str, Any]:
-    """What the template needs of a part. `order`: figures stand before tables."""
+    """What the template needs of a part."""
     if isinstance(part, Table):
-        return {"kind": "table", "order": 1, "part": part, **_table(part)}
+        return {"kind": "table", "part": part, **_table(part)}
     if isinstance(part, Listing):
-        return {"kind": "listing", "order": 1, "part": part}
+        return {"kind": "listing", "part": part}
     return {
         "kind": "figure",
-        "order": 0,
         "part": part,
         "broad": inline(part, key),
         "narrow": inline(part, f"{key}-narrow", narrow=True),

@@ -1,6 +1,7 @@
 """What is measured, a folder each.
 
 Of any study: `study` is the class, `catalogue` the list of all, `command` their command line,
+`docs` draws the figures of README and docs,
 `engine` takes the steps and stores what was measured, `sample` is rounds and what is stored of a
 load, `trial` what is stored of a server in a round without samples, `tables` the tables, figures
 and sentences that compare servers, `comparison` whole sections of them, `remote` networks between

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import lzma
 import math
 import re
 import sys
@@ -18,6 +19,7 @@ from matplotlib.axis import Axis as Drawn
 from matplotlib.figure import Figure as MatplotlibFigure
 
 from loadtests.__main__ import main
+from loadtests.programs import ROOT
 from loadtests.reporting import markdown, page, promises, sheets, terminal
 from loadtests.reporting.cells import brief, number, written
 from loadtests.reporting.figures import figure
@@ -38,7 +40,7 @@ from loadtests.reporting.model import (
 from loadtests.reporting.provenance import colophon, lost
 from loadtests.servers.registry import SERVERS
 from loadtests.stats.results import Results, Spread
-from loadtests.studies import command
+from loadtests.studies import command, docs
 from loadtests.studies.study import Study
 from tests.support.browser import Browser
 
@@ -506,16 +508,17 @@ class TestTerminal:
         assert max(map(len, lines)) <= 100
 
 
+@pytest.fixture
+def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    told = Study("serial", "one", "2010", list, lambda *_: [], lambda _: SECTIONS)
+    monkeypatch.setattr(command, "STUDIES", {"serial": told})
+    path = tmp_path / "results.jsonl"
+    path.write_text("".join(json.dumps(r) + "\n" for r in RECORDS), encoding="utf-8")
+    return path
+
+
 class TestCommand:
     """`python -m loadtests report` for the results of a study."""
-
-    @pytest.fixture
-    def results(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-        told = Study("serial", "one", "2010", list, lambda *_: [], lambda _: SECTIONS)
-        monkeypatch.setattr(command, "STUDIES", {"serial": told})
-        path = tmp_path / "results.jsonl"
-        path.write_text("".join(json.dumps(r) + "\n" for r in RECORDS), encoding="utf-8")
-        return path
 
     def report(self, monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> int:
         monkeypatch.setattr("signal.signal", lambda *_: None)
@@ -574,6 +577,29 @@ class TestCommand:
         results.write_text(json.dumps({"record": "run", "run": "1"}) + "\n", encoding="utf-8")
         assert self.report(monkeypatch, results, "--csv", results.parent / "csv") == 1
         assert "nothing to report" in capsys.readouterr().err
+
+
+def test_figures_of_docs(results: Path) -> None:
+    """Each is drawn where a page shows it, and those that no page shows or none has are named."""
+    root = results.parent
+    (root / "docs" / "plots").mkdir(parents=True)
+    (root / "loadtests" / "results").mkdir(parents=True)
+    (root / "loadtests" / "results" / "one.jsonl.xz").write_bytes(
+        lzma.compress(results.read_bytes())
+    )
+    (root / "README.md").write_text("![a](docs/plots/rate.svg) ![b](docs/memory.svg)")
+    (root / "docs" / "page.md").write_text("![c](plots/parts.svg)\n![d](gone.svg) [e](no.svg)")
+    (root / "docs" / "old.svg").touch()
+    assert docs.make(root) == [
+        "docs/gone.svg is shown, and no results have it",
+        "docs/old.svg is not shown",
+    ]
+    for name in ("plots/rate.svg", "plots/parts.svg", "memory.svg"):
+        ElementTree.parse(root / "docs" / name)
+
+
+def test_docs_show_every_figure() -> None:
+    assert set((ROOT / "docs").rglob("*.svg")) == docs.shown(ROOT)
 
 
 def test_fits_a_desk_and_a_phone(tmp_path: Path, browser: Browser) -> None:
