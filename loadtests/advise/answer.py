@@ -1,4 +1,4 @@
-"""The search: the best for throughput, for p99 and for memory, and what was seen on the way."""
+"""The best configurations for throughput, p99 and memory, and the measurements behind them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Content computed from a token, by application and client independently."""
+"""Pseudorandom content: the client computes it too, from the same token, and compares."""
 
 from __future__ import annotations
 

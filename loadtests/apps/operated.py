@@ -1,4 +1,4 @@
-"""The application of the experiments `operate`: it has a version, and responses of several kinds.
+"""The application of the study `operate`: it has a version, and responses of several kinds.
 
 The version is what the file says that `LOADTESTS_VERSION` names, at the time of import; `broken`
 cannot be imported. Each answer tells the version, the process and the token of its request.

@@ -1,4 +1,4 @@
-"""Three pages for any WSGI server: /hello, and /light and /heavy of the dispatch table."""
+"""Three pages for any WSGI server: /hello, and /light and /heavy of `apps/lightheavy`."""
 
 from __future__ import annotations
 

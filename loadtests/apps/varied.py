@@ -1,4 +1,4 @@
-"""The pages of the dispatch table, the length of posted bodies, and 404 for other paths."""
+"""The pages of `apps/lightheavy`, the length of posted bodies, and 404 for other paths."""
 
 from __future__ import annotations
 

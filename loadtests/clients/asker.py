@@ -1,4 +1,4 @@
-"""Our clients in Python, as in the third study: `python -m loadtests.clients.asker`.
+"""Serial and parallel clients in Python, as of 2010: `python -m loadtests.clients.asker`.
 
 One asks in series: connect, send, wait for the first 15 characters and then for the whole page, and
 only then the next. The other has so many threads at once, each of which lives for one request.

@@ -1,4 +1,4 @@
-"""Waits until a condition holds, for what nothing tells of."""
+"""Polls until a condition holds, where no event reports it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Promised figures beside measured ones."""
+"""Figures that the documentation promises, beside measured ones."""
 
 from __future__ import annotations
 

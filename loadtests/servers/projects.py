@@ -1,4 +1,4 @@
-"""The projects whose files are saved: three of applications, and one of 5,000 files.
+"""Projects for the study `develop`, which edits them: three applications, and one of 5,000 files.
 
 Each answers any path with the versions of two of its modules and how long the body was that it was
 sent; `/slow` takes a while.

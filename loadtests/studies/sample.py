@@ -1,4 +1,4 @@
-"""Plans in interleaved rounds, load on a running server, and the samples that are stored of it."""
+"""Loads a running server and stores the sample; orders servers and scenarios into rounds."""
 
 from __future__ import annotations
 

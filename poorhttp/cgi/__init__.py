@@ -1,4 +1,4 @@
-"""CGI (RFC 3875): runs the programs of a folder; a line for each file.
+"""CGI (RFC 3875): runs the programs of a folder.
 
 application.py       the folder: from a path to a program and its environment
 program.py           a run of a program: its output becomes the answer

@@ -1,4 +1,4 @@
-"""The worker pools of all generations: serving, starting, retiring."""
+"""The worker pools of each version: the serving one, the next during a reload, retiring ones."""
 
 from __future__ import annotations
 

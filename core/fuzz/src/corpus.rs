@@ -1,4 +1,4 @@
-//! Inputs of the fuzz targets: earlier findings, and the protocol cases.
+//! Inputs of the fuzz targets: earlier findings, and the protocol cases of `tests/cases`.
 
 use std::fs;
 use std::path::{Path, PathBuf};

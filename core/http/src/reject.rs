@@ -1,4 +1,4 @@
-//! Refusals of requests: status and reason; and the error for invalid values that do not come from a client.
+//! Errors of the protocol: refusals of requests (status and reason), and invalid values of the application or the options.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! A request or raw TCP connection while the application has it: its exchange, its slot in the worker status, its timeout.
+//! The common part of `Request` and `Connection`: what is kept while the application works on one, its timeout included.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

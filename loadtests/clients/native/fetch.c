@@ -1,5 +1,5 @@
-/* A client with little CPU time, for responses so large that wrk would be the limit, for a number of requests, and
- * for a trace of each of them.
+/* A load client for large responses, given numbers of requests, and traces of each request.
+ * It takes little CPU time where wrk would be the limit.
  *
  *     fetch [OPTION...] PORT CONNECTIONS REQUESTS SECONDS keep|close|MILLISECONDS VISITS
  *

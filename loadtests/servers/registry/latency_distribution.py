@@ -1,4 +1,4 @@
-"""Servers of the study `ordered`, for each content. The same name is the same server.
+"""Servers of the study `ordered`, for each kind of content.
 
 In their files $port, $folder, $root and the like stand for what they do in commands.
 """

@@ -1,4 +1,4 @@
-"""The report of `endure`: live clients beside a burden against without, and what it costs."""
+"""The report of `endure`: clients beside dead, slow and large ones, against without them."""
 
 from __future__ import annotations
 

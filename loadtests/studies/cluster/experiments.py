@@ -1,4 +1,4 @@
-"""The experiments of `cluster`. A step is a round: a new network, servers and a load."""
+"""The experiments of `cluster`: each round makes a new network, servers and a load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The study `ordered`: connect, processing and total time over the ordered requests, as for KLone.
+"""The study `ordered`: connect, processing and total time of requests, sorted, as percentiles.
 
 - `study`: the steps: each content at each number of clients, in interleaved rounds.
 - `contents`: the requests: content, number, concurrency.

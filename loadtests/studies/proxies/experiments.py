@@ -1,4 +1,4 @@
-"""The tests of `proxies` and `gateways`: all scenarios are one step, in interleaved rounds."""
+"""The measurements of `proxies` and `gateways`: all scenarios of a setup, one after the other."""
 
 from __future__ import annotations
 

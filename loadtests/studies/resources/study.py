@@ -1,4 +1,4 @@
-"""The study `resources`: the loop R2 against each server, sampled several times a second."""
+"""The study `resources`: use of each server, sampled while five pages are asked for in a loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The PIN that protects the debugger's consoles and values.
+"""The PIN that protects the consoles and the values of variables on error pages.
 
 The main process chooses it when it imports this module, so that all generations ask for the same
 PIN and count failures together: a generation that is made to crash must not reset the count.

@@ -1,4 +1,4 @@
-//! Writes a corpus for libFuzzer, one file for each input, or reads one back into `corpus/`.
+//! Writes the inputs as files for libFuzzer, or reads such files back into `corpus/`.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Measures how long requests have waited behind other requests (client abort) and since they arrived (slow log).
+//! Measures how long a request has waited: behind other requests, and since it arrived.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

@@ -1,4 +1,4 @@
-//! Puts a connection back after a turn: into the ready queue, into its slot until the next event, or closes it.
+//! Decides what follows when a connection has been served: the ready queue, waiting for its next event, or its end.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Produces requests: reads connections that are ready until a request is complete. The top package of the crate.
+//! Produces requests for the workers' threads: reads ready connections until a request is complete. Uses all other packages.
 //!
 //! ```text
 //! next.rs      waits for the next request, and decides which thread polls

@@ -1,4 +1,4 @@
-//! Files and pipes that the logs and the accept balancing write to.
+//! Opens, reads and writes files and pipes: those of the logs, and the file of counters that workers share for balancing.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;

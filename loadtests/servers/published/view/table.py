@@ -1,4 +1,4 @@
-"""The page of squares as a Flask view."""
+"""A page with a table of 50 rows, as a Flask view."""
 
 from __future__ import annotations
 
