@@ -84,6 +84,19 @@ class Cargo:
         return found
 
 
+def compile_tests() -> None:
+    """Rewrite the assertions of all tests, in a fresh clone: else each parallel process does it."""
+    if not [*(ROOT / "tests" / "__pycache__").glob("conftest.*-pytest-*.pyc")]:
+        subprocess.run(
+            [sys.executable, "-m", "pytest", "--collect-only", "-qq"],
+            cwd=ROOT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=False,
+            timeout=LIMIT,
+        )
+
+
 def pytest(*words: str) -> Counter[str]:
     """Run pytest and count its tests, by outcome; a session that did not end is an error."""
     with tempfile.TemporaryDirectory() as folder:
@@ -107,6 +120,7 @@ def main() -> int:
     words = [*chosen.options.split(), *chosen.paths, *(["--full"] if chosen.full else [])]
     began = time.monotonic()
     cargo = Cargo() if chosen.paths == ["tests"] and not chosen.options else None
+    compile_tests()
     beside = ("-n", str(chosen.jobs), "--dist", "loadgroup", "--durations", "20")
     found = pytest(*beside, "-m", "not timing", *words)
     if cargo:
