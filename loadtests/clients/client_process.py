@@ -7,7 +7,6 @@ import select
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from loadtests.errors import ServerFailure
@@ -56,12 +55,7 @@ class ClientProcess:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop()
 
     def ask(self, line: str) -> str:

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import time
 from collections.abc import Collection, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from loadtests.measure.cpu_affinity import pinned
@@ -53,12 +52,7 @@ class ProcessTree:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.kill()
 
     def processes(self) -> list[int]:

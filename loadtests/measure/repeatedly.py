@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -29,15 +28,10 @@ class Repeatedly:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         self._over.set()
         self._thread.join()
-        if error is None and self._failure is not None:
+        if kind is None and self._failure is not None:
             raise self._failure
 
     def _run(self) -> None:

@@ -6,7 +6,6 @@ import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
 from apps.site import make_site
 from loadtests.clients.connection import Answer
@@ -83,12 +82,7 @@ class Material:
     def __enter__(self) -> Material:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._temporary.cleanup()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import socket
 from dataclasses import replace
-from types import TracebackType
 from typing import NamedTuple
 
 from loadtests.measure import resources
@@ -83,12 +82,7 @@ class Chain:
             text = text.replace(name, str(server.port))
         return text
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._running.close()
 
     @property
