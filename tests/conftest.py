@@ -84,7 +84,7 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what is only in the full level, and keep together what shares servers or cores."""
+    """Leave out what is only in the full level, and keep together what shares servers."""
     if not config.getoption("--full"):
         left_out = [item for item in items if item.get_closest_marker("full")]
         config.hook.pytest_deselected(items=left_out)
@@ -105,8 +105,6 @@ def mode_of(item: pytest.Item) -> str | None:
 
 def group(item: pytest.Item) -> str:
     """The tests that have to run in one process: those of a module in one mode."""
-    if item.get_closest_marker("cores"):
-        return "cores"
     if own := item.get_closest_marker("xdist_group"):
         return str(own.args[0])
     if "browser" in getattr(item, "fixturenames", ()):

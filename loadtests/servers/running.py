@@ -17,7 +17,8 @@ from loadtests import programs
 from loadtests.clients.connection import Answer, Connection
 from loadtests.errors import ServerFailure
 from loadtests.measure.process_tree import ProcessTree
-from loadtests.measure.resources import cpu_seconds
+from loadtests.measure.resources import cpu_seconds, descriptors
+from loadtests.measure.waiting import wait_until
 from loadtests.programs import ROOT
 from loadtests.servers import baseline
 from loadtests.servers.application import Application
@@ -204,6 +205,11 @@ class Running:
             code = self._tree.popen.poll()
             raise ServerFailure(f"it died, exit code {code}: {self.last_words()}")
         return found
+
+    def idle_descriptors(self, seconds: float) -> int:
+        """Open files without clients: at rest, as the one that checked it has left, or by then."""
+        wait_until(self.is_quiet, seconds, 0)
+        return descriptors(self.processes())
 
     def is_quiet(self) -> bool:
         """Whether it does next to nothing for a moment: no process of it ends either."""

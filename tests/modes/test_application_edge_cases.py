@@ -6,12 +6,11 @@ import os
 import re
 import signal
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.conftest import Serve
-from tests.testkit.client import BadResponse, Closed, Connection
+from tests.testkit.client import BadResponse, Closed
 from tests.testkit.process import children
 from tests.testkit.server import (
     ROOT,
@@ -19,22 +18,11 @@ from tests.testkit.server import (
     wait_for,
 )
 
-if TYPE_CHECKING:
-    pass
-
 ROBUST = str(ROOT / "tests/apps/robust.py")
 GATE = str(ROOT / "tests/apps/gate.py")
 
 #: Longer than any test waits: a server that only ends because of it, hangs.
 PATIENT = ("--graceful-timeout", "600")
-
-
-def enter(server: Server, gate: Path, path: str = "/wait") -> Connection:
-    """A connection whose request is being answered until the file `gate` exists."""
-    connection = server.connect()
-    connection.send_request("GET", f"{path}?{gate}")
-    server.wait_log(f"entered {gate}\n")
-    return connection
 
 
 def lives(server: Server) -> None:
@@ -196,7 +184,7 @@ def is_connected(server: Server, port: int) -> bool:
 
 def test_client_that_left_before_a_file(mode: str, tmp_path: Path) -> None:
     with Server(ROBUST, mode, "--log-level", "info") as server:
-        connection = enter(server, tmp_path / "gate", "/gated_file")
+        connection = server.enter(tmp_path / "gate", "/gated_file")
         port = connection.socket.getsockname()[1]
         connection.reset()
         wait_for(lambda: not is_connected(server, port), "the reset at the server")

@@ -33,14 +33,6 @@ def process_of(server: Server) -> dict[str, Any]:
     return answer
 
 
-def enter(server: Server, gate: Path) -> Connection:
-    """A connection whose request is being answered until the file `gate` exists."""
-    connection = server.connect()
-    connection.send_request("GET", f"/wait?{gate}")
-    server.wait_log(f"entered {gate}\n")
-    return connection
-
-
 # Starting
 
 
@@ -139,7 +131,7 @@ def test_inherited_socket(mode: str) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_requests_in_hand_are_answered(mode: str, number: signal.Signals, tmp_path: Path) -> None:
     with Server(GATE, mode, *PATIENT) as server:
-        connection = enter(server, tmp_path / "gate")
+        connection = server.enter(tmp_path / "gate")
         server.process.send_signal(number)
         (tmp_path / "gate").touch()
         assert connection.response().json() == "waited"
@@ -163,7 +155,7 @@ def test_idle_connections_do_not_hold_it(mode: str, number: signal.Signals) -> N
 
 def test_no_new_connections_while_it_stops(mode: str, tmp_path: Path) -> None:
     with Server(GATE, mode, *PATIENT) as server:
-        connection = enter(server, tmp_path / "gate")
+        connection = server.enter(tmp_path / "gate")
         server.process.send_signal(signal.SIGTERM)
         (tmp_path / "gate").touch()
         connection.response()
@@ -175,7 +167,7 @@ def test_no_new_connections_while_it_stops(mode: str, tmp_path: Path) -> None:
 
 def test_graceful_timeout_ends_what_does_not_end(mode: str, tmp_path: Path) -> None:
     with Server(GATE, mode, "--graceful-timeout", "0.1") as server:
-        connection = enter(server, tmp_path / "never")
+        connection = server.enter(tmp_path / "never")
         server.process.send_signal(signal.SIGTERM)
         with pytest.raises(Closed):
             connection.response()
@@ -214,9 +206,9 @@ def test_a_dead_worker_is_replaced(mode: str) -> None:
 def test_two_workers_at_once(mode: str, tmp_path: Path) -> None:
     """Requests that hold a worker each: processes answer side by side, whatever the mode."""
     with Server(GATE, mode, "--workers", "2") as server:
-        held = [enter(server, tmp_path / "gate")]
+        held = [server.enter(tmp_path / "gate")]
         assert len(children(server.process.pid)) == 2
-        held.append(enter(server, tmp_path / "gate2"))
+        held.append(server.enter(tmp_path / "gate2"))
         (tmp_path / "gate").touch()
         (tmp_path / "gate2").touch()
         for connection in held:
@@ -282,7 +274,7 @@ def test_requests_at_once(mode: str, tmp_path: Path) -> None:
 def test_others_are_answered_beside_a_slow_request(mode: str, tmp_path: Path) -> None:
     workers = ("--workers", "2") if AT_ONCE[mode] == 1 else ()
     with Server(GATE, mode, *workers) as server:
-        connection = enter(server, tmp_path / "gate")
+        connection = server.enter(tmp_path / "gate")
         for _ in range(50):
             assert server.get("/process").status == 200
         (tmp_path / "gate").touch()

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import urllib.request
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -27,9 +26,6 @@ from tests.testkit.server import (
     wait_for,
 )
 
-if TYPE_CHECKING:
-    pass
-
 ROBUST = str(ROOT / "tests/apps/robust.py")
 GATE = str(ROOT / "tests/apps/gate.py")
 
@@ -45,14 +41,6 @@ while True:
 """
 
 
-def enter(server: Server, gate: Path, path: str = "/wait") -> Connection:
-    """A connection whose request is being answered until the file `gate` exists."""
-    connection = server.connect()
-    connection.send_request("GET", f"{path}?{gate}")
-    server.wait_log(f"entered {gate}\n")
-    return connection
-
-
 def refuses(server: Server) -> bool:
     """Whether nobody listens any more."""
     try:
@@ -61,12 +49,6 @@ def refuses(server: Server) -> bool:
     except ConnectionRefusedError:
         return True
     return False
-
-
-def lives(server: Server) -> None:
-    """Check that the server answers, and that no worker had to be replaced."""
-    assert server.get("/pid").status == 200
-    assert "is replaced" not in server.log()
 
 
 @pytest.mark.parametrize("number", [1, 2])
@@ -102,7 +84,7 @@ def test_forking_application_that_ends_at_import(number: str, tmp_path: Path) ->
 def test_interrupt_from_the_keyboard(mode: str, tmp_path: Path) -> None:
     """Ctrl-C reaches the workers twice: from the terminal, and from their supervisor."""
     with Server(GATE, mode, "--workers", "2", *PATIENT) as server:
-        connection = enter(server, tmp_path / "gate")
+        connection = server.enter(tmp_path / "gate")
         os.killpg(server.process.pid, signal.SIGINT)
         wait_for(lambda: refuses(server), "the closed port")
         (tmp_path / "gate").touch()
@@ -114,7 +96,7 @@ def test_interrupt_from_the_keyboard(mode: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", ["1", "2"])
 def test_port_is_closed_while_requests_are_in_hand(mode: str, number: str, tmp_path: Path) -> None:
     with Server(GATE, mode, "--workers", number, *PATIENT) as server:
-        connection = enter(server, tmp_path / "gate")
+        connection = server.enter(tmp_path / "gate")
         server.process.terminate()
         wait_for(lambda: refuses(server), "the closed port")
         (tmp_path / "gate").touch()
@@ -126,7 +108,7 @@ def test_port_is_closed_while_requests_are_in_hand(mode: str, number: str, tmp_p
 @pytest.mark.parametrize("number", ["1", "2"])
 def test_second_term_ends_it_at_once(mode: str, number: str, tmp_path: Path) -> None:
     with Server(GATE, mode, "--workers", number, *PATIENT) as server:
-        connection = enter(server, tmp_path / "never")
+        connection = server.enter(tmp_path / "never")
         server.process.terminate()
         wait_for(lambda: refuses(server), "the closed port")
         server.process.terminate()
@@ -143,7 +125,8 @@ def test_signal_handler_that_raises(mode: str) -> None:
         for times in range(1, 4):
             server.process.send_signal(signal.SIGUSR1)
             server.wait_log("usr1 came\n", times)
-            lives(server)
+            assert server.get("/pid").status == 200
+            assert "is replaced" not in server.log()
 
 
 #: A signal comes while the worker tells that it serves, and while it begins a thread.

@@ -276,6 +276,13 @@ class Server(Program):
         self._connections.append(connection)
         return connection
 
+    def enter(self, gate: Path, path: str = "/wait") -> Connection:
+        """A connection whose request waits in the application until the file `gate` exists."""
+        connection = self.connect()
+        connection.send_request("GET", f"{path}?{gate}")
+        self.wait_log(f"entered {gate}\n")
+        return connection
+
     def request(
         self, method: str, target: str, *headers: str, body: bytes | None = None
     ) -> Response:

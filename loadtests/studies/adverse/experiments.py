@@ -142,12 +142,6 @@ def _figures(
         figure(lab, experiment, number, server, name, value, unit)
 
 
-def _files(running: Running) -> int:
-    """Descriptors of a server without clients: the one that checked it has left, and is noticed."""
-    wait_until(running.is_quiet, SETTLE_SECONDS, PAUSE)
-    return resources.descriptors(running.processes())
-
-
 def _settle(running: Running, files: int, clients: int) -> None:
     """Waits until the server has accepted so many clients and is done with what they sent."""
 
@@ -166,7 +160,7 @@ def _dead_step(
     def action() -> str:
         allow_files(count + ROOM)
         with _pair(lab, _with(server, PATIENT), number) as pair:
-            files = _files(pair[0])
+            files = pair[0].idle_descriptors(SETTLE_SECONDS)
             with AdverseClients("dead", pair[0].port, count, core=lab.client_core) as crowd:
 
                 def check() -> None:
@@ -294,7 +288,7 @@ def stalled(lab: Lab, scale: Scale) -> list[Step]:
             allow_files(scale.stalled + ROOM)
             options = f"--write-timeout {scale.write_timeout:g}"
             with _pair(lab, _with(server, options), number) as pair:
-                files = _files(pair[0])
+                files = pair[0].idle_descriptors(SETTLE_SECONDS)
                 kernel = resources.socket_memory()
                 with (
                     resources.Watch(pair[0].processes) as watch,
@@ -321,7 +315,8 @@ def stalled(lab: Lab, scale: Scale) -> list[Step]:
                         left = began + 2 * scale.write_timeout + scale.grace - time.monotonic()
                         state = _ended(crowd, left)
                         said.append(_record_ends(lab, "stalled", number, server, "they", state))
-                        held = {"still held by the server": _files(pair[0]) - files}
+                        now = pair[0].idle_descriptors(SETTLE_SECONDS)
+                        held = {"still held by the server": now - files}
                         _figures(lab, "stalled", number, server, "", held)
                 highest = watch.highest
             _figures(

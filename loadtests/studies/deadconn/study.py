@@ -21,7 +21,6 @@ from loadtests.clients.connection import Connection, request_bytes
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure import resources
 from loadtests.measure.machine import allow_files
-from loadtests.measure.waiting import wait_until
 from loadtests.servers.application import Application
 from loadtests.servers.material import Published
 from loadtests.servers.registry import Server
@@ -75,7 +74,7 @@ def _take(lab: Lab, counts: Sequence[int], number: int, server: Server) -> str:
         Running(server, application, target=f"/{SIZES[0]}", core=lab.server_core) as running,
         contextlib.ExitStack() as crowds,
     ):
-        files = _files(running)
+        files = running.idle_descriptors(ANSWER_SECONDS)
         there = 0
         for count in counts:
             try:
@@ -124,12 +123,6 @@ def _application(server: Server) -> Iterator[Application]:
         for size in SIZES:
             (Path(folder) / str(size)).write_bytes(b"".join(pieces(size)))
         yield Published(folder, type="")
-
-
-def _files(running: Running) -> int:
-    """Descriptors of a server without clients: the one that checked it has left, and is noticed."""
-    wait_until(running.is_quiet, ANSWER_SECONDS, 0)
-    return resources.descriptors(running.processes())
 
 
 def _wait(running: Running, files: int, count: int) -> None:
