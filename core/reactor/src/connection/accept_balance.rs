@@ -4,6 +4,7 @@
 //! number of connections into a file in memory, and one with clearly more connections than another yields to it for a
 //! moment.
 
+use crate::log::error::RateLimit;
 use crate::sys::OwnedFd;
 use crate::sys::clock::NEVER;
 use crate::sys::file::{read_at, write_at};
@@ -65,26 +66,8 @@ impl AcceptBalance {
 const MAX_VAIN_YIELDS: u32 = 16;
 /// Milliseconds for which a worker does not yield after that: the other one must be busy.
 const NO_YIELD_TIME: u64 = 200;
-/// Milliseconds between two warnings.
-const INTERVAL: u64 = 60_000;
 /// Descriptors that are left for everything that is no connection, at least: logs, the application's files, bodies on disk.
 const RESERVED_DESCRIPTORS: u64 = 64;
-
-/// Limits a warning that every new connection would repeat.
-#[derive(Debug, Default)]
-pub(crate) struct RateLimit {
-    next: u64,
-}
-
-impl RateLimit {
-    pub(crate) fn is_due(&mut self, now: u64) -> bool {
-        let is_due = self.next <= now;
-        if is_due {
-            self.next = now + INTERVAL;
-        }
-        is_due
-    }
-}
 
 /// The default of `max_connections`: most of the descriptors that this process may have.
 pub(crate) fn max_by_descriptors() -> usize {

@@ -7,13 +7,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::log::error::{ErrorLog, Level};
-use crate::sys::clock;
+use crate::log::error::{ErrorLog, Level, RateLimit};
 
 /// Bytes that are appended to one file. A file frees its space when all of it has been sent.
 const MOST_IN_A_FILE: u64 = 64 << 20;
-/// Milliseconds between two log lines about responses that cannot be spooled.
-const BETWEEN_LINES: u64 = 60_000;
 
 /// The folder of the temporary files: an absolute path.
 #[derive(Clone, Debug)]
@@ -41,8 +38,8 @@ pub struct Spool {
     error_log: Arc<ErrorLog>,
     /// Bytes that are in files now.
     used: AtomicU64,
-    /// When the next of these log lines may be written, in milliseconds of [`crate::sys::clock::now`].
-    next_line: AtomicU64,
+    /// Responses cannot be spooled.
+    full: RateLimit,
 }
 
 impl Default for Spool {
@@ -54,7 +51,7 @@ impl Default for Spool {
 impl Spool {
     /// Files are created in `folder`, for at most `limit` bytes of a connection and `total` bytes of all.
     pub fn new(folder: TempDir, limit: u64, total: u64, error_log: Arc<ErrorLog>) -> Self {
-        Spool { folder, limit, total, error_log, used: AtomicU64::new(0), next_line: AtomicU64::new(0) }
+        Spool { folder, limit, total, error_log, used: AtomicU64::new(0), full: RateLimit::default() }
     }
 
     /// Writes `bytes` to `last`, a file and its length, or to a new file. `waiting` bytes of the same connection are in
@@ -96,10 +93,7 @@ impl Spool {
 
     #[cold]
     fn log_limited(&self, reason: &str) {
-        let (now, next) = (clock::now(), self.next_line.load(Ordering::Relaxed));
-        let begins = now >= next
-            && self.next_line.compare_exchange(next, now + BETWEEN_LINES, Ordering::Relaxed, Ordering::Relaxed).is_ok();
-        if begins {
+        if self.full.is_due() {
             let message =
                 format!("an answer cannot be spooled: {reason}; its application waits for the client instead");
             self.error_log.write(Level::Warning, &message);

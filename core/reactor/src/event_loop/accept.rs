@@ -124,7 +124,7 @@ pub(crate) fn add_connection(
 
 #[cold]
 fn warn_full(reactor: &Reactor, shared: &mut Shared, consequence: &str) {
-    if shared.accepting.full.is_due(clock::now()) {
+    if shared.accepting.full.is_due() {
         let most = reactor.max_connections;
         reactor.log(Level::Warning, &format!("{most} connections are open (max_connections): {consequence}"));
     }
@@ -137,7 +137,7 @@ fn on_exhausted(reactor: &Reactor, error: Errno) {
     if shared.accepting.is_paused() {
         return;
     }
-    if shared.accepting.exhausted.is_due(clock::now()) {
+    if shared.accepting.exhausted.is_due() {
         reactor.log(Level::Error, &format!("connections have to wait to be accepted: {error}"));
     }
     pause_listeners(reactor, &mut shared, RETRY_TIME);

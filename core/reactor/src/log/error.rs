@@ -5,7 +5,24 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use crate::log::sink::Sink;
-use crate::sys::Errno;
+use crate::sys::{Errno, clock};
+
+/// Milliseconds between two messages that a [`RateLimit`] lets through.
+const INTERVAL: u64 = 60_000;
+
+/// Limits a message that every new connection or response would repeat.
+#[derive(Debug, Default)]
+pub(crate) struct RateLimit {
+    /// When the next message may be written, in milliseconds of [`clock::now`].
+    next: AtomicU64,
+}
+
+impl RateLimit {
+    pub(crate) fn is_due(&self) -> bool {
+        let (now, next) = (clock::now(), self.next.load(Ordering::Relaxed));
+        now >= next && self.next.compare_exchange(next, now + INTERVAL, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+}
 
 /// The level of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
