@@ -1,4 +1,4 @@
-"""A connection that keeps received bytes, and tells right responses from wrong ones."""
+"""A keep-alive connection of the soak: it buffers received bytes and checks each response."""
 
 from __future__ import annotations
 

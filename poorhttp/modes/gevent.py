@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import ModuleType
 from typing import Any
 
@@ -81,13 +81,15 @@ def has_plugins() -> bool:
         except OSError:
             continue
         for name in names:
-            if name.endswith((".dist-info", ".egg-info", "EGG-INFO")) and name[:7] != "gevent-":
-                try:
-                    with open(os.path.join(folder, name, "entry_points.txt"), "rb") as file:
-                        if b"gevent.plugins" in file.read():
-                            return True
-                except OSError:
-                    continue
+            if name.startswith("gevent-"):
+                continue
+            if name.endswith((".dist-info", ".egg-info", "EGG-INFO")):
+                with (
+                    suppress(OSError),
+                    open(os.path.join(folder, name, "entry_points.txt"), "rb") as file,
+                ):
+                    if b"gevent.plugins" in file.read():
+                        return True
     return False
 
 

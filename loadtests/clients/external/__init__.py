@@ -1,4 +1,4 @@
-"""Load generators of others.
+"""Load generators that are programs of their own: wrk, ab, httperf and h2load.
 
 - `wrk`: wrk, the client of most comparisons (with `wrk.lua`).
 - `ab`: ApacheBench.

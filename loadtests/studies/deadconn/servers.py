@@ -1,4 +1,4 @@
-"""Servers of the study `deadconn`, told to hold as many connections as it makes."""
+"""Servers of the study `deadconn`, configured for as many connections as it makes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds modules as a generation would, and tells the project's own from others."""
+"""Resolves modules with the `sys.path` of a project, and tells the project's own from others."""
 
 from __future__ import annotations
 
