@@ -81,7 +81,7 @@ impl IdleEviction {
     }
 }
 
-/// Since when a connection waits for a request of which nothing has come; `None`: it does not.
+/// Since when a connection waits for a request of which nothing has come; 0: its client has gone. `None`: it does not.
 fn idle_since(slot: &Slot, timeouts: &Timeouts) -> Option<u64> {
     let connection = slot.connection.as_ref()?;
     let idle = connection.phase() == Phase::Serving
@@ -90,7 +90,7 @@ fn idle_since(slot: &Slot, timeouts: &Timeouts) -> Option<u64> {
         && !connection.request.is_mid_message();
     // The deadline was set by adding one of these.
     let timeout = if connection.request.served == 0 { timeouts.header } else { timeouts.keepalive };
-    idle.then(|| slot.deadline.at().saturating_sub(timeout))
+    idle.then(|| if slot.readiness.hangup { 0 } else { slot.deadline.at().saturating_sub(timeout) })
 }
 
 #[cfg(test)]
@@ -112,6 +112,16 @@ mod tests {
         let at = since + Timeouts::default().header;
         Timers::default().set(&mut slot.deadline, at, index, generation);
         (index, theirs)
+    }
+
+    #[test]
+    fn a_connection_that_its_client_has_closed_is_evicted_before_all_others() {
+        let (mut connections, mut eviction, timeouts) =
+            (Connections::default(), IdleEviction::default(), Timeouts::default());
+        let clients = [5, 5, 5].map(|since| arrive(&mut connections, since));
+        connections.of(clients[1].0).readiness.hangup = true;
+        let evicted = eviction.take_longest_idle(&mut connections, &timeouts, 100).unwrap();
+        assert_eq!(evicted.slot().0, clients[1].0);
     }
 
     #[test]
