@@ -145,8 +145,9 @@ def test_reader_that_sips(serve: Serve) -> None:
 def narrow(mode: str) -> Iterator[Server]:
     """A server of one process that has room for four connections.
 
-    It has one thread: of two, the one with the earlier answer may put its connection back later. No other test shares it:
-    of connections that ended a moment ago, it may still hold one that it cannot close, and close one that waits instead.
+    It has one thread: of two, the one with the earlier answer may put its connection back later.
+    No other test shares it: it may still hold a connection of that test, which has just ended, and
+    close one that waits instead.
     """
     options = ("--max-connections", "4", "--workers", "1", "--threads", "1")
     # A head that waits keeps its place, however slow the machine is.
