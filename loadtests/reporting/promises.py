@@ -39,6 +39,11 @@ class Promise:
         return value >= self.limit if self.at_least else value <= self.limit
 
 
+def mode(server: str) -> str:
+    """The words for one of our servers as a place."""
+    return server.removeprefix("poorhttp ")
+
+
 def of_figures(
     experiment: str,
     servers: Mapping[str, str],

@@ -7,7 +7,6 @@
 - `pages`: the pages of the studies, as files and as applications.
 - `projects`: the projects whose files are saved while a server reloads.
 - `peers`: installs the servers of comparisons, which `peers.txt` names.
-- `nginx`: common parts of the configurations of nginx.
 - `baseline/`: the baseline of every comparison, a bare epoll loop in C.
-- `proxies/`: servers behind a proxy.
+- `proxies`: servers behind a proxy: started together, sampled separately.
 """

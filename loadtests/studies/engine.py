@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar
 
 from loadtests import programs
@@ -160,33 +161,44 @@ def figure(
     )
 
 
-def sample_step(lab: Lab, experiment: str, number: int, server: Server, scenario: Scenario) -> Step:
+def started(lab: Lab, server: Server, scenario: Scenario) -> Running:
+    """The server, as it is started and checked for a scenario."""
+    return Running(
+        server,
+        scenario.application,
+        target=scenario.target,
+        request=scenario.request(),
+        body=scenario.body,
+        count=scenario.depth,
+        core=lab.server_core,
+    )
+
+
+def measure(lab: Lab, experiment: str, number: int, server: Server, scenario: Scenario) -> str:
     """Starts a server, checks its answer, warms it up, measures it and stops it."""
-
-    def action() -> str:
-        with Running(
-            server,
-            scenario.application,
-            target=scenario.target,
-            request=scenario.request(),
-            body=scenario.body,
-            count=scenario.depth,
-            core=lab.server_core,
-        ) as running:
-            sample = take(lab, experiment, number, server, scenario, running)
-        return f"{sample['cpu_us']:8.2f} µs  {sample['rate']:9,.0f}/s"
-
-    return Step(server, f"{scenario.name}, round {number + 1}, {server.name}", action)
+    with started(lab, server, scenario) as running:
+        sample = take(lab, experiment, number, server, scenario, running)
+    return f"{sample['cpu_us']:8.2f} µs  {sample['rate']:9,.0f}/s"
 
 
 def steps(
-    lab: Lab, servers: Sequence[Server], scenarios: Iterable[Scenario], experiment: str = "bench"
+    lab: Lab,
+    asked: Iterable[Mapping[Server, Scenario]],
+    experiment: str = "bench",
+    action: Callable[[Lab, str, int, Server, Any], str] = measure,
 ) -> list[Step]:
-    """Every scenario in rounds, every server once a round, another one first each time."""
+    """What each server is asked, in rounds, every server once a round, another one first each time.
+
+    What is in one dictionary is measured in turns.
+    """
     return [
-        sample_step(lab, experiment, number, server, scenario)
-        for scenario in scenarios
-        for number, server in in_turns(lab, servers)
+        Step(
+            server,
+            f"{scenarios[server].name}, round {number + 1}, {server.name}",
+            partial(action, lab, experiment, number, server, scenarios[server]),
+        )
+        for scenarios in asked
+        for number, server in in_turns(lab, list(scenarios))
     ]
 
 

@@ -8,7 +8,7 @@ Servers that are not installed are left out and named.
 - `wsgi`: servers of WSGI applications: ours and others.
 - `content`: servers of files, CGI programs, templates and PHP.
 - `static`: servers of static files.
-- `proxied`: one and two of our `single` behind a proxy.
+- `proxied`: proxies, and one and two of our `single` behind each.
 - `lifecycle`: servers that are reloaded, upgraded and stopped, each as its documentation says.
 - `reload`: development servers.
 - `memory`: the configurations whose memory is measured.
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from loadtests.choice import unknown
+from loadtests.choice import choose
 from loadtests.servers.registry import content, memory
 from loadtests.servers.registry import reload as development
 from loadtests.servers.registry.proxied import PROXIED
@@ -59,16 +59,14 @@ def named(names: Iterable[str]) -> list[Server]:
 
     Raises LabError for a name that fits none.
     """
-    chosen: list[Server] = []
-    for name in names:
-        fitting = [server for server in SERVERS if server.name == name]
-        fitting = fitting or [
-            server for server in SERVERS if server.compared and server.name.startswith(name)
-        ]
-        if not fitting:
-            raise unknown("server", name, [server.name for server in SERVERS], ", ")
-        chosen += [server for server in fitting if server not in chosen]
-    return chosen
+    known = {server.name for server in SERVERS}
+
+    def fits(one: Server, name: str) -> bool:
+        return one.name == name or (
+            name not in known and one.compared and one.name.startswith(name)
+        )
+
+    return choose("server", SERVERS, names, ", ", fits)
 
 
 UNKNOWN = "#8a8f98"

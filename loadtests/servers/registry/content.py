@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from loadtests.servers.nginx import configuration
 from loadtests.servers.registry.apache import apache, cgi, prefork
 from loadtests.servers.registry.commands import GRANIAN, PHP_CHILDREN, UWSGI, ours, php_fpm
 from loadtests.servers.registry.server import Server
@@ -18,9 +17,26 @@ from loadtests.servers.registry.wsgi import FLOOR
 CONNECTIONS = 2048
 APACHE_SPARE = 4
 
-_NGINX = configuration(
-    CONNECTIONS,
-    """\
+_NGINX = f"""\
+daemon off;
+user root;
+worker_processes 1;
+pid $folder/nginx.pid;
+error_log $folder/error.log;
+events {{ worker_connections {CONNECTIONS}; }}
+http {{
+    access_log off;
+    keepalive_requests 1000000000;
+    client_body_temp_path $folder/body;
+    proxy_temp_path $folder/proxy;
+    fastcgi_temp_path $folder/fastcgi;
+    uwsgi_temp_path $folder/uwsgi;
+    scgi_temp_path $folder/scgi;
+HTTP
+}}
+"""
+
+_NGINX_FILES = """\
     sendfile on;
     tcp_nopush on;
     types { text/html html; image/gif gif; image/jpeg jpg; image/png png; }
@@ -31,9 +47,7 @@ _NGINX = configuration(
         listen 127.0.0.1:$port backlog=$backlog;
         root $root;
         LOCATION
-    }
-""",
-)
+    }"""
 
 _LIGHTTPD = f"""\
 server.document-root = "$root"
@@ -90,14 +104,23 @@ location ~ \\.php$ {
         }"""
 
 
-def _nginx(name: str, colour: str, more: str = "", location: str = "") -> Server:
+def nginx(name: str, colour: str, http: str) -> Server:
+    """nginx with one process that logs nothing but errors, and lets go of no connection.
+
+    `http` is what else stands in `http`, indented.
+    """
     return Server(
         name,
         colour,
-        "{nginx} -c {folder}/nginx.conf",
+        "{nginx} -e stderr -c {folder}/nginx.conf",
         programs=("nginx",),
-        files=(("nginx.conf", _NGINX.replace("MORE", more).replace("LOCATION", location)),),
+        files=(("nginx.conf", _NGINX.replace("HTTP", http)),),
     )
+
+
+def _nginx(name: str, colour: str, more: str = "", location: str = "") -> Server:
+    files = _NGINX_FILES.replace("MORE", more).replace("LOCATION", location)
+    return nginx(name, colour, files)
 
 
 def _lighttpd(name: str, colour: str, more: str = "", programs: tuple[str, ...] = ()) -> Server:
@@ -110,15 +133,13 @@ def _lighttpd(name: str, colour: str, more: str = "", programs: tuple[str, ...] 
     )
 
 
-_UWSGI = Server(
-    "uWSGI",
-    "#3f8f3f",
-    f"{UWSGI} --http-socket 127.0.0.1:{{port}} --listen {{backlog}} --threads 8 --master "
-    "--die-on-term --disable-logging --offload-threads 1 --static-map /={root}",
-    "uWSGI",
-    note="closes each connection after a file: its clients connect anew for each request",
-)
-_ROUTED = "--http 127.0.0.1:{port} --http-keepalive=75 --tcp-nodelay"
+def _uwsgi(name: str, colour: str, http: str, more: str = "", note: str = "") -> Server:
+    command = (
+        f"{UWSGI} {http} --listen {{backlog}} --threads 8 --master --die-on-term "
+        f"--disable-logging {more}--static-map /={{root}}"
+    )
+    return Server(name, colour, command, "uWSGI", note=note)
+
 
 FILES: Sequence[Server] = (
     # It says what the others say besides: about as many octets as lighttpd and nginx send.
@@ -139,15 +160,17 @@ FILES: Sequence[Server] = (
         "--static-path-mount {root} loadtests.apps.echo:application",
         "granian",
     ),
-    _UWSGI,
-    replace(
-        _UWSGI,
-        name="uWSGI + router",
-        colour="#7cc38f",
-        command=_UWSGI.command.replace("--http-socket 127.0.0.1:{port}", _ROUTED).replace(
-            "--offload-threads 1 ", ""
-        ),
-        note="",
+    _uwsgi(
+        "uWSGI",
+        "#3f8f3f",
+        "--http-socket 127.0.0.1:{port}",
+        "--offload-threads 1 ",
+        note="closes each connection after a file: its clients connect anew for each request",
+    ),
+    _uwsgi(
+        "uWSGI + router",
+        "#7cc38f",
+        "--http 127.0.0.1:{port} --http-keepalive=75 --tcp-nodelay",
     ),
 )
 

@@ -1,19 +1,30 @@
-"""One and two of our `single` behind a proxy, started and stopped together."""
+"""Proxies with their configurations of `proxy/`; one and two of our `single` behind each."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
+from loadtests.errors import LabError
 from loadtests.programs import ROOT
 from loadtests.servers.registry.apache import RIGHTS
 from loadtests.servers.registry.commands import backend, script
 from loadtests.servers.registry.server import Server
 
 SHIPPED = ROOT / "proxy"
-PORTS = {"8000": "$port", "8080": "FIRST", "8081": "SECOND"}
+PORTS = {"8000": "$port", "8080": "$first", "8081": "$second"}
 """Ports of the shipped configurations, and their replacements here."""
+# nginx gives up root's rights otherwise, and may not write into the folder any more.
+_ROOT = "user root;\n" if os.geteuid() == 0 else ""
+_PROXIES = {
+    "lighttpd": ("lighttpd", "{lighttpd} -D -f {folder}/balanced.conf", ""),
+    "nginx": ("nginx", "{nginx} -e stderr -p {folder} -c {folder}/balanced.conf", _ROOT),
+    "HAProxy": ("haproxy", "{haproxy} -db -f {folder}/common.cfg -f {folder}/balanced.cfg", ""),
+    "Apache": ("apache2", "{apache} -D FOREGROUND -d {folder} -f {folder}/balanced.conf", RIGHTS),
+}
+"""Folder, command, and the beginning of `balanced.conf`."""
 
 
 def rewritten(text: str, servers: int) -> str:
@@ -30,51 +41,46 @@ def rewritten(text: str, servers: int) -> str:
     return "".join(lines)
 
 
-def shipped_files(folder: str, servers: int) -> list[tuple[str, str]]:
-    """The configuration of a folder of `proxy/`, before one server or two."""
-    return [
-        (path.name, rewritten(path.read_text(encoding="utf-8"), servers))
+def shipped(name: str, servers: int) -> Server:
+    """A proxy before one server or two, which listen at the ports $first and $second.
+
+    Raises LabError if its configuration is missing.
+    """
+    folder, command, beginning = _PROXIES[name]
+    files = {
+        path.name: rewritten(path.read_text(encoding="utf-8"), servers)
         for path in sorted((SHIPPED / folder).glob("*.c*f*"))
-    ]
+    }
+    if not any(file.startswith("balanced.") for file in files):
+        raise LabError(f"proxy/{folder} has no balanced.* configuration")
+    if beginning:
+        files["balanced.conf"] = beginning + files["balanced.conf"]
+    return Server(name, "", command, programs=(name.lower(),), files=tuple(files.items()))
 
 
-_COMMANDS = {
-    "lighttpd": "{lighttpd} -D -f {folder}/balanced.conf",
-    "nginx": "{nginx} -e stderr -p {folder} -c {folder}/balanced.conf",
-    "apache": "{apache} -D FOREGROUND -d {folder} -f {folder}/balanced.conf",
-}
-# nginx gives up root's rights otherwise, and may not write into the folder any more.
-_RIGHTS = {"nginx": "user root;\n" if os.geteuid() == 0 else "", "apache": RIGHTS}
-
-
-def _files(proxy: str, folder: str, servers: int) -> tuple[tuple[str, str], ...]:
-    files = []
-    for name, text in shipped_files(folder, servers):
-        filled = text.replace("FIRST", "$first").replace("SECOND", "$second")
-        files.append((name, (_RIGHTS.get(proxy, "") if name == "balanced.conf" else "") + filled))
-    return tuple(files)
-
-
-def _before(name: str, colour: str, proxy: str, servers: int, folder: str = "") -> Server:
+def _before(proxy: str, servers: int, colour: str) -> Server:
     started = "".join(
         backend(name, f"127.0.0.1:{{{name}}}", "--trusted-proxies 127.0.0.1 --health /-")
         for name in ("first", "second")[:servers]
     )
-    return Server(
-        name,
-        colour,
-        script(f"{started}exec {_COMMANDS[proxy]}"),
-        "poorhttp",
-        programs=("sh", proxy),
-        files=_files(proxy, folder or proxy, servers),
+    alone = shipped(proxy, servers)
+    return replace(
+        alone,
+        name=f"{proxy} + {'2 × ' if servers == 2 else ''}single",
+        colour=colour,
+        command=script(f"{started}exec {alone.command}"),
+        package="poorhttp",
+        programs=("sh", *alone.programs),
     )
 
 
-PROXIED: Sequence[Server] = (
-    _before("lighttpd + single", "#a13c2f", "lighttpd", 1),
-    _before("lighttpd + 2 × single", "#dd7a63", "lighttpd", 2),
-    _before("nginx + single", "#00695c", "nginx", 1),
-    _before("nginx + 2 × single", "#4db6a4", "nginx", 2),
-    _before("Apache + single", "#8a6100", "apache", 1, "apache2"),
-    _before("Apache + 2 × single", "#cfa04a", "apache", 2, "apache2"),
+PROXIED: Sequence[Server] = tuple(
+    _before(proxy, servers, colour)
+    for proxy, colours in (
+        ("lighttpd", ("#a13c2f", "#dd7a63")),
+        ("nginx", ("#00695c", "#4db6a4")),
+        ("Apache", ("#8a6100", "#cfa04a")),
+    )
+    for servers, colour in enumerate(colours, 1)
 )
+"""Started and stopped together."""

@@ -18,7 +18,7 @@ def _plan(
     lab: Lab, scale: Scale, servers: Sequence[Server], options: argparse.Namespace
 ) -> list[Step]:
     """The experiments one after another."""
-    lab = replace(lab, servers=asked_for(servers, options) if options.servers else servers)
+    lab = replace(lab, servers=asked_for(servers, options))
     amount = experiments.SMALL if scale.name == TINY.name else experiments.FULL
     return [step for name in options.names for step in experiments.EXPERIMENTS[name](lab, amount)]
 

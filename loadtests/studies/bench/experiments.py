@@ -6,236 +6,178 @@ import contextlib
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
 
 from loadtests.clients.connection import Connection, request_bytes
 from loadtests.errors import ServerFailure
 from loadtests.measure import resources
 from loadtests.measure.machine import allow_files
 from loadtests.servers import registry
+from loadtests.servers.registry import Server
 from loadtests.servers.running import Running
+from loadtests.studies import engine
 from loadtests.studies.bench import scenarios
-from loadtests.studies.engine import Lab, Step, figure, sample_step, steps, take
+from loadtests.studies.bench.scenarios import Scenario
+from loadtests.studies.engine import Lab, Step, figure
 
 IDLE_CONNECTIONS = 10_000
 WARM_CONNECTIONS = 100
 PER_ADDRESS = 4_000
-STARTS = 20
 LIGHT_REQUESTS = 1_000
 LIGHT_CLIENTS = 8
+SINGLE, THREADING, GEVENT = "poorhttp single", "poorhttp threading 8", "poorhttp gevent"
 
-
-def cost(lab: Lab) -> list[Step]:
-    """CPU per request against the floor and the best peers, and pipelining."""
-    chosen = registry.named(
-        [
-            "floor",
-            "poorhttp single",
-            "poorhttp single + log",
-            "fastpysgi",
-            "fastwsgi",
-            "bjoern",
-            "granian 1 thread",
-        ]
-    )
-    names = ["hello-1", "hello-64", "hello-512", "browser-64", "hello-64x16"]
-    return steps(lab, chosen, scenarios.named(names), "cost")
-
-
-def threads(lab: Lab) -> list[Step]:
-    """Eight threads beside one, where the handler is tiny."""
-    chosen = registry.named(["poorhttp single", "poorhttp threading 8"])
-    names = ["hello-1", "hello-2", "hello-64", "hello-512"]
-    return steps(lab, chosen, scenarios.named(names), "threads")
-
-
-def sleepers(lab: Lab) -> list[Step]:
-    """32 threads, 32 connections, a handler that sleeps 10 ms."""
-    chosen = registry.named(["poorhttp threading 32"])
-    return steps(lab, chosen, scenarios.named(["sleep10ms-32"]), "sleepers")
-
-
-class Sleeper:
-    """A client that keeps one request of one second running until the block ends."""
-
-    def __init__(self, port: int) -> None:
-        self.answers = 0
-        self._port = port
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def __enter__(self) -> Sleeper:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        request = request_bytes("/?seconds=1")
-        while not self._stop.is_set():
-            try:
-                with Connection(self._port) as connection:
-                    while not self._stop.is_set():
-                        connection.ask(request)
-                        self.answers += 1
-            except (OSError, ServerFailure):
-                # Its absence is noticed by the count of answers.
-                self._stop.wait(0.1)
-
-
-def neighbours(lab: Lab) -> list[Step]:
-    """The latency of four connections while another request sleeps a second, again and again."""
-    scenario = scenarios.named(["beside-4"])[0]
-    planned = []
-    for number in range(lab.rounds):
-        for server in registry.named(["poorhttp threading 8", "poorhttp gevent"]):
-
-            def action(server: registry.Server = server, number: int = number) -> str:
-                with (
-                    Running(
-                        server,
-                        scenario.application,
-                        target=scenario.target,
-                        request=scenario.request(),
-                        core=lab.server_core,
-                    ) as running,
-                    Sleeper(running.port) as sleeper,
-                ):
-                    sample = take(lab, "neighbours", number, server, scenario, running)
-                if sleeper.answers == 0:
-                    raise ServerFailure("the sleeping request was never answered")
-                return (
-                    f"p99 {sample['p99_us'] / 1000:.2f} ms, worst {sample['max_us'] / 1000:.2f} ms"
-                )
-
-            planned.append(
-                Step(server, f"{scenario.name}, round {number + 1}, {server.name}", action)
-            )
-    return planned
-
-
-def gevent(lab: Lab) -> list[Step]:
-    """Our gevent mode beside gevent's own server and gunicorn's gevent worker."""
-    chosen = registry.named(["poorhttp gevent", "gevent pywsgi", "gunicorn gevent"])
-    return steps(lab, chosen, scenarios.named(["hello-64"]), "gevent")
-
-
-def forking(lab: Lab) -> list[Step]:
-    """Two workers beside one, all cores free for both server and client.
-
-    The client needs a core too, so the handler computes: then wrk takes a percent or two of it.
-    """
-    chosen = registry.named(["poorhttp forking 1", "poorhttp forking 2"])
-    scenario = scenarios.named(["burn-16"])[0]
-    return [
-        sample_step(lab.unpinned(), "forking", number, server, scenario)
-        for number in range(lab.rounds)
-        for server in (chosen if number % 2 == 0 else chosen[::-1])
-    ]
-
-
-def memory(lab: Lab) -> list[Step]:
-    """Memory after 1,000 requests for a bare WSGI `light`, from clients enough for all workers."""
-
-    def step(server: registry.Server, number: int) -> Step:
-        def action() -> str:
-            with Running(server, scenarios.LIGHT) as running:
-                with ThreadPoolExecutor(LIGHT_CLIENTS) as clients:
-                    for client in [
-                        clients.submit(ask_often, running, LIGHT_REQUESTS // LIGHT_CLIENTS)
-                        for _ in range(LIGHT_CLIENTS)
-                    ]:
-                        client.result()
-                used = resources.memory(running.processes())
-            for name in ("pss", "uss", "rss"):
-                figure(lab, "memory", number, server, name, getattr(used, name), "bytes")
-            figure(lab, "memory", number, server, "processes", used.processes, "")
-            return f"PSS {used.pss / 2**20:.1f} MiB in {used.processes} processes"
-
-        return Step(server, f"memory, round {number + 1}, {server.name}", action)
-
-    chosen = registry.named(
-        [
-            "poorhttp single",
-            "poorhttp threading 8",
-            "poorhttp forking 4",
-            "bjoern",
-            "gunicorn sync 4",
-        ]
-    )
-    return [step(server, number) for number in range(lab.rounds) for server in chosen]
-
-
-def idle(lab: Lab) -> list[Step]:
-    """What 10,000 idle keep-alive connections add to private memory, each having had an answer."""
-
-    def step(server: registry.Server) -> Step:
-        def action() -> str:
-            allow_files(IDLE_CONNECTIONS + WARM_CONNECTIONS + 200)
-            connections: list[Connection] = []
-            with Running(server, scenarios.HELLO) as running:
-                try:
-                    _open(running, connections, WARM_CONNECTIONS)
-                    before = resources.memory(running.processes())
-                    _open(running, connections, IDLE_CONNECTIONS)
-                    time.sleep(0.5)
-                    after = resources.memory(running.processes())
-                    for connection in random.Random(1).sample(connections, 200):
-                        connection.ask(running.request)
-                except (OSError, ServerFailure) as error:
-                    raise ServerFailure(
-                        f"with {len(connections):,} connections open: {error}"
-                    ) from None
-                finally:
-                    for connection in connections:
-                        connection.close()
-            each = (after.uss - before.uss) / IDLE_CONNECTIONS
-            figure(lab, "idle", 0, server, "bytes per connection", round(each, 1), "bytes")
-            return f"{each:,.0f} bytes per connection"
-
-        return Step(server, f"idle, {server.name}", action)
-
-    names = [
-        "poorhttp single",
-        "poorhttp threading 8",
-        "fastpysgi",
-        "fastwsgi",
-        "bjoern",
-        "granian",
-    ]
-    return [step(server) for name in names for server in registry.named([name])]
-
-
-def start(lab: Lab) -> list[Step]:
-    """From exec to the first complete answer, `hello`."""
-
-    def step(server: registry.Server, number: int) -> Step:
-        def action() -> str:
-            with Running(server, scenarios.HELLO, core=lab.server_core) as running:
-                taken = running.first_answer_seconds
-            figure(lab, "start", number, server, "seconds", round(taken, 5), "s")
-            return f"{taken * 1000:.0f} ms"
-
-        return Step(server, f"start {number + 1}, {server.name}", action)
-
-    names = ["poorhttp single", "poorhttp threading 8", "poorhttp gevent", "bjoern", "granian"]
-    names += ["gunicorn gthread 8", "waitress 8 threads"]
-    starts = STARTS if lab.rounds > 1 else 5
-    return [
-        step(server, number)
-        for number in range(starts)
-        for name in names
-        for server in registry.named([name])
-    ]
-
-
-EXPERIMENTS: dict[str, Callable[[Lab], list[Step]]] = {
-    experiment.__name__: experiment
-    for experiment in (cost, threads, sleepers, neighbours, gevent, forking, memory, idle, start)
+LOADED: dict[str, tuple[Sequence[str], Sequence[str]]] = {
+    # CPU per request against the floor and the best peers, and pipelining.
+    "cost": (
+        (
+            *("floor", SINGLE, "poorhttp single + log"),
+            *("fastpysgi", "fastwsgi", "bjoern", "granian 1 thread"),
+        ),
+        ("hello-1", "hello-64", "hello-512", "browser-64", "hello-64x16"),
+    ),
+    # Eight threads beside one, where the handler is tiny.
+    "threads": ((SINGLE, THREADING), ("hello-1", "hello-2", "hello-64", "hello-512")),
+    # 32 threads, 32 connections, a handler that sleeps 10 ms.
+    "sleepers": (("poorhttp threading 32",), ("sleep10ms-32",)),
+    # The latency of four connections while another request sleeps a second, again and again.
+    "neighbours": ((THREADING, GEVENT), ("beside-4",)),
+    # Our gevent mode beside gevent's own server and gunicorn's gevent worker.
+    "gevent": ((GEVENT, "gevent pywsgi", "gunicorn gevent"), ("hello-64",)),
+    # Two workers beside one, all cores free for both server and client. The client needs a core,
+    # too, so the handler computes: then wrk takes a percent or two of it.
+    "forking": (("poorhttp forking 1", "poorhttp forking 2"), ("burn-16",)),
 }
+"""Experiments that load servers with scenarios."""
+
+
+@contextlib.contextmanager
+def _sleeping(port: int) -> Iterator[None]:
+    """Keeps one request of one second running until the block ends."""
+    request, stop = request_bytes("/?seconds=1"), threading.Event()
+    answers = []
+
+    def run() -> None:
+        while not stop.is_set():
+            # Its absence is noticed by the number of answers.
+            with contextlib.suppress(OSError, ServerFailure), Connection(port) as connection:
+                while not stop.is_set():
+                    answers.append(connection.ask(request))
+            stop.wait(0.1)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+    if not answers:
+        raise ServerFailure("the sleeping request was never answered")
+
+
+def _neighbours(lab: Lab, experiment: str, number: int, server: Server, scenario: Scenario) -> str:
+    with engine.started(lab, server, scenario) as running, _sleeping(running.port):
+        sample = engine.take(lab, experiment, number, server, scenario, running)
+    return f"p99 {sample['p99_us'] / 1000:.2f} ms, worst {sample['max_us'] / 1000:.2f} ms"
+
+
+def _memory(lab: Lab, number: int, server: Server) -> str:
+    """After 1,000 requests for a bare WSGI `light`, from clients enough for all workers."""
+    with Running(server, scenarios.LIGHT) as running:
+        with ThreadPoolExecutor(LIGHT_CLIENTS) as clients:
+            share = [LIGHT_REQUESTS // LIGHT_CLIENTS] * LIGHT_CLIENTS
+            list(clients.map(partial(ask_often, running), share))
+        used = resources.memory(running.processes())
+    for name in ("pss", "uss", "rss"):
+        figure(lab, "memory", number, server, name, getattr(used, name), "bytes")
+    figure(lab, "memory", number, server, "processes", used.processes, "")
+    return f"PSS {used.pss / 2**20:.1f} MiB in {used.processes} processes"
+
+
+def _idle(lab: Lab, number: int, server: Server) -> str:
+    """What 10,000 idle keep-alive connections add to private memory, each having had an answer."""
+    allow_files(IDLE_CONNECTIONS + WARM_CONNECTIONS + 200)
+    with Running(server, scenarios.HELLO) as running, contextlib.ExitStack() as stack:
+        connections: list[Connection] = []
+        try:
+            _open(running, connections, stack, WARM_CONNECTIONS)
+            before = resources.memory(running.processes())
+            _open(running, connections, stack, IDLE_CONNECTIONS)
+            time.sleep(0.5)
+            after = resources.memory(running.processes())
+            for connection in random.Random(1).sample(connections, 200):
+                connection.ask(running.request)
+        except (OSError, ServerFailure) as error:
+            raise ServerFailure(f"with {len(connections):,} connections open: {error}") from None
+    each = (after.uss - before.uss) / IDLE_CONNECTIONS
+    figure(lab, "idle", number, server, "bytes per connection", round(each, 1), "bytes")
+    return f"{each:,.0f} bytes per connection"
+
+
+def _open(
+    running: Running, connections: list[Connection], stack: contextlib.ExitStack, count: int
+) -> None:
+    """Opens connections and lets each have one answer; several addresses, for ports are few."""
+    for _ in range(count):
+        source = f"127.0.0.{1 + len(connections) // PER_ADDRESS}"
+        connections.append(stack.enter_context(Connection(running.port, source=source)))
+        answer = connections[-1].ask(running.request)[0]
+        if answer.status != running.answer.status:
+            raise ServerFailure(f"a connection was answered {answer.status}")
+
+
+def _start(lab: Lab, number: int, server: Server) -> str:
+    """From exec to the first complete answer, `hello`."""
+    with Running(server, scenarios.HELLO, core=lab.server_core) as running:
+        taken = running.first_answer_seconds
+    figure(lab, "start", number, server, "seconds", round(taken, 5), "s")
+    return f"{taken * 1000:.0f} ms"
+
+
+ALONE: dict[str, tuple[str, Callable[[Lab, int, Server], str], Sequence[str]]] = {
+    "memory": (
+        "memory, round {}",
+        _memory,
+        (SINGLE, THREADING, "poorhttp forking 4", "bjoern", "gunicorn sync 4"),
+    ),
+    "idle": ("idle", _idle, (SINGLE, THREADING, "fastpysgi", "fastwsgi", "bjoern", "granian")),
+    "start": (
+        "start {}",
+        _start,
+        (
+            *(SINGLE, THREADING, GEVENT),
+            *("bjoern", "granian", "gunicorn gthread 8", "waitress 8 threads"),
+        ),
+    ),
+}
+"""Experiments without a load: the words for a step, the step, and its servers."""
+EXPERIMENTS = (*LOADED, *ALONE)
+
+
+def steps(lab: Lab, name: str) -> list[Step]:
+    """An experiment, in rounds."""
+    if name in LOADED:
+        servers, asked = LOADED[name]
+        return engine.steps(
+            lab.unpinned() if name == "forking" else lab,
+            scenarios.asked(registry.named(servers), asked),
+            name,
+            _neighbours if name == "neighbours" else engine.measure,
+        )
+    what, action, servers = ALONE[name]
+    rounds = {"idle": 1, "start": 20 if lab.rounds > 1 else 5}.get(name, lab.rounds)
+    return [
+        Step(
+            server,
+            f"{what.format(number + 1)}, {server.name}",
+            partial(action, lab, number, server),
+        )
+        for number, server in engine.in_turns(replace(lab, rounds=rounds), registry.named(servers))
+    ]
 
 
 def ask_often(running: Running, count: int) -> None:
@@ -249,14 +191,3 @@ def ask_often(running: Running, count: int) -> None:
                 answers += 1
         if answers == before:
             raise ServerFailure("a new connection got no answer")
-
-
-def _open(running: Running, connections: list[Connection], count: int) -> None:
-    """Opens connections and lets each have one answer; several addresses, for ports are few."""
-    for _ in range(count):
-        source = f"127.0.0.{1 + len(connections) // PER_ADDRESS}"
-        connection = Connection(running.port, source=source)
-        connections.append(connection)
-        answer = connection.ask(running.request)[0]
-        if answer.status != running.answer.status:
-            raise ServerFailure(f"a connection was answered {answer.status}")

@@ -1,22 +1,118 @@
-"""The reports of `bench` and `show`: what a request costs each server, and how fast it answers."""
+"""The reports of `bench` and `show`: promised figures, cost of a request, time to the answer."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from loadtests.reporting.model import MIB, Axis, Bars, Column, Section, Table
+from loadtests.reporting.promises import Places, Promise, mode
 from loadtests.servers.registry import FLOOR, SERVERS
 from loadtests.stats.results import Results, Spread
 from loadtests.studies import comparison, tables
+from loadtests.studies.bench.experiments import GEVENT, SINGLE, THREADING
 from loadtests.studies.bench.scenarios import SCENARIOS, Scenario, heading
-from loadtests.studies.comparison import CPU, PSS, RATE, Measure, Scenarios, is_client_limit
+from loadtests.studies.comparison import CPU, PSS, RATE, Measure, is_client_limit
 
+LOGGED = "poorhttp single + log"
+
+
+def _of(
+    read: Callable[..., Spread | None], first: str, server: str, *more: str, scale: float = 1
+) -> Callable[[Results], Places]:
+    """What was measured of a server, whose mode is the place: by a method of the results."""
+
+    def places(results: Results) -> Places:
+        found = read(results, first, server, *more)
+        return {mode(server): tables.scaled(found, scale)} if found else {}
+
+    return places
+
+
+def _best_peer(scenario: str, field: str, *, highest: bool = False) -> Callable[[Results], Places]:
+    """The ratio to the best peer, whose name is the place."""
+
+    def places(results: Results) -> Places:
+        best = results.best_peer(scenario, field, highest=highest)
+        found = results.ratio(scenario, SINGLE, best, field) if best else None
+        return {f"single to {best}": found} if found else {}
+
+    return places
+
+
+def _cost() -> Iterator[Promise]:
+    for scenario, server, limit, words in (
+        ("hello-64", SINGLE, 1.20, "64 connections"),
+        ("hello-512", SINGLE, 1.20, "512 connections"),
+        ("hello-64", LOGGED, 1.25, "64 connections, access log on"),
+        ("hello-512", LOGGED, 1.25, "512 connections, access log on"),
+    ):
+        what = f"CPU per request, {words}, against the floor"
+        yield Promise(
+            "cost", what, limit, "×", _of(Results.ratio, scenario, server, "floor", "cpu_us")
+        )
+    for scenario, words in (
+        ("hello-1", "1 connection"),
+        ("hello-64", "64 connections"),
+        ("hello-512", "512 connections"),
+        ("browser-64", "64 connections, 12 request headers"),
+    ):
+        what = f"CPU per request, {words}, against the best peer"
+        yield Promise("cost", what, 0.90, "×", _best_peer(scenario, "cpu_us"))
+    what, pipelined = "requests/s, 64 connections × 16 pipelined", "hello-64x16"
+    rate = _of(Results.median, pipelined, SINGLE, "rate")
+    yield Promise("cost", what, 400_000, "/s", rate, at_least=True, places=0)
+    rate = _best_peer(pipelined, "rate", highest=True)
+    yield Promise("cost", "the same against the best peer", 2, "×", rate, at_least=True)
+
+
+def _loaded() -> Iterator[Promise]:
+    for connections in (1, 2, 64, 512):
+        words = "connections" if connections > 1 else "connection"
+        what = f"CPU per request, 8 threads against single, {connections} {words}"
+        cost = _of(Results.ratio, f"hello-{connections}", THREADING, SINGLE, "cpu_us")
+        yield Promise("threads", what, 1.08, "×", cost)
+    what = "requests/s, 32 threads, 32 connections, handler sleeps 10 ms"
+    rate = _of(Results.median, "sleep10ms-32", "poorhttp threading 32", "rate")
+    yield Promise("sleepers", what, 3_000, "/s", rate, at_least=True, places=0)
+    for server in (THREADING, GEVENT):
+        for field, words, limit in (("p99_us", "p99", 1), ("max_us", "worst", 5)):
+            what = f"beside a request that sleeps 1 s, {mode(server)}: {words} of the others"
+            time = _of(Results.median, "beside-4", server, field, scale=1e-3)
+            yield Promise("neighbours", what, limit, "ms", time)
+    for peer in ("gevent pywsgi", "gunicorn gevent"):
+        what = f"requests/s of gevent mode, 64 connections, against {peer}"
+        rate = _of(Results.ratio, "hello-64", GEVENT, peer, "rate")
+        yield Promise("gevent", what, 3, "×", rate, at_least=True)
+    what = "requests/s, forking with 2 workers against 1, unpinned, handler computes about 1 ms"
+    rate = _of(Results.ratio, "burn-16", "poorhttp forking 2", "poorhttp forking 1", "rate")
+    yield Promise("forking", what, 1.8, "×", rate, at_least=True)
+
+
+def _alone() -> Iterator[Promise]:
+    for server, words, limit in (
+        (SINGLE, "single", 10),
+        ("poorhttp forking 4", "forking, 4 workers, all processes", 16),
+    ):
+        what = f"PSS after 1,000 requests for `light`, {words}"
+        used = _of(Results.figure, "memory", server, "pss", scale=MIB)
+        yield Promise("memory", what, limit, "MiB", used, places=1)
+    for server in (SINGLE, THREADING):
+        what = f"memory of each of 10,000 idle keep-alive connections, {mode(server)}"
+        used = _of(Results.figure, "idle", server, "bytes per connection")
+        yield Promise("idle", what, 1024, "B", used, places=0)
+    for server in (SINGLE, THREADING):
+        what = f"from start to first answer, {mode(server)}"
+        time = _of(Results.figure, "start", server, "seconds", scale=1e3)
+        yield Promise("start", what, 150, "ms", time, places=0)
+
+
+PROMISES = (*_cost(), *_loaded(), *_alone())
 NEGLECTED = 0.6
 """The share of connections with a request under way below which a server let the others wait."""
-RATED = "hello"
-"""The kind of request of which requests per second have a figure, too."""
+RATED = ("hello", 64)
+"""The kind and the connections of which requests per second have a figure, too."""
 
 
 def remarks(results: Results, scenario: str, server: str) -> str:
@@ -36,17 +132,6 @@ def remarks(results: Results, scenario: str, server: str) -> str:
     return ", ".join(filter(None, [neglected if busy < NEGLECTED * connections else "", told]))
 
 
-def _milliseconds(field: str) -> Measure:
-    def read(results: Results, scenario: str, server: str) -> Spread | None:
-        found = results.median(scenario, server, field)
-        if found is None:
-            return None
-        median, low, high = (value / 1000 for value in found[:3])
-        return Spread(median, low, high, found.rounds)
-
-    return Measure(Column(field.removesuffix("_us"), "ms", 2), read)
-
-
 def _against(words: str, other: Callable[[Results, str], str | None]) -> Measure:
     """CPU against that of another server, which `other` names."""
 
@@ -55,6 +140,14 @@ def _against(words: str, other: Callable[[Results, str], str | None]) -> Measure
         return results.ratio(scenario, server, name, "cpu_us") if name else None
 
     return Measure(Column(f"against the {words}", "×", 2), read)
+
+
+def _milliseconds(field: str) -> Measure:
+    def read(results: Results, scenario: str, server: str) -> Spread | None:
+        found = results.median(scenario, server, field)
+        return found and Spread(*(value / 1000 for value in found[:3]), found.rounds)
+
+    return Measure(Column(field.removesuffix("_us"), "ms", 2), read)
 
 
 P99 = _milliseconds("p99_us")
@@ -92,21 +185,14 @@ TITLES = {
 
 
 def _section(
-    results: Results, name: str, title: str, scenarios: Scenarios, lead: Measure
+    results: Results, name: str, title: str, scenarios: dict[str, str], lead: Measure
 ) -> Section:
     """A comparison, of which the last scenario orders the figure, without empty columns."""
-    known = [
-        one
-        for one in MEASURES
-        if one is not lead
-        and any(
-            one.cell(results, scenario, server)
-            for scenario in scenarios
-            for server in results.servers(scenario)
-        )
-    ]
+    places = [(one, server) for one in scenarios for server in results.servers(one)]
+    known = [one for one in MEASURES if any(one.cell(results, *place) for place in places)]
+    measures = (lead, *(one for one in known if one is not lead))
     return comparison.section(
-        results, name, title, scenarios, (lead, *known), apart=True, log=lead is not RATE
+        results, name, title, scenarios, measures, apart=True, log=lead is not RATE
     )
 
 
@@ -122,8 +208,8 @@ def compared(results: Results) -> list[Section]:
         title = found[0].title[0].upper() + found[0].title[1:]
         scenarios = {scenario.name: scenario.load for scenario in found}
         own = _section(results, f"cpu-{kind}", title, scenarios, MEASURES[0])
-        shown = [one for one in SCENARIOS if one in found and one.kind == RATED]
-        rates = [_rate(results, one) for one in shown if one.connections == 64]
+        shown = [one for one in SCENARIOS if one in found]
+        rates = [_rate(results, one) for one in shown if (kind, one.connections) == RATED]
         sections.append(replace(own, parts=[own.parts[0], *rates, *own.parts[1:]]))
     return [*sections, Section("Method", METHOD + NOTES, detail=True)]
 
@@ -131,9 +217,8 @@ def compared(results: Results) -> list[Section]:
 def _rate(results: Results, scenario: Scenario) -> Bars:
     """Requests per second in one scenario, and where the client was the limit."""
     name, title = f"rate-{scenario.name}", heading(scenario.name)
-    bars, told = comparison.section(
-        results, name, title, {scenario.name: ""}, [RATE], limits=True
-    ).parts
+    made = comparison.section(results, name, title, {scenario.name: ""}, [RATE], limits=True)
+    bars, told = made.parts
     assert isinstance(bars, Bars)
     assert isinstance(told, Table)
     return replace(bars, caption=told.note)
@@ -154,31 +239,18 @@ def shown(results: Results) -> list[Section]:
 
 def _figures(results: Results, experiment: str, title: str) -> Section:
     """What was measured of servers without load: by the first of the figures, lowest first."""
-    names = list(dict.fromkeys(figure["name"] for figure in results.figures))
-    first = FIGURES[names[0]]
-    found = {
-        name: {
-            server: one
-            for server in dict.fromkeys(figure["server"] for figure in results.figures)
-            if (one := results.figure(experiment, server, name))
-        }
-        for name in names
-    }
-    scaled = {server: tables.scaled(one, first.scale) for server, one in found[names[0]].items()}
-    servers = tables.ranked(scaled, scaled)
-    rows = [
-        [server, *(found[name].get(server) for name in names), float(scaled[server].rounds)]
-        for server in servers
-    ]
-    columns = [Column("server"), *(FIGURES[name] for name in names), Column("rounds")]
-    own = Table(
-        f"show-{experiment}-figures", title, columns, rows, tables.ours(servers), ranking=first.name
-    )
-    axis = Axis(first.name, first.unit)
+    samples = [{**one, one["name"]: one["value"]} for one in results.figures]
+    first, *names = dict.fromkeys(one["name"] for one in samples)
+    column = FIGURES[first]
+    found = tables.spreads(samples, first, column.scale)
+    values: list[tuple[Column, tables.Value]] = [(FIGURES[name], name) for name in (first, *names)]
+    values.append((Column("rounds"), lambda own: float(sum(first in one for one in own))))
+    told = tables.compared(f"show-{experiment}-figures", title, samples, values, column.name)
+    axis = Axis(column.name, column.unit)
     return Section(
         title,
-        parts=[tables.bars(f"show-{experiment}", title, axis, {title: scaled}), own],
-        answer=tables.answer(f"Least {first.name}", scaled, first.unit),
+        parts=[tables.bars(f"show-{experiment}", title, axis, {title: found}), told],
+        answer=tables.answer(f"Least {column.name}", found, column.unit),
     )
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from loadtests.choice import unknown
+from loadtests.choice import choose
 from loadtests.clients.connection import request_bytes
 from loadtests.clients.external import wrk
 from loadtests.clients.load import Load
+from loadtests.clients.native import fetch
 from loadtests.servers.application import Application
+from loadtests.servers.registry import Server
 
 HELLO = Application("apps/hello", "app")
 PAGE = Application("apps/page", "app")
@@ -37,6 +40,8 @@ BROWSER_HEADERS = (
     ("Accept-Language", "cs-CZ,cs;q=0.9,en;q=0.8"),
     ("Cookie", "session=1f0c6a8e5d2b4739; theme=dark"),
 )
+LONGEST = 60.0
+"""Seconds for a number of requests."""
 POSTED = b"".join(b"%015d\n" % line for line in range(64))
 
 
@@ -86,24 +91,45 @@ class Scenario:
         )
 
 
-LOADS = ((1, 1), (64, 1), (512, 1), (64, 16))
-_COMPARED = tuple(
-    scenario
-    for connections, depth in LOADS
-    for scenario in (
-        Scenario("hello", "13-byte answer", HELLO, connections, depth),
-        Scenario("page", "10 KB answer", PAGE, connections, depth),
-        Scenario(
-            "browser",
-            "13-byte answer to a browser's 12 headers",
-            HELLO,
-            connections,
-            depth,
-            headers=BROWSER_HEADERS,
-        ),
-        Scenario("echo", "POST of 1 KB, sent back", ECHO, connections, depth, body=POSTED),
-    )
+@dataclass(frozen=True)
+class Fetched(Scenario):
+    """A scenario of our client in C: `visits`, or else the target again and again.
+
+    A visit is what is asked for one after the other on a connection, with `keep` on that of the
+    visit before. With a number of `requests` it ends when all are answered, after LONGEST at most;
+    with `every` it begins so many visits as there are connections whenever that time has passed.
+    """
+
+    visits: tuple[tuple[str, ...], ...] = ()
+    keep: bool = True
+    requests: int = 0
+    every: float = 0
+
+    def drive(self, port: int, seconds: float, core: int | None) -> Load:
+        """Makes visits; with `every` no less than one burst with the time until the next."""
+        if self.every:
+            seconds = math.ceil(seconds / self.every) * self.every
+        return fetch.drive(
+            port,
+            LONGEST if self.requests else seconds,
+            self.connections,
+            self.visits or [[self.target]],
+            requests=self.requests,
+            keep=self.keep,
+            every=self.every,
+            core=core,
+        )
+
+
+KINDS = (
+    Scenario("hello", "13-byte answer", HELLO, 1),
+    Scenario("page", "10 KB answer", PAGE, 1),
+    Scenario(
+        "browser", "13-byte answer to a browser's 12 headers", HELLO, 1, headers=BROWSER_HEADERS
+    ),
+    Scenario("echo", "POST of 1 KB, sent back", ECHO, 1, body=POSTED),
 )
+LOADS = ((1, 1), (64, 1), (512, 1), (64, 16))
 SIZED = tuple(
     Scenario(
         f"document{size}", f"{size:,}-byte answer", DOCUMENTS, 64, target=f"/{size}", compared=False
@@ -111,7 +137,11 @@ SIZED = tuple(
     for size in (128, 512, 1024)
 )
 SCENARIOS = (
-    *_COMPARED,
+    *(
+        replace(kind, connections=connections, depth=depth)
+        for connections, depth in LOADS
+        for kind in KINDS
+    ),
     *SIZED,
     Scenario("hello", "13-byte answer", HELLO, 2, compared=False),
     Scenario(
@@ -128,16 +158,16 @@ def named(names: Iterable[str]) -> list[Scenario]:
 
     Raises LabError for a name that fits none.
     """
-    chosen: list[Scenario] = []
-    for name in names:
-        fitting = [scenario for scenario in SCENARIOS if scenario.name == name]
-        fitting = fitting or [
-            scenario for scenario in SCENARIOS if scenario.compared and scenario.kind == name
-        ]
-        if not fitting:
-            raise unknown("scenario", name, [scenario.name for scenario in SCENARIOS], ", ")
-        chosen += [scenario for scenario in fitting if scenario not in chosen]
-    return chosen
+
+    def fits(one: Scenario, name: str) -> bool:
+        return one.name == name or (one.compared and one.kind == name)
+
+    return choose("scenario", SCENARIOS, names, ", ", fits)
+
+
+def asked(servers: Iterable[Server], names: Iterable[str]) -> list[dict[Server, Scenario]]:
+    """What each server is asked in the scenarios of these names."""
+    return [dict.fromkeys(servers, scenario) for scenario in named(names)]
 
 
 def heading(name: str) -> str:

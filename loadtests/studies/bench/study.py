@@ -10,9 +10,7 @@ from loadtests.arguments import names
 from loadtests.servers import registry
 from loadtests.servers.registry import SERVERS, Server
 from loadtests.studies import engine
-from loadtests.studies.bench import report, scenarios
-from loadtests.studies.bench.experiments import EXPERIMENTS
-from loadtests.studies.bench.promises import PROMISES
+from loadtests.studies.bench import experiments, report, scenarios
 from loadtests.studies.engine import Lab, Step
 from loadtests.studies.study import FULL, QUICK, TINY, Scale, Study
 
@@ -26,23 +24,21 @@ def _arguments(command: argparse.ArgumentParser) -> None:
     )
 
 
-def asked_for(servers: Sequence[Server], options: argparse.Namespace) -> list[Server]:
+def asked_for(servers: Sequence[Server], options: argparse.Namespace) -> Sequence[Server]:
     """Of these servers: a whole name stands for itself only, a beginning for those compared."""
-    return registry.named(
-        name
-        for name in options.servers or ()
-        if any(server.name.startswith(name) for server in servers)
-    )
+    known = [
+        name for name in options.servers or () if any(s.name.startswith(name) for s in servers)
+    ]
+    return registry.named(known) if options.servers else servers
 
 
 def _compare(
     lab: Lab, scale: Scale, servers: Sequence[Server], options: argparse.Namespace
 ) -> list[Step]:
     """Every server once a round, in one scenario after another."""
-    servers = asked_for(servers, options) if options.servers else servers
-    compared = [scenario for scenario in scenarios.SCENARIOS if scenario.compared]
-    asked = options.scenarios or (None if scale.name == FULL.name else scenarios.QUICK)
-    return engine.steps(lab, servers, scenarios.named(asked) if asked else compared)
+    compared = [one.name for one in scenarios.SCENARIOS if one.compared]
+    asked = options.scenarios or (compared if scale.name == FULL.name else scenarios.QUICK)
+    return engine.steps(lab, scenarios.asked(asked_for(servers, options), asked))
 
 
 def _show(
@@ -52,7 +48,7 @@ def _show(
     return [
         replace(step, what=f"{step.what}, {name}")
         for name in options.names
-        for step in EXPERIMENTS[name](lab)
+        for step in experiments.steps(lab, name)
         if step.server in servers
     ]
 
@@ -76,8 +72,8 @@ SHOW = Study(
     lambda: SERVERS,
     _show,
     report.shown,
-    promises=PROMISES,
-    experiments=tuple(EXPERIMENTS),
+    promises=report.PROMISES,
+    experiments=experiments.EXPERIMENTS,
     also=("bench",),
     scales=(replace(FULL, rounds=5), QUICK, TINY),
     wrk=True,

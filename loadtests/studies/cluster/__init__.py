@@ -3,6 +3,5 @@
 Each host is a network namespace (`tests.testkit.network`).
 
 - `experiments`: does it under a steady load (`loadtests.clients.steady`).
-- `report`: the promised figures, and the report.
-- `study`: the study.
+- `study`: the promised figures, the report, and the study.
 """

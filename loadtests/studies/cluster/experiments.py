@@ -39,96 +39,98 @@ none, and needs a request that it cannot deliver."""
 
 
 @dataclass(frozen=True)
-class Setup:
+class Setup(Server):
     """A balancer, and how far away the servers are from it: seconds each way."""
 
-    name: str
-    balancer: str
-    delay: float
-
-    def server(self) -> Server:
-        """Under whose name results are stored."""
-        command = f"tests/testkit/cluster.py~{self.balancer}"
-        return Server(self.name, "", command, "poorhttp", compared=False, programs=(self.balancer,))
+    balancer: str = ""
+    delay: float = 0.0
 
 
 SETUPS = tuple(
-    Setup(f"{name}{', 20 ms away' if delay else ''}", name.lower(), delay)
+    Setup(
+        f"{name}{', 20 ms away' if delay else ''}",
+        "",
+        f"tests/testkit/cluster.py~{name.lower()}",
+        "poorhttp",
+        programs=(name.lower(),),
+        balancer=name.lower(),
+        delay=delay,
+    )
     for delay in (0.0, 0.02)
     for name in ("HAProxy", "nginx")
 )
 
 
 @contextlib.contextmanager
-def running(setup: Setup) -> Iterator[Cluster]:
-    """The cluster. Raises LabError if this machine cannot make the network."""
+def loaded(setup: Setup) -> Iterator[tuple[Cluster, SteadyClients]]:
+    """The cluster under load from clients on a host of their own.
+
+    Raises LabError if this machine cannot make the network.
+    """
     with contextlib.ExitStack() as stack:
         # The lab keeps off a core, its servers need not.
         stack.callback(os.sched_setaffinity, 0, os.sched_getaffinity(0))
         os.sched_setaffinity(0, USABLE)
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="loadtests-"))
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="loadtests-")))
         try:
             network = stack.enter_context(Network(*NAMES))
         except Unavailable as reason:
             raise LabError(str(reason)) from None
         cluster = stack.enter_context(
-            Cluster(
-                network, setup.balancer, Path(folder), APPLICATION, variable="LOADTESTS_VERSION"
-            )
+            Cluster(network, setup.balancer, folder, APPLICATION, variable="LOADTESTS_VERSION")
         )
         if setup.delay:
             for member in cluster.members:
                 member.host.disturb(delay=setup.delay)
-        yield cluster
-
-
-def loaded(cluster: Cluster) -> SteadyClients:
-    """Clients on a host of their own."""
-    return SteadyClients(
-        PORT, CLIENTS, host=cluster.balancer.host.address, launcher=cluster.client.launcher
-    )
+        host, launcher = cluster.balancer.host.address, cluster.client.launcher
+        load = stack.enter_context(SteadyClients(PORT, CLIENTS, host=host, launcher=launcher))
+        time.sleep(SETTLE)
+        yield cluster, load
 
 
 @dataclass(frozen=True)
 class Round(Trial):
     """One round of an experiment with a setup."""
 
-    setup: Setup
+    server: Setup
 
-    def conclude(self, state: State) -> str:
-        """Stores what the load has met; tells it."""
+    def conclude(self, load: SteadyClients) -> State:
+        """Ends the load, stores what it has met, and returns it."""
+        time.sleep(SETTLE)
+        state = load.end()
         self.figure("requests", state.requests)
         self.figure("failed", state.failed)
         self.figure("gap", state.gap, "s")
-        for name, value in (("p50", state.p50), ("p99", state.p99), ("longest", state.longest)):
-            if value is not None:
+        for name in ("p50", "p99", "longest"):
+            if (value := getattr(state, name)) is not None:
                 self.figure(name, value, "s")
         self.faults(state.kinds, [vars(fault) for fault in state.faults], unlucky=state.unlucky)
-        return f"{state.requests:,} answered, {state.failed} failed {state.kinds or ''}"
+        return state
+
+
+def _told(state: State) -> str:
+    return f"{state.requests:,} answered, {state.failed} failed {state.kinds or ''}"
 
 
 def rolling(how: Callable[[Member, str], None]) -> Callable[[Round], str]:
     """All hosts, one after the other: the next one when the one before is in use again."""
 
     def run(this: Round) -> str:
-        with running(this.setup) as cluster, loaded(cluster) as load:
-            time.sleep(SETTLE)
+        with loaded(this.server) as (cluster, load):
             for number, member in enumerate(cluster.members, 2):
                 how(member, str(number))
                 _wait(lambda: str(number) in load.state().versions, f"version {number} answers")  # noqa: B023
-            time.sleep(SETTLE)
-            state = load.end()
+            state = this.conclude(load)
         this.figure("hosts restarted", len(cluster.members))
-        return this.conclude(state)
+        return _told(state)
 
     return run
 
 
 def cut(this: Round) -> str:
     """One host is cut off, and is back some seconds later."""
-    with running(this.setup) as cluster, loaded(cluster) as load:
+    with loaded(this.server) as (cluster, load):
         lost, *others = cluster.members
-        time.sleep(SETTLE)
         at = time.monotonic()
         lost.host.cut()
         in_hand = lost.in_hand()
@@ -141,27 +143,25 @@ def cut(this: Round) -> str:
         pids = set(lost.pids())
         _wait(lambda: _last(load.state(), pids) > mended, "the host is used again")
         back = time.monotonic() - mended
-        time.sleep(SETTLE)
-        state = load.end()
+        state = this.conclude(load)
         elsewhere = {request for member in others for request in _requests(member)}
     arrived = [fault for fault in state.faults if fault.asked in known]
-    lost_on_the_way = [
+    on_the_way = [
         fault
         for fault in state.faults
-        if fault not in arrived and fault.asked not in elsewhere and fault.began <= at + noticed
+        if fault.asked not in known | elsewhere and fault.began <= at + noticed
     ]
-    others_failed = state.failed - _count(arrived) - _count(lost_on_the_way)
     this.figure("in its hands", in_hand)
     this.figure("failed that it had in hand", _count(arrived))
-    this.figure("failed on the way to it", _count(lost_on_the_way))
-    this.figure("failed otherwise", others_failed)
+    this.figure("failed on the way to it", _count(on_the_way))
+    this.figure("failed otherwise", state.failed - _count(arrived) - _count(on_the_way))
     this.figure("noticed after", noticed, "s")
     last_sent = max((fault.began - at for fault in state.faults), default=0.0)
     this.figure("last request that failed was sent after", max(0.0, last_sent), "s")
     last_told = max((fault.at - at for fault in state.faults), default=0.0)
     this.figure("last client was told after", last_told, "s")
     this.figure("used again after", back, "s")
-    return f"{in_hand} in its hands, noticed after {noticed:.2f} s; {this.conclude(state)}"
+    return f"{in_hand} in its hands, noticed after {noticed:.2f} s; {_told(state)}"
 
 
 def _count(faults: Sequence[Fault]) -> int:
@@ -197,12 +197,11 @@ def plan(
     del scale
     return [
         Step(
-            this.server,
-            f"{name}, round {this.number + 1} of {lab.rounds}, {this.server.name}",
-            partial(EXPERIMENTS[name], this),
+            setup,
+            f"{name}, round {number + 1} of {lab.rounds}, {setup.name}",
+            partial(EXPERIMENTS[name], Round(lab, name, number, setup)),
         )
         for name in options.names
         for number in range(lab.rounds)
         for setup in setups
-        for this in [Round(lab, name, number, setup.server(), setup)]
     ]

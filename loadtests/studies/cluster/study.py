@@ -2,18 +2,173 @@
 
 from __future__ import annotations
 
-from loadtests.studies.cluster.experiments import EXPERIMENTS, SETUPS, plan
-from loadtests.studies.cluster.report import PROMISES, report
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+
+from loadtests.reporting import faults
+from loadtests.reporting.model import Axis, Column, Section, Table, method
+from loadtests.reporting.promises import Promise, all_finished, of_figures
+from loadtests.stats.results import Results, Spread
+from loadtests.studies.cluster import experiments
+from loadtests.studies.cluster.experiments import CLIENTS, GONE, INTERVALS, SETUPS
 from loadtests.studies.study import QUICK, TINY, Scale, Study
+from loadtests.studies.tables import bars, ranked, scaled
+from tests.testkit.balancer import FALL, INTERVAL, READ
+
+NAMES = {setup.name: setup.name for setup in SETUPS}
+LAST = "last request that failed was sent after"
+
+
+def _none(experiment: str, what: str, figure: str = "failed") -> Promise:
+    read = of_figures(experiment, NAMES, (figure,), sum)
+    return Promise(experiment, f"failed requests {what}", 0, "", read, places=0)
+
+
+def _until(balancer: str, what: str) -> Promise:
+    names = {setup.name: setup.name for setup in SETUPS if setup.balancer == balancer}
+    what = f"seconds after which nothing fails any more that is sent then: {what}"
+    return Promise("cut", what, INTERVALS[balancer], "s", of_figures("cut", names, (LAST,), max))
+
+
+PROMISES = (
+    _none("rolling-reload", "while three hosts reload in turn (HUP)"),
+    _none("rolling-replace", "while three hosts are replaced in turn (TERM, then a new server)"),
+    _none(
+        "cut",
+        "when a host is cut off, but those on the way to it and in its hands",
+        "failed otherwise",
+    ),
+    _until("haproxy", "HAProxy, the interval of its checks times the failures it waits for"),
+    _until("nginx", "nginx, its limit for an attempt to connect"),
+    all_finished(NAMES),
+)
+Told = tuple[Column, str, Callable[[Iterable[float]], float]]
+"""A column: a figure, and how those of all rounds become one value."""
+
+
+def _sum(name: str, figure: str = "") -> Told:
+    return Column(name), figure or name, sum
+
+
+def _longest(name: str, figure: str = "") -> Told:
+    return Column(name, "s", 2), figure or name, max
+
+
+GAP, FAILED = "longest time without any answer", "failed"
+COMMON: Sequence[Told] = ((Column(GAP, "ms", 0, 1e3), "gap", max), _sum("requests"))
+P50, P99 = ((Column(name, "ms", 1, 1e3), name, statistics.median) for name in ("p50", "p99"))
+LOAD: Sequence[Told] = (
+    *COMMON,
+    _sum(FAILED),
+    *(P50, P99),
+    (Column("slowest quick request", "ms", 0, 1e3), "longest", max),
+)
+CUT: Sequence[Told] = (
+    *COMMON,
+    _sum("in its hands"),
+    _sum("of them failed", "failed that it had in hand"),
+    _sum("failed on the way to it"),
+    _sum("failed otherwise"),
+    _longest("balancer knew after", "noticed after"),
+    _longest("last that failed was sent after", LAST),
+    _longest("last client was told after"),
+    _longest("used again after"),
+    P99,
+)
+KINDS = {
+    "rolling-reload": ("Three hosts reload in turn (HUP)", LOAD),
+    "rolling-replace": ("Three hosts are replaced in turn (TERM, then a new server)", LOAD),
+    "cut": (f"One host is cut off for {GONE:.0f} s", CUT),
+}
+
+
+def report(results: Results) -> list[Section]:
+    """A section for each experiment of which something was measured, and how it was measured."""
+    sections = [
+        _section(results, experiment, title, columns)
+        for experiment, (title, columns) in KINDS.items()
+        if any(results.values(experiment, name, "requests") for name in NAMES)
+    ]
+    return [*sections, *faults.sections("cluster", results), method(METHOD)]
+
+
+def _section(results: Results, experiment: str, title: str, columns: Sequence[Told]) -> Section:
+    def total(figure: str) -> str:
+        return f"{sum(sum(results.values(experiment, name, figure)) for name in names):,.0f}"
+
+    gaps = {
+        name: scaled(Spread(max(found), min(found), max(found), len(found)), 1e3)
+        for name in NAMES
+        if (found := results.values(experiment, name, "gap"))
+    }
+    rounds = {name: float(len(results.values(experiment, name, "requests"))) for name in NAMES}
+    names = ranked(gaps, [name for name in NAMES if rounds[name]])
+    rows = [
+        [
+            name,
+            *(
+                choose(found) if (found := results.values(experiment, name, figure)) else None
+                for _, figure, choose in columns
+            ),
+            rounds[name],
+        ]
+        for name in names
+    ]
+    heads = [Column("balancer"), *(column for column, *_ in columns), Column("rounds")]
+    answer = f"{total(FAILED)} of {total('requests')} requests failed"
+    if gaps:
+        longest, name = max((found.median, name) for name, found in gaps.items())
+        answer += f"; the longest time without any answer was {longest:,.0f} ms ({name})"
+    return Section(
+        title,
+        parts=[
+            bars(
+                f"cluster-{experiment}",
+                f"{title}: {GAP}",
+                Axis(GAP, "ms", low=0),
+                {"": gaps},
+                subtitle="The longest and the shortest of the rounds; less is better",
+            ),
+            Table(f"cluster-{experiment}", "", heads, rows, ranking=GAP),
+        ],
+        answer=f"{answer}.",
+    )
+
+
+METHOD = f"""\
+- Five hosts on this machine, each a network namespace with an address of its own at a switch:
+  clients, a balancer, three servers in mode `threading` (`tests/testkit/network/`,
+  `tests/testkit/cluster.py`; the balancers' configurations are in `tests/testkit/balancer.py`).
+  All of them share its cores, so times tell what happens, not how fast it could be.
+- "20 ms away": each packet between the switch and a server is on its way 20 ms longer, each way. By
+  `tc netem`, or where the kernel has none, as here, by a process that carries the frames
+  (`tests/testkit/network/wire.py`).
+- The load is that of `python -m loadtests operate`, but that nobody pipelines, and more send bodies
+  (up to 300 KiB) and wait for answers that take up to 0.4 s: {sum(CLIENTS.values())} clients. Every
+  answer is checked to the last octet. Any other status, a wrong answer, a reset or an end instead
+  of an answer is a failed request. A quick request is one that the application answers at once;
+  p50, p99 and slowest are of those.
+- A host is restarted when the one before has answered with its new version. HAProxy asks
+  `/-/ready` every {INTERVAL * 1000:.0f} ms and takes a host out after {FALL} failures;
+  `drain_delay` is longer than that takes. nginx does not ask: what is refused goes to another host.
+- Cut off is a host whose port at the switch is down: nobody is sent an end or a reset. "In its
+  hands" is what its application has at that moment; the others that had reached it are found in its
+  access log, since it goes on. HAProxy and nginx ask another host where the method is safe, so
+  fewer fail. "On the way" are those that reached no host and were sent before the balancer knew, on
+  connections that it had kept.
+- Who waits for a host that is gone is told when TCP has asked it for signs of life in vain
+  (HAProxy: `srvtcpka`, `tcp-ut`), or by `proxy_read_timeout` ({READ} s; nginx has nothing else).
+- `docs/scaling.md` says what it means.
+"""
 
 STUDY = Study(
     "cluster",
     "restart three hosts behind a balancer, and cut one off, under load",
     "",
     lambda: SETUPS,
-    plan,
+    experiments.plan,
     report,
     promises=PROMISES,
-    experiments=tuple(EXPERIMENTS),
+    experiments=tuple(experiments.EXPERIMENTS),
     scales=(Scale("full", 5, 0.1), QUICK, TINY),
 )

@@ -1,7 +1,5 @@
 """The study `content`: files, a site, CGI programs and template pages, beside web servers.
 
 - `experiments`: the requests of each experiment.
-- `promises`: the promised figures.
-- `report`: the report.
-- `study`: the study.
+- `study`: the promised figures, the report, and the study.
 """

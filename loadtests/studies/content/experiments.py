@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from random import Random
 
-from loadtests.clients.load import Load
 from loadtests.clients.native import fetch
 from loadtests.errors import ServerFailure
 from loadtests.measure import resources
@@ -17,7 +15,7 @@ from loadtests.servers.material import TABLE, Material, visits
 from loadtests.servers.registry import Server, content
 from loadtests.servers.running import Running
 from loadtests.studies import engine
-from loadtests.studies.bench.scenarios import Scenario
+from loadtests.studies.bench.scenarios import LONGEST, Fetched, Scenario
 from loadtests.studies.engine import Lab, Step
 from loadtests.studies.study import Scale
 
@@ -31,130 +29,91 @@ PROGRAMS = {"shell": "report.sh", "Perl": "report.pl"}
 WARM_REQUESTS = 10
 SETTLING = 0.1
 """Seconds within which a program ends that has said all."""
-LONGEST = 60.0
-"""Seconds for a number of requests."""
 GB = 1e9
+EXPERIMENTS = (*(f"page-{load}" for load in PAGE_LOADS), "site", "file", "cgi", "template")
 
 
-@dataclass(frozen=True)
-class Visiting(Scenario):
-    """A scenario of `fetch`: what a visit asks for, one after the other, on a kept connection."""
+def asked(material: Material, requests: int) -> dict[str, list[dict[Server, Scenario]]]:
+    """What each server is asked in each experiment; `requests` is a number of those for programs.
 
-    visits: tuple[tuple[str, ...], ...] = ()
-
-    def drive(self, port: int, seconds: float, core: int | None) -> Load:
-        """Makes the visits in their order."""
-        return fetch.drive(port, seconds, self.connections, self.visits, core=core)
-
-
-@dataclass(frozen=True)
-class Counted(Scenario):
-    """A scenario of a number of requests, each on a connection of its own."""
-
-    requests: int = PROGRAM_REQUESTS
-
-    def drive(self, port: int, seconds: float, core: int | None) -> Load:
-        """Makes all requests, for LONGEST at most; `seconds` does not matter."""
-        targets = [[self.target]]
-        return fetch.drive(
-            port,
-            LONGEST,
-            self.connections,
-            targets,
-            requests=self.requests,
-            keep=False,
-            core=core,
-        )
-
-
-def page(lab: Lab, material: Material, servers: Sequence[Server], connections: int) -> list[Step]:
-    """A small page again and again."""
-    scenario = Scenario(
-        "static-page", "1.5 KB page", material.static, connections, target="/page.html"
-    )
-    return engine.steps(lab, servers, [scenario], f"page-{connections}")
-
-
-def site(lab: Lab, material: Material, servers: Sequence[Server]) -> list[Step]:
-    """Pages of five at random, each with its images, on one kept connection."""
-    random, five = Random(1), visits()
+    What is in one dictionary is measured in turns.
+    """
+    random, five, static = Random(1), visits(), material.static
     chosen = tuple(tuple(random.choice(five)) for _ in range(SITE_VISITS))
-    title = "five pages with their images"
-    scenario = Visiting("site", title, material.static, 64, target="/index1.html", visits=chosen)
-    return engine.steps(lab, servers, [scenario], "site")
-
-
-def file(lab: Lab, material: Material, servers: Sequence[Server]) -> list[Step]:
-    """A large file for many clients at once, and the memory that this takes."""
-    scenario = Visiting(
-        "file",
-        "10 MB file",
-        material.static,
-        DOWNLOADS,
-        target="/large.bin",
-        visits=(("/large.bin",),),
+    page = Scenario("static-page", "1.5 KB page", static, 0, target="/page.html")
+    site = Fetched(
+        "site", "five pages with their images", static, 64, target="/index1.html", visits=chosen
     )
-
-    def step(number: int, server: Server) -> Step:
-        def action() -> str:
-            with Running(
-                server, scenario.application, target=scenario.target, core=lab.server_core
-            ) as running:
-                before = resources.memory(running.processes())
-                with resources.Watch(running.processes) as watch:
-                    sample = engine.observe(lab, "file", number, server, scenario, running)
-            cpu = sample["cpu_us"] * sample["requests"] / 1e6
-            gigabytes = sample["octets"] / GB
-            sample |= {
-                "cpu_ms_per_gb": round(cpu * 1e3 / gigabytes, 3),
-                "gb_per_second": round(gigabytes / sample["seconds"], 3),
-                "pss_before": before.pss,
-                "pss_highest": watch.highest.pss,
-                "rss_before": before.rss,
-                "rss_highest": watch.highest.rss,
-            }
-            lab.store.add("sample", **sample)
-            grown = (watch.highest.pss - before.pss) / 2**20
-            return f"{sample['cpu_ms_per_gb']:.1f} ms per GB, {grown:.1f} MiB more"
-
-        return Step(server, f"file, round {number + 1}, {server.name}", action)
-
-    return [step(number, server) for number, server in engine.in_turns(lab, servers)]
-
-
-def cgi(lab: Lab, material: Material, chosen: set[str]) -> list[Step]:
-    """A number of requests for programs, so many at once; all cores for everybody."""
-    requests = PROGRAM_REQUESTS if lab.rounds > 1 else PROGRAM_REQUESTS // 10
-    steps = []
-    for language, name in PROGRAMS.items():
-        for at_once in PROGRAM_LOADS:
-            scenario = Counted(
-                f"cgi-{language.lower()}",
-                f"CGI program in {language}",
-                material.cgi,
-                at_once,
-                target=f"/{name}?a=1",
-                requests=max(requests, at_once),
+    file = Fetched("file", "10 MB file", static, DOWNLOADS, target="/large.bin")
+    table = Scenario("template", "page with a table", material.pages, 64)
+    # It has but one answer, and that from its memory: it is for pages only.
+    floor, *others = content.FILES
+    return {
+        **{
+            f"page-{load}": [dict.fromkeys((floor, *others), replace(page, connections=load))]
+            for load in PAGE_LOADS
+        },
+        "site": [dict.fromkeys(others, site)],
+        "file": [dict.fromkeys(others, file)],
+        "cgi": [
+            dict.fromkeys(
+                content.programs(at_once),
+                Fetched(
+                    f"cgi-{language.lower()}",
+                    f"CGI program in {language}",
+                    material.cgi,
+                    at_once,
+                    target=f"/{program}?a=1",
+                    keep=False,
+                    requests=max(requests, at_once),
+                ),
             )
-            servers = [one for one in content.programs(at_once) if one.name in chosen]
-            steps += [
-                Step(
-                    server,
-                    f"{scenario.name}, round {number + 1}, {server.name}",
-                    partial(_run_programs, lab.unpinned(), number, server, scenario),
+            for language, program in PROGRAMS.items()
+            for at_once in PROGRAM_LOADS
+        ],
+        "template": [
+            {
+                server: replace(table, application=application, target=target + TABLE)
+                for servers, application, target in (
+                    (content.PAGES, material.pages, "/table.html"),
+                    (content.FLASK, material.view, "/table"),
+                    (content.PHP, material.php, "/table.php"),
                 )
-                for number, server in engine.in_turns(lab, servers)
-            ]
-    return steps
+                for server in servers
+            }
+        ],
+    }
 
 
-def _run_programs(lab: Lab, number: int, server: Server, scenario: Counted) -> str:
-    """Programs have ended when they are looked for, so CPU time is that of the server's whole life.
+def _file(lab: Lab, experiment: str, number: int, server: Server, scenario: Scenario) -> str:
+    """A large file for many clients at once, and the memory that this takes."""
+    with engine.started(lab, server, scenario) as running:
+        before = resources.memory(running.processes())
+        with resources.Watch(running.processes) as watch:
+            sample = engine.observe(lab, experiment, number, server, scenario, running)
+    cpu = sample["cpu_us"] * sample["requests"] / 1e6
+    gigabytes = sample["octets"] / GB
+    sample |= {
+        "cpu_ms_per_gb": round(cpu * 1e3 / gigabytes, 3),
+        "gb_per_second": round(gigabytes / sample["seconds"], 3),
+        "pss_before": before.pss,
+        "pss_highest": watch.highest.pss,
+        "rss_before": before.rss,
+        "rss_highest": watch.highest.rss,
+    }
+    lab.store.add("sample", **sample)
+    grown = (watch.highest.pss - before.pss) / 2**20
+    return f"{sample['cpu_ms_per_gb']:.1f} ms per GB, {grown:.1f} MiB more"
 
-    Without its start, which ends with the first answer; its end is part of it.
+
+def _cgi(lab: Lab, experiment: str, number: int, server: Server, scenario: Fetched) -> str:
+    """A number of requests for programs, so many at once; all cores for everybody.
+
+    Programs have ended when they are looked for, so CPU time is that of the server's whole life:
+    without its start, which ends with the first answer; its end is part of it.
     """
     ended = resources.ended_seconds()
-    with Running(server, scenario.application, target=scenario.target) as running:
+    with engine.started(lab, server, scenario) as running:
         started = resources.cpu_seconds(running.processes())
         warm = fetch.drive(
             running.port, LONGEST, 1, [[scenario.target]], requests=WARM_REQUESTS, keep=False
@@ -168,7 +127,9 @@ def _run_programs(lab: Lab, number: int, server: Server, scenario: Counted) -> s
     clients = sum(one.busy * one.seconds for one in (warm, load))
     spent = resources.ended_seconds() - ended - started - clients
     cpu = spent * load.requests / (load.requests + warm.requests)
-    sample = engine.described("cgi", number, server, scenario, load, cpu, load.seconds, busy, used)
+    sample = engine.described(
+        experiment, number, server, scenario, load, cpu, load.seconds, busy, used
+    )
     lab.store.add("sample", **sample)
     return f"{sample['cpu_us']:8.0f} µs  {sample['rate']:9,.0f}/s"
 
@@ -182,53 +143,15 @@ def _settled(running: Running) -> resources.Memory:
     return resources.memory(now)
 
 
-def tables(material: Material) -> dict[Server, Scenario]:
-    """Who makes the page with a table, and by which address."""
-    title = "page with a table"
-    kinds = [
-        (content.PAGES, material.pages, "/table.html"),
-        (content.FLASK, material.view, "/table"),
-        (content.PHP, material.php, "/table.php"),
+def steps(lab: Lab, material: Material, name: str, chosen: Collection[str]) -> list[Step]:
+    """An experiment with those servers that are called so."""
+    requests = PROGRAM_REQUESTS if lab.rounds > 1 else PROGRAM_REQUESTS // 10
+    groups = [
+        {server: scenario for server, scenario in group.items() if server.name in chosen}
+        for group in asked(material, requests)[name]
     ]
-    return {
-        server: Scenario("template", title, application, 64, target=target + TABLE)
-        for servers, application, target in kinds
-        for server in servers
-    }
-
-
-def template(lab: Lab, material: Material, chosen: set[str]) -> list[Step]:
-    """The same page made by each of them."""
-    scenarios = {
-        server: scenario for server, scenario in tables(material).items() if server.name in chosen
-    }
-    return [
-        engine.sample_step(lab, "template", number, server, scenarios[server])
-        for number, server in engine.in_turns(lab, list(scenarios))
-    ]
-
-
-Experiment = Callable[[Lab, Material, set[str]], list[Step]]
-
-
-def _of_files(experiment: Callable[..., list[Step]], *arguments: int) -> Experiment:
-    """The floor has but one answer, and that from its memory: it is for `page` only."""
-    everyone = content.FILES if arguments else content.FILES[1:]
-
-    def planned(lab: Lab, material: Material, chosen: set[str]) -> list[Step]:
-        servers = [server for server in everyone if server.name in chosen]
-        return experiment(lab, material, servers, *arguments)
-
-    return planned
-
-
-EXPERIMENTS: dict[str, Experiment] = {
-    **{f"page-{connections}": _of_files(page, connections) for connections in PAGE_LOADS},
-    "site": _of_files(site),
-    "file": _of_files(file),
-    "cgi": cgi,
-    "template": template,
-}
+    action = {"file": _file, "cgi": _cgi}.get(name, engine.measure)
+    return engine.steps(lab.unpinned() if name == "cgi" else lab, groups, name, action)
 
 
 def plan(
@@ -238,4 +161,4 @@ def plan(
     del scale
     material = lab.material.enter_context(Material())
     chosen = {server.name for server in servers}
-    return [step for name in options.names for step in EXPERIMENTS[name](lab, material, chosen)]
+    return [step for name in options.names for step in steps(lab, material, name, chosen)]

@@ -1,7 +1,5 @@
 """The studies `proxies` and `gateways`: ours behind proxies; nginx before ours and before uWSGI.
 
 - `experiments`: the requests of each test.
-- `promises`: the promised figures.
-- `report`: the reports.
-- `study`: the studies.
+- `study`: the promised figures, the reports, and the studies.
 """

@@ -2,66 +2,42 @@
 
 from __future__ import annotations
 
-import argparse
-import math
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
-from loadtests.clients.load import Load
-from loadtests.clients.native import fetch
 from loadtests.errors import ServerFailure
 from loadtests.measure import resources
+from loadtests.servers import proxies
 from loadtests.servers.pages import PROXIED, TABLE
-from loadtests.servers.proxies.chain import Chain
-from loadtests.servers.proxies.setups import Setup
+from loadtests.servers.proxies import Chain, Setup
+from loadtests.servers.registry import Server
 from loadtests.studies import engine
-from loadtests.studies.bench.scenarios import Scenario
+from loadtests.studies.bench.scenarios import Fetched, Scenario
 from loadtests.studies.engine import Lab, Step
-from loadtests.studies.study import Scale
+from loadtests.studies.sample import rounds
 
 AT_ONCE, EVERY = 100, 1.0
 """Requests of the study's parallel test, and the seconds from one burst of them to the next."""
 CONNECTIONS = 64
 WARM_SECONDS = 0.3
 PAGES = ("light", "heavy")
-
-
-@dataclass(frozen=True)
-class Anew(Scenario):
-    """Requests that are each made on a connection of their own.
-
-    One when another is over, or with `every` so many at once whenever that time has passed.
-    """
-
-    every: float = 0
-
-    def drive(self, port: int, seconds: float, core: int | None) -> Load:
-        """Makes requests for `seconds`; of bursts no less than one with the time until the next."""
-        if self.every:
-            seconds = math.ceil(seconds / self.every) * self.every
-        visits = [[self.target]]
-        return fetch.drive(
-            port, seconds, self.connections, visits, keep=False, every=self.every, core=core
-        )
-
-
-def _studied(page: str) -> list[Scenario]:
-    target = f"/{page}"
-    return [
-        Anew(f"crowd-{page}", "", TABLE, AT_ONCE, target=target),
-        Anew(f"serial-{page}", "", TABLE, 1, target=target),
-        Anew(f"parallel-{page}", "", TABLE, AT_ONCE, target=target, every=EVERY),
-    ]
-
-
-STUDIED: Sequence[Scenario] = [scenario for page in PAGES for scenario in _studied(page)]
-PASSED: Sequence[Scenario] = [
+STUDIED = [
+    Fetched(f"{test}-{page}", "", TABLE, at_once, target=f"/{page}", keep=False, every=every)
+    for page in PAGES
+    for test, at_once, every in (
+        ("crowd", AT_ONCE, 0),
+        ("serial", 1, 0),
+        ("parallel", AT_ONCE, EVERY),
+    )
+]
+"""The study's serial and parallel test, and as many requests as 100 clients can make."""
+PASSED = [
     Scenario(f"pass-{page}", "", PROXIED, CONNECTIONS, target=f"/{page}")
     for page in ("hello", *PAGES)
 ]
+"""For the same nginx before ours and before uWSGI, by each protocol."""
+SCENARIOS: dict[str, Sequence[Scenario]] = {"proxies": STUDIED, "gateways": PASSED}
 
 
 def take(lab: Lab, experiment: str, number: int, chain: Chain, scenario: Scenario) -> str:
@@ -70,25 +46,17 @@ def take(lab: Lab, experiment: str, number: int, chain: Chain, scenario: Scenari
     Raises ServerFailure if a request failed or a part of the setup died.
     """
     before, busy = chain.spent(), resources.machine_busy_seconds()
-    started = time.monotonic()
+    began = time.monotonic()
     load = scenario.drive(chain.front.port, lab.seconds, lab.client_core)
-    elapsed = time.monotonic() - started
+    elapsed = time.monotonic() - began
     busy = resources.machine_busy_seconds() - busy
-    after = chain.spent()
-    servers, proxy = after.servers - before.servers, after.proxy - before.proxy
+    servers, proxy = (now - then for now, then in zip(chain.spent(), before, strict=True))
     failed = sum(load.errors.values())
     if load.requests == 0:
         raise ServerFailure(f"{scenario.name}: no request was answered, {failed} failed")
-    sample: dict[str, Any] = engine.described(
-        experiment,
-        number,
-        chain.setup.whole(),
-        scenario,
-        load,
-        servers + proxy,
-        elapsed,
-        busy,
-        resources.memory(chain.processes()),
+    whole, used = chain.setup.whole(), resources.memory(chain.processes())
+    sample = engine.described(
+        experiment, number, whole, scenario, load, servers + proxy, elapsed, busy, used
     )
     sample |= {
         "cpu_us": round(servers / load.requests * 1e6, 4),
@@ -110,12 +78,15 @@ def take(lab: Lab, experiment: str, number: int, chain: Chain, scenario: Scenari
 
 
 def _run(
-    lab: Lab, experiment: str, number: int, setup: Setup, scenarios: Sequence[Scenario]
+    lab: Lab,
+    experiment: str,
+    known: Mapping[Server, Setup],
+    scenarios: Sequence[Scenario],
+    number: int,
+    server: Server,
 ) -> str:
-    first = scenarios[0]
-    said = []
-    with Chain(setup, first.application, first.target, lab.server_core) as chain:
-        warm: set[str] = set()
+    first, said, warm = scenarios[0], [], set[str]()
+    with proxies.running(known[server], first.application, first.target, lab.server_core) as chain:
         for scenario in scenarios:
             if scenario.target not in warm:
                 scenario.drive(chain.front.port, min(WARM_SECONDS, lab.seconds), lab.client_core)
@@ -124,32 +95,9 @@ def _run(
     return "; ".join(said)
 
 
-def steps(
-    lab: Lab, experiment: str, chosen: Sequence[Setup], scenarios: Sequence[Scenario]
-) -> list[Step]:
+def steps(lab: Lab, experiment: str, chosen: Sequence[Setup]) -> list[Step]:
     """Every setup once a round with all scenarios, another one first each time."""
     known = {setup.whole(): setup for setup in chosen}
-    return [
-        Step(
-            server,
-            f"{experiment}, round {number + 1}, {server.name}",
-            partial(_run, lab, experiment, number, known[server], scenarios),
-        )
-        for number, server in engine.in_turns(lab, list(known))
-    ]
-
-
-def proxies(
-    lab: Lab, scale: Scale, chosen: Sequence[Setup], options: argparse.Namespace
-) -> list[Step]:
-    """The study's serial and parallel test, and as many requests as 100 clients can make."""
-    del scale, options
-    return steps(lab, "proxies", chosen, STUDIED)
-
-
-def gateways(
-    lab: Lab, scale: Scale, chosen: Sequence[Setup], options: argparse.Namespace
-) -> list[Step]:
-    """The same nginx before ours and before uWSGI, by each protocol."""
-    del scale, options
-    return steps(lab, "gateways", chosen, PASSED)
+    return rounds(
+        lab, list(known), experiment, partial(_run, lab, experiment, known, SCENARIOS[experiment])
+    )

@@ -2,20 +2,230 @@
 
 from __future__ import annotations
 
-from loadtests.servers.proxies import setups
-from loadtests.studies.proxies import experiments, promises, report
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import product
+
+from loadtests.clients.load import SATURATED
+from loadtests.reporting.model import MIB, Column, Listing, Section, method
+from loadtests.reporting.promises import Places, Promise, mode
+from loadtests.servers import proxies
+from loadtests.servers.proxies import KEPT, PROCESSES, THREADS, UNIX
+from loadtests.stats.results import Results, Spread, spread
+from loadtests.studies import comparison
+from loadtests.studies.comparison import CPU, P50, P99, RATE, Measure, median
+from loadtests.studies.proxies import experiments
+from loadtests.studies.proxies.experiments import AT_ONCE, CONNECTIONS, EVERY, PAGES, PASSED
 from loadtests.studies.study import QUICK, TINY, Scale, Study
 
-SCALES = (Scale("full", 5, 0.7), QUICK, TINY)
+WHICH = {"hello": "`hello`", "light": "the light page", "heavy": "the heavy page"}
+FULL = 0.95
+"""The share of their core from which on proxy and servers together are the limit."""
 
+
+def _failures(results: Results) -> Places:
+    """Of each setup and test; a run without an answer is a failure besides, and told as such."""
+    chosen = results.experiment("proxies")
+    return {
+        f"{server}, {scenario}": found
+        for scenario in chosen.scenarios()
+        for server in chosen.servers(scenario)
+        if (found := spread([sum(chosen.rounds(scenario, server, "failed").values())]))
+    }
+
+
+def _against(page: str, protocol: str) -> Callable[[Results], Places]:
+    """CPU per request of our servers, without nginx, to uWSGI's in the same round."""
+
+    def read(results: Results) -> Places:
+        return {
+            mode(setup.name): found
+            for setup in proxies.GATEWAYS
+            if setup.against and setup.name.endswith((f" by {protocol}", f" by {protocol}{UNIX}"))
+            if (found := results.ratio(f"pass-{page}-64", setup.name, setup.against, "cpu_us"))
+        }
+
+    return read
+
+
+NONE = "failed requests of all tests, alone and behind lighttpd, nginx and HAProxy"
+COSTS = tuple(
+    Promise(
+        "",
+        f"CPU per request of the servers for {words}, `{how}` to us, against `uwsgi_pass` to uWSGI",
+        1,
+        "×",
+        _against(page, protocol),
+    )
+    for page, words in WHICH.items()
+    for how, protocol in (("uwsgi_pass", "uwsgi"), ("proxy_pass", "HTTP (kept)"))
+)
+
+
+def _per_second(field: str, name: str) -> Measure:
+    """What the study calls theoretical: as many as fit into a second, one after the other."""
+
+    def read(results: Results, scenario: str, server: str) -> float | None:
+        found = results.median(scenario, server, field)
+        return 1e6 / found.median if found and found.median else None
+
+    return Measure(Column(name, "/s"), read)
+
+
+def _proxy(results: Results, scenario: str, server: str) -> Spread | None:
+    """Nothing where there is no proxy."""
+    return spread(filter(None, results.rounds(scenario, server, "proxy_us").values()))
+
+
+def _failed(results: Results, scenario: str, server: str) -> str:
+    failed, answered = (
+        sum(results.rounds(scenario, server, field).values()) for field in ("failed", "requests")
+    )
+    return f"{failed:,.0f} of {answered + failed:,.0f}"
+
+
+def _limit(results: Results, scenario: str, server: str) -> str:
+    """Who had no time left."""
+    client, servers, proxy = (
+        found.median if (found := results.median(scenario, server, f"{who}_busy")) else 0.0
+        for who in ("client", "server", "proxy")
+    )
+    said = []
+    if client >= SATURATED:
+        said.append("client")
+    if servers + proxy >= FULL:
+        said.append("proxy and servers" if proxy else "server")
+    shares = " + ".join(f"{share * 100:.0f}" for share in (servers, proxy, client))
+    return f"{' and '.join(said) or 'nobody'} ({shares} %)"
+
+
+SERVERS = median("cpu_us", "CPU of the servers", "µs", 1)
+PROXY = Measure(Column("CPU of the proxy", "µs", 1), _proxy)
+FAILED = Measure(Column("failed"), _failed)
+LIMIT = Measure(Column("limit (servers + proxy + client)"), _limit)
+STUDY = (
+    median("mean_us", "whole page after (res t)", "ms", 3, 1e-3),
+    median("answer_us", "first bytes after (ans t)", "ms", 3, 1e-3),
+    _per_second("answer_us", "ans"),
+    _per_second("mean_us", "res"),
+    median("rate", "real", "/s", highest=True),
+    median("p99_us", "p99", "ms", 3, 1e-3),
+    SERVERS,
+    PROXY,
+    FAILED,
+)
+CROWD = (
+    *(RATE, P50, P99, SERVERS, PROXY),
+    *(median("pss", "PSS of all", "MiB", 1, MIB), LIMIT, FAILED),
+)
+DETAILS = (
+    CPU.with_range(),
+    replace(PROXY, column=replace(PROXY.column, places=2), ranged=True),
+    RATE.with_range(),
+    LIMIT,
+)
+TESTS = {
+    "serial": ("Serial test", 1, STUDY),
+    "parallel": (f"Parallel test, {AT_ONCE} at once every second", AT_ONCE, STUDY),
+    "crowd": (f"{AT_ONCE} clients, each asking again as soon as it is answered", AT_ONCE, CROWD),
+}
+
+
+def behind(results: Results) -> list[Section]:
+    """The tests of the study, for each page."""
+    sections, titles = [Section("Tests", [" ".join(EXPLAINED.split())])], {}
+    for (test, (title, connections, measures)), page in product(TESTS.items(), PAGES):
+        scenario, words = f"{test}-{page}-{connections}", f"{title}: {page}"
+        titles[scenario] = words
+        if shown := comparison.measured(results, {scenario: ""}):
+            name, detail = f"proxies-{test}-{page}", page != PAGES[0]
+            sections.append(
+                comparison.section(results, name, words, shown, measures, "setup", detail=detail)
+            )
+    return [
+        *sections,
+        comparison.details(results, "proxies", titles, DETAILS, "setup"),
+        method(METHOD + TESTED),
+    ]
+
+
+def passed(results: Results) -> list[Section]:
+    """Ours and uWSGI behind the same nginx."""
+    shown = comparison.measured(
+        results, {one.name: WHICH[one.target.removeprefix("/")] for one in PASSED}
+    )
+    against = {setup.name: setup.against or setup.name for setup in proxies.GATEWAYS}
+    measures = (
+        CPU,
+        comparison.ratio("cpu_us", lambda name: against.get(name, name), "× uWSGI"),
+        median("proxy_us", "CPU of nginx", "µs", 1),
+        RATE,
+    )
+    title = f"nginx before ours and before uWSGI, {CONNECTIONS} connections"
+    listings = [
+        Listing(f"nginx-{how}-{file}", f"nginx, {how}, `{file}`", text.replace("$$", "$").strip())
+        for how in ("uwsgi", KEPT)
+        for file, text in proxies.nginx(how).files
+    ]
+    compared = [
+        comparison.section(results, "gateways", title, shown, measures, "setup", apart=True)
+    ]
+    return [
+        *(compared if shown else []),
+        comparison.details(results, "gateways", shown, DETAILS, "setup"),
+        method(METHOD + PASSING),
+        Section("Configurations", parts=listings, detail=True),
+    ]
+
+
+EXPLAINED = f"""\
+The tests are those of the first Poor HTTP's study: one request after the other, each on a
+connection of its own; and {AT_ONCE} at once every {EVERY:g} s, whatever became of those before.
+`ans t` is the time from the connection to the first 15 octets, `res t` to the end of the page,
+`ans/s` and `res/s` how often these fit into a second, `real/s` what was really answered in the
+time of the test.
+"""
+METHOD = """\
+- Two cores. Servers and proxy share the first, as they shared the one core of the study's machine,
+  so the second server brings no more speed here; the client has the other. The limit is told with
+  the shares of a core that servers, proxy and client used: "nobody" means that all waited for each
+  other.
+- Every setup is started anew in every round, each server and the proxy asked whether the answer is
+  right, warmed up, asked in all scenarios one after the other, and stopped. Setups take turns
+  within a round, and another one begins each round. Ratios are formed within a round, then made a
+  median.
+- CPU is that of all processes of the servers, and apart from it that of all processes of the
+  proxy.
+- A failed request is one that got no connection, no whole answer, another status than 200 or, in
+  the parallel test, nothing by the end. One is enough for the run to be an error.
+"""
+TESTED = """\
+- The client is `loadtests/clients/native/fetch.c`.
+- The proxies run the configurations of `proxy/`, `balanced.*`, with other ports; for one server
+  the line of the second is taken out. lighttpd makes a connection for each request to a server,
+  nginx and HAProxy keep some. HAProxy asks each server every second how it is.
+- The pages are `light` and `heavy` of `apps/lightheavy`, of its dispatch table.
+"""
+PASSING = f"""\
+- The client is wrk with {CONNECTIONS} connections kept.
+- The pages are those of `loadtests/apps/proxied.py`: `hello`, and `light` and `heavy` of
+  `apps/lightheavy`.
+- One nginx process, the configuration below. uWSGI as its documentation recommends (`master`,
+  `strict`, `need-app`, `single-interpreter`, `die-on-term`), nothing logged by anybody; {THREADS}
+  threads or {PROCESSES} processes as ours. "HTTP (closed)" is nginx without `keepalive`, which then
+  asks by HTTP/1.0.
+"""
+
+
+SCALES = (Scale("full", 5, 0.7), QUICK, TINY)
 PROXIES = Study(
     "proxies",
     "put lighttpd, nginx and HAProxy before one and two of our servers",
     "",
-    setups.studied,
-    experiments.proxies,
-    report.proxies,
-    promises=(promises.FAILED,),
+    proxies.studied,
+    lambda lab, _scale, chosen, _options: experiments.steps(lab, "proxies", chosen),
+    behind,
+    promises=(Promise("", NONE, 0, "", _failures, places=0),),
     scales=SCALES,
     strict=True,
 )
@@ -23,10 +233,10 @@ GATEWAYS = Study(
     "gateways",
     "put nginx before ours and before uWSGI, by each protocol",
     "",
-    lambda: setups.GATEWAYS,
-    experiments.gateways,
-    report.gateways,
-    promises=promises.COSTS,
+    lambda: proxies.GATEWAYS,
+    lambda lab, _scale, chosen, _options: experiments.steps(lab, "gateways", chosen),
+    passed,
+    promises=COSTS,
     scales=SCALES,
     wrk=True,
     strict=True,

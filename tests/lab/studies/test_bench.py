@@ -503,7 +503,7 @@ def _check_against(application: Application) -> None:
 
 def test_a_run_without_wrk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lab = engine.Lab(store.Store(tmp_path / "results.jsonl", store.now()), 0.3, 1, *cores())
-    planned = engine.steps(lab, [registry.FLOOR], scenarios.named(["hello-1"]))
+    planned = engine.steps(lab, scenarios.asked([registry.FLOOR], ["hello-1"]))
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(LabError, match="apt install wrk"):
         engine.run(lab, planned, "test", with_wrk=True)
@@ -517,7 +517,7 @@ def test_a_tiny_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "results.jsonl"
     writing = store.Store(path, store.now())
     lab = engine.Lab(writing, 0.3, 1, server_core, client_core)
-    planned = engine.steps(lab, [registry.FLOOR], scenarios.named(["hello-1"]))
+    planned = engine.steps(lab, scenarios.asked([registry.FLOOR], ["hello-1"]))
     engine.run(lab, planned, "test")
     writing.close()
     run, measured, done = (json.loads(line) for line in path.read_text().splitlines())

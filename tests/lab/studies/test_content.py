@@ -211,7 +211,7 @@ class TestSmallRuns:
         try:
             for name in names:
                 # One of each; for programs the first is the one without others at once.
-                step = experiments.EXPERIMENTS[name](lab, made, {"poorhttp single"})[0]
+                step = experiments.steps(lab, made, name, {"poorhttp single"})[0]
                 assert step.action()
         finally:
             writing.close()
@@ -248,14 +248,10 @@ class TestSmallRuns:
 
     def test_everybody_makes_the_same_page(self, published: material.Material) -> None:
         """Which is looked at when a server has been started."""
-        for server, scenario in experiments.tables(published).items():
+        (asked,) = experiments.asked(published, 1)["template"]
+        for server, scenario in asked.items():
             if server.ours and "single" in server.name:
-                with Running(
-                    server,
-                    scenario.application,
-                    target=scenario.target,
-                    request=scenario.request(),
-                ) as running:
+                with Running(server, scenario.application, target=scenario.target) as running:
                     assert b"<td>50</td><td>2500</td>" in running.answer.body
                     assert b"Squares for Uniserve &amp; KLone" in running.answer.body
 

@@ -21,14 +21,14 @@ from loadtests.errors import LabError, ServerFailure
 from loadtests.measure.cpu_affinity import cores
 from loadtests.reporting import markdown, promises
 from loadtests.reporting.model import Section, Table
+from loadtests.servers import proxies as setups
 from loadtests.servers import registry
 from loadtests.servers.pages import TABLE
-from loadtests.servers.proxies import chain, setups
 from loadtests.servers.registry import Server, proxied
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results
 from loadtests.studies import catalogue, engine
-from loadtests.studies.bench.scenarios import HELLO
+from loadtests.studies.bench.scenarios import HELLO, Fetched
 from loadtests.studies.proxies import experiments
 from loadtests.studies.proxies import study as proxies
 from loadtests.studies.study import TINY, Study
@@ -70,25 +70,25 @@ class TestBursts:
 class TestSetups:
     def test_the_line_of_the_second_server(self) -> None:
         text = "# 8080 and 8081\nlisten 8000;\nserver 127.0.0.1:8080;\nserver x:8081; $host\n"
-        two = "# 8080 and 8081\nlisten $port;\nserver 127.0.0.1:FIRST;\nserver x:SECOND; $$host\n"
+        two = "# 8080 and 8081\nlisten $port;\nserver 127.0.0.1:$first;\nserver x:$second; $$host\n"
         assert proxied.rewritten(text, 2) == two
         assert proxied.rewritten(text, 1) == "".join(two.splitlines(keepends=True)[:-1])
 
-    @pytest.mark.parametrize("name", list(setups.PROXIES))
+    @pytest.mark.parametrize("name", setups.PROXIES)
     def test_each_port_stands_once(self, name: str) -> None:
         for count in (1, 2):
             text = "".join(
                 text
-                for file, text in setups.shipped(name, count).files
+                for file, text in proxied.shipped(name, count).files
                 if file.startswith("balanced.")
             )
-            found = re.findall("FIRST|SECOND|[$]port", text)
-            assert sorted(found) == ["$port", "FIRST", "SECOND"][: count + 1]
+            found = re.findall("[$](first|second|port)", text)
+            assert sorted(found) == sorted(["port", "first", "second"][: count + 1])
 
     def test_no_configuration(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.setattr(proxied, "SHIPPED", tmp_path)
         with pytest.raises(LabError, match=r"proxy/nginx has no balanced\.\* configuration"):
-            setups.shipped("nginx", 1)
+            proxied.shipped("nginx", 1)
 
     def test_whoever_is_compared_is_there(self) -> None:
         for everyone in (setups.studied(), setups.GATEWAYS):
@@ -183,25 +183,28 @@ class TestSmallRuns:
         ]
         self.check(samples, proxy=True)
 
-    def test_a_failed_request_is_an_error(self, lab: engine.Lab) -> None:
-        class Failing(experiments.Anew):
+    def test_a_failed_request_is_an_error(
+        self, lab: engine.Lab, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        class Failing(Fetched):
             def drive(self, port: int, seconds: float, core: int | None) -> Load:
                 load = super().drive(port, seconds, core)
                 return replace(load, errors={"read": 2, "status": 1})
 
-        scenario = Failing("failing", "", TABLE, 1, target="/light")
-        step = experiments.steps(lab, "proxies", setups.studied()[:1], [scenario])[0]
+        scenario = Failing("failing", "", TABLE, 1, target="/light", keep=False)
+        monkeypatch.setitem(experiments.SCENARIOS, "proxies", [scenario])
+        step = experiments.steps(lab, "proxies", setups.studied()[:1])[0]
         with pytest.raises(ServerFailure, match="failing-1: 3 requests failed beside "):
             step.action()
         assert stored(lab).samples[0]["failed"] == 3
 
     def test_no_answer_at_all(self, lab: engine.Lab) -> None:
-        scenario = experiments.Anew("lost", "", TABLE, 1, target="/light")
-        alone = setups.studied()[0]
-        with chain.Chain(alone, TABLE, "/light", None) as running:
-            nowhere = replace(scenario, target="/nowhere")
-            with pytest.raises(ServerFailure, match=r"no request was answered, \d+ failed"):
-                experiments.take(lab, "proxies", 0, running, nowhere)
+        nowhere = Fetched("lost", "", TABLE, 1, target="/nowhere", keep=False)
+        with (
+            setups.running(setups.studied()[0], TABLE, "/light", None) as running,
+            pytest.raises(ServerFailure, match=r"no request was answered, \d+ failed"),
+        ):
+            experiments.take(lab, "proxies", 0, running, nowhere)
 
     def test_the_whole_run_ends_in_an_error(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
