@@ -61,8 +61,8 @@ class Mute(Running):
         """Whether it listens. What it answers is looked at through the proxy."""
         unix = _SOCKET in self.server.command
         with socket.socket(socket.AF_UNIX if unix else socket.AF_INET) as probe:
-            place = str(self.folder / "socket") if unix else ("127.0.0.1", self.port)
-            return probe.connect_ex(place) == 0
+            path, address = str(self.folder / "socket"), ("127.0.0.1", self.port)
+            return probe.connect_ex(path if unix else address) == 0
 
 
 @dataclass(frozen=True)

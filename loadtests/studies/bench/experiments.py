@@ -58,7 +58,7 @@ LOADED: dict[str, tuple[Sequence[str], Sequence[str]]] = {
 def _sleeping(port: int) -> Iterator[None]:
     """Keeps one request of one second running until the block ends."""
     request, stop = request_bytes("/?seconds=1"), threading.Event()
-    answers = []
+    answers: list[object] = []
 
     def run() -> None:
         while not stop.is_set():

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 
 from loadtests.reporting import faults
-from loadtests.reporting.model import Axis, Column, Section, Table, method
+from loadtests.reporting.model import Axis, Cell, Column, Section, Table, method
 from loadtests.reporting.promises import Promise, all_finished, of_figures
 from loadtests.stats.results import Results, Spread
 from loadtests.studies.cluster import experiments
@@ -103,7 +103,7 @@ def _section(results: Results, experiment: str, title: str, columns: Sequence[To
     }
     rounds = {name: float(len(results.values(experiment, name, "requests"))) for name in NAMES}
     names = ranked(gaps, [name for name in NAMES if rounds[name]])
-    rows = [
+    rows: list[list[Cell]] = [
         [
             name,
             *(
