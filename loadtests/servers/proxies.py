@@ -10,6 +10,7 @@ import socket
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 from loadtests.measure import resources
 from loadtests.servers.application import Application
@@ -30,28 +31,31 @@ _SOCKET = "{folder}/socket"
 
 
 @dataclass(frozen=True)
-class Setup:
-    """Servers behind a proxy, or one that stands alone.
+class Setup(Server):
+    """Servers behind a proxy, or one that stands alone: all of it as one server.
 
     With `mute` servers nobody can speak but through the proxy. `against` names the setup that this
     one is compared with.
     """
 
-    name: str
-    servers: tuple[Server, ...]
+    servers: tuple[Server, ...] = ()
     proxy: Server | None = None
     mute: bool = False
     against: str = ""
 
-    def whole(self) -> Server:
-        """All of it as one, for those who have to know what takes part."""
-        parts = [*self.servers, *([self.proxy] if self.proxy else [])]
-        return replace(
-            self.servers[0],
-            name=self.name,
-            command=" & ".join(part.command for part in parts),
-            programs=tuple(program for part in parts for program in part.programs),
-        )
+
+def _setup(name: str, servers: Sequence[Server], proxy: Server | None = None, **more: Any) -> Setup:
+    parts = [*servers, *([proxy] if proxy else [])]
+    return Setup(
+        name,
+        "",
+        " & ".join(part.command for part in parts),
+        servers[0].package,
+        programs=tuple(program for part in parts for program in part.programs),
+        servers=tuple(servers),
+        proxy=proxy,
+        **more,
+    )
 
 
 class Mute(Running):
@@ -126,9 +130,9 @@ def studied() -> list[Setup]:
     # HAProxy asks servers how they are.
     server = ours("single", "", "single", table, "--trusted-proxies 127.0.0.1 --health /-")
     return [
-        *(Setup(name.capitalize(), (ours(name, "", alone[name], table),)) for name in alone),
+        *(_setup(name.capitalize(), [ours(name, "", alone[name], table)]) for name in alone),
         *(
-            Setup(f"{name} + {words}", (server,) * count, shipped(name, count), against="Single")
+            _setup(f"{name} + {words}", [server] * count, shipped(name, count), against="Single")
             for name in PROXIES
             for count, words in ((1, "Single"), (2, "2 × Single"))
         ),
@@ -186,7 +190,7 @@ def _uwsgi(name: str, options: str, unix: bool) -> Setup:
         f"--module {{module}}:{{callable}} {options}"
     )
     server = Server(f"uWSGI {name}{UNIX if unix else ''}", "", command.strip(), "uWSGI")
-    return Setup(server.name, (server,), nginx("uwsgi"), mute=True)
+    return _setup(server.name, [server], nginx("uwsgi"), mute=True)
 
 
 def _ours(mode: str, options: str, protocol: str, peer: str, unix: bool = False) -> Setup:
@@ -197,7 +201,7 @@ def _ours(mode: str, options: str, protocol: str, peer: str, unix: bool = False)
     words = {"http": "HTTP (closed)", KEPT: "HTTP (kept)"}.get(protocol, protocol)
     where = UNIX if unix else ""
     name = f"{server.name} by {words}{where}"
-    return Setup(name, (server,), nginx(protocol), mute=True, against=f"uWSGI {peer}{where}")
+    return _setup(name, [server], nginx(protocol), mute=True, against=f"uWSGI {peer}{where}")
 
 
 def _gateways() -> Iterator[Setup]:

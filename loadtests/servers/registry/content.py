@@ -17,38 +17,6 @@ from loadtests.servers.registry.wsgi import FLOOR
 CONNECTIONS = 2048
 APACHE_SPARE = 4
 
-_NGINX = f"""\
-daemon off;
-user root;
-worker_processes 1;
-pid $folder/nginx.pid;
-error_log $folder/error.log;
-events {{ worker_connections {CONNECTIONS}; }}
-http {{
-    access_log off;
-    keepalive_requests 1000000000;
-    client_body_temp_path $folder/body;
-    proxy_temp_path $folder/proxy;
-    fastcgi_temp_path $folder/fastcgi;
-    uwsgi_temp_path $folder/uwsgi;
-    scgi_temp_path $folder/scgi;
-HTTP
-}}
-"""
-
-_NGINX_FILES = """\
-    sendfile on;
-    tcp_nopush on;
-    types { text/html html; image/gif gif; image/jpeg jpg; image/png png; }
-    charset utf-8;
-    default_type application/octet-stream;
-    MORE
-    server {
-        listen 127.0.0.1:$port backlog=$backlog;
-        root $root;
-        LOCATION
-    }"""
-
 _LIGHTTPD = f"""\
 server.document-root = "$root"
 server.bind = "127.0.0.1"
@@ -109,18 +77,42 @@ def nginx(name: str, colour: str, http: str) -> Server:
 
     `http` is what else stands in `http`, indented.
     """
-    return Server(
-        name,
-        colour,
-        "{nginx} -e stderr -c {folder}/nginx.conf",
-        programs=("nginx",),
-        files=(("nginx.conf", _NGINX.replace("HTTP", http)),),
-    )
+    text = f"""\
+daemon off;
+user root;
+worker_processes 1;
+pid $folder/nginx.pid;
+error_log $folder/error.log;
+events {{ worker_connections {CONNECTIONS}; }}
+http {{
+    access_log off;
+    keepalive_requests 1000000000;
+    client_body_temp_path $folder/body;
+    proxy_temp_path $folder/proxy;
+    fastcgi_temp_path $folder/fastcgi;
+    uwsgi_temp_path $folder/uwsgi;
+    scgi_temp_path $folder/scgi;
+{http}
+}}
+"""
+    command = "{nginx} -e stderr -c {folder}/nginx.conf"
+    return Server(name, colour, command, programs=("nginx",), files=(("nginx.conf", text),))
 
 
 def _nginx(name: str, colour: str, more: str = "", location: str = "") -> Server:
-    files = _NGINX_FILES.replace("MORE", more).replace("LOCATION", location)
-    return nginx(name, colour, files)
+    http = f"""\
+    sendfile on;
+    tcp_nopush on;
+    types {{ text/html html; image/gif gif; image/jpeg jpg; image/png png; }}
+    charset utf-8;
+    default_type application/octet-stream;
+    {more}
+    server {{
+        listen 127.0.0.1:$port backlog=$backlog;
+        root $root;
+        {location}
+    }}"""
+    return nginx(name, colour, http)
 
 
 def _lighttpd(name: str, colour: str, more: str = "", programs: tuple[str, ...] = ()) -> Server:

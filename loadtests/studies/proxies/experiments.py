@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from loadtests.errors import ServerFailure
@@ -11,7 +11,6 @@ from loadtests.measure import resources
 from loadtests.servers import proxies
 from loadtests.servers.pages import PROXIED, TABLE
 from loadtests.servers.proxies import Chain, Setup
-from loadtests.servers.registry import Server
 from loadtests.studies import engine
 from loadtests.studies.bench.scenarios import Fetched, Scenario
 from loadtests.studies.engine import Lab, Step
@@ -54,9 +53,9 @@ def take(lab: Lab, experiment: str, number: int, chain: Chain, scenario: Scenari
     failed = sum(load.errors.values())
     if load.requests == 0:
         raise ServerFailure(f"{scenario.name}: no request was answered, {failed} failed")
-    whole, used = chain.setup.whole(), resources.memory(chain.processes())
+    used = resources.memory(chain.processes())
     sample = engine.described(
-        experiment, number, whole, scenario, load, servers + proxy, elapsed, busy, used
+        experiment, number, chain.setup, scenario, load, servers + proxy, elapsed, busy, used
     )
     sample |= {
         "cpu_us": round(servers / load.requests * 1e6, 4),
@@ -77,16 +76,10 @@ def take(lab: Lab, experiment: str, number: int, chain: Chain, scenario: Scenari
     return f"{scenario.name} {said} {sample['rate']:,.0f}/s"
 
 
-def _run(
-    lab: Lab,
-    experiment: str,
-    known: Mapping[Server, Setup],
-    scenarios: Sequence[Scenario],
-    number: int,
-    server: Server,
-) -> str:
+def _run(lab: Lab, experiment: str, number: int, setup: Setup) -> str:
+    scenarios = SCENARIOS[experiment]
     first, said, warm = scenarios[0], [], set[str]()
-    with proxies.running(known[server], first.application, first.target, lab.server_core) as chain:
+    with proxies.running(setup, first.application, first.target, lab.server_core) as chain:
         for scenario in scenarios:
             if scenario.target not in warm:
                 scenario.drive(chain.front.port, min(WARM_SECONDS, lab.seconds), lab.client_core)
@@ -97,7 +90,4 @@ def _run(
 
 def steps(lab: Lab, experiment: str, chosen: Sequence[Setup]) -> list[Step]:
     """Every setup once a round with all scenarios, another one first each time."""
-    known = {setup.whole(): setup for setup in chosen}
-    return rounds(
-        lab, list(known), experiment, partial(_run, lab, experiment, known, SCENARIOS[experiment])
-    )
+    return rounds(lab, chosen, experiment, partial(_run, lab, experiment))

@@ -110,10 +110,9 @@ class TestSetups:
         lighttpd = next(
             setup for setup in setups.studied() if setup.name == "lighttpd + 2 × Single"
         )
-        whole = lighttpd.whole()
-        assert whole.programs == ("lighttpd",)
-        assert whole.ours
-        assert whole.command.count("poorhttp serve") == 2
+        assert lighttpd.programs == ("lighttpd",)
+        assert lighttpd.ours
+        assert lighttpd.command.count("poorhttp serve") == 2
 
 
 @pytest.fixture
