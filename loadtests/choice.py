@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeVar
 
 from loadtests.errors import LabError
@@ -19,27 +19,18 @@ class Named(Protocol):
 N = TypeVar("N", bound=Named)
 
 
-def begins(one: Named, name: str) -> bool:
-    """Whether its name begins so."""
-    return one.name.startswith(name)
-
-
 def choose(
-    kind: str,
-    known: Sequence[N],
-    names: Iterable[str],
-    between: str = "; ",
-    fits: Callable[[N, str], bool] = begins,
+    kind: str, known: Sequence[N], beginnings: Iterable[str], between: str = "; "
 ) -> list[N]:
-    """Those that fit the names, by default the beginnings of theirs: in their order, each once.
+    """Those whose names begin so, in the order of the beginnings, each once.
 
-    Raises LabError for a name that fits none; `kind` is what it should have been.
+    Raises LabError for a beginning that fits none; `kind` is what it should have been.
     """
     found: list[N] = []
-    for name in names:
-        fitting = [one for one in known if fits(one, name)]
+    for beginning in beginnings:
+        fitting = [one for one in known if one.name.startswith(beginning)]
         if not fitting:
-            raise unknown(kind, name, [one.name for one in known], between)
+            raise unknown(kind, beginning, [one.name for one in known], between)
         found += [one for one in fitting if one not in found]
     return found
 

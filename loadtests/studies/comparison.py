@@ -106,11 +106,8 @@ def measured(results: Results, scenarios: Scenarios) -> dict[str, str]:
 
 
 def _found(results: Results, scenario: str, measure: Measure) -> dict[str, Spread]:
-    return {
-        name: found
-        for name in results.servers(scenario)
-        if (found := measure.spread(results, scenario, name))
-    }
+    values = {name: measure.spread(results, scenario, name) for name in results.servers(scenario)}
+    return {name: found for name, found in values.items() if found}
 
 
 def table(
@@ -130,18 +127,16 @@ def table(
     lead, last = measures[0], next(reversed(scenarios))
     names = dict.fromkeys(name for scenario in scenarios for name in results.servers(scenario))
     servers = tables.ranked(_found(results, last, lead), names, highest=lead.highest)
-
-    def of(scenario: str, what: str) -> str:
-        return ": ".join(filter(None, [scenarios[scenario], what]))
-
     columns = {
-        (scenario, measure): replace(measure.column, name=of(scenario, measure.column.name))
-        for scenario in scenarios
+        (scenario, measure): replace(
+            measure.column, name=f"{words}: {measure.column.name}" if words else measure.column.name
+        )
+        for scenario, words in scenarios.items()
         for measure in measures
     }
     limited = [
-        of(scenario, ", ".join(found))
-        for scenario in scenarios
+        f"{words}: {', '.join(found)}" if words else ", ".join(found)
+        for scenario, words in scenarios.items()
         if limits
         if (found := [one for one in servers if is_client_limit(results, scenario, one)])
     ]
@@ -180,20 +175,36 @@ def section(
     found = {words: _found(results, one, lead) for one, words in scenarios.items()}
     *_, (last, values) = found.items()
     what = f"{column.name}, {last}" if last else column.name
-    shown = [(name, "", scenarios)]
-    if apart:
-        shown = [(f"{name}-{one}", words, {one: ""}) for one, words in scenarios.items()]
-    figure = tables.bars(
-        name,
-        f"{title}: {column.name}",
-        Axis(column.name, column.unit, log, None if log else 0),
-        found,
-        highest=lead.highest,
-        subtitle=f"{'more' if lead.highest else 'less'} is better",
+    shown = [{one: ""} for one in scenarios] if apart else [scenarios]
+    return Section(
+        title,
+        parts=[
+            tables.bars(
+                name,
+                f"{title}: {column.name}",
+                Axis(column.name, column.unit, log, None if log else 0),
+                found,
+                highest=lead.highest,
+                subtitle=f"{'more' if lead.highest else 'less'} is better",
+            ),
+            *(
+                table(
+                    results,
+                    f"{name}-{next(iter(some))}" if apart else name,
+                    scenarios[next(iter(some))] if apart else "",
+                    some,
+                    measures,
+                    first,
+                    limits=limits,
+                )
+                for some in shown
+            ),
+        ],
+        answer=tables.answer(
+            what[:1].upper() + what[1:], values, column.unit, highest=lead.highest
+        ),
+        detail=detail,
     )
-    told = [table(results, *which, measures, first, limits=limits) for which in shown]
-    answer = tables.answer(what[:1].upper() + what[1:], values, column.unit, highest=lead.highest)
-    return Section(title, parts=[figure, *told], answer=answer, detail=detail)
 
 
 def details(

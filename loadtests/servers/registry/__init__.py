@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from loadtests.choice import choose
+from loadtests.choice import unknown
 from loadtests.servers.registry import content, memory
 from loadtests.servers.registry import reload as development
 from loadtests.servers.registry.proxied import PROXIED
@@ -59,14 +59,16 @@ def named(names: Iterable[str]) -> list[Server]:
 
     Raises LabError for a name that fits none.
     """
-    known = {server.name for server in SERVERS}
-
-    def fits(one: Server, name: str) -> bool:
-        return one.name == name or (
-            name not in known and one.compared and one.name.startswith(name)
-        )
-
-    return choose("server", SERVERS, names, ", ", fits)
+    chosen: list[Server] = []
+    for name in names:
+        fitting = [server for server in SERVERS if server.name == name]
+        fitting = fitting or [
+            server for server in SERVERS if server.compared and server.name.startswith(name)
+        ]
+        if not fitting:
+            raise unknown("server", name, [server.name for server in SERVERS], ", ")
+        chosen += [server for server in fitting if server not in chosen]
+    return chosen
 
 
 UNKNOWN = "#8a8f98"

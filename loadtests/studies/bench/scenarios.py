@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from loadtests.choice import choose
+from loadtests.choice import unknown
 from loadtests.clients.connection import request_bytes
 from loadtests.clients.external import wrk
 from loadtests.clients.load import Load
@@ -158,11 +158,15 @@ def named(names: Iterable[str]) -> list[Scenario]:
 
     Raises LabError for a name that fits none.
     """
-
-    def fits(one: Scenario, name: str) -> bool:
-        return one.name == name or (one.compared and one.kind == name)
-
-    return choose("scenario", SCENARIOS, names, ", ", fits)
+    chosen: list[Scenario] = []
+    for name in names:
+        fitting = [
+            one for one in SCENARIOS if one.name == name or (one.compared and one.kind == name)
+        ]
+        if not fitting:
+            raise unknown("scenario", name, [one.name for one in SCENARIOS], ", ")
+        chosen += [one for one in fitting if one not in chosen]
+    return chosen
 
 
 def asked(servers: Iterable[Server], names: Iterable[str]) -> list[dict[Server, Scenario]]:
