@@ -189,7 +189,7 @@ def _section(
 ) -> Section:
     """A comparison, of which the last scenario orders the figure, without empty columns."""
     places = [(one, server) for one in scenarios for server in results.servers(one)]
-    known = [one for one in MEASURES if any(one.cell(results, *place) for place in places)]
+    known = [one for one in MEASURES if any(one.read(results, *place) for place in places)]
     measures = (lead, *(one for one in known if one is not lead))
     return comparison.section(
         results, name, title, scenarios, measures, apart=True, log=lead is not RATE
