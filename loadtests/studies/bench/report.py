@@ -144,8 +144,10 @@ def _against(words: str, other: Callable[[Results, str], str | None]) -> Measure
 
 def _milliseconds(field: str) -> Measure:
     def read(results: Results, scenario: str, server: str) -> Spread | None:
-        found = results.median(scenario, server, field)
-        return found and Spread(*(value / 1000 for value in found[:3]), found.rounds)
+        if not (found := results.median(scenario, server, field)):
+            return None
+        median, low, high = (value / 1000 for value in found[:3])
+        return Spread(median, low, high, found.rounds)
 
     return Measure(Column(field.removesuffix("_us"), "ms", 2), read)
 
