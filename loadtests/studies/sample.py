@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from statistics import fmean
 from typing import Any
@@ -75,6 +75,14 @@ def load(
     before = cpu_seconds(running)
     traced = fetch.traced(running.port, seconds, at_once, [[target]], core=lab.client_core, **how)
     return traced, cpu_seconds(running) - before
+
+
+def lost(requests: int, answered: int, failed: Mapping[str, int]) -> str:
+    """Words on requests of which not all were answered; empty if they were."""
+    if answered == requests and not failed:
+        return ""
+    kinds = ", ".join(f"{count} × {kind}" for kind, count in failed.items()) or "too slow"
+    return f"{answered} of {requests} requests answered ({kinds})"
 
 
 def described(scenario: str, traced: Traced, cpu: float) -> dict[str, Any]:

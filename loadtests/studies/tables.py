@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import takewhile
 from typing import Any, TypeAlias
 
@@ -124,16 +125,17 @@ def bars(
     return Bars(name, title, axis, drawn, parts if len(parts) > 1 else (), **more)
 
 
+def curve(server: str, points: Iterable[tuple[float, float]]) -> Line:
+    """A line of a server through points."""
+    drawn = [(float(x), float(y)) for x, y in points]
+    return Line(server, colour_of(server), drawn, strong=is_ours(server))
+
+
 def line(server: str, found: Iterable[tuple[float, Spread]], scale: float = 1.0) -> Line:
     """The medians of a server, and from where to where its rounds went."""
     points = [(float(x), scaled(one, scale)) for x, one in found]
-    return Line(
-        server,
-        colour_of(server),
-        [(x, one.median) for x, one in points],
-        [(x, one.low, one.high) for x, one in points],
-        is_ours(server),
-    )
+    medians = curve(server, [(x, one.median) for x, one in points])
+    return replace(medians, band=[(x, one.low, one.high) for x, one in points])
 
 
 def listed(words: Sequence[str]) -> str:

@@ -18,7 +18,7 @@ from loadtests.clients import asker, locust, program
 from loadtests.clients.client import Client, Job
 from loadtests.clients.external import ab, h2load, httperf
 from loadtests.clients.load import KINDS, Load
-from loadtests.clients.locust import driving, swarm
+from loadtests.clients.locust import swarm
 from loadtests.clients.locust.swarm import Outcome, Report
 from loadtests.clients.native import fetch, trace
 from loadtests.clients.native.trace import FIELDS, MAGIC, Trace
@@ -383,18 +383,6 @@ class TestClients:
 
 
 class TestLocust:
-    def test_injectors(self, floor: Running) -> None:
-        found = locust.inject("127.0.0.1", floor.port, ["/a", "/b"], 3, 40, 0.2, seed=1)
-        assert [one.requests for one in found.injectors] == [40, 40, 40]
-        for one in found.injectors:
-            assert 0 <= one.began < one.ended <= found.seconds
-            assert (sum(one.counts), one.errors) == (40, {})
-            assert one.counts[: int(one.began * 10)] == [0] * int(one.began * 10)
-            assert one.histogram.get_total_count() == len(one.times) == 40
-            assert one.ends == sorted(one.ends)
-            assert one.ends[-1] == one.ended
-        assert found.cpu > 0
-
     def test_a_file_of_somebody(self, floor: Running, tmp_path: Path) -> None:
         file = tmp_path / "mine.py"
         file.write_text(
@@ -443,6 +431,6 @@ class TestLocust:
         report = Report(
             1.0, [9.0, 10.5, 11.0, 12.5], [1.0, 2.0, 5.0, 1.0], [1, 2, 4, 8], [0, 0, 4, 0]
         )
-        load = driving.load(Outcome(10.0, 12.0, 1.0, [report]))
+        load = swarm.load(Outcome(10.0, 12.0, 1.0, [report]))
         assert (load.requests, load.octets, load.errors) == (1, 6, {"status": 1})
         assert (load.mean_us, load.seconds, load.busy) == (2000, 2, 0.5)

@@ -1,14 +1,12 @@
-"""Locust as a client: one process, or a master and workers; also as many injectors.
+"""Locust as a client: one process, or a master and workers.
 
-``recorder`` runs inside of Locust and keeps what became of each request, ``visitor`` and
-``injector`` are locustfiles, ``swarm`` starts the processes and ends them, and ``driving`` and
-``injection`` are what is made of it.
+- `swarm`: starts the processes, ends them, and makes a load of what they report.
+- `recorder`: inside of Locust, keeps the outcome of each request.
+- `users`: the locustfile of the lab's own users.
 """
 
 from __future__ import annotations
 
-from loadtests.clients.locust.driving import drive, own
-from loadtests.clients.locust.injection import Injection, Injector, inject
-from loadtests.clients.locust.swarm import missing, version
+from loadtests.clients.locust.swarm import drive, missing, own, version
 
-__all__ = ["Injection", "Injector", "drive", "inject", "missing", "own", "version"]
+__all__ = ["drive", "missing", "own", "version"]

@@ -16,6 +16,7 @@ from typing import Any
 
 import gevent
 import gevent.event
+import gevent.queue
 from locust import events
 from locust.runners import MasterRunner, WorkerRunner
 
@@ -29,26 +30,24 @@ REPORT_SECONDS = 20.0
 
 begin: gevent.event.AsyncResult[float] = gevent.event.AsyncResult()
 """When to begin, by time.time()."""
+_answers: gevent.queue.Queue[None] = gevent.queue.Queue()
 
 _ends, _times, _octets, _kinds = array("d"), array("d"), array("Q"), array("B")
 
 
 class State:
-    """The runner of this process, its processor time when all users were there, and how many
-    messages it waits for."""
+    """The runner of this process, and its processor time when all users were there."""
 
     runner: Any = None
     cpu = 0.0
-    waited_for = 0
-    all_came = gevent.event.Event()
 
-    @classmethod
-    def ask(cls, workers: int, message: str, data: object, seconds: float | None) -> None:
-        """Sends all of them a message, and waits until each has sent one."""
-        cls.waited_for = workers
-        cls.all_came.clear()
-        cls.runner.send_message(message, data)
-        cls.all_came.wait(seconds)
+
+def _ask(message: str, data: object, seconds: float | None) -> None:
+    """Sends all workers a message, and waits until each has sent one."""
+    State.runner.send_message(message, data)
+    with gevent.Timeout(seconds, False):
+        for _ in range(PLAN["workers"]):
+            _answers.get()
 
 
 def _kind(exception: BaseException, response: object) -> str:
@@ -80,14 +79,9 @@ def _write(name: str, **values: object) -> None:
 
 
 def _report(name: str) -> None:
-    _write(
-        name,
-        cpu=time.process_time() - State.cpu,
-        ends=list(_ends),
-        times=list(_times),
-        octets=list(_octets),
-        kinds=list(_kinds),
-    )
+    cpu = time.process_time() - State.cpu
+    ends, times, octets, kinds = list(_ends), list(_times), list(_octets), list(_kinds)
+    _write(name, cpu=cpu, ends=ends, times=times, octets=octets, kinds=kinds)
 
 
 def finish() -> None:
@@ -95,27 +89,21 @@ def finish() -> None:
     State.runner.send_message("finished")
 
 
-def _count(**_others: object) -> None:
-    State.waited_for -= 1
-    if State.waited_for <= 0:
-        State.all_came.set()
-
-
 def _conduct() -> None:
     """The run, once all users are there."""
     cpu, begun = time.process_time(), time.time()
-    workers, seconds = PLAN["workers"], PLAN["seconds"]
-    if seconds:
-        gevent.sleep(seconds)
+    if PLAN["seconds"]:
+        gevent.sleep(PLAN["seconds"])
     else:
         begun += HEAD_START
-        State.ask(workers, "begin", {"at": begun}, None)
+        _ask("begin", {"at": begun}, None)
     ended = time.time()
-    if workers:
-        State.ask(workers, "report", None, REPORT_SECONDS)
+    if PLAN["workers"]:
+        _ask("report", None, REPORT_SECONDS)
     else:
         _report("0")
-    _write("master", begun=begun, ended=ended, cpu=time.process_time() - cpu if workers else 0.0)
+    cpu = time.process_time() - cpu if PLAN["workers"] else 0.0
+    _write("master", begun=begun, ended=ended, cpu=cpu)
     State.runner.quit()
 
 
@@ -127,10 +115,6 @@ def _spawned(**_others: object) -> None:
         gevent.spawn(_conduct)
 
 
-def _told_to_begin(msg: Any, **_others: object) -> None:
-    begin.set(msg.data["at"])
-
-
 def _told_to_report(**_others: object) -> None:
     _report(str(State.runner.worker_index))
     State.runner.send_message("reported")
@@ -139,10 +123,10 @@ def _told_to_report(**_others: object) -> None:
 def _started(runner: Any, **_others: object) -> None:
     State.runner = runner
     if isinstance(runner, MasterRunner):
-        runner.register_message("finished", _count)
-        runner.register_message("reported", _count)
+        for message in ("finished", "reported"):
+            runner.register_message(message, lambda **_others: _answers.put(None))
     elif isinstance(runner, WorkerRunner):
-        runner.register_message("begin", _told_to_begin)
+        runner.register_message("begin", lambda msg, **_others: begin.set(msg.data["at"]))
         runner.register_message("report", _told_to_report)
 
 

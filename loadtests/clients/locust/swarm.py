@@ -1,4 +1,4 @@
-"""Processes of Locust: started, awaited, ended, and their reports."""
+"""A load by processes of Locust, of our users or of those in the user's own file."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from loadtests.clients.client import Job
+from loadtests.clients.load import KINDS, Load, of_times
 from loadtests.clients.program import no_result
 from loadtests.errors import LabError
 from loadtests.measure.process_tree import ProcessTree
 from loadtests.programs import ROOT
 from loadtests.store import without_paths
-from tests.testkit.network.port import free_port
+from tests.testkit.network.port import LOOPBACK, free_port
 
 FOLDER = Path(__file__).parent
-RECORDER = FOLDER / "recorder.py"
 START_SECONDS = 60.0
 """For all processes to start, meet and end, on a machine that is busy."""
 
@@ -67,8 +68,51 @@ def version() -> str:
         return ""
 
 
+def drive(job: Job, core: int | None, workers: int = 0) -> Load:
+    """Does a job with as many users as it has connections, in one process or in workers.
+
+    Measured is from when all users are there. Bytes are those of bodies. What Locust needs to
+    start does not count for its processor time.
+    """
+    headers = {} if job.keep else {"Connection": "close"}
+    plan = {"seconds": job.seconds, "target": job.target, "headers": headers}
+    url = f"http://{job.host}:{job.port}"
+    users = max(job.connections, workers)
+    return load(run("Visitor", plan, url, users, workers, core, job.seconds))
+
+
+def own(
+    file: Path, url: str, users: int, seconds: float, workers: int = 0, core: int | None = None
+) -> Load:
+    """Runs somebody's own locustfile against `url`, for so many `seconds` with all users there.
+
+    Raises LabError if it cannot be run, or if its users ask for nothing.
+    """
+    if not file.is_file():
+        raise LabError(f"the locustfile {file} does not exist")
+    found = load(run(file.resolve(), {"seconds": seconds}, url, users, workers, core, seconds))
+    if not found.requests and not found.errors:
+        raise LabError(f"the users of {file.name} asked for nothing in {seconds:g} s")
+    return found
+
+
+def load(outcome: Outcome) -> Load:
+    """The requests that ended while the load was measured."""
+    times, octets, errors = [], 0, Counter[str]()
+    for report in outcome.reports:
+        rows = zip(report.ends, report.times, report.octets, report.kinds, strict=True)
+        for end, took, size, kind in rows:
+            if outcome.begun <= end <= outcome.ended:
+                octets += size
+                if kind:
+                    errors[KINDS[kind]] += 1
+                else:
+                    times.append(took * 1000)
+    return of_times(times, outcome.ended - outcome.begun, octets, errors, outcome.cpu)
+
+
 def run(
-    files: Sequence[Path],
+    who: str | Path,
     plan: dict[str, Any],
     url: str,
     users: int,
@@ -76,45 +120,51 @@ def run(
     core: int | None,
     seconds: float,
 ) -> Outcome:
-    """Runs these locustfiles as the plan says: by workers and a master, or in one process.
+    """Runs a class of our users, or a locustfile, as the plan says: by workers, or in one process.
 
     Raises LabError if there is no result after so many `seconds`, and the time to start and end.
     """
     if reason := missing():
         raise LabError(reason)
+    files, classes = str(FOLDER / "users.py"), [str(who)]
+    if isinstance(who, Path):
+        files, classes = f"{who},{FOLDER / 'recorder.py'}", []
+    command = [sys.executable, "-m", "locust", "-f", files, "--headless", "--only-summary"]
+    command += ["--loglevel", "WARNING", "-H", url, "-u", str(users), "-r", str(users)]
+    if workers:
+        port = str(free_port())
+        command += ["--processes", str(workers), "--master-host", LOOPBACK, "--master-port", port]
+        command += ["--master-bind-host", LOOPBACK, "--master-bind-port", port]
     with tempfile.TemporaryDirectory(prefix="loadtests-") as name:
         folder = Path(name)
         plan = {**plan, "folder": name, "workers": workers}
-        command = [sys.executable, "-m", "locust"]
-        command += ["-f", ",".join(map(str, files)), "--headless", "--only-summary"]
-        command += ["--loglevel", "WARNING", "-H", url, "-u", str(users), "-r", str(users)]
-        if workers:
-            port = str(free_port())
-            command += ["--processes", str(workers), "--master-bind-host", "127.0.0.1"]
-            command += ["--master-bind-port", port]
-            command += ["--master-host", "127.0.0.1", "--master-port", port]
+        path = filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])
         environ = {**os.environ, "LOADTESTS_LOCUST": json.dumps(plan)}
-        environ["PYTHONPATH"] = os.pathsep.join(
-            [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-        )
+        environ["PYTHONPATH"] = os.pathsep.join(path)
         with (
             (folder / "said").open("wb") as said,
             ProcessTree(
-                command,
+                [*command, *classes],
                 core,
                 env=environ,
-                cwd=files[0].parent,
+                cwd=who.parent if isinstance(who, Path) else FOLDER,
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=subprocess.STDOUT,
             ) as tree,
         ):
-            _wait(tree.popen, seconds + START_SECONDS, None if RECORDER in files else folder)
-        found = _read(folder, workers)
-        if found is None:
+            _wait(tree.popen, seconds + START_SECONDS, folder if classes else None)
+        try:
+            master = json.loads((folder / "master.json").read_text(encoding="ascii"))
+            reports = [
+                Report(**json.loads((folder / f"{number}.json").read_text(encoding="ascii")))
+                for number in range(workers or 1)
+            ]
+        except OSError:
             words = (folder / "said").read_text(encoding="utf-8", errors="replace")
-            raise no_result("locust", without_paths(words))
-        return found
+            raise no_result("locust", without_paths(words)) from None
+    cpu = master["cpu"] + sum(report.cpu for report in reports)
+    return Outcome(master["begun"], master["ended"], cpu, reports)
 
 
 def _wait(process: subprocess.Popen[bytes], seconds: float, folder: Path | None) -> None:
@@ -127,16 +177,3 @@ def _wait(process: subprocess.Popen[bytes], seconds: float, folder: Path | None)
         if folder and (folder / "master.json").exists():
             return
         time.sleep(0.02)
-
-
-def _read(folder: Path, workers: int) -> Outcome | None:
-    try:
-        master = json.loads((folder / "master.json").read_text(encoding="ascii"))
-        reports = [
-            Report(**json.loads((folder / f"{number}.json").read_text(encoding="ascii")))
-            for number in range(workers or 1)
-        ]
-    except OSError:
-        return None
-    cpu = master["cpu"] + sum(report.cpu for report in reports)
-    return Outcome(master["begun"], master["ended"], cpu, reports)

@@ -45,15 +45,6 @@ PARALLEL = (
 )
 FLOODED = ("Single", "Threading", "Lighttpd + Single")
 """Who reached the most unanswered requests of the parallel test."""
-SUCCESSORS = {
-    "Single": "poorhttp single",
-    "Forking": "poorhttp forking 2",
-    "Threading": "poorhttp threading 8",
-    "Apache prefork": "Apache mod_wsgi prefork",
-    "Lighttpd + Single": "lighttpd + single",
-    "Lighttpd + 2 × Single": "lighttpd + 2 × single",
-}
-"""What they are called here."""
 
 SIZES = {
     "lighttpd": (952, 6_196, 952),

@@ -1,6 +1,5 @@
 """The study `loops` of 2005: one page, five pages in turn, or at random; from near and from far.
 
 - `study`: every server in every run, three loops each, over every network.
-- `times`: the times of one loop in order, and their outliers.
 - `report`: the report.
 """

@@ -5,29 +5,20 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from loadtests.reporting.model import (
-    Axis,
-    Bars,
-    Cell,
-    Column,
-    Line,
-    Lines,
-    Panels,
-    Section,
-    Table,
-)
-from loadtests.servers.registry import colour_of
+from loadtests.reporting.model import Axis, Bars, Cell, Column, Lines, Panels, Section, Table
 from loadtests.stats.results import Results
 from loadtests.store import Record
 from loadtests.studies import tables
 from loadtests.studies.originals import uniserve_2005
-from loadtests.studies.page_latency.times import LOOPS, OUTLIER_TIMES, OUTLIER_US, OUTLIERS_KEPT
 from loadtests.studies.remote import LAN, OUTSIDE, Way
 
 WAYS: Sequence[Way | None] = (None, LAN, OUTSIDE)
 LISTED = 40
 DRAWN = 6
-ASKED = {"1": "one page", "2": "five pages, one after the other", "3": "five pages at random"}
+LOOPS = {"1": "one page", "2": "five pages, one after the other", "3": "five pages at random"}
+OUTLIER_TIMES, OUTLIER_US = 10, 1_000
+"""An outlier took longer than so many microseconds, and so many times the median of its run."""
+OUTLIERS_KEPT = 100
 MILLI = 1e-3
 MEAN = "mean time of a request"
 FIELDS = ("seconds", "mean_us", "min_us", "max_us")
@@ -63,8 +54,8 @@ def report(results: Results) -> list[Section]:
 
 
 def _section(way: Way | None, loops: dict[str, list[Record]], near: Sequence[Record]) -> Section:
-    where = way.title if way else "on the machine itself"
-    asked = "; ".join(f"{name} {ASKED[name[1]]} ({_asked(own)})" for name, own in loops.items())
+    end, where = (way.name.lower(), way.title) if way else ("local", "on the machine itself")
+    asked = "; ".join(f"{name} {LOOPS[name[1]]} ({_asked(own)})" for name, own in loops.items())
     text = [
         "How long does a page of 8.6 KB take, if one request follows another and each has a "
         f"connection of its own? Here {where}: {asked}."
@@ -83,7 +74,6 @@ def _section(way: Way | None, loops: dict[str, list[Record]], near: Sequence[Rec
                 f"Against L1 on the machine itself the way adds {min(more):.3f} ms{most} to the "
                 "mean of R1."
             )
-    end = way.name.lower() if way else "local"
     bars = tables.bars(
         f"loops-means-{end}",
         "Mean time of a request",
@@ -91,20 +81,15 @@ def _section(way: Way | None, loops: dict[str, list[Record]], near: Sequence[Rec
         {name: tables.spreads(own, "mean_us", MILLI) for name, own in loops.items()},
         caption="Median of the runs; the whisker goes from the lowest to the highest.",
     )
+    note = (
+        "Medians of the runs, lowest and highest; outliers of all runs together. Client and server "
+        "take turns: the client's share of its core is what is not the server, the kernel between "
+        "them, or waiting."
+    )
     parts: list[Table | Bars | Panels] = [bars, *_panels(end, loops)]
     for name, own in loops.items():
-        parts.append(
-            tables.compared(
-                f"loops-{_file(name)}",
-                f"{name}: {ASKED[name[1]]}",
-                own,
-                VALUES,
-                MEAN,
-                note="Medians of the runs, lowest and highest; outliers of all runs together. "
-                "Client and server take turns: the client's share of its core is what is not the "
-                "server, the kernel between them, or waiting.",
-            )
-        )
+        title = f"{name}: {LOOPS[name[1]]}"
+        parts.append(tables.compared(f"loops-{_file(name)}", title, own, VALUES, MEAN, note=note))
     parts += [_runs(name, own) for name, own in loops.items()]
     said = tables.answer(f"{MEAN.capitalize()} in {first}", means, "ms")
     return Section(f"Loops {where}", text, parts, said)
@@ -117,8 +102,7 @@ def _asked(samples: Sequence[Record]) -> str:
 
 
 def _runs(name: str, samples: Sequence[Record]) -> Table:
-    columns = [Column(one) for one in ("server", "run")]
-    columns += [Column("all requests together", "s", 4)]
+    columns = [Column("server"), Column("run"), Column("all requests together", "s", 4)]
     columns += [Column(one, "ms", 4, MILLI) for one in (MEAN, "shortest", "longest")]
     rows: list[list[Cell]] = []
     own = tables.by_server(samples)
@@ -136,12 +120,7 @@ def _panels(end: str, loops: dict[str, list[Record]]) -> list[Panels]:
     for name, samples in loops.items():
         curves = {s["server"]: s["curve"] for s in reversed(samples) if "curve" in s}
         lines = [
-            Line(
-                server,
-                colour_of(server),
-                [(float(number), time * MILLI) for number, time in curves[server]],
-                strong=tables.is_ours(server),
-            )
+            tables.curve(server, ((number, time * MILLI) for number, time in curves[server]))
             for server in _drawn(list(tables.by_server(samples)))
             if server in curves
         ]
@@ -158,38 +137,24 @@ def _panels(end: str, loops: dict[str, list[Record]]) -> list[Panels]:
 
 def _drawn(servers: Sequence[str]) -> list[str]:
     """Not more than can be told apart: the first of each kind, then the next in the order."""
-    kinds: dict[str, str] = {}
-    for server in servers:
-        kinds.setdefault(server.split()[0], server)
-    chosen = [*kinds.values(), *(server for server in servers if server not in kinds.values())]
-    return [server for server in servers if server in chosen[:DRAWN]]
+    first = {server.split()[0]: server for server in reversed(servers)}.values()
+    chosen = sorted(servers, key=lambda server: server not in first)[:DRAWN]
+    return [server for server in servers if server in chosen]
 
 
 def _apart(samples: Sequence[Record]) -> Section:
-    found = [
-        (sample, number, time, target)
-        for sample in samples
-        for number, time, target in sample["apart"]
-    ]
-    count = sum(int(sample["outliers"]) for sample in samples)
-    requests = sum(int(sample["requests"]) for sample in samples)
+    found = [(sample, *outlier) for sample in samples for outlier in sample["apart"]]
+    count, requests = (sum(int(s[field]) for s in samples) for field in ("outliers", "requests"))
     longest = sorted(found, key=lambda one: -float(one[2]))[:LISTED]
     text = [
         f"An outlier is a request that took more than {OUTLIER_TIMES} times the median of its run, "
         f"and more than {OUTLIER_US * MILLI:g} ms."
         + (f" The {len(longest)} longest are listed." if count > len(longest) else "")
     ]
-    rows: list[list[Cell]] = [
-        [
-            str(sample["server"]),
-            f"{sample['scenario']} – {sample['round'] + 1}",
-            float(number),
-            str(target),
-            float(time),
-            time / sample["p50_us"],
-        ]
-        for sample, number, time, target in longest
-    ]
+    rows: list[list[Cell]] = []
+    for sample, number, time, target in longest:
+        run, medians = f"{sample['scenario']} – {sample['round'] + 1}", time / sample["p50_us"]
+        rows.append([sample["server"], run, float(number), target, float(time), medians])
     columns = [Column(name) for name in ("server", "run", "number of the request", "target")]
     columns += [Column("time", "ms", 2, MILLI), Column("medians of its run", "", 1)]
     strong = tables.ours(row[0] for row in rows)
@@ -202,16 +167,13 @@ def _then(results: Results) -> Section:
     columns = [Column(name) for name in ("server", "loop", "machine of the server")]
     columns += [Column("all requests together", "s", 3), Column(MEAN, "ms", 2, 1e3)]
     columns += [Column("shortest", "ms", 2, 1e3), Column("longest", "ms", 1, 1e3)]
-    rows: list[list[Cell]] = [
-        [one.server, one.loop, one.machine, one.total, one.mean, one.low, one.high]
-        for one in uniserve_2005.LOOPS
-    ]
     note = (
         "1,000 requests, in the second loop 5,000; means of five runs (on the Xeon L1 to L3 of "
         "one). Clients in REBOL; `outside` was a PC in a network of 10 Mbit/s. The old kernel told "
         "Apache's times in whole seconds."
     )
-    table = Table("loops-2005", "What the study of 2005 had", columns, rows, note=note)
+    had, rows = "What the study of 2005 had", uniserve_2005.LOOPS
+    table = Table("loops-2005", had, columns, rows, note=note)
     return Section("The loops of 2005", tables.lost(results), [table])
 
 

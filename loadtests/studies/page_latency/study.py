@@ -8,6 +8,8 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from random import Random
+from typing import NamedTuple
 
 from loadtests.clients.native import fetch
 from loadtests.errors import ServerFailure
@@ -19,8 +21,6 @@ from loadtests.servers.running import Running
 from loadtests.studies import sample
 from loadtests.studies.engine import Lab, Step
 from loadtests.studies.page_latency import report
-from loadtests.studies.page_latency.report import scenario
-from loadtests.studies.page_latency.times import LOOPS, OUTLIERS_KEPT, asked, curve, outliers
 from loadtests.studies.remote import LAN, OUTSIDE, Way, apart
 from loadtests.studies.study import FULL, QUICK, Scale, Study
 
@@ -41,6 +41,15 @@ WARMING = 20
 LONGEST = 60.0
 """Seconds for a loop."""
 SEED = 2005
+POINTS = 250
+
+
+class Outlier(NamedTuple):
+    """The number of a request, from 1, its microseconds and what it asked for."""
+
+    number: int
+    microseconds: float
+    target: str
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,87 +62,59 @@ def plan(
 ) -> list[Step]:
     """Every way after the other, in interleaved runs."""
     lab = replace(lab, rounds=RUNS.get(scale.name, FEWEST_RUNS))
-    steps = _steps(lab, scale, chosen, None)
-    if getattr(options, "local", False):
-        return steps
-    for way, names in REMOTE.items():
-        wanted = getattr(options, "servers", None) is not None
-        those = [server for server in chosen if wanted or server.name in names]
-        steps += _steps(lab, scale, those, way)
+    steps = sample.rounds(lab, chosen, f"{NAME} L1 to L3", partial(_take, lab, scale, None), "run")
+    for way, names in {} if options.local else REMOTE.items():
+        those = [one for one in chosen if options.servers is not None or one.name in names]
+        what = f"{NAME} R1 to R3 {way.name}"
+        steps += sample.rounds(lab, those, what, partial(_take, lab, scale, way), "run")
     return steps
-
-
-def _steps(lab: Lab, scale: Scale, chosen: Sequence[Server], way: Way | None) -> list[Step]:
-    what = f"{NAME} R1 to R3 {way.name}" if way else f"{NAME} L1 to L3"
-    return sample.rounds(lab, chosen, what, partial(_take, lab, scale, way), "run")
-
-
-def _requests(scale: Scale, way: Way | None) -> int:
-    if way is OUTSIDE:
-        return max(OUTSIDE_FEWEST, round(REQUESTS * scale.share * OUTSIDE_SHARE))
-    return max(FEWEST, round(REQUESTS * scale.share))
 
 
 def _take(lab: Lab, scale: Scale, way: Way | None, number: int, server: Server) -> str:
     """Starts the server, runs its loops, and stops it."""
-    said = []
+    requests = max(FEWEST, round(REQUESTS * scale.share))
+    if way is OUTSIDE:
+        requests = max(OUTSIDE_FEWEST, round(REQUESTS * scale.share * OUTSIDE_SHARE))
     with contextlib.ExitStack() as stack:
         ends = stack.enter_context(apart(way)) if way else None
         one = stack.enter_context(running(server, lab.server_core, ends.server if ends else None))
         if ends:
             stack.enter_context(ends.client.inside())
-        _ask(lab, one, [TARGETS[0]] * min(WARMING, _requests(scale, way)))
-        for loop in LOOPS:
-            seed = SEED + number
-            targets = asked(loop, TARGETS, _requests(scale, way), seed)
-            mean = _measure(lab, number, one, way, loop, targets, seed)
-            said.append(f"{mean:,.0f}")
-    return f"{', '.join(said)} µs"
+        _ask(lab, one, [TARGETS[0]] * min(WARMING, requests))
+        means = [_measure(lab, number, one, way, loop, requests) for loop in report.LOOPS]
+    return f"{', '.join(f'{mean:,.0f}' for mean in means)} µs"
 
 
 def _ask(lab: Lab, one: Running, targets: Sequence[str]) -> fetch.Traced:
     """Asks for them. Raises ServerFailure if it did not get them all."""
+    visits, requests = [[target] for target in targets], len(targets)
     seen = fetch.traced(
-        one.port,
-        LONGEST,
-        1,
-        [[target] for target in targets],
-        requests=len(targets),
-        host=one.ip,
-        core=lab.client_core,
+        one.port, LONGEST, 1, visits, requests=requests, host=one.ip, core=lab.client_core
     )
-    failed = seen.trace.failed()
-    if failed or seen.load.requests != len(targets):
-        kinds = ", ".join(f"{count} × {kind}" for kind, count in failed.items()) or "too slow"
-        raise ServerFailure(
-            f"{seen.load.requests} of {len(targets)} requests answered ({kinds}): "
-            f"{one.last_words()}"
-        )
+    if lost := sample.lost(requests, seen.load.requests, seen.trace.failed()):
+        raise ServerFailure(f"{lost}: {one.last_words()}")
     return seen
 
 
 def _measure(
-    lab: Lab,
-    number: int,
-    one: Running,
-    way: Way | None,
-    loop: str,
-    targets: Sequence[str],
-    seed: int,
+    lab: Lab, number: int, one: Running, way: Way | None, loop: str, requests: int
 ) -> float:
+    """Runs a loop, stores the sample, and returns the mean of its times."""
+    seed = SEED + number
+    targets = asked(loop, TARGETS, requests, seed)
     before = sampler.spent(one.processes())
     seen = _ask(lab, one, targets)
     spent = sampler.spent(one.processes()) - before
     times = seen.trace.total()
     apart_ones = outliers(times, targets)
-    kept = sorted(apart_ones, key=lambda outlier: outlier.microseconds)[-OUTLIERS_KEPT:]
+    kept = sorted(apart_ones, key=lambda outlier: outlier.microseconds)[-report.OUTLIERS_KEPT :]
     mean = statistics.fmean(times)
     sample.store(
         lab,
         NAME,
         one.server,
         number,
-        scenario=scenario(way, loop),
+        scenario=report.scenario(way, loop),
         requests=len(times),
         seconds=seen.trace.seconds,
         octets=seen.load.octets,
@@ -141,7 +122,7 @@ def _measure(
         min_us=min(times),
         max_us=max(times),
         p50_us=statistics.median(times),
-        times=histogram.encode(seen.trace.histogram()),
+        times=histogram.encode(histogram.record(times)),
         outliers=len(apart_ones),
         apart=sorted(kept),
         # One run of a server is drawn.
@@ -152,6 +133,36 @@ def _measure(
         **({"rate_bits": way.rate, "delay_seconds": way.delay} if way else {}),
     )
     return mean
+
+
+def asked(loop: str, pages: Sequence[str], requests: int, seed: int) -> list[str]:
+    """What a loop asks for: so many requests, in the second loop of each page."""
+    if loop == "1":
+        return [pages[0]] * requests
+    if loop == "2":
+        return [page for page in pages for _ in range(requests)]
+    random = Random(seed)
+    return [random.choice(pages) for _ in range(requests)]
+
+
+def outliers(times: Sequence[float], targets: Sequence[str]) -> list[Outlier]:
+    """Requests that stand out, in their order."""
+    least = max(report.OUTLIER_TIMES * statistics.median(times), report.OUTLIER_US)
+    requests = enumerate(zip(times, targets, strict=True), 1)
+    return [Outlier(number, time, target) for number, (time, target) in requests if time > least]
+
+
+def curve(times: Sequence[float], apart: Sequence[Outlier]) -> list[tuple[int, float]]:
+    """Number and microseconds for at most POINTS and the outliers.
+
+    A point is the median of some requests that follow each other, outliers left out.
+    """
+    known = {number: time for number, time, _ in apart}
+    usual = [(number, time) for number, time in enumerate(times, 1) if number not in known]
+    each = max(-(-len(usual) // POINTS), 1)
+    groups = [usual[start : start + each] for start in range(0, len(usual), each)]
+    middles = [(one[len(one) // 2][0], statistics.median(t for _, t in one)) for one in groups]
+    return sorted([*middles, *known.items()])
 
 
 STUDY = Study(

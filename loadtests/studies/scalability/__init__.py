@@ -1,7 +1,6 @@
 """The study `power` of 2005: throughput by number of injectors, one after the other and at once.
 
 - `study`: three injectors one after the other, then 1 to 12 at once, against each server.
-- `injectors`: processes of our own client, or workers of Locust.
-- `injection`: phases of their activity, requests over time, and lines of regression.
+- `injectors`: processes of our own client, or workers of Locust; phases of their activity.
 - `report`: the report.
 """

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import TypeAlias
 
 from loadtests.clients.load import SATURATED
 from loadtests.reporting.model import Axis, Cell, Column, Line, Lines, Panels, Section, Table
-from loadtests.servers.registry import colour_of
 from loadtests.stats.results import Results
 from loadtests.store import Record
 from loadtests.studies import tables
 from loadtests.studies.originals import uniserve_2005
-from loadtests.studies.scalability.injection import Fit, fit
 
 FULL_CORE = 0.9
 """The share of its core from which on a server of one process has no more to give."""
@@ -21,88 +22,99 @@ COLOURS = ("#0b4f9e", "#e8843c", "#2f7d32")
 """Of the injectors."""
 LINEAR = 0.99
 MILLI = 1e-3
+COLUMNS = (
+    Column("total time", "s", 3),
+    Column("time per request", "ms", 3, 1e3),
+    Column("shortest", "ms", 3, MILLI),
+    Column("longest", "ms", 2, MILLI),
+    Column("requests"),
+    Column("requests per second", "/s"),
+)
+COLUMNS_2005 = tuple(
+    replace(column, places=places, scale=1.0)
+    for column, places in zip(COLUMNS, (2, 2, 2, 1, 0, 1), strict=True)
+)
+"""Those of 2005, in whose tables milliseconds are printed."""
 
 
 def _rate(sample: Record) -> float:
-    """Requests per second."""
     return float(sample["requests"] / sample["seconds"])
 
 
-def _columns(*first: str) -> list[Column]:
-    """Those of both tests, behind the first."""
-    return [
-        *map(Column, first),
-        Column("total time", "s", 3),
-        Column("time per request", "ms", 3, 1e3),
-        Column("shortest", "ms", 3, MILLI),
-        Column("longest", "ms", 2, MILLI),
-        Column("requests"),
-        Column("requests per second", "/s"),
-    ]
+def _total(sample: Record) -> tuple[float, float]:
+    return float(sample["requests"]), float(sample["seconds"])
 
 
-class Power(NamedTuple):
-    """The samples of both tests, by server and number of injectors."""
+FIGURES: Sequence[tuple[str, str, Axis, Axis, Callable[[Record], tuple[float, float]]]] = (
+    (
+        *("power-rate", "Requests per second by number of injectors"),
+        *(Axis("Injectors", low=0), Axis("Requests", "/s", low=0)),
+        lambda sample: (float(sample["injectors"]), _rate(sample)),
+    ),
+    (
+        *("power-total", "Total time by requests"),
+        *(Axis("Requests", low=0), Axis("Total time", "s", low=0)),
+        _total,
+    ),
+)
+RATE = tables.each(_rate)
+Fit: TypeAlias = tuple[float, float, float]
+"""A line by least squares: slope, offset, and the share of the variation that it explains."""
 
-    servers: list[str]
-    in_turn: dict[str, Record]
-    at_once: dict[tuple[str, int], list[Record]]
 
-    def levels(self, server: str) -> list[int]:
-        """The numbers of injectors."""
-        return sorted(count for name, count in self.at_once if name == server)
-
-
-def _power(samples: Iterable[Record]) -> Power:
-    kept = tables.latest(samples)
-    power = Power(list(tables.by_server(kept)), {}, {})
-    for sample in kept:
-        if sample["scenario"] == "in turn":
-            power.in_turn[sample["server"]] = sample
-        else:
-            key = (sample["server"], int(sample["injectors"]))
-            power.at_once.setdefault(key, []).append(sample)
-    return power
+def fit(points: Sequence[tuple[float, float]]) -> Fit | None:
+    """The line; None for less than three points, or if all are at one place."""
+    if len(points) < 3:
+        return None
+    x, y = zip(*points, strict=True)
+    try:
+        slope, offset = statistics.linear_regression(x, y)
+        return slope, offset, statistics.correlation(x, y) ** 2
+    except statistics.StatisticsError:
+        return None
 
 
 def report(results: Results) -> list[Section]:
     """The levels, the phases, and what was in 2005."""
-    power = _power(results.samples)
-    sections = []
-    if power.at_once:
-        sections.append(_levels(power))
-    if power.in_turn:
-        sections.append(_phases(power))
-    return [*sections, _then(results)]
+    samples = tables.latest(results.samples)
+    at_once = [one for one in samples if one["scenario"] == "at once"]
+    in_turn = {one["server"]: one for one in samples if one["scenario"] == "in turn"}
+    return [
+        *([_levels(list(tables.by_server(samples)), at_once)] if at_once else []),
+        *([_phases(in_turn)] if in_turn else []),
+        _then(results),
+    ]
 
 
-def _phases(power: Power) -> Section:
-    rates = tables.spreads(power.in_turn.values(), tables.each(_rate))
+def _phases(in_turn: Mapping[str, Record]) -> Section:
+    rates = tables.spreads(in_turn.values(), RATE)
     rows: list[list[Cell]] = []
-    for server in tables.ranked(rates, power.in_turn, highest=True):
-        sample = power.in_turn[server]
-        for active, seconds, requests, low, high in sample["phases"]:
+    for server in tables.ranked(rates, in_turn, highest=True):
+        sample = in_turn[server]
+        phases = [
+            (" + ".join(f"M{number}" for number in active) or "none", *figures)
+            for active, *figures in sample["phases"]
+        ]
+        whole = (sample[field] for field in ("seconds", "requests", "low_us", "high_us"))
+        for names, seconds, requests, low, high in [*phases, ("all", *whole)]:
             each, rate = (seconds / requests, requests / seconds) if requests else (None, None)
-            names = " + ".join(f"M{number}" for number in active) or "none"
             rows.append([server, names, seconds, each, low, high, requests, rate])
-        requests, seconds = sample["requests"], sample["seconds"]
-        row = [seconds, seconds / requests, sample["low_us"], sample["high_us"], requests]
-        rows.append([server, "all", *row, requests / seconds])
     table = Table(
         "power-phases",
         "Phases by which injectors are active",
-        _columns("server", "active injectors"),
+        [Column("server"), Column("active injectors"), *COLUMNS],
         rows,
-        tables.ours(power.servers),
+        tables.ours(in_turn),
         "Time per request is that of the phase by its requests; the shortest and the longest are "
         "what an injector waited. A request belongs to the phase in which it ended.",
     )
-    panels = [_over_time(server, power.in_turn[server]) for server in list(power.in_turn)[:DRAWN]]
-    caption = "Answers in sixtieths of the whole time."
     figure = Panels(
-        "power-phases-panels", "Requests per second by injector", panels, caption=caption
+        "power-phases-panels",
+        "Requests per second by injector",
+        [_over_time(server, in_turn[server]) for server in list(in_turn)[:DRAWN]],
+        caption="Answers in sixtieths of the whole time.",
     )
-    one = next(iter(power.in_turn.values()))
+    one = next(iter(in_turn.values()))
     each = one["requests"] // one["injectors"]
     began = "a sixteenth apart of what one takes alone."
     if one["by"] == "locust":
@@ -124,80 +136,73 @@ def _by(sample: Record) -> str:
 
 def _over_time(server: str, sample: Record) -> Lines:
     part = float(sample["bin_seconds"])
-    lines = [
-        Line(
-            f"M{number}",
-            COLOURS[(number - 1) % len(COLOURS)],
-            [(index * part, count / part) for index, count in enumerate(counts)],
-        )
-        for number, counts in enumerate(sample["counts"], 1)
-    ]
+    lines = []
+    for number, counts in enumerate(sample["counts"]):
+        points = [(index * part, count / part) for index, count in enumerate(counts)]
+        lines.append(Line(f"M{number + 1}", COLOURS[number % len(COLOURS)], points))
     x, y = Axis("Time", "s", low=0), Axis("Requests", "/s", low=0)
     return Lines(f"power-phases-{server.replace(' ', '-')}", server, x, y, lines, steps=True)
 
 
-def _levels(power: Power) -> Section:
-    fits = {}
-    for server in power.servers:
-        points = [
-            (float(sample["requests"]), float(sample["seconds"]))
-            for count in power.levels(server)
-            for sample in power.at_once[server, count]
-        ]
-        if found := fit(points):
-            fits[server] = found
-    counts = sorted({count for _, count in power.at_once})
-    sample = next(iter(power.at_once.values()))[0]
-    each = sample["requests"] // sample["injectors"]
+def _levels(servers: Sequence[str], at_once: Sequence[Record]) -> Section:
+    known = tables.by_server(sorted(at_once, key=lambda sample: int(sample["injectors"])))
+    own = {server: known[server] for server in servers if server in known}
+    fits = {server: found for server, of in own.items() if (found := fit(list(map(_total, of))))}
+    counts = sorted({int(one["injectors"]) for one in at_once})
+    each = at_once[0]["requests"] // at_once[0]["injectors"]
     text = [
         f"How much does a server get through if {', '.join(map(str, counts))} injectors ask at "
         f"once? Each asks for {each:,} pages, of five at random, one after the other, "
-        f"{_by(sample)}.",
-        *_limits(power),
+        f"{_by(at_once[0])}.",
+        *_limits(own),
         *_lines(fits),
     ]
-    most = [s for (_, count), own in power.at_once.items() if count == counts[-1] for s in own]
-    rates = tables.spreads(most, tables.each(_rate))
+    rates = tables.spreads((one for one in at_once if one["injectors"] == counts[-1]), RATE)
     what = f"{counts[-1]} injectors at once, requests per second"
     said = tables.answer(what, rates, "/s", highest=True)
-    order = tables.ranked(rates, power.servers, highest=True)
-    parts: list[Lines | Table] = [*_figures(power), _table(power, order), _linearity(fits)]
+    figures = []
+    for name, title, x, y, point in FIGURES:
+        lines = [tables.curve(server, sorted(map(point, of))) for server, of in own.items()]
+        figures.append(Lines(name, title, x, y, lines, marks=True))
+    order = tables.ranked(rates, own, highest=True)
+    parts: list[Lines | Table] = [
+        *figures,
+        _table({server: own[server] for server in order}),
+        _linearity(fits),
+    ]
     return Section("More and more injectors", text, parts, said)
 
 
-def _table(power: Power, order: Sequence[str]) -> Table:
+def _table(own: Mapping[str, Sequence[Record]]) -> Table:
     values: list[tables.Value] = [
         "seconds",
         tables.each(lambda s: s["seconds"] / s["requests"]),
         *("low_us", "high_us", "requests"),
-        tables.each(_rate),
+        RATE,
         "server_busy",
         tables.each(lambda s: s["client_busy"] / s["client_cores"]),
     ]
+    rows: list[list[Cell]] = []
+    for server, of in own.items():
+        for count, level in groupby(of, lambda sample: int(sample["injectors"])):
+            samples = list(level)
+            rows.append([server, float(count), *(tables.cell(samples, one) for one in values)])
     return Table(
         "power-injectors",
         "By number of injectors",
         [
-            *_columns("server", "injectors"),
+            *(Column("server"), Column("injectors"), *COLUMNS),
             Column("server busy", "% of a core", 0, 100),
             Column("injectors busy", "% of their cores", 0, 100),
         ],
-        [
-            [
-                server,
-                float(count),
-                *(tables.cell(power.at_once[server, count], value) for value in values),
-            ]
-            for server in order
-            for count in power.levels(server)
-        ],
-        tables.ours(power.servers),
+        rows,
+        tables.ours(own),
         "Time per request is the total by the requests; the shortest and the longest are what an "
         "injector waited.",
     )
 
 
-def _linearity(fits: dict[str, Fit]) -> Table:
+def _linearity(fits: Mapping[str, Fit]) -> Table:
     return Table(
         "power-linearity",
         "Total time by requests: a line by least squares",
@@ -207,56 +212,22 @@ def _linearity(fits: dict[str, Fit]) -> Table:
             Column("before the first", "s", 3),
             Column("explained by the line (R²)", "", 4),
         ],
-        [[server, *fits[server]] for server in sorted(fits, key=lambda one: fits[one].slope)],
+        [[server, *fits[server]] for server in sorted(fits, key=lambda one: fits[one][0])],
         tables.ours(fits),
         "R² is the share of the variation that the line explains.",
         "each request more",
     )
 
 
-def _figures(power: Power) -> list[Lines]:
-    def lines(point: Callable[[Record], tuple[float, float]]) -> list[Line]:
-        return [
-            Line(
-                server,
-                colour_of(server),
-                sorted(point(s) for count in levels for s in power.at_once[server, count]),
-                strong=tables.is_ours(server),
-            )
-            for server in power.servers
-            if (levels := power.levels(server))
-        ]
-
-    return [
-        Lines(
-            "power-rate",
-            "Requests per second by number of injectors",
-            Axis("Injectors", low=0),
-            Axis("Requests", "/s", low=0),
-            lines(lambda s: (float(s["injectors"]), _rate(s))),
-            marks=True,
-        ),
-        Lines(
-            "power-total",
-            "Total time by requests",
-            Axis("Requests", low=0),
-            Axis("Total time", "s", low=0),
-            lines(lambda s: (float(s["requests"]), float(s["seconds"]))),
-            marks=True,
-        ),
-    ]
-
-
-def _limits(power: Power) -> list[str]:
+def _limits(own: Mapping[str, Sequence[Record]]) -> list[str]:
     """Whether injectors or servers were the limit, by their cores."""
     injectors, servers = [], []
-    for server in power.servers:
-        full = _from(power, server, lambda s: s["client_busy"] >= SATURATED * s["client_cores"])
-        busy = _from(power, server, lambda s: s["server_busy"] >= FULL_CORE)
-        if full:
-            injectors.append(f"{server} (from {min(full)} on)")
-        if busy := [count for count in busy if count not in full]:
-            servers.append(f"{server} (from {min(busy)} on)")
+    for server, of in own.items():
+        full = [s for s in of if s["client_busy"] >= SATURATED * s["client_cores"]]
+        levels = {one["injectors"] for one in full}
+        busy = [s for s in of if s["server_busy"] >= FULL_CORE and s["injectors"] not in levels]
+        injectors += [f"{server} (from {one['injectors']} on)" for one in full[:1]]
+        servers += [f"{server} (from {one['injectors']} on)" for one in busy[:1]]
     said = []
     if injectors:
         said.append(
@@ -271,15 +242,10 @@ def _limits(power: Power) -> list[str]:
     ]
 
 
-def _from(power: Power, server: str, applies: Callable[[Record], bool]) -> list[int]:
-    """The numbers of injectors for which something applies to a sample."""
-    return [n for n in power.levels(server) if any(map(applies, power.at_once[server, n]))]
-
-
-def _lines(fits: dict[str, Fit]) -> list[str]:
+def _lines(fits: Mapping[str, Fit]) -> list[str]:
     if not fits:
         return []
-    linear = [server for server, found in fits.items() if found.explained >= LINEAR]
+    linear = [server for server, (_, _, explained) in fits.items() if explained >= LINEAR]
     others = [server for server in fits if server not in linear]
     said = (
         "The document says that the total time grows linearly with the requests. Here a line "
@@ -289,34 +255,19 @@ def _lines(fits: dict[str, Fit]) -> list[str]:
 
 
 def _then(results: Results) -> Section:
-    phases: list[list[Cell]] = [list(phase) for phase in uniserve_2005.PHASES]
-    power: list[list[Cell]] = [
-        [str(one.injectors), *map(float, one[1:])] for one in uniserve_2005.POWER
-    ]
     had = "What the study of 2005 had"
-    parts = [
-        Table(
-            "power-2005-phases",
-            f"{had}: three injectors, Uniserve 0.9.9",
-            _then_columns("active injectors"),
-            phases,
-            note="5,000 requests each; M3 was a PC outside of the local network. The longest times "
-            "are printed there as seconds, and can only be milliseconds.",
-        ),
-        Table(
-            "power-2005-injectors",
-            f"{had}: by number of injectors, Uniserve 0.9.9",
-            _then_columns("injectors"),
-            power,
-        ),
-    ]
-    return Section("Power in 2005", tables.lost(results), parts)
-
-
-def _then_columns(first: str) -> list[Column]:
-    """Those of today with the places of 2005, in whose tables milliseconds are printed."""
-    places = {"longest": 1, "requests per second": 1, "requests": 0}
-    return [
-        Column(one.name, one.unit, places.get(one.name, 2)) if number else one
-        for number, one in enumerate(_columns(first))
-    ]
+    phases = Table(
+        "power-2005-phases",
+        f"{had}: three injectors, Uniserve 0.9.9",
+        [Column("active injectors"), *COLUMNS_2005],
+        uniserve_2005.PHASES,
+        note="5,000 requests each; M3 was a PC outside of the local network. The longest times "
+        "are printed there as seconds, and can only be milliseconds.",
+    )
+    injectors = Table(
+        "power-2005-injectors",
+        f"{had}: by number of injectors, Uniserve 0.9.9",
+        [Column("injectors"), *COLUMNS_2005],
+        uniserve_2005.POWER,
+    )
+    return Section("Power in 2005", tables.lost(results), [phases, injectors])

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -12,18 +11,16 @@ from typing import Any
 
 from loadtests.measure import histogram, sampler
 from loadtests.measure.cpu_affinity import USABLE
-from loadtests.servers.pages import TARGETS
 from loadtests.servers.registry import Server, uniserve
-from loadtests.servers.running import Running
 from loadtests.studies import sample
 from loadtests.studies.engine import Lab, Step
 from loadtests.studies.scalability import injectors, report
-from loadtests.studies.scalability.injection import Injected, counts, phases
 from loadtests.studies.study import QUICK, TINY, Scale, Study
 
 NAME = "power"
 OWN, LOCUST = "fetch", "locust"
-"""Who the injectors are."""
+INJECTORS = {OWN: injectors.processes, LOCUST: injectors.workers}
+"""By the names of the option and of the records."""
 REQUESTS = {OWN: 5_000, LOCUST: 1_000}
 """Of each injector. In 2005 they were 5,000; a worker of Locust needs as long for a fifth of them
 as our client in C for all, and some seconds to start."""
@@ -41,12 +38,8 @@ sixteen."""
 ESTIMATE = 5
 """That time is found with a part of the requests."""
 BINS = 60
-ROUNDS = 1
-LONGEST = {OWN: 60.0, LOCUST: 300.0}
-"""Seconds for all of them."""
 APART = 1 / 5_000
 """Seconds between workers of Locust, for each request that one of them makes."""
-SEED = 1999
 SERVERS = (
     *("poorhttp single", "poorhttp forking 2", "poorhttp threading 8"),
     *("Apache event", "Apache prefork", "lighttpd", "nginx"),
@@ -90,109 +83,78 @@ def plan(
     lab: Lab, scale: Scale, servers: Sequence[Server], options: argparse.Namespace
 ) -> list[Step]:
     """One round: first the phases, then every number of injectors."""
-    lab = replace(lab, rounds=ROUNDS)
-    by = getattr(options, "by", LOCUST)
-    levels = FEWER.get(scale.name, LEVELS) if by == LOCUST else LEVELS
-    if by == LOCUST and not getattr(options, "servers", None):
-        servers = [server for server in servers if server.name in ASKED_BY_LOCUST]
-    asked = getattr(options, "requests", None)
-    requests = asked or max(FEWEST, round(REQUESTS[by] * scale.share))
-    steps = _steps(lab, servers, f"{STAGGERED} injectors in turn", requests, by, _staggered)
-    for count in getattr(options, "injectors", None) or levels:
-        what = f"{count} injector{'s' if count > 1 else ''}"
-        steps += _steps(lab, servers, what, requests, by, partial(_at_once, count))
+    lab = replace(lab, rounds=1)
+    by, levels = options.by, LEVELS
+    if by == LOCUST:
+        levels = FEWER.get(scale.name, LEVELS)
+        servers = [one for one in servers if options.servers or one.name in ASKED_BY_LOCUST]
+    requests = options.requests or max(FEWEST, round(REQUESTS[by] * scale.share))
+    what = f"{NAME}, {STAGGERED} injectors in turn"
+    steps = sample.rounds(lab, servers, what, partial(_take, lab, by, requests, None))
+    for count in options.injectors or levels:
+        what = f"{NAME}, {count} injector{'s' if count > 1 else ''}"
+        steps += sample.rounds(lab, servers, what, partial(_take, lab, by, requests, count))
     return steps
 
 
-class Target:
-    """A running server, and who may ask it; `spent` is its CPU time of the last time."""
-
-    def __init__(self, lab: Lab, pool: ThreadPoolExecutor, running: Running, by: str) -> None:
-        self.running = running
-        self.by = by
-        self._lab = lab
-        self._pool = pool
-        self.spent = 0.0
-
-    def inject(self, count: int, requests: int, stagger: float = 0.0) -> Injected:
-        """Has it asked. Raises ServerFailure if not all is answered."""
-        running, core = self.running, self._lab.client_core
-        before = sampler.spent(running.processes())
-        longest = LONGEST[self.by]
-        order = injectors.Order(
-            *(running.ip, running.port, TARGETS, count, requests, stagger, longest, SEED, core)
-        )
-        if self.by == LOCUST:
-            injected = injectors.workers(order)
-        else:
-            injected = injectors.processes(self._pool, order)
-        self.spent = sampler.spent(self.running.processes()) - before
-        return injected
-
-
-Action = Callable[[Target, int], tuple[dict[str, Any], Injected]]
-
-
-def _steps(
-    lab: Lab, servers: Sequence[Server], what: str, requests: int, by: str, action: Action
-) -> list[Step]:
-    def take(number: int, server: Server) -> str:
-        with contextlib.ExitStack() as stack:
-            # Its injectors end when they are refused, so the server ends first.
-            pool = stack.enter_context(ThreadPoolExecutor(MOST))
-            one = stack.enter_context(uniserve.running(server, lab.server_core))
-            target = Target(lab, pool, one, by)
-            fields, injected = action(target, requests)
-        times = [time for one in injected.injectors for time in one.times]
-        sample.store(
-            lab,
-            NAME,
-            server,
-            number,
-            requests=injected.requests,
-            seconds=round(injected.seconds, 6),
-            low_us=min(times),
-            high_us=max(times),
-            times=histogram.encode(histogram.record(times)),
-            client_cores=1 if lab.client_core is not None else len(USABLE),
-            client_busy=round(injected.busy, 3),
-            server_busy=round(target.spent / injected.seconds, 3),
-            seed=SEED,
-            by=by,
-            **fields,
-        )
-        return f"{injected.requests / injected.seconds:,.0f}/s"
-
-    return sample.rounds(lab, servers, f"{NAME}, {what}", take)
+def _take(
+    lab: Lab, by: str, requests: int, at_once: int | None, number: int, server: Server
+) -> str:
+    """Starts the server, has it asked by so many injectors at once, or in turn, and stops it."""
+    core = lab.client_core
+    # Injectors end when they are refused, so the server ends before their threads are awaited.
+    with ThreadPoolExecutor(MOST) as pool, uniserve.running(server, lab.server_core) as one:
+        order = injectors.Order(one.ip, one.port, at_once or STAGGERED, requests, 0.0, core, pool)
+        if not at_once:
+            order = replace(order, stagger=_stagger(order, by))
+        before = sampler.spent(one.processes())
+        injected = INJECTORS[by](order)
+        spent = sampler.spent(one.processes()) - before
+    times = [time for one in injected.injectors for time in one.times]
+    fields: dict[str, Any] = {"scenario": "at once"} if at_once else _in_turn(order, injected)
+    sample.store(
+        lab,
+        NAME,
+        server,
+        number,
+        requests=len(times),
+        seconds=round(injected.seconds, 6),
+        low_us=min(times),
+        high_us=max(times),
+        times=histogram.encode(histogram.record(times)),
+        client_cores=1 if core is not None else len(USABLE),
+        client_busy=round(injected.busy, 3),
+        server_busy=round(spent / injected.seconds, 3),
+        seed=injectors.SEED,
+        by=by,
+        injectors=order.count,
+        **fields,
+    )
+    return f"{len(times) / injected.seconds:,.0f}/s"
 
 
-def _at_once(count: int, target: Target, requests: int) -> tuple[dict[str, Any], Injected]:
-    injected = target.inject(count, requests)
-    return {"scenario": "at once", "injectors": count}, injected
+def _stagger(order: injectors.Order, by: str) -> float:
+    """Seconds between the beginnings of injectors."""
+    if by == LOCUST:
+        return order.requests * APART
+    few = max(order.requests // ESTIMATE, 1)
+    alone = INJECTORS[by](replace(order, count=1, requests=few))
+    return alone.seconds * order.requests / few * STAGGER
 
 
-def _staggered(target: Target, requests: int) -> tuple[dict[str, Any], Injected]:
-    if target.by == LOCUST:
-        stagger = requests * APART
-    else:
-        few = max(requests // ESTIMATE, 1)
-        stagger = target.inject(1, few).seconds * requests / few * STAGGER
-    injected = target.inject(STAGGERED, requests, stagger)
-    whole = injected.seconds
-    fields: dict[str, Any] = {
+def _in_turn(order: injectors.Order, injected: injectors.Injected) -> dict[str, Any]:
+    return {
         "scenario": "in turn",
-        "injectors": STAGGERED,
-        "stagger_seconds": round(stagger, 6),
+        "stagger_seconds": round(order.stagger, 6),
         "began": [round(one.began, 6) for one in injected.injectors],
         "ended": [round(one.ended, 6) for one in injected.injectors],
         "phases": [
-            [list(phase.injectors), round(phase.seconds, 6), *phase[2:]]
-            for phase in phases(injected.injectors)
+            [active, round(seconds, 6), *figures]
+            for active, seconds, *figures in injectors.phases(injected.injectors)
         ],
-        "bin_seconds": whole / BINS,
-        "counts": [counts(one, BINS, whole) for one in injected.injectors],
+        "bin_seconds": injected.seconds / BINS,
+        "counts": [injectors.counts(one, BINS, injected.seconds) for one in injected.injectors],
     }
-    return fields, injected
 
 
 STUDY = Study(

@@ -21,8 +21,7 @@ from loadtests.store import Record
 from loadtests.studies import engine, remote
 from loadtests.studies.engine import Lab
 from loadtests.studies.page_latency import study as steps
-from loadtests.studies.page_latency.study import STUDY
-from loadtests.studies.page_latency.times import Outlier, asked, curve, outliers
+from loadtests.studies.page_latency.study import STUDY, Outlier, asked, curve, outliers
 from loadtests.studies.remote import LAN, OUTSIDE, Ends, Way
 from loadtests.studies.study import FULL, TINY
 from tests.support.network import hosts
@@ -51,17 +50,18 @@ def test_outliers() -> None:
     assert outliers([600.0, 600.0, 5000.0], ["/"] * 3) == []
 
 
-def test_a_curve_keeps_what_stands_out() -> None:
+def test_a_curve_keeps_what_stands_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "POINTS", 10)
     times = [float(number) for number in range(1, 1001)]
     times[499] = 1e6
     apart = [Outlier(500, 1e6, "/")]
-    points = curve(times, apart, 10)
+    points = curve(times, apart)
     assert len(points) == 11
     assert (500, 1e6) in points
     numbers = [number for number, _ in points]
     assert numbers == sorted(numbers)
     assert all(abs(number - time) < 2 for number, time in points if number != 500)
-    assert curve([7.0, 8.0], [], 10) == [(1, 7.0), (2, 8.0)]
+    assert curve([7.0, 8.0], []) == [(1, 7.0), (2, 8.0)]
 
 
 def measured(path: Path, servers: list[Server], *, local: bool) -> list[Record]:

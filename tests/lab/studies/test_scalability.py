@@ -18,7 +18,8 @@ from loadtests.store import Record
 from loadtests.studies import engine
 from loadtests.studies.engine import Lab
 from loadtests.studies.scalability import study as steps
-from loadtests.studies.scalability.injection import Fit, Injector, Phase, counts, fit, phases
+from loadtests.studies.scalability.injectors import Injected, Injector, Order, counts, phases
+from loadtests.studies.scalability.report import fit
 from loadtests.studies.scalability.study import STUDY
 from loadtests.studies.study import FULL, TINY
 
@@ -28,14 +29,14 @@ SECOND = Injector(1.0, 4.0, [1.5, 3.5, 4.0], [50, 5, 60])
 
 def test_phases() -> None:
     assert phases([FIRST, SECOND]) == [
-        Phase((1,), 1.0, 2, 10, 20),
-        Phase((1, 2), 2.0, 3, 30, 50),
-        Phase((2,), 1.0, 2, 5, 60),
+        ([1], 1.0, 2, 10, 20),
+        ([1, 2], 2.0, 3, 30, 50),
+        ([2], 1.0, 2, 5, 60),
     ]
     late = Injector(5.0, 6.0, [6.0], [7])
     assert phases([FIRST, late]) == [
-        Phase((1,), 3.0, 4, 10, 40),
-        Phase((2,), 1.0, 1, 7, 7),
+        ([1], 3.0, 4, 10, 40),
+        ([2], 1.0, 1, 7, 7),
     ]
 
 
@@ -47,9 +48,9 @@ def test_counts() -> None:
 
 def test_fit() -> None:
     found = fit([(1.0, 3.0), (2.0, 5.0), (4.0, 9.0)])
-    assert found == pytest.approx(Fit(2.0, 1.0, 1.0))
+    assert found == pytest.approx((2.0, 1.0, 1.0))
     # Worked out by hand: the means are 2 and 2, sums of squares 2, 2 and of products 1.
-    assert fit([(1.0, 2.0), (2.0, 1.0), (3.0, 3.0)]) == pytest.approx(Fit(0.5, 1.0, 0.25))
+    assert fit([(1.0, 2.0), (2.0, 1.0), (3.0, 3.0)]) == pytest.approx((0.5, 1.0, 0.25))
     assert fit([(1.0, 2.0), (2.0, 1.0)]) is None
     assert fit([(1.0, 2.0), (1.0, 1.0), (1.0, 5.0)]) is None
 
@@ -57,7 +58,7 @@ def test_fit() -> None:
 def measured(path: Path, servers: list[Server], *numbers: int, by: str = steps.OWN) -> list[Record]:
     results = store.Store(path / "results.jsonl", "run")
     lab = Lab(results, TINY.seconds, TINY.rounds, None, None)
-    options = argparse.Namespace(injectors=list(numbers), by=by)
+    options = argparse.Namespace(injectors=list(numbers), by=by, requests=None, servers=None)
     try:
         planned = STUDY.plan(lab, TINY, servers, options)
         engine.run(lab, planned, "power", study=STUDY.name)
@@ -102,9 +103,17 @@ def test_injectors(tmp_path: Path) -> None:
     assert "1, 2, 5 injectors" in text
 
 
-def test_workers_of_locust(tmp_path: Path) -> None:
+def test_workers_of_locust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if reason := swarm.missing():
         pytest.skip(reason)
+    runs: list[Injected] = []
+    workers = steps.INJECTORS[steps.LOCUST]
+
+    def seen(order: Order) -> Injected:
+        runs.append(workers(order))
+        return runs[-1]
+
+    monkeypatch.setitem(steps.INJECTORS, steps.LOCUST, seen)
     records = measured(tmp_path, named("poorhttp single"), 2, by=steps.LOCUST)
     failures = [record["reason"] for record in records if record["record"] == "failure"]
     assert not failures
@@ -116,6 +125,19 @@ def test_workers_of_locust(tmp_path: Path) -> None:
     assert third > second > first
     assert in_turn["stagger_seconds"] == pytest.approx(steps.FEWEST * steps.APART)
     assert at_once["requests"] == 2 * steps.FEWEST
+    assert [len(run.injectors) for run in runs] == [3, 2]
+    for run, sample in zip(runs, (in_turn, at_once), strict=True):
+        assert run.busy > 0
+        assert histogram.merge([sample["times"]]).get_total_count() == sample["requests"]
+        for one in run.injectors:
+            assert 0 <= one.began < one.ended <= run.seconds
+            assert len(one.ends) == len(one.times) == steps.FEWEST
+            assert one.ends == sorted(one.ends)
+            assert one.ends[-1] == one.ended
+    for one, slices in zip(runs[0].injectors, in_turn["counts"], strict=True):
+        assert sum(slices) == steps.FEWEST
+        before = int(one.began / in_turn["bin_seconds"])
+        assert slices[:before] == [0] * before
     text = " ".join(line for section in STUDY.report(Results(records)) for line in section.text)
     assert "as workers of Locust" in text
 
