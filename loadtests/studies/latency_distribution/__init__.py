@@ -4,6 +4,5 @@
 - `contents`: the requests: content, number, concurrency.
 - `measuring`: a server loaded by a number of requests, and every one of them timed.
 - `second_client`: comparison of our client with Apache Bench.
-- `times`: curves and quantiles of times, of one round and of several.
-- `report`, `remarks`: the report, and remarks made from its figures.
+- `report`: the report.
 """

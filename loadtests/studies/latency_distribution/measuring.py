@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import functools
 import time
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from loadtests.clients.native import fetch
 from loadtests.clients.native.fetch import Traced
+from loadtests.clients.native.trace import Trace
 from loadtests.errors import ServerFailure
 from loadtests.measure import histogram, resources
 from loadtests.measure.machine import allow_files
@@ -17,7 +20,6 @@ from loadtests.servers.registry import missing
 from loadtests.servers.registry.latency_distribution import ContentServer
 from loadtests.servers.running import Running
 from loadtests.studies.engine import Lab
-from loadtests.studies.latency_distribution.times import PARTS, repeated
 
 WARM_REQUESTS = 10
 SETTLING = 0.1
@@ -26,6 +28,12 @@ SETTLED_AT_MOST = 3.0
 FILES_BESIDE = 200
 """Open files that server and client have besides those of connections."""
 SIGCHLD_IGNORED = 1 << 16
+PARTS = ("connect", "processing", "total")
+"""Until the connection is there; from then to the end of the answer; both."""
+REPEATS = (1, 3, 7, 15, 31)
+"""Seconds after which Linux sends a SYN again: the first after one, each next after twice that."""
+EARLY, LATE = 0.98, 0.35
+"""How much of that has passed at least, and seconds after it within which who waited is served."""
 
 # A process is started to find out about ours.
 _missing = functools.cache(missing)
@@ -48,24 +56,15 @@ def start(lab: Lab, one: ContentServer, task: Task) -> Running:
     if reason := _missing(one.server):
         raise ServerFailure(reason)
     allow_files(task.at_once + FILES_BESIDE)
-    return Running(
-        one.server,
-        one.application,
-        target=one.target,
-        core=None if one.programs else lab.server_core,
-    )
+    core = None if one.programs else lab.server_core
+    return Running(one.server, one.application, target=one.target, core=core)
 
 
 def load(lab: Lab, port: int, one: ContentServer, task: Task) -> Traced:
     """Makes the requests."""
+    visits, requests, core = [[one.target]], task.requests, lab.client_core
     return fetch.traced(
-        port,
-        task.longest,
-        task.at_once,
-        [[one.target]],
-        requests=task.requests,
-        patience=0,
-        core=lab.client_core,
+        port, task.longest, task.at_once, visits, requests=requests, patience=0, core=core
     )
 
 
@@ -104,24 +103,44 @@ def sample(lab: Lab, one: ContentServer, task: Task) -> tuple[dict[str, Any], Se
     return described, died
 
 
+def times(trace: Trace) -> dict[str, list[int]]:
+    """The three times of each request that was answered, in microseconds."""
+    return {part: getattr(trace, part)() for part in PARTS}
+
+
 def describe(seen: Traced, task: Task) -> dict[str, Any]:
     """The distributions of the three times, what failed, and how busy the client was."""
-    trace = seen.trace
-    times = {"connect": trace.connect(), "processing": trace.processing(), "total": trace.total()}
-    failed = trace.failed()
+    found = times(seen.trace)
+    answered = len(found["total"])
     return {
         "requests": task.requests,
         "at_once": task.at_once,
-        "answered": len(times["total"]),
-        "failed": task.requests - len(times["total"]),
-        "errors": failed,
+        "answered": answered,
+        "failed": task.requests - answered,
+        "errors": seen.trace.failed(),
         "seconds": round(seen.load.seconds, 6),
         "rate": round(seen.load.rate, 1),
         "octets": seen.load.octets,
         "client_busy": round(seen.load.busy, 3),
-        "repeated_syn": repeated(times["connect"]),
-        **{part: histogram.encode(histogram.record(times[part])) for part in PARTS},
+        "repeated_syn": repeated(found["connect"]),
+        **{part: histogram.encode(histogram.record(each)) for part, each in found.items()},
     }
+
+
+def repeats(connect_seconds: float) -> int:
+    """How many SYNs were sent again until the connection was there; 0 if time does not tell so.
+
+    Who finds the queue of a listening socket full hears nothing, and asks again after 1 s, 3 s, …
+    """
+    for count, after in enumerate(REPEATS, 1):
+        if after * EARLY <= connect_seconds <= after + LATE:
+            return count
+    return 0
+
+
+def repeated(connect_us: Iterable[float]) -> dict[str, int]:
+    """How many requests waited for how many repeated SYNs: their number is the key."""
+    return dict(Counter(str(count) for time in connect_us if (count := repeats(time / 1e6))))
 
 
 def _forgets_children(process: int) -> bool:

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import functools
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
-from loadtests.reporting.model import (
-    Axis,
-    Cell,
-    Column,
-    Figure,
-    Line,
-    Lines,
-    Panels,
-    Section,
-    Table,
-)
-from loadtests.servers.registry.latency_distribution import everyone
-from loadtests.stats.results import Results
+from loadtests.clients.load import SATURATED
+from loadtests.measure import histogram
+from loadtests.reporting.model import Axis, Cell, Column, Line, Lines, Panels, Section, Table
+from loadtests.servers.registry.latency_distribution import NOT_CGI, everyone
+from loadtests.stats.results import Results, spread
 from loadtests.store import Record
 from loadtests.studies import tables
 from loadtests.studies.latency_distribution import second_client
 from loadtests.studies.latency_distribution.contents import CONTENTS, Content
-from loadtests.studies.latency_distribution.remarks import failures, remarks, waited
-from loadtests.studies.latency_distribution.times import PARTS, QUANTILES, course, quantile
+from loadtests.studies.latency_distribution.measuring import PARTS, REPEATS
 from loadtests.studies.originals import klone_2008
 
 ASKED = (
@@ -40,10 +34,34 @@ TODAY = (
 )
 """Whose medians stand beside the study's: of each the first that was measured."""
 CLIENTS = "Our client and Apache Bench, on the 1.5 KB page"
+SHARES = (0.0, 0.5, 1.0, *(2.0 * share for share in range(1, 50)), 99.0, 99.5, 100.0)
+"""Percent of the requests, ordered by their time, that a curve has a point for."""
+QUANTILES = {"median": 50.0, "p90": 90.0, "p99": 99.0, "longest": 100.0}
 BANDS = range(0, 101, 10)
 """Percent of the requests for which a curve has its spread."""
 WORDS = {"connect": "Connecting", "processing": "Processing", "total": "In all"}
 RANKING = "total time, median"
+MANY = 100
+"""Clients at once from which on the client takes notable time to begin all connections."""
+
+
+@functools.lru_cache(maxsize=4096)
+def curve(encoded: str) -> dict[float, float]:
+    """Milliseconds within which so many percent of the requests of a histogram were done."""
+    found = histogram.merge([encoded]).get_percentile_to_value_dict(list(SHARES))
+    return {share: value / 1e3 for share, value in found.items()}
+
+
+def quantile(part: str, name: str) -> tables.Value:
+    """Milliseconds within which so many requests were done, over the rounds."""
+    share = QUANTILES[name]
+    return lambda samples: spread(curve(one[part])[share] for one in samples if one["answered"])
+
+
+def _counted(samples: Sequence[Record], field: str) -> Counter[str]:
+    return sum((Counter(one[field]) for one in samples), Counter())
+
+
 VALUES: Sequence[tuple[Column, tables.Value]] = (
     *(
         (Column(f"{part} time, {name}", "ms", 2), quantile(part, name))
@@ -53,101 +71,147 @@ VALUES: Sequence[tuple[Column, tables.Value]] = (
     (Column("requests", "/s"), "rate"),
     (Column("server CPU per request", "µs", 1), "cpu_us"),
     (Column("failed requests"), tables.total("failed")),
-    (Column("waited for a repeated SYN"), waited),
+    (Column("waited for a repeated SYN"), lambda s: float(_counted(s, "repeated_syn").total())),
 )
+Levels: TypeAlias = Mapping[int, list[Record]]
+"""The samples of a content by number of clients at once, servers in the order of figures."""
 
 
 def sections(results: Results) -> list[Section]:
     """What was asked, and a section for each content that was measured or failed."""
-    samples = tables.latest(one for one in results.samples if "total" in one)
+    levels = _levels(tables.latest(one for one in results.samples if "total" in one))
     missing = {one["server"]: one["reason"] for one in results.missing}
     text = [ASKED, *(f"Left out: {name} ({reason})." for name, reason in missing.items())]
-    told = [Section("Times over the ordered requests", text, [_beside(samples)])]
+    told = [Section("Times over the ordered requests", text, [_beside(levels)])]
     for content in CONTENTS:
-        levels = _levels(samples, content)
-        said = remarks(results, content, levels)
-        parts: list[Table | Figure] = []
+        own = levels[content.name]
+        said = [*_remarks(content, own), *_failures(results, content.name)]
+        parts: list[Table | Panels] = []
         answer = ""
-        for level, own in levels.items():
-            parts += _compared(content, level, own)
+        for level, samples in own.items():
+            parts += _compared(content, level, samples)
             what = f"{RANKING}, {level:,} at once".capitalize()
-            answer = tables.answer(what, tables.spreads(own, quantile("total", "median")), "ms")
+            answer = tables.answer(what, tables.spreads(samples, quantile("total", "median")), "ms")
         if parts or said:
             title = content.title[0].upper() + content.title[1:]
             told.append(Section(title, said, parts, answer))
     return [*told, *_clients(results)]
 
 
-def _levels(samples: Iterable[Record], content: Content) -> dict[int, list[Record]]:
-    """The samples of a content by number of clients at once, servers in the order of figures."""
+def _levels(samples: Iterable[Record]) -> Mapping[str, Levels]:
+    """Those of each content by its name."""
     places = {server.name: place for place, server in enumerate(everyone())}
-    levels: dict[int, list[Record]] = {}
+    levels: dict[str, dict[int, list[Record]]] = defaultdict(lambda: defaultdict(list))
     for one in sorted(samples, key=lambda s: (s["at_once"], places.get(s["server"], len(places)))):
-        if one["scenario"] == f"{content.name}-{one['at_once']}":
-            levels.setdefault(one["at_once"], []).append(one)
+        content = one["scenario"].rpartition("-")[0]
+        levels[content][one["at_once"]].append(one)
     return levels
 
 
-def _compared(content: Content, level: int, samples: Sequence[Record]) -> list[Table | Figure]:
-    """Curves and quantiles."""
+def _remarks(content: Content, levels: Levels) -> list[str]:
+    said: list[str] = []
+    busy: list[str] = []
+    for level, samples in levels.items():
+        for server, own in tables.by_server(samples).items():
+            said += _lost(f"{server}, {level:,} at once", own)
+        shares = tables.spreads(samples, "client_busy")
+        full = [server for server, share in shares.items() if share.median >= SATURATED]
+        busy += [f"{server} ({level:,} at once)" for server in full]
+    if busy:
+        said.append(
+            "The client was busy all the time, so the times are its own as much as the server's, "
+            f"with {', '.join(busy)}."
+        )
+    for level, samples in levels.items():
+        connect = tables.spreads(samples, quantile("connect", "median")).get(tables.BASELINE)
+        if level >= MANY and connect:
+            said.append(
+                f"The client begins {level:,} connections one after the other: a connection to the "
+                "baseline (floor), which does nothing but accept and answer, took "
+                f"{connect.median:.1f} ms (the median). So much of each connect time is the "
+                "client's and the kernel's."
+            )
+    if content.name.startswith("cgi") and levels:
+        said.append(
+            f"{' and '.join(NOT_CGI)} run programs, too, but take no part: they hand on the head "
+            "of a program's answer with the line ends that it has, which is no HTTP."
+        )
+    return said
+
+
+def _lost(where: str, samples: Sequence[Record]) -> list[str]:
+    """Long connects that are those of a full backlog, and requests that failed."""
+    said = []
+    for count, requests in sorted(_counted(samples, "repeated_syn").items()):
+        syns = "a repeated SYN" if count == "1" else f"{count} repeated SYNs"
+        said.append(
+            f"{where}: {requests:,} {'request' if requests == 1 else 'requests'} waited for "
+            f"{syns}, about {REPEATS[int(count) - 1]} s: its backlog was full."
+        )
+    if failed := sum(one["failed"] for one in samples):
+        kinds = _counted(samples, "errors").items()
+        known = ", ".join(f"{kind}: {count:,}" for kind, count in kinds)
+        asked = sum(one["requests"] for one in samples)
+        said.append(
+            f"{where}: {failed:,} of {asked:,} requests failed{f' ({known})' if known else ''}; "
+            "the times are those of the others."
+        )
+    return said
+
+
+def _failures(results: Results, kind: str) -> list[str]:
+    """A sentence for each reason for which something of a content could not be measured."""
+    found: dict[str, list[str]] = {}
+    for one in results.failures:
+        if str(one.get("what", "")).startswith(f"ordered {kind} at "):
+            found.setdefault(one["reason"], []).append(one["what"].removeprefix("ordered "))
+    return [f"Failed: {'; '.join(steps)}: {reason}." for reason, steps in found.items()]
+
+
+def _compared(content: Content, level: int, samples: Sequence[Record]) -> list[Table | Panels]:
     requests = max(one["requests"] for one in samples)
     name = f"ordered-{content.name}-{level}"
     title = f"{content.title}: {requests:,} requests, {level:,} at once"
     own = tables.by_server(samples)
     x = Axis("share of the requests, ordered", "%", low=0, high=100)
-    panels = [
-        Lines(
-            f"{name}-{part}",
-            WORDS[part],
-            x,
-            Axis(f"{part} time", "ms", log=True),
-            [_line(server, taken, part) for server, taken in own.items()],
-        )
-        for part in PARTS
-    ]
+    panels = []
+    for part in PARTS:
+        lines = [_line(server, taken, part) for server, taken in own.items()]
+        y = Axis(f"{part} time", "ms", log=True)
+        panels.append(Lines(f"{name}-{part}", WORDS[part], x, y, lines))
     caption = "Medians of the rounds, and from the lowest to the highest round."
     several = max(map(len, own.values())) > 1
     figure = Panels(f"{name}-curves", title, panels, caption=caption if several else "")
-    table = tables.compared(
-        name,
-        title,
-        samples,
-        VALUES,
-        RANKING,
-        note="Medians of the rounds, with the lowest and the highest; failed requests, and those "
-        "that waited for a repeated SYN, of all rounds. CPU: all processes of the server, without "
-        "a number where the kernel does not count those that it starts.",
+    note = (
+        "Medians of the rounds, with the lowest and the highest; failed requests, and those that "
+        "waited for a repeated SYN, of all rounds. CPU: all processes of the server, without a "
+        "number where the kernel does not count those that it starts."
     )
-    return [figure, table]
+    return [figure, tables.compared(name, title, samples, VALUES, RANKING, note=note)]
 
 
 def _line(server: str, samples: Sequence[Record], part: str) -> Line:
-    found = course(samples, part)
-    drawn = tables.line(server, found)
-    several = {x for x, one in found if one.rounds > 1}
-    return replace(drawn, band=[b for b in drawn.band if b[0] in several and b[0] in BANDS])
+    """One of the times by share of the requests, over the rounds."""
+    curves = [curve(one[part]) for one in samples if one["answered"]]
+    found = [(share, spread(one[share] for one in curves)) for share in SHARES]
+    drawn = tables.line(server, ((share, one) for share, one in found if one))
+    several = len(curves) > 1
+    return replace(drawn, band=[b for b in drawn.band if several and b[0] in BANDS])
 
 
 def _clients(results: Results) -> list[Section]:
     """Medians of both clients, and whether they agree."""
-    said = failures(results, second_client.KIND)
-    last = {
-        (one["run"], one["at_once"], one["server"]): one
-        for one in results.samples
-        if "ab_ms" in one
-    }
+    said = _failures(results, second_client.KIND)
+    last = tables.latest(one for one in results.samples if "ab_ms" in one)
     if not last:
         return [Section(CLIENTS, said)] if said else []
     columns = [Column("server"), Column("at once")]
-    columns += [
-        Column(f"{part} time, {client}", "ms", places)
-        for part in PARTS
-        for client, places in (("ours", 2), ("ab", 0))
-    ]
+    for part in PARTS:
+        columns += [Column(f"{part} time, ours", "ms", 2), Column(f"{part} time, ab", "ms")]
     columns += [Column(f"{client} busy", "%", scale=100) for client in ("our client", "ab")]
     rows: list[list[Cell]] = []
     ratios = []
-    for one in last.values():
+    for one in last:
         row: list[Cell] = [one["server"], float(one["at_once"])]
         row += [one[f"{client}_ms"][part] for part in PARTS for client in ("fetch", "ab")]
         rows.append([*row, one["busy"]["fetch"], one["busy"]["ab"]])
@@ -167,26 +231,22 @@ def _clients(results: Results) -> list[Section]:
     return [Section(CLIENTS, said, [table], answer)]
 
 
-def _beside(samples: Sequence[Record]) -> Table:
+def _beside(levels: Mapping[str, Levels]) -> Table:
     """The study's numbers, and medians of today at the most clients at once."""
     columns = [Column("content and time")]
     columns += [Column(f"{name}, {klone_2008.YEAR}") for name in klone_2008.SERVERS]
     columns += [Column("clients at once today")]
     columns += [Column(f"{name} today, median", "ms", 2) for name, _ in TODAY]
-    rows: list[Sequence[Cell]] = []
-    for said in klone_2008.STATEMENTS:
-        content = next(one for one in CONTENTS if one.name == said.content)
+    titles = {content.name: content.title for content in CONTENTS}
+    rows: list[list[Cell]] = []
+    for content, part, *said in klone_2008.STATEMENTS:
         today: list[Cell] = [None] * (1 + len(TODAY))
-        if levels := _levels(samples, content):
-            level, most = list(levels.items())[-1]
-            own = tables.by_server(most)
-            today = [float(level)]
-            for _, known in TODAY:
-                server = next((name for name in known if name in own), None)
-                median = quantile(said.part, "median")
-                today.append(tables.cell(own[server], median) if server else None)
-        old = (said.klone, said.lighttpd, said.boa, said.apache)
-        rows.append([f"{content.title}: {said.part}", *old, *today])
+        if levels[content]:
+            level, most = list(levels[content].items())[-1]
+            own, median = tables.by_server(most), quantile(part, "median")
+            first = (next(filter(own.__contains__, known), "") for _, known in TODAY)
+            today = [float(level), *(tables.cell(own.get(one, []), median) for one in first)]
+        rows.append([f"{titles[content]}: {part}", *said, *today])
     return Table(
         "ordered-klone",
         f"What the study of {klone_2008.YEAR} had, in ms",

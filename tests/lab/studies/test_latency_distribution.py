@@ -6,7 +6,7 @@ import argparse
 import socket
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from loadtests.servers.registry.latency_distribution import ContentServer, every
 from loadtests.stats.results import Results
 from loadtests.studies import engine
 from loadtests.studies.bench.scenarios import HELLO
-from loadtests.studies.latency_distribution import measuring, second_client, times
+from loadtests.studies.latency_distribution import measuring, report, second_client
 from loadtests.studies.latency_distribution.contents import (
     CONTENTS,
     FILE,
@@ -58,7 +58,8 @@ def material() -> Iterator[Material]:
 def lab(tmp_path: Path) -> Iterator[engine.Lab]:
     """Which keeps its records in a file."""
     writing = store.Store(tmp_path / "results.jsonl", store.now())
-    yield engine.Lab(writing, TINY.seconds, TINY.rounds, *cores())
+    with ExitStack() as material:
+        yield engine.Lab(writing, TINY.seconds, TINY.rounds, *cores(), material=material)
     writing.close()
 
 
@@ -79,18 +80,18 @@ class TestTimes:
         ],
     )
     def test_how_many_syns_were_sent_again(self, seconds: float, count: int) -> None:
-        assert times.repeats(seconds) == count
+        assert measuring.repeats(seconds) == count
 
     def test_who_waited_for_them(self) -> None:
         connects = [80.0, 1_010_000, 3_020_000, 1_020_000, 500_000]
-        assert times.repeated(connects) == {"1": 2, "2": 1}
-        assert times.repeated([80.0]) == {}
+        assert measuring.repeated(connects) == {"1": 2, "2": 1}
+        assert measuring.repeated([80.0]) == {}
 
     def test_curve(self) -> None:
         """A thousand requests of 1 ms, 2 ms and so on."""
         encoded = histogram.encode(histogram.record(1000 * one for one in range(1, 1001)))
-        curve = times.curve(encoded)
-        assert list(curve) == list(times.SHARES)
+        curve = report.curve(encoded)
+        assert list(curve) == list(report.SHARES)
         assert len(curve) <= 201
         assert list(curve.values()) == sorted(curve.values())
         for share, value in ((0, 1), (10, 100), (50, 500), (99, 990), (100, 1000)):
@@ -121,8 +122,8 @@ class TestContents:
 
     def test_statements_of_the_study(self) -> None:
         known = {content.name for content in CONTENTS}
-        assert {one.content for one in klone.STATEMENTS} <= known
-        assert {one.part for one in klone.STATEMENTS} <= set(times.PARTS)
+        assert {content for content, *_ in klone.STATEMENTS} <= known
+        assert {part for _, part, *_ in klone.STATEMENTS} <= set(measuring.PARTS)
 
 
 class TestContestants:
@@ -228,8 +229,8 @@ class TestFullQueue:
             seen = fetch.traced(port, HANG, 10, [["/"]], requests=10, patience=0)
         described = measuring.describe(seen, Task(10, 10, HANG))
         connects = seen.trace.connect()
-        assert sum(connect >= 1e6 * times.EARLY for connect in connects) >= 5
-        assert described["repeated_syn"] == times.repeated(connects)
+        assert sum(connect >= 1e6 * measuring.EARLY for connect in connects) >= 5
+        assert described["repeated_syn"] == measuring.repeated(connects)
         assert described["answered"] + described["failed"] == 10
 
 
@@ -325,7 +326,7 @@ class TestSmallRun:
             assert (one["failed"], one["errors"], one["repeated_syn"]) == (0, {}, {})
             assert one["cpu_us"] > 0
             assert one["rate"] == pytest.approx(one["requests"] / one["seconds"], rel=0.01)
-            connect, processing, total = (histogram.merge([one[part]]) for part in times.PARTS)
+            connect, processing, total = (histogram.merge([one[part]]) for part in measuring.PARTS)
             assert connect.get_total_count() == one["requests"]
             # Each request's two times make its third, and so do their means.
             parts = connect.get_mean_value() + processing.get_mean_value()
@@ -378,7 +379,7 @@ def record(server: str, level: int, milliseconds: Callable[[int], float], **more
         "cpu_us": 20.0,
         "client_busy": 0.5,
         "repeated_syn": {},
-        **dict(zip(times.PARTS, encoded, strict=True)),
+        **dict(zip(measuring.PARTS, encoded, strict=True)),
         **more,
     }
 
@@ -437,7 +438,7 @@ class TestReport:
         assert [panel.title for panel in figure.panels] == ["Connecting", "Processing", "In all"]
         (line,) = figure.panels[1].lines
         assert line.colour == colour_of("nginx")
-        assert len(line.points) == len(times.SHARES)
+        assert len(line.points) == len(report.SHARES)
         assert [(share, round(low), round(high)) for share, low, high in line.band] == [
             (share, 2, 6) for share in range(0, 101, 10)
         ]
