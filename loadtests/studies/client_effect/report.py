@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from loadtests.clients.load import SATURATED
 from loadtests.reporting.model import Axis, Cell, Column, Lines, Panels, Section, Table
 from loadtests.stats.results import Results
-from loadtests.stats.variance import Analysis, analyse
 from loadtests.studies import tables
-from loadtests.studies.client_effect import original, variance_tables
-from loadtests.studies.client_effect.grid import Grid, Part, grid, largest
-from loadtests.studies.client_effect.original import EFFECT, MEAN
-from loadtests.studies.client_effect.verdict import verdict
+from loadtests.studies.client_effect import variation
+from loadtests.studies.client_effect.variation import EFFECT, MEAN, Grid
+from loadtests.studies.originals import client_2001
 
 NAME = "influence"
-
-
-@dataclass(frozen=True)
-class Measure:
-    """A field of the samples that is analysed."""
-
-    field: str
-    title: str
-    unit: str
-    places: int
-    scale: float = 1.0
-
-
+CONSIDERABLE = 0.1
+"""The share of the variation from which on clients mattered, alone and with the servers."""
 MEASURES = (
-    Measure("rate", "requests per second", "1/s", 0),
-    Measure("octet_rate", "bytes per second", "MB/s", 2, 1e-6),
+    ("rate", "requests per second", Column("", "1/s")),
+    ("octet_rate", "bytes per second", Column("", "MB/s", 2, 1e-6)),
+)
+"""Fields of the samples that are analysed."""
+_LIMIT = f"Of one core. From {SATURATED:.0%} on the client is taken for the limit."
+BUSY = (
+    ("busy", "clients", "client_busy", _LIMIT),
+    ("busy-servers", "servers", "server_busy", "All its processes together, of one core."),
 )
 
 
@@ -39,152 +31,147 @@ def report(results: Results) -> list[Section]:
     """All of it; of what failed, that it failed."""
     if not results.samples:
         return []
-    found = grid(results, "rate")
-    part = largest(found)
+    found = variation.grid(results, "rate")
+    part = variation.largest(found)
     parts: list[Table | Panels] = [_figure(results, found)]
-    for measure in MEASURES:
-        parts += _tables(grid(results, measure.field), part, measure)
-    if part.replications:
-        parts += _logarithms(found, part)
-    client = f"Of one core. From {SATURATED:.0%} on the client is taken for the limit."
-    parts += [
-        _busy(results, found, "busy", "clients", "client_busy", client),
-        _busy(
-            results,
-            found,
-            "busy-servers",
-            "servers",
-            "server_busy",
-            "All its processes together, of one core.",
-        ),
-    ]
+    for field, title, column in MEASURES:
+        parts += _tables(variation.grid(results, field), part, field, title, column)
+    parts += [*_logarithms(part), *(_busy(results, found, *share) for share in BUSY)]
+    times = f"{part.replications} times" if part.replications > 1 else "once"
     text = [
         "How much of what a benchmark says is about its client? Every client asks every server for "
-        f"the same page, {_times(part)}, and the analysis of variance with two factors tells what "
-        "share of the variation is due to the client, to the server, to both together and to "
-        "neither.",
+        f"the same page, {times}, and the analysis of variance with two factors tells what share "
+        "of the variation is due to the client, to the server, to both together and to neither.",
         *_remarks(results, found, part),
     ]
-    told = Section("Influence of the client", text, parts, verdict(results))
-    return [told, original.section()]
+    told = Section("Influence of the client", text, parts, _verdict(results, found, part))
+    return [told, _original()]
 
 
-def _times(part: Part) -> str:
-    return f"{part.replications} times" if part.replications > 1 else "once"
+def _verdict(results: Results, found: Grid, part: Grid) -> str:
+    """Whether the client was the bottleneck, in one sentence.
+
+    By the clients' busy shares, and by what explains the variation of requests per second.
+    """
+    # Whoever spins is busy whatever the server does.
+    busy = variation.grid(
+        Results([one for one in results.samples if not one["spins"]]), "client_busy"
+    )
+    limits: dict[str, int] = {}
+    for client in found.clients:
+        shares = [busy.spread(client, server) for server in found.servers]
+        if full := sum(one is not None and one.median >= SATURATED for one in shares):
+            limits[client] = full
+    explains, matters = _shares(part)
+    ends = f", and {explains}." if explains else "."
+    if limits:
+        whole = len(found.servers)
+        begins = "Yes" if sum(limits.values()) == len(found.clients) * whole else "In part"
+        which = ", ".join(f"{client} with {_of(few, whole)}" for client, few in limits.items())
+        clients = f"{len(limits)} of {len(found.clients)} clients"
+        told = f"{begins}, the client was the bottleneck: {clients} used {SATURATED:.0%} of a core "
+        return f"{told}or more ({which}){ends}"
+    begins = "No, the client was not the bottleneck"
+    idle = f"none used {SATURATED:.0%} of a core"
+    if matters:
+        return f"{begins} by its speed, for {idle}, but how it asks mattered{matters}: {explains}."
+    return f"{begins}: {idle}{ends}"
 
 
-def _remarks(results: Results, found: Grid, part: Part) -> list[str]:
-    said = []
-    most = max(len(values) for values in found.values.values())
-    holes = found.holes(most)
-    if holes:
-        lacking = "; ".join(f"{client} with {server}" for client, server in holes)
-        said.append(f"Fewer than {most} observations were made of: {lacking}.")
-    if part.left_out:
-        said.append(
-            "The analysis is of the largest part that is complete, without "
-            f"{', '.join(part.left_out)}."
-        )
+def _shares(part: Grid) -> tuple[str, str]:
+    """What explains the variation, and how much clients mattered if they did, in words."""
     if not part.replications:
-        said.append("Nothing can be analysed: that takes two clients and two servers, complete.")
-    elif part.replications == 1:
-        said.append("Observed once only, interaction and error cannot be told apart.")
-    elif part.replications < most:
-        said.append(f"Of each combination the first {part.replications} observations are used.")
-    said += _about_clients(results)
-    errors = sum(sum(sample["errors"].values()) for sample in results.samples)
-    if errors:
-        requests = sum(sample["requests"] for sample in results.samples)
-        said.append(f"Of {requests + errors:,} requests {errors:,} failed, and are not counted.")
-    return said + tables.lost(results)
+        return "", ""
+    of = {source.name: source.share for source in part.analysis().sources()}
+    said = (
+        f"the client explains {of['A']:.1%} of the variation of requests per second, the server "
+        f"{of['B']:.1%}"
+    )
+    if "AB" in of:
+        said += f", both together {of['AB']:.1%}"
+    if of["A"] > of["B"]:
+        return said, " more than who answered"
+    return said, ", too" if of["A"] + of.get("AB", 0.0) >= CONSIDERABLE else ""
 
 
-def _about_clients(results: Results) -> list[str]:
-    notes = {sample["client"]: sample["note"] for sample in results.samples if sample["note"]}
-    spinning = dict.fromkeys(sample["client"] for sample in results.samples if sample["spins"])
-    each = "; ".join(f"{client} {note}" for client, note in notes.items())
-    said = [f"Of the clients: {each}."] if each else []
-    if spinning:
-        whether = f"Whether {' and '.join(spinning)} was the limit"
-        said.append(f"{whether} cannot be told by its busy share, which is not looked at.")
-    return said
+def _of(count: int, whole: int) -> str:
+    servers = "server" if whole == 1 else "servers"
+    return f"all {whole} {servers}" if count == whole else f"{count} of {whole} {servers}"
 
 
-def _tables(found: Grid, part: Part, measure: Measure) -> list[Table | Panels]:
+def _remarks(results: Results, found: Grid, part: Grid) -> list[str]:
+    """What applies of these sentences."""
+    times, most = part.replications, found.replications
+    holes = [f"{client} with {server}" for client, server in found.holes()]
+    without = found.left_out(part) if times else []
+    notes = {one["client"]: one["note"] for one in results.samples if one["note"]}
+    spinning = dict.fromkeys(one["client"] for one in results.samples if one["spins"])
+    failed = sum(sum(sample["errors"].values()) for sample in results.samples)
+    asked = sum(sample["requests"] for sample in results.samples) + failed
+    said = {
+        f"Fewer than {most} observations were made of: {'; '.join(holes)}.": holes,
+        "The analysis is of the largest part that is complete, without "
+        f"{', '.join(without)}.": without,
+        "Nothing can be analysed: that takes two clients and two servers, complete.": not times,
+        "Observed once only, interaction and error cannot be told apart.": times == 1,
+        f"Of each combination the first {times} observations are used.": 1 < times < most,
+        f"Of the clients: {'; '.join(f'{name} {note}' for name, note in notes.items())}.": notes,
+        f"Whether {' and '.join(spinning)} was the limit cannot be told by its busy share, which "
+        "is not looked at.": spinning,
+        f"Of {asked:,} requests {failed:,} failed, and are not counted.": failed,
+    }
+    return [*(sentence for sentence, applies in said.items() if applies), *tables.lost(results)]
+
+
+def _tables(
+    found: Grid, part: Grid, field: str, title: str, column: Column
+) -> list[Table | Panels]:
     """What was observed, with means and effects; then the analysis and the effects' intervals."""
-    whole = Grid(found.clients, grid_order(part, found), found.values)
-    if not part.replications:
-        return [_observed(whole, measure, None, part)]
-    analysed = whole.only(part.grid.clients, part.grid.servers)
-    analysis = analyse(analysed.cells(part.replications))
-    variance = variance_tables.variance(
-        analysis, f"{NAME}-{measure.field}-variance", measure.title, measure.unit, measure.scale
-    )
-    effects = variance_tables.effects(
-        analysis,
-        part,
-        f"{NAME}-{measure.field}-effects",
-        f"Effects on {measure.title}",
-        Column("effect", measure.unit, measure.places, measure.scale),
-        "Whether an effect differs from 0 is said with 95 % confidence.",
-    )
-    return [variance, _observed(whole, measure, analysis, part), effects]
-
-
-def grid_order(part: Part, found: Grid) -> Sequence[str]:
-    """The servers from fast to slow: those of the analysed part, the others behind them."""
-    others = [server for server in found.servers if server not in part.grid.servers]
-    return [*reversed(part.grid.servers), *reversed(others)]
-
-
-def _observed(whole: Grid, measure: Measure, analysis: Analysis | None, part: Part) -> Table:
-    numbers = [
-        Column(client, measure.unit, measure.places, measure.scale) for client in whole.clients
-    ]
-    columns = [
-        Column("server"),
-        *numbers,
-        *(Column(name, measure.unit, measure.places, measure.scale) for name in (MEAN, EFFECT)),
-    ]
-    rows: list[list[Cell]] = []
-    for server in whole.servers:
-        row: list[Cell] = [server, *(whole.spread(client, server) for client in whole.clients)]
-        if analysis and server in part.grid.servers:
-            effect = analysis.b_effects[part.grid.servers.index(server)]
-            row += [analysis.mean + effect, effect]
-        else:
-            row += [None, None]
-        rows.append(row)
-    if analysis:
-        effects: list[Cell] = [
-            analysis.a_effects[part.grid.clients.index(client)]
-            if client in part.grid.clients
-            else None
-            for client in whole.clients
+    # From fast to slow: those of the analysed part, the others behind them.
+    others = [server for server in found.servers if server not in part.servers]
+    servers = [*reversed(part.servers), *reversed(others)]
+    cells = {one: [found.spread(client, one) for client in found.clients] for one in servers}
+    rows: list[list[Cell]] = [[server, *own, None, None] for server, own in cells.items()]
+    analysed: list[Table] = []
+    if part.replications:
+        analysis = replace(part, values=found.values).analysis()
+        of_clients = dict(zip(part.clients, analysis.a_effects, strict=True))
+        of_servers = dict(zip(part.servers, analysis.b_effects, strict=True))
+        effects = [of_clients.get(client) for client in found.clients]
+        rows = variation.with_effects(cells, analysis.mean, of_servers, effects)
+        name = f"{NAME}-{field}-variance"
+        analysed = [
+            variation.variance_table(analysis, name, title, column.unit, column.scale),
+            variation.effects_table(
+                analysis,
+                part,
+                f"{NAME}-{field}-effects",
+                f"Effects on {title}",
+                replace(column, name="effect"),
+                "Whether an effect differs from 0 is said with 95 % confidence.",
+            ),
         ]
-        means: list[Cell] = [
-            analysis.mean + effect if isinstance(effect, float) else None for effect in effects
-        ]
-        rows += [[MEAN, *means, analysis.mean, None], [EFFECT, *effects, None, None]]
-    return Table(
-        f"{NAME}-{measure.field}",
-        f"{measure.title.capitalize()} by server and client",
-        columns,
+    table = Table(
+        f"{NAME}-{field}",
+        f"{title.capitalize()} by server and client",
+        [
+            Column("server"),
+            *(replace(column, name=name) for name in (*found.clients, MEAN, EFFECT)),
+        ],
         rows,
-        tables.ours(whole.servers),
+        tables.ours(servers),
         "From the fastest to the slowest server. The effect is the mean of a row or column less "
         "the mean of all.",
         MEAN,
     )
+    return [*analysed[:1], table, *analysed[1:]]
 
 
-def _logarithms(found: Grid, part: Part) -> list[Table | Panels]:
-    analysed = found.only(part.grid.clients, part.grid.servers)
-    cells = analysed.cells(part.replications)
-    if any(value <= 0 for row in cells for cell in row for value in cell):
+def _logarithms(part: Grid) -> list[Table]:
+    if not part.replications or any(v <= 0 for row in part.cells() for cell in row for v in cell):
         return []
-    analysis = analyse(cells, log=True)
-    effects = variance_tables.effects(
+    analysis = part.analysis(log=True)
+    effects = variation.effects_table(
         analysis,
         part,
         f"{NAME}-log-effects",
@@ -196,7 +183,7 @@ def _logarithms(found: Grid, part: Part) -> list[Table | Panels]:
         lambda exponent: float(10**exponent),
     )
     name, title = f"{NAME}-log-variance", "log₁₀ of requests per second"
-    return [variance_tables.variance(analysis, name, title), effects]
+    return [variation.variance_table(analysis, name, title), effects]
 
 
 def _figure(results: Results, found: Grid) -> Panels:
@@ -204,24 +191,15 @@ def _figure(results: Results, found: Grid) -> Panels:
     places = list(enumerate(found.servers, 1))
     lines = []
     for client in found.clients:
-        rates = [(place, found.spread(client, server)) for place, server in places]
-        line = tables.line(client, [(place, one) for place, one in rates if one])
+        rates = ((place, found.spread(client, server)) for place, server in places)
+        line = tables.line(client, ((place, one) for place, one in rates if one))
         lines.append(replace(line, colour=colours[client]))
     order = "; ".join(f"{place} {name}" for place, name in places)
     x = Axis("servers from slow to fast", low=1, high=float(max(len(found.servers), 2)))
+    y, log = Axis("requests", "/s", low=0.0), Axis("requests", "/s", log=True)
     panels = [
-        Lines(
-            f"{NAME}-{name}",
-            title,
-            x,
-            Axis("requests", "/s", log=log, low=None if log else 0.0),
-            lines,
-            marks=True,
-        )
-        for name, title, log in (
-            ("lines", "as they are", False),
-            ("lines-log", "logarithms", True),
-        )
+        Lines(f"{NAME}-lines", "as they are", x, y, lines, marks=True),
+        Lines(f"{NAME}-lines-log", "logarithms", x, log, lines, marks=True),
     ]
     return Panels(
         f"{NAME}-interaction",
@@ -234,7 +212,7 @@ def _figure(results: Results, found: Grid) -> Panels:
 
 
 def _busy(results: Results, found: Grid, name: str, title: str, field: str, note: str) -> Table:
-    shares = grid(results, field)
+    shares = variation.grid(results, field)
     return Table(
         f"{NAME}-{name}",
         f"Busy shares of the {title}",
@@ -246,3 +224,47 @@ def _busy(results: Results, found: Grid, name: str, title: str, field: str, note
         tables.ours(found.servers),
         note,
     )
+
+
+def _original() -> Section:
+    """The study of 2001, and what its table gives when it is analysed once more."""
+    parts: list[Table] = []
+    rows: list[list[Cell]] = []
+    for name, unit, places, table in (
+        ("RPS", "1/s", 2, client_2001.RPS),
+        ("throughput", "bytes/s", 0, client_2001.THROUGHPUT),
+    ):
+        analysis = client_2001.analysed(table)
+        cells = dict(zip(client_2001.CLIENTS, table, strict=True))
+        effects = dict(zip(client_2001.CLIENTS, analysis.a_effects, strict=True))
+        columns = [Column(one, unit, places) for one in (*client_2001.SERVERS, MEAN, EFFECT)]
+        parts.append(
+            Table(
+                f"{NAME}-{client_2001.YEAR}-{name.lower()}",
+                f"{name} of {client_2001.YEAR}",
+                [Column("client"), *columns],
+                variation.with_effects(cells, analysis.mean, effects, analysis.b_effects),
+            )
+        )
+        printed = [squares / analysis.sst for squares in client_2001.printed(analysis)]
+        right = [source.share for source in analysis.sources()]
+        rows += [[f"{name}, as printed", *printed], [f"{name}, recomputed", *right]]
+    shares = [Column(name, "%", 2, 100) for name in ("client", "server", "unexplained")]
+    parts.append(
+        Table(
+            f"{NAME}-{client_2001.YEAR}-shares",
+            "Shares of the variation",
+            [Column("analysis"), *shares],
+            rows,
+            note="The study multiplies the squares of the effects of 3 clients by 3, and those of "
+            "4 servers by 4. An effect of a client counts once for each server, and the other way "
+            "round: what it gives to clients is three quarters of their share, and what it gives "
+            "to servers is four thirds of theirs.",
+        )
+    )
+    text = [
+        "Three clients (a fast machine, a slow one, and both at once) and four servers, with "
+        "WebBench 2.0. A table of its means is all that is printed of three runs, so interaction "
+        "and error are one. Recomputed, more than half of the variation was the client's.",
+    ]
+    return Section(f"What the study of {client_2001.YEAR} had", text, parts)

@@ -32,16 +32,11 @@ SHARE_OF_SECONDS = 0.3
 WARM_SECONDS = 0.1
 LONG_WINDED = ("Locust", "Locust 2 workers")
 """Clients that take seconds to begin: only a full run has them if nobody asks for them."""
-
+OF_LOAD = ("requests", "seconds", "octets", "mean_us", "p50_us", "p99_us", "max_us", "errors")
+"""Stored as the client has them."""
 _TAKING_PART = (
-    "poorhttp single",
-    "poorhttp forking 2",
-    "poorhttp threading 8",
-    "poorhttp gevent",
-    "waitress 8 threads",
-    "gevent pywsgi",
-    "bjoern",
-    "Werkzeug",
+    *("poorhttp single", "poorhttp forking 2", "poorhttp threading 8", "poorhttp gevent"),
+    *("waitress 8 threads", "gevent pywsgi", "bjoern", "Werkzeug"),
 )
 
 
@@ -64,12 +59,10 @@ def plan(
     lab: Lab, scale: Scale, servers: Sequence[Server], options: argparse.Namespace
 ) -> list[Step]:
     """A step a server and round, in which all clients take their turns."""
-    clients = list(CLIENTS)
+    full = scale.name == FULL.name
+    clients = [client for client in CLIENTS if full or client.name not in LONG_WINDED]
     if options.clients:
         clients = choose("client", CLIENTS, options.clients)
-    else:
-        full = scale.name == FULL.name
-        clients = [client for client in CLIENTS if full or client.name not in LONG_WINDED]
     rounds = max(REPLICATIONS, scale.rounds)
     seconds = min(LONGEST_SECONDS, scale.seconds * SHARE_OF_SECONDS)
     lab = replace(lab, rounds=rounds, seconds=seconds)
@@ -82,7 +75,7 @@ def _turns(lab: Lab, clients: Sequence[Client], told: set[str], number: int, ser
     first = number % len(there)
     rates = {}
     with Running(server, PAGE, core=lab.server_core) as running:
-        there[0].drive(_job(running, WARM_SECONDS), lab.client_core)
+        there[0].drive(Job(running.port, WARM_SECONDS, CONNECTIONS), lab.client_core)
         for client in [*there[first:], *there[:first]]:
             running.processes()
             try:
@@ -102,27 +95,19 @@ def _turns(lab: Lab, clients: Sequence[Client], told: set[str], number: int, ser
 
 def _there(lab: Lab, clients: Sequence[Client], told: set[str]) -> list[Client]:
     """Those clients that can run here; the others are told of, once."""
-    there = []
-    for client in clients:
-        reason = client.missing()
-        if not reason:
-            there.append(client)
-        elif client.name not in told:
-            told.add(client.name)
-            lab.store.add("missing", server=f"client {client.name}", reason=reason, study=NAME)
-    if not there:
-        raise LabError("there is no client: " + ", ".join(client.missing() for client in clients))
-    return there
-
-
-def _job(running: Running, seconds: float) -> Job:
-    return Job(running.port, connections=CONNECTIONS, seconds=seconds)
+    absent = {client.name: reason for client in clients if (reason := client.missing())}
+    for name in [name for name in absent if name not in told]:
+        lab.store.add("missing", server=f"client {name}", reason=absent[name], study=NAME)
+    told |= absent.keys()
+    if len(absent) == len(clients):
+        raise LabError(f"there is no client: {', '.join(absent.values())}")
+    return [client for client in clients if client.name not in absent]
 
 
 def _take(lab: Lab, number: int, server: Server, client: Client, running: Running) -> float:
     """Stores a sample and returns its requests per second."""
     before = resources.cpu_seconds(running.processes())
-    load = client.drive(_job(running, lab.seconds), lab.client_core)
+    load = client.drive(Job(running.port, lab.seconds, CONNECTIONS), lab.client_core)
     cpu = resources.cpu_seconds(running.processes()) - before
     if load.requests == 0:
         raise ServerFailure(f"it answered no request: {running.last_words()}")
@@ -133,20 +118,11 @@ def _take(lab: Lab, number: int, server: Server, client: Client, running: Runnin
         number,
         scenario=f"page-{CONNECTIONS}, {client.name}",
         client=client.name,
-        colour=client.colour,
         version=client.version(),
-        note=client.note,
-        spins=client.spins,
-        requests=load.requests,
-        seconds=load.seconds,
-        octets=load.octets,
+        **{field: getattr(client, field) for field in ("colour", "note", "spins")},
+        **{field: getattr(load, field) for field in OF_LOAD},
         rate=round(load.rate, 2),
         octet_rate=round(load.octets / load.seconds, 1),
-        mean_us=load.mean_us,
-        p50_us=load.p50_us,
-        p99_us=load.p99_us,
-        max_us=load.max_us,
-        errors=load.errors,
         client_busy=round(load.busy, 3),
         server_busy=round(cpu / load.seconds, 3),
     )

@@ -6,7 +6,6 @@ Its clients and servers were machines of very different speed, WebBench 2.0 was 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from loadtests.stats.variance import Analysis, analyse
 
@@ -38,31 +37,13 @@ SETTINGS: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True)
-class Printed:
-    """Sums of squares and shares of the variation, as the study prints them.
-
-    It calls the clients A, the servers B.
-    """
-
-    ssa: float
-    ssb: float
-    sse: float
-    sst: float
-
-    @property
-    def shares(self) -> tuple[float, float, float]:
-        """Of clients, servers and what neither explains."""
-        return self.ssa / self.sst, self.ssb / self.sst, self.sse / self.sst
-
-
 def analysed(table: Sequence[Sequence[float]]) -> Analysis:
     """The analysis of a table of the study: A are the clients. It gives no single runs."""
     return analyse([[[value] for value in row] for row in table])
 
 
-def printed(analysis: Analysis) -> Printed:
-    """What the study makes of it.
+def printed(analysis: Analysis) -> tuple[float, float, float]:
+    """Sums of squares as the study prints them: of clients, servers and what neither explains.
 
     It multiplies the squares of the effects by the number of levels of the factor itself, 3 for
     clients and 4 for servers. An effect occurs once for each level of the other factor, 4 and 3
@@ -72,4 +53,4 @@ def printed(analysis: Analysis) -> Printed:
     clients, servers = len(analysis.a_effects), len(analysis.b_effects)
     ssa = analysis.ssa * clients / servers
     ssb = analysis.ssb * servers / clients
-    return Printed(ssa, ssb, analysis.sst - ssa - ssb, analysis.sst)
+    return ssa, ssb, analysis.sst - ssa - ssb

@@ -22,8 +22,7 @@ from loadtests.servers.registry import Server
 from loadtests.stats.results import Results
 from loadtests.studies import engine
 from loadtests.studies.client_effect import study as client_effect
-from loadtests.studies.client_effect.grid import grid, largest
-from loadtests.studies.client_effect.verdict import verdict
+from loadtests.studies.client_effect.variation import Grid, grid, largest
 from loadtests.studies.study import TINY
 
 Rate = Callable[[str, str], float]
@@ -69,6 +68,17 @@ def made_up(rates: Mapping[str, Callable[[float], tuple[float, float]]]) -> Resu
 def tables(results: Results) -> dict[str, Table]:
     told = client_effect.STUDY.report(results)
     return {part.name: part for one in told for part in one.parts if isinstance(part, Table)}
+
+
+def verdict(results: Results) -> str:
+    return client_effect.STUDY.report(results)[0].answer
+
+
+def parts(results: Results) -> tuple[Grid, list[str]]:
+    """The part that is analysed, and what it does without."""
+    whole = grid(results, "rate")
+    part = largest(whole)
+    return part, whole.left_out(part)
 
 
 class TestVerdict:
@@ -138,15 +148,15 @@ class TestHoles:
         )
 
     def test_none(self) -> None:
-        part = largest(grid(self.whole, "rate"))
-        assert (part.replications, part.left_out) == (3, ())
-        assert list(part.grid.servers) == ["slow", "middle", "fast"]
+        part, left_out = parts(self.whole)
+        assert (part.replications, left_out) == (3, [])
+        assert list(part.servers) == ["slow", "middle", "fast"]
 
     def test_a_server_that_failed_with_two_clients(self) -> None:
         lost = [(client, "middle", number) for client in "ab" for number in range(3)]
         results = self.without(*lost)
-        part = largest(grid(results, "rate"))
-        assert (part.replications, part.left_out) == (3, ("middle",))
+        part, left_out = parts(results)
+        assert (part.replications, left_out) == (3, ["middle"])
         table = tables(results)["influence-rate"]
         assert [row[0] for row in table.rows] == ["fast", "slow", "middle", "Mean", "Effect"]
         assert table.rows[2][1:3] == [None, None]
@@ -157,12 +167,12 @@ class TestHoles:
 
     def test_a_client_that_failed_with_two_servers(self) -> None:
         lost = [("c", server, number) for server in ("slow", "fast") for number in range(3)]
-        assert largest(grid(self.without(*lost), "rate")).left_out == ("c",)
+        assert parts(self.without(*lost))[1] == ["c"]
 
     def test_an_observation_less(self) -> None:
         """Rather two of each than a client less: that is 18 observations, and the same."""
         part = largest(grid(self.without(("a", "fast", 2)), "rate"))
-        assert part.replications * len(part.grid.clients) * len(part.grid.servers) == 18
+        assert part.replications * len(part.clients) * len(part.servers) == 18
         assert part.replications > 1
 
     def test_nothing_is_left(self) -> None:
