@@ -7,6 +7,7 @@ as workers have called `finish`, who were told to `begin` at the same moment.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -45,7 +46,7 @@ class State:
 def _ask(message: str, data: object, seconds: float | None) -> None:
     """Sends all workers a message, and waits until each has sent one."""
     State.runner.send_message(message, data)
-    with gevent.Timeout(seconds, False):
+    with contextlib.suppress(gevent.Timeout), gevent.Timeout(seconds):
         for _ in range(PLAN["workers"]):
             _answers.get()
 

@@ -46,8 +46,6 @@ PAGE = Content("page", "1.5 KB page", "/page.html", _UP_TO_ALL, 1_000, 2, 8, eas
 FILE = Content("file", "10 MB file", "/large.bin", (100,), 100, 2, 40)
 SHELL = Content("cgi-shell", "CGI program in shell", "/report.sh?a=1", _UP_TO_ALL, 1_000, 1, 30)
 PERL = Content("cgi-perl", "CGI program in Perl", "/report.pl?a=1", (200,), 200, 1, 30)
-TEMPLATE = Content(
-    *("template", "page with a table, by a template of ours or by PHP", "/table.html" + TABLE),
-    *((1, 100, 1_000), 1_000, 2, 20),
-)
+_BY_EITHER = "page with a table, by a template of ours or by PHP"
+TEMPLATE = Content("template", _BY_EITHER, f"/table.html{TABLE}", (1, 100, 1_000), 1_000, 2, 20)
 CONTENTS = (PAGE, FILE, SHELL, PERL, TEMPLATE)

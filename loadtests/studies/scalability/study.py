@@ -25,7 +25,7 @@ REQUESTS = {OWN: 5_000, LOCUST: 1_000}
 """Of each injector. In 2005 they were 5,000; a worker of Locust needs as long for a fifth of them
 as our client in C for all, and some seconds to start."""
 FEWEST = 50
-LEVELS = (1, 2, 3, 4, 5, 6, 9, 12)
+LEVELS: Sequence[int] = (1, 2, 3, 4, 5, 6, 9, 12)
 """Injectors that begin together."""
 FEWER = {QUICK.name: (1, 2, 3, 6), TINY.name: (1, 2)}
 """Of those, with a smaller scale, if they are workers of Locust."""
