@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 BLOCK = 4096
 
 
@@ -19,6 +21,5 @@ def content(token: str, size: int) -> bytes:
 
 def pieces(token: str, sizes: tuple[int, ...]) -> list[bytes]:
     """The same in pieces of these sizes."""
-    whole = content(token, sum(sizes))
-    ends = [sum(sizes[: number + 1]) for number in range(len(sizes))]
-    return [whole[end - size : end] for size, end in zip(sizes, ends, strict=True)]
+    stream = io.BytesIO(content(token, sum(sizes)))
+    return [stream.read(size) for size in sizes]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from loadtests.apps.pattern import PIECE, pieces
+from loadtests.apps.pattern import pieces, summary
 
 KEPT = 16_384
 """The largest document that is kept; larger ones are made anew, piece by piece."""
@@ -16,13 +15,10 @@ _kept: dict[str, list[bytes]] = {}
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
     """A document as its path says, or the checksum of what was sent."""
+    body: Iterable[bytes]
     if environ["REQUEST_METHOD"] == "POST":
-        received = checksum = 0
-        while piece := environ["wsgi.input"].read(PIECE):
-            received += len(piece)
-            checksum = zlib.crc32(piece, checksum)
-        body: Iterable[bytes] = [f"{received} {checksum}".encode("ascii")]
-        length = len(f"{received} {checksum}")
+        body = [summary(environ["wsgi.input"].read)]
+        length = len(body[0])
     else:
         path = environ["PATH_INFO"]
         length = int(path[1:] or 0)

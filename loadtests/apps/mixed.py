@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 PIECES = (1, 10, 4000, 20_000, 7)
 
 OK = "200 OK"
+UNSENT = [b"must not be sent"]
 
 
 class Deliberate(Exception):
@@ -40,11 +41,7 @@ class Asked:
         self.start_response = start_response
         self.query = dict(parse_qsl(environ["QUERY_STRING"]))
         self.token = self.query.get("token", "none")
-
-    @property
-    def size(self) -> int:
-        """Number of bytes to answer."""
-        return int(self.query.get("size", "100"))
+        self.size = int(self.query.get("size", "100"))
 
     def start(self, *headers: tuple[str, str], status: str = OK, exc_info: Any = None) -> Any:
         """Call start_response, with both tokens and the process among the headers."""
@@ -56,13 +53,77 @@ class Asked:
         ]
         return self.start_response(status, [*own, *headers], exc_info)
 
+    def restart(self) -> None:
+        """Fail, and call start_response for that."""
+        try:
+            raise Deliberate
+        except Deliberate:
+            self.start(status="503 Service Unavailable", exc_info=sys.exc_info())
+
     def body(self) -> bytes:
         """The request's body, read in parts."""
         stream = self.environ["wsgi.input"]
-        parts = []
-        while part := stream.read(100_000):
-            parts.append(part)
-        return b"".join(parts)
+        return b"".join(iter(lambda: stream.read(100_000), b""))
+
+
+Path = Callable[[Asked], Iterable[bytes]]
+
+
+# Paths of one shape
+
+
+def gives(*headers: tuple[str, str], status: str = OK, body: Any = UNSENT) -> Path:
+    """Always the same status, headers and body; much of it is wrong."""
+
+    def path(asked: Asked) -> Any:
+        asked.start(*headers, status=status)
+        return body
+
+    return path
+
+
+def announces(more: int, *rest: bytes) -> Path:
+    """Some content and the rest, with a Content-Length that is that of the content, or more."""
+
+    def path(asked: Asked) -> Iterable[bytes]:
+        asked.start(("Content-Length", str(asked.size + more)))
+        return [content(asked.token, asked.size), *rest]
+
+    return path
+
+
+def generates(path: Path) -> Path:
+    """The same as a generator."""
+
+    def generator(asked: Asked) -> Iterator[bytes]:
+        yield from path(asked)
+
+    return generator
+
+
+def yields(
+    *headers: tuple[str, str], count: int = len(PIECES), error: type[BaseException] | None = None
+) -> Path:
+    """A generator of so many pieces, which perhaps fails behind them."""
+
+    def path(asked: Asked) -> Iterator[bytes]:
+        asked.start(*headers)
+        yield from pieces(asked.token, PIECES)[:count]
+        if error:
+            raise error
+
+    return path
+
+
+def fails(error: type[BaseException], *, started: bool = False) -> Path:
+    """An exception at once, or with status and headers given."""
+
+    def path(asked: Asked) -> Iterable[bytes]:
+        if started:
+            asked.start(("X-Dropped", "1"))
+        raise error
+
+    return path
 
 
 # Answers
@@ -81,23 +142,6 @@ def posted(asked: Asked) -> Iterable[bytes]:
     return [f"{asked.token} {len(body)} {zlib.crc32(body)}\n".encode("ascii")]
 
 
-def unread(asked: Asked) -> Iterable[bytes]:
-    """Leaves the body where it is."""
-    return small(asked)
-
-
-def streamed(asked: Asked) -> Iterator[bytes]:
-    """Pieces of an unknown total."""
-    asked.start()
-    yield from pieces(asked.token, PIECES)
-
-
-def measured(asked: Asked) -> Iterator[bytes]:
-    """Pieces of a known total."""
-    asked.start(("Content-Length", str(sum(PIECES))))
-    yield from pieces(asked.token, PIECES)
-
-
 def written(asked: Asked) -> Iterable[bytes]:
     """`write` of PEP 3333, then a list."""
     write = asked.start()
@@ -105,11 +149,6 @@ def written(asked: Asked) -> Iterable[bytes]:
     for piece in first:
         write(piece)
     return [last]
-
-
-def large(asked: Asked) -> Iterable[bytes]:
-    """Much at once."""
-    return small(asked)
 
 
 def generated(asked: Asked) -> Iterator[bytes]:
@@ -130,18 +169,6 @@ def file(asked: Asked) -> Iterable[bytes]:
     return wrapped
 
 
-def nothing(asked: Asked) -> Iterable[bytes]:
-    """204 has no content, even if the application gives some."""
-    asked.start(status="204 No Content")
-    return [b"must not be sent"]
-
-
-def unchanged(asked: Asked) -> Iterable[bytes]:
-    """Nor has 304."""
-    asked.start(status="304 Not Modified")
-    return [b"must not be sent"]
-
-
 def sleeps(asked: Asked) -> Iterable[bytes]:
     """Waits, as for a database."""
     time.sleep(float(asked.query["seconds"]))
@@ -151,205 +178,31 @@ def sleeps(asked: Asked) -> Iterable[bytes]:
 def restarts(asked: Asked) -> Iterable[bytes]:
     """Fails after start_response, and answers otherwise in time."""
     asked.start(("X-Dropped", "1"))
-    try:
-        raise Deliberate
-    except Deliberate:
-        asked.start(status="503 Service Unavailable", exc_info=sys.exc_info())
+    asked.restart()
     return [content(asked.token, asked.size)]
 
 
-def too_much(asked: Asked) -> Iterable[bytes]:
-    """More than was announced: the rest must not reach the wire."""
-    asked.start(("Content-Length", str(asked.size)))
-    return [content(asked.token, asked.size), b"must not be sent"]
-
-
-def too_much_generated(asked: Asked) -> Iterator[bytes]:
-    """The same in pieces."""
-    asked.start(("Content-Length", str(asked.size)))
-    yield content(asked.token, asked.size)
-    yield b"must not be sent"
-
-
 class Closing:
-    """An iterable whose close() fails."""
+    """An iterable whose close() fails: everything is sent by then."""
 
-    def __init__(self, parts: list[bytes]) -> None:
-        self.parts = parts
+    def __init__(self, asked: Asked) -> None:
+        asked.start()
+        self._parts = pieces(asked.token, PIECES)
 
     def __iter__(self) -> Iterator[bytes]:
-        return iter(self.parts)
+        return iter(self._parts)
 
     def close(self) -> None:
         """Fail."""
         raise Deliberate
 
 
-def close_raises(asked: Asked) -> Iterable[bytes]:
-    """Everything is sent by the time this fails."""
-    asked.start()
-    return Closing(pieces(asked.token, PIECES))
-
-
-# Faults before anything was sent
-
-
-def raises_before(asked: Asked) -> Iterable[bytes]:
-    """At once."""
-    raise Deliberate
-
-
-def raises_started(asked: Asked) -> Iterable[bytes]:
-    """With status and headers given, nothing sent."""
-    asked.start(("X-Dropped", "1"))
-    raise Deliberate
-
-
-def raises_first(asked: Asked) -> Iterator[bytes]:
-    """A generator that fails before its first piece."""
-    asked.start()
-    if asked:
-        raise Deliberate
-    yield b""
-
-
-def returns_none(asked: Asked) -> Any:
-    """No iterable."""
-    asked.start()
-
-
-def returns_text(asked: Asked) -> Any:
-    """An iterable, but not of bytes."""
-    asked.start()
-    return "text"
-
-
-def returns_number(asked: Asked) -> Any:
-    """No iterable either."""
-    asked.start()
-    return 42
-
-
-def never_starts(asked: Asked) -> Iterable[bytes]:
-    """A body without status."""
-    return [b"must not be sent"]
-
-
-def starts_twice(asked: Asked) -> Iterable[bytes]:
-    """Without exc_info."""
-    asked.start()
-    asked.start()
-    return [b"must not be sent"]
-
-
-def starts_late(asked: Asked) -> Iterator[bytes]:
-    """After the first piece."""
-    yield b"must not be sent"
-    asked.start()
-
-
-def splits_value(asked: Asked) -> Iterable[bytes]:
-    """A header value that would end the head."""
-    asked.start(("X-Value", "a\r\nX-Injected: 1\r\n\r\nHTTP/1.1 200 OK"))
-    return [b"must not be sent"]
-
-
-def splits_name(asked: Asked) -> Iterable[bytes]:
-    """A header name that would be two."""
-    asked.start(("X-Injected: 1\r\nX-Name", "a"))
-    return [b"must not be sent"]
-
-
-def splits_status(asked: Asked) -> Iterable[bytes]:
-    """A status that would be more."""
-    asked.start(status="200 OK\r\nX-Injected: 1")
-    return [b"must not be sent"]
-
-
-def frames(asked: Asked) -> Iterable[bytes]:
-    """A header that is the server's."""
-    asked.start(("Transfer-Encoding", "chunked"))
-    return [b"0\r\n\r\n"]
-
-
-def two_lengths(asked: Asked) -> Iterable[bytes]:
-    """Which one to believe?"""
-    asked.start(("Content-Length", "5"), ("Content-Length", "6"))
-    return [b"12345"]
-
-
-def exits(asked: Asked) -> Iterable[bytes]:
-    """SystemExit must not end the server."""
-    sys.exit(3)
-
-
-def interrupts(asked: Asked) -> Iterable[bytes]:
-    """Nor KeyboardInterrupt."""
-    raise KeyboardInterrupt
-
-
-def exhausts_memory(asked: Asked) -> Iterable[bytes]:
-    """An allocation that cannot succeed."""
-    asked.start()
-    return [bytes(1 << 62)]
-
-
-def recurses(asked: Asked) -> Iterable[bytes]:
-    """Without end."""
-    return recurses(asked)
-
-
-# Faults in the middle of an answer: its end must be missing
-
-
-def raises_between(asked: Asked) -> Iterator[bytes]:
-    """Two pieces are out."""
-    asked.start()
-    yield from pieces(asked.token, PIECES)[:2]
-    raise Deliberate
-
-
-def raises_after(asked: Asked) -> Iterator[bytes]:
-    """All pieces are out, only the end is not."""
-    asked.start()
-    yield from pieces(asked.token, PIECES)
-    raise Deliberate
-
-
-def yields_text(asked: Asked) -> Iterator[Any]:
-    """Bytes, then a str."""
-    asked.start()
-    yield content(asked.token, asked.size)
-    yield "text"
-
-
-def restarts_late(asked: Asked) -> Iterator[bytes]:
-    """The head is out when start_response is called with exc_info: it raises that again."""
-    asked.start()
-    yield content(asked.token, asked.size)
-    try:
-        raise Deliberate
-    except Deliberate:
-        asked.start(status="503 Service Unavailable", exc_info=sys.exc_info())
-
-
-def too_little(asked: Asked) -> Iterable[bytes]:
-    """Less than was announced."""
-    asked.start(("Content-Length", str(asked.size + 1)))
-    return [content(asked.token, asked.size)]
-
-
-def too_little_generated(asked: Asked) -> Iterator[bytes]:
-    """The same in pieces."""
-    asked.start(("Content-Length", str(asked.size + 1)))
-    yield content(asked.token, asked.size)
-
-
 class Endless:
     """Pieces until it is closed. It holds a descriptor: one that is never closed is counted."""
 
-    def __init__(self, token: str) -> None:
-        self._piece = content(token, 16_384)
+    def __init__(self, asked: Asked) -> None:
+        asked.start()
+        self._piece = content(asked.token, 16_384)
         self._held = os.open(os.devnull, os.O_RDONLY)
 
     def __iter__(self) -> Iterator[bytes]:
@@ -363,10 +216,43 @@ class Endless:
         os.close(self._held)
 
 
-def endless(asked: Asked) -> Iterable[bytes]:
-    """Ends when the client leaves."""
+# Faults
+
+
+def starts_twice(asked: Asked) -> Iterable[bytes]:
+    """Without exc_info."""
     asked.start()
-    return Endless(asked.token)
+    asked.start()
+    return UNSENT
+
+
+def starts_late(asked: Asked) -> Iterator[bytes]:
+    """After the first piece."""
+    yield from UNSENT
+    asked.start()
+
+
+def exhausts_memory(asked: Asked) -> Iterable[bytes]:
+    """An allocation that cannot succeed."""
+    asked.start()
+    return [bytes(1 << 62)]
+
+
+def recurses(asked: Asked) -> Iterable[bytes]:
+    """Without end."""
+    return recurses(asked)
+
+
+def yields_text(asked: Asked) -> Iterator[Any]:
+    """Bytes, then a str."""
+    yield from small(asked)
+    yield "text"
+
+
+def restarts_late(asked: Asked) -> Iterator[bytes]:
+    """The head is out when start_response is called with exc_info: it raises that again."""
+    yield from small(asked)
+    asked.restart()
 
 
 # The process itself
@@ -379,33 +265,65 @@ def tidies(asked: Asked) -> Iterable[bytes]:
     return small(asked)
 
 
-def aborts(asked: Asked) -> Iterable[bytes]:
-    """As a segmentation fault does."""
-    os.abort()
-
-
-def leaves(asked: Asked) -> Iterable[bytes]:
-    """Without a word."""
-    os._exit(3)
-
-
-PATHS: dict[str, Callable[[Asked], Iterable[bytes]]] = {
-    f"/{path.__name__}": path
-    for path in (
-        small, posted, unread, streamed, measured, written, large, generated, file, nothing,
-        unchanged, sleeps, restarts, too_much, too_much_generated, close_raises, raises_before,
-        raises_started, raises_first, returns_none, returns_text, returns_number, never_starts,
-        starts_twice, starts_late, splits_value, splits_name, splits_status, frames, two_lengths,
-        exits, interrupts, exhausts_memory, recurses, raises_between, raises_after, yields_text,
-        restarts_late, too_little, too_little_generated, endless, tidies, aborts, leaves,
-    )
-}  # fmt: skip
+PATHS: dict[str, Path] = {
+    "small": small,
+    "large": small,
+    "generated": generated,
+    "file": file,
+    "posted": posted,
+    "unread": small,  # the body stays where it is
+    "sleeps": sleeps,
+    "streamed": yields(),
+    "measured": yields(("Content-Length", str(sum(PIECES)))),
+    "written": written,
+    "endless": Endless,
+    # They have no content, even if the application gives some.
+    "nothing": gives(status="204 No Content"),
+    "unchanged": gives(status="304 Not Modified"),
+    # What is more than was announced must not reach the wire.
+    "too_much": announces(0, *UNSENT),
+    "too_much_generated": generates(announces(0, *UNSENT)),
+    "restarts": restarts,
+    "close_raises": Closing,
+    # Faults before anything was sent.
+    "raises_before": fails(Deliberate),
+    "raises_started": fails(Deliberate, started=True),
+    "raises_first": yields(count=0, error=Deliberate),
+    "returns_none": gives(body=None),
+    "returns_text": gives(body="text"),
+    "returns_number": gives(body=42),
+    "never_starts": lambda asked: UNSENT,
+    "starts_twice": starts_twice,
+    "starts_late": starts_late,
+    # A value that would end the head, a name that would be two, a status that would be more.
+    "splits_value": gives(("X-Value", "a\r\nX-Injected: 1\r\n\r\nHTTP/1.1 200 OK")),
+    "splits_name": gives(("X-Injected: 1\r\nX-Name", "a")),
+    "splits_status": gives(status="200 OK\r\nX-Injected: 1"),
+    "frames": gives(("Transfer-Encoding", "chunked"), body=[b"0\r\n\r\n"]),
+    "two_lengths": gives(("Content-Length", "5"), ("Content-Length", "6"), body=[b"12345"]),
+    # None of these must end the server.
+    "exits": lambda asked: sys.exit(3),
+    "interrupts": fails(KeyboardInterrupt),
+    "exhausts_memory": exhausts_memory,
+    "recurses": recurses,
+    # Faults in the middle of an answer: its end must be missing.
+    "raises_between": yields(count=2, error=Deliberate),
+    "raises_after": yields(error=Deliberate),
+    "yields_text": yields_text,
+    "restarts_late": restarts_late,
+    "too_little": announces(1),
+    "too_little_generated": generates(announces(1)),
+    # The process itself: it dies as by a segmentation fault, or without a word.
+    "tidies": tidies,
+    "aborts": lambda asked: os.abort(),
+    "leaves": lambda asked: os._exit(3),
+}
 
 
 def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
     """Answer by the path; what is no path of ours gets its body back."""
     asked = Asked(environ, start_response)
-    path = PATHS.get(environ["PATH_INFO"])
+    path = PATHS.get(environ["PATH_INFO"][1:])
     if path is not None:
         return path(asked)
     body = asked.body()

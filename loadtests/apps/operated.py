@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +21,8 @@ if TYPE_CHECKING:
 BROKEN = "broken"
 
 
-def _version() -> str:
-    path = os.environ.get("LOADTESTS_VERSION")
-    return Path(path).read_text(encoding="ascii").strip() if path else "0"
-
-
-VERSION = _version()
+path = os.environ.get("LOADTESTS_VERSION")
+VERSION = Path(path).read_text(encoding="ascii").strip() if path else "0"
 if VERSION == BROKEN:
     raise ImportError("this version is broken on purpose")
 
@@ -73,25 +69,16 @@ def spins(asked: Asked) -> Iterable[bytes]:
     return mixed.small(asked)
 
 
-def small(asked: Asked) -> Iterable[bytes]:
-    """A short answer, as frameworks make it."""
-    return whole(asked, content(asked.token, asked.size))
-
-
 def whole(asked: Asked, body: bytes) -> Iterable[bytes]:
-    """A body of known length."""
+    """A body of known length, as frameworks make it."""
     asked.start(("Content-Length", str(len(body))))
     return [body]
 
 
-def ready(asked: Asked) -> Iterable[bytes]:
-    """The same for everybody, so that the lab knows the answer before it starts the server."""
-    return whole(asked, b"ready\n")
-
-
-PATHS = {
-    "/": ready,
-    "/small": small,
+PATHS: dict[str, Callable[[Asked], Iterable[bytes]]] = {
+    # The same for everybody, so that the lab knows the answer before it starts the server.
+    "/": lambda asked: whole(asked, b"ready\n"),
+    "/small": lambda asked: whole(asked, content(asked.token, asked.size)),
     "/posted": mixed.posted,
     "/streamed": streamed,
     "/sleeps": mixed.sleeps,

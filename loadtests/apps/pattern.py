@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 PIECE = 65536
 _FILL = (bytes(range(251)) * (PIECE // 251 + 1))[: PIECE - 8]
@@ -24,3 +24,12 @@ def checksum(octets: int) -> int:
     for piece in pieces(octets):
         found = zlib.crc32(piece, found)
     return found
+
+
+def summary(read: Callable[[int], bytes]) -> bytes:
+    """Length and CRC-32 of what can be read, piece by piece."""
+    received = found = 0
+    while piece := read(PIECE):
+        received += len(piece)
+        found = zlib.crc32(piece, found)
+    return b"%d %d" % (received, found)

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
-from poorhttp.targets import dispatch
+from loadtests.apps.proxied import pages
 
-APPS = Path(__file__).resolve().parents[2] / "apps"
 PIECE = 10_000
-
-pages = dispatch.load(str(APPS / "lightheavy"))
 
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-import zlib
-from collections.abc import Iterator
+from collections.abc import Callable
+from http.client import HTTPResponse
+from typing import Any
 
-from loadtests.apps.pattern import PIECE, checksum, pieces
+from loadtests.apps.pattern import PIECE, checksum, pieces, summary
 from loadtests.errors import ServerFailure
 
 PATIENCE = 300.0
@@ -17,39 +18,32 @@ others wait for the first."""
 
 def upload(port: int, octets: int) -> None:
     """Posts a document. Raises ServerFailure unless the application has received just that."""
-    with _connection(port, "an upload") as connection:
-        connection.request("POST", "/", pieces(octets), {"Content-Length": str(octets)})
-        answer = connection.getresponse()
-        said = answer.read(PIECE).decode("latin-1")
-        _check("an upload", answer.status, said, octets)
+    request = "POST", "/", pieces(octets), {"Content-Length": str(octets)}
+    _transfer("an upload", port, octets, request, lambda answer: answer.read(PIECE))
 
 
 def download(port: int, octets: int) -> None:
     """Gets a document. Raises ServerFailure unless it is complete and right."""
-    with _connection(port, "a download") as connection:
-        connection.request("GET", f"/{octets}")
-        answer = connection.getresponse()
-        received = found = 0
-        while piece := answer.read(PIECE):
-            received += len(piece)
-            found = zlib.crc32(piece, found)
-        _check("a download", answer.status, f"{received} {found}", octets)
+    _transfer("a download", port, octets, ("GET", f"/{octets}"), lambda one: summary(one.read))
 
 
-@contextlib.contextmanager
-def _connection(port: int, what: str) -> Iterator[http.client.HTTPConnection]:
+def _transfer(
+    what: str,
+    port: int,
+    octets: int,
+    request: tuple[Any, ...],
+    arrived: Callable[[HTTPResponse], bytes],
+) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     try:
-        yield connection
+        with contextlib.closing(connection):
+            connection.request(*request)
+            answer = connection.getresponse()
+            said = arrived(answer).decode("latin-1")
     except (OSError, http.client.HTTPException) as error:
         raise ServerFailure(f"{what} failed: {type(error).__name__}: {error}") from None
-    finally:
-        connection.close()
-
-
-def _check(what: str, status: int, arrived: str, octets: int) -> None:
     right = f"{octets} {checksum(octets)}"
-    if status != 200 or arrived != right:
+    if answer.status != 200 or said != right:
         raise ServerFailure(
-            f"{what} was answered {status} and arrived as {arrived[:60]!r}, right is {right!r}"
+            f"{what} was answered {answer.status} and arrived as {said[:60]!r}, right is {right!r}"
         )

@@ -38,7 +38,13 @@ from loadtests.studies.originals import poorhttp_2010
 from loadtests.studies.study import FULL, QUICK, TINY
 from tests.packages import need
 
-LEAKY = Application("loadtests/apps", "leaky", dated=True)
+LEAKY = """
+from loadtests.apps import varied
+kept = []
+def application(environ, start_response):
+    kept.append(bytes(1000))
+    return varied.application(environ, start_response)
+"""
 
 BY_NAME = {server.name: server for server in servers()}
 SINGLE, FORKING = BY_NAME["poorhttp single"], BY_NAME["poorhttp forking 2"]
@@ -208,8 +214,10 @@ def test_parallel_requests_that_fail(
 # Leaks
 
 
-def test_a_leak_is_found() -> None:
-    points, asked = leak.endure(SINGLE, LEAKY, Stages(300, 10, 300), None)
+def test_a_leak_is_found(tmp_path: Path) -> None:
+    (tmp_path / "leaky.py").write_text(LEAKY, encoding="utf-8")
+    leaky = Application(str(tmp_path), "leaky", dated=True)
+    points, asked = leak.endure(SINGLE, leaky, Stages(300, 10, 300), None)
     slope = leak.growth(points, "uss")
     assert asked.total() == 3300
     assert set(asked) == set(mixture.SHARES)
