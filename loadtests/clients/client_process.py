@@ -7,7 +7,7 @@ import select
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from loadtests.errors import ServerFailure
 from loadtests.measure.process_tree import ProcessTree, have_ended
@@ -51,20 +51,26 @@ class ClientProcess:
             if said != "ready":
                 raise ServerFailure(f"it does not let {self.who} in: {said}")
         except BaseException:
-            self._stop()
+            self.__exit__()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stop()
+        process = self._tree.popen
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
+        # Its sockets are closed by the kernel, one after the other.
+        have_ended([process.pid], END_SECONDS)
+        self._tree.kill()
 
-    def ask(self, line: str) -> str:
-        """The answer of the process to a line."""
+    def ask(self, line: str) -> Any:
+        """The answer of the process to a line: what its JSON means."""
         pipe = self._tree.popen.stdin
         assert pipe is not None
         pipe.write(f"{line}\n".encode("ascii"))
         pipe.flush()
-        return self._line()
+        return json.loads(self._line())
 
     def _line(self) -> str:
         output = self._tree.popen.stdout
@@ -76,23 +82,9 @@ class ClientProcess:
             raise ServerFailure(f"its {self.who} have died")
         return line
 
-    def _stop(self) -> None:
-        process = self._tree.popen
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                pipe.close()
-        # Its sockets are closed by the kernel, one after the other.
-        have_ended([process.pid], END_SECONDS)
-        self._tree.kill()
-
 
 def answer_lines(answer: Callable[[str], object]) -> None:
     """In that process: says `ready`, and answers lines with JSON until the input ends."""
     print("ready", flush=True)
     for line in sys.stdin:
-        print(json.dumps(answer(line)), flush=True)
-
-
-def counts(given: Sequence[str]) -> dict[str, int]:
-    """Numbers of clients by kind, from words KIND=N."""
-    return {kind: int(count) for kind, _, count in (one.partition("=") for one in given)}
+        print(json.dumps(answer(line.strip()), default=vars), flush=True)

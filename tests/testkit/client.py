@@ -12,7 +12,10 @@ import socket
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 #: Longest wait for anything that must happen, in seconds. Only a hang is as slow as this.
 HANG = 60.0
@@ -61,17 +64,23 @@ class Connection:
     """One connection to a server: TCP as (host, port), a path for a Unix socket.
 
     `source` is the address that it comes from, if that matters: this machine has all of
-    127.0.0.0/8.
+    127.0.0.0/8. `was_reset` says that the server has ended the connection by a reset.
     """
 
-    def __init__(self, address: tuple[str, int] | str, source: str = "") -> None:
+    def __init__(
+        self, address: tuple[str, int] | str, source: str = "", timeout: float = HANG
+    ) -> None:
         family = socket.AF_UNIX
         if not isinstance(address, str):
             family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         self.socket = socket.socket(family, socket.SOCK_STREAM)
-        self.socket.settimeout(HANG)
+        self.socket.settimeout(timeout)
+        self.was_reset = False
         try:
             if source:
+                # Else the kernel reserves a port for all destinations and runs out of them early.
+                no_port = getattr(socket, "IP_BIND_ADDRESS_NO_PORT", 24)
+                self.socket.setsockopt(socket.IPPROTO_IP, no_port, 1)
                 self.socket.bind((source, 0))
             self.socket.connect(address)
         except OSError:
@@ -82,7 +91,7 @@ class Connection:
         self._read = bytearray()
         self._ended = False
 
-    def __enter__(self) -> Connection:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -187,6 +196,7 @@ class Connection:
         try:
             data = self.socket.recv(65536)
         except ConnectionResetError:
+            self.was_reset = True
             data = b""
         self._ended = not data
         if self._ended:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from loadtests.clients.client_process import ClientProcess
@@ -45,4 +44,4 @@ class AdverseClients(ClientProcess):
 
     def state(self) -> State:
         """The present states of the clients."""
-        return State(**json.loads(self.ask("state")))
+        return State(**self.ask("state"))

@@ -5,31 +5,37 @@ from __future__ import annotations
 import re
 import select
 import socket
+from dataclasses import dataclass
 
+from loadtests.clients import connection
 from loadtests.clients.steady.known_requests import Question, Wrong
-from tests.testkit.client import BadResponse, Closed, Connection, Response
+from tests.testkit.client import BadResponse, Closed, Response
 
 SILENCE = 30.0
 """Seconds after which a client gives up."""
 
-# Answers to HTTP/1.0 may say so themselves.
-_STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: ([\t\x20-\x7e\x80-\xff]*))?")
 
-
+@dataclass(eq=False)
 class Fault(Exception):
-    """A failure of a request: a kind of KINDS, and the details.
+    """A failure of a request: a kind of KINDS, as `what` it showed, and what it has cost.
 
-    `requests` is how many it has cost: behind one that fails there may be others in the pipeline.
-    `asked` is the line of the first of them, and it `began` then.
+    `requests` is how many were lost: behind one that fails there may be others in the pipeline.
+    `sent` is the client, and `asked` the line of the first of them, which `began` then, or never
+    (0). `port` was the client's end of a connection `opened` at that time, on which `process` had
+    made the last of so many `answers`.
     """
 
-    def __init__(self, kind: str, what: str) -> None:
-        super().__init__(f"{kind}: {what}")
-        self.kind = kind
-        self.what = what
-        self.requests = 1
-        self.asked = ""
-        self.began = 0.0
+    kind: str
+    what: str
+    sent: str = ""
+    asked: str = ""
+    requests: int = 1
+    at: float = 0.0
+    opened: float = 0.0
+    port: int = 0
+    process: int = 0
+    answers: int = 0
+    began: float = 0.0
 
 
 KINDS = {
@@ -46,7 +52,7 @@ KINDS = {
 }
 
 
-class Line(Connection):
+class Line(connection.Connection):
     """One connection.
 
     Attributes:
@@ -54,23 +60,20 @@ class Line(Connection):
         process: the process that has made the last answer; 0 before the first.
         served: the version of the application that made it.
         answers: how many there were.
+        goes_on: whether there may be another one.
     """
 
     def __init__(self, port: int, host: str = "127.0.0.1") -> None:
-        self._reset = False
-        self._version = b"1"
-        self.process = 0
-        self.served = ""
-        self.answers = 0
+        self.process, self.served, self.answers = 0, "", 0
+        self.goes_on = True
         try:
-            super().__init__((host, port))
+            super().__init__(port, SILENCE, address=host)
         except ConnectionRefusedError:
             raise Fault("refused", "connect") from None
         except TimeoutError:
             raise Fault("silent", "connect") from None
         except OSError as error:
             raise Fault("reset", f"connect: {error.strerror}") from None
-        self.socket.settimeout(SILENCE)
         self.port: int = self.socket.getsockname()[1]
 
     def ended(self) -> str:
@@ -97,10 +100,10 @@ class Line(Connection):
             raise Fault("silent", "the request is not taken") from None
         except OSError:
             # The answer may have come all the same, before the connection was ended.
-            self._reset = True
+            self.was_reset = True
 
-    def answer(self, question: Question) -> bool:
-        """Read the answer to this question; whether the connection goes on. Raises Fault."""
+    def answer(self, question: Question) -> None:
+        """Read the answer to this question. Raises Fault."""
         try:
             response = self.response(question.method)
         except Closed:
@@ -115,23 +118,24 @@ class Line(Connection):
             raise Fault("silent", f"{len(self._read)} octets have come") from None
         except OSError as error:
             raise Fault("reset", str(error.strerror)) from None
+        if response.status >= 500:
+            raise Fault("5xx", f"{response.status} {response.reason}: {response.body[:200]!r}")
         self._check(response, question)
         self.answers += 1
         self.process = int(response.get("X-Process") or 0)
         self.served = response.get("X-Version") or ""
-        return self._goes_on(response)
+        options = re.split(r"[\s,]+", ",".join(response.get_all("Connection")).lower())
+        stays = "close" not in options if self.version == b"1" else "keep-alive" in options
+        self.goes_on = stays and response.framing != "close"
 
     def _cut(self, kind: str, what: str) -> Fault:
-        return Fault("reset" if self._reset else kind, what)
+        return Fault("reset" if self.was_reset else kind, what)
 
     def _check(self, response: Response, question: Question) -> None:
-        if response.status >= 500:
-            raise Fault("5xx", f"{response.status} {response.reason}: {response.body[:200]!r}")
         if response.status != question.status:
             raise Fault("wrong", f"status {response.status}: {response.body[:200]!r}")
         try:
-            tokens = [response.get_all(name) for name in ("X-Token", "X-Token-Header")]
-            question.check_tokens(*tokens)
+            question.check_tokens(response.get_all)
         except Wrong as wrong:
             raise Fault("crossed", str(wrong)) from None
         body = response.body
@@ -141,36 +145,3 @@ class Line(Connection):
             question.check_content(body)
         except Wrong as wrong:
             raise Fault("wrong", str(wrong)) from None
-
-    def _goes_on(self, response: Response) -> bool:
-        options = {
-            option.strip().lower()
-            for value in response.get_all("Connection")
-            for option in value.split(",")
-        }
-        if response.framing == "close" or "close" in options:
-            return False
-        return self._version == b"1" or "keep-alive" in options
-
-    def _fill(self) -> bool:
-        # As inherited, but to be reset is not the same as to be closed.
-        if self._ended:
-            return False
-        try:
-            data = self.socket.recv(65536)
-        except ConnectionResetError:
-            self._reset = True
-            data = b""
-        self._ended = not data
-        self._read += data
-        return not self._ended
-
-    def _head(self) -> Response:
-        if self.at_end():
-            raise Closed
-        line = self._line()
-        match = _STATUS_LINE.fullmatch(line)
-        if match is None:
-            raise BadResponse(f"a malformed status line: {line[:200]!r}")
-        self._version = match[1]
-        return Response(int(match[2]), (match[3] or b"").decode("latin-1"), self._fields())

@@ -6,69 +6,15 @@ import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import psutil
 
 from loadtests.clients.client_process import ClientProcess
+from loadtests.clients.steady.connection import Fault
+from loadtests.clients.steady.tally import Seen, State
 
 STEADY = {"thinking": 8, "busy": 2, "once": 3, "posting": 4, "patient": 2, "pipelining": 2}
 """Numbers of clients by kind of the usual steady load."""
-
-
-@dataclass(frozen=True)
-class Seen:
-    """Number of sightings, with the first and the last time by the monotonic clock."""
-
-    count: int
-    first: float
-    last: float
-
-
-@dataclass(frozen=True)
-class Fault:
-    """A fault of `line.KINDS`, as `what` it showed, and what it has cost.
-
-    `sent` is the client, `asked` its request; `port` was its end of a connection `opened` at that
-    time, on which `process` had made the last of so many `answers`; the request `began` then, or
-    never (0).
-    """
-
-    kind: str
-    what: str
-    sent: str
-    asked: str
-    requests: int
-    at: float
-    opened: float
-    port: int
-    process: int
-    answers: int
-    began: float = 0.0
-
-
-@dataclass(frozen=True)
-class State:
-    """Counts so far; latencies are of quick requests, in seconds.
-
-    `hung` counts what became of requests that hang, `unlucky` what a client saw that cost it
-    nothing, `connections` by the process that has made the first answer; `gap` is the longest time
-    in which nobody had an answer.
-    """
-
-    requests: int
-    failed: int
-    kinds: dict[str, int]
-    hung: dict[str, int]
-    unlucky: dict[str, int]
-    p50: float | None
-    p99: float | None
-    longest: float | None
-    gap: float
-    connections: dict[int, int]
-    processes: dict[int, Seen]
-    versions: dict[str, Seen]
-    faults: list[Fault]
 
 
 class SteadyClients(ClientProcess):
@@ -88,19 +34,13 @@ class SteadyClients(ClientProcess):
         host: str = "127.0.0.1",
         launcher: Sequence[str] = (),
     ) -> None:
-        arguments = [
-            str(port),
-            "--host",
-            host,
-            *(f"{kind}={count}" for kind, count in clients.items()),
-        ]
-        arguments += ["--every", str(every)]
+        arguments = [host, str(port), str(every), json.dumps(dict(clients))]
         super().__init__("clients", "loadtests.clients.steady.clients", arguments, core, launcher)
         self.began = time.monotonic()
 
     def state(self) -> State:
         """Counts so far, without single faults."""
-        return _state(json.loads(self.ask("state")))
+        return self._state("state")
 
     def stopping(self) -> None:
         """From now on the server may refuse connections; who is refused comes no more."""
@@ -108,16 +48,16 @@ class SteadyClients(ClientProcess):
 
     def end(self) -> State:
         """Let all finish what they have begun; what has happened, with all faults."""
-        return _state(json.loads(self.ask("end")))
+        return self._state("end")
 
-
-def _state(told: dict[str, Any]) -> State:
-    """Numbers as keys become words in JSON."""
-    told["connections"] = {int(process): n for process, n in told["connections"].items()}
-    told["processes"] = {int(process): Seen(*seen) for process, seen in told["processes"].items()}
-    told["versions"] = {version: Seen(*seen) for version, seen in told["versions"].items()}
-    told["faults"] = [Fault(**fault) for fault in told["faults"]]
-    return State(**told)
+    def _state(self, word: str) -> State:
+        told = self.ask(word)
+        # Numbers as keys become words in JSON.
+        told["connections"] = {int(process): n for process, n in told["connections"].items()}
+        told["processes"] = {int(process): Seen(**n) for process, n in told["processes"].items()}
+        told["versions"] = {version: Seen(**n) for version, n in told["versions"].items()}
+        told["faults"] = [Fault(**fault) for fault in told["faults"]]
+        return State(**told)
 
 
 def held(process: int, port: int) -> set[int]:
@@ -142,7 +82,6 @@ class Death:
         return fault.port in self.ports and fault.opened <= self.at <= fault.at
 
 
-def unexplained(faults: Iterable[Fault], deaths: Iterable[Death]) -> list[Fault]:
+def unexplained(faults: Iterable[Fault], deaths: Sequence[Death]) -> list[Fault]:
     """The faults of connections that no process took with it."""
-    known = list(deaths)
-    return [fault for fault in faults if not any(death.explains(fault) for death in known)]
+    return [fault for fault in faults if not any(death.explains(fault) for death in deaths)]

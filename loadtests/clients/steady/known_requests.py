@@ -8,10 +8,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 from random import Random
+from typing import Any
 
-from loadtests.apps.content import content, pieces
+from loadtests.apps.content import content
 from loadtests.apps.mixed import PIECES
 from tests.testkit.client import Response
+
+PIECED = sum(PIECES)
+"""The size of answers that come in pieces."""
 
 #: What the server says if the application fails before anything was sent.
 FAILED = b"500 Internal Server Error"
@@ -81,7 +85,7 @@ class Question:
             if not response.body.startswith(FAILED) or response.get("X-Token") is not None:
                 raise Wrong("the answer to a failure has content of the application")
         else:
-            self.check_tokens(response.get_all("X-Token"), response.get_all("X-Token-Header"))
+            self.check_tokens(response.get_all)
             self.check_content(response.body)
         if self.length is not None and response.get("Content-Length") != str(self.length):
             raise Wrong(f"Content-Length {response.get('Content-Length')}")
@@ -89,22 +93,18 @@ class Question:
         if closes != (self.ending is Ending.CLOSED):
             raise Wrong(f"Connection: {response.get('Connection')}")
 
-    def check_tokens(self, target: list[str], header: list[str]) -> None:
-        """Compare the tokens of the answer's head; raises Wrong."""
+    def check_tokens(self, values: Callable[[str], list[str]]) -> None:
+        """Compare the tokens among the values of the answer's fields; raises Wrong."""
+        target, header = values("X-Token"), values("X-Token-Header")
         if target != [self.token] or header != [self.token]:
             raise Wrong(f"it is the answer to {target} and {header}, not to {self.token}")
 
     def check_content(self, body: bytes) -> None:
         """Compare the whole content; raises Wrong."""
         if body != self.body:
-            same = next(
-                (
-                    at
-                    for at, pair in enumerate(zip(body, self.body, strict=False))
-                    if len(set(pair)) > 1
-                ),
-                min(len(body), len(self.body)),
-            )
+            pairs = enumerate(zip(body, self.body, strict=False))
+            differ = (at for at, (came, right) in pairs if came != right)
+            same = next(differ, min(len(body), len(self.body)))
             raise Wrong(
                 f"{len(body)} octets of content instead of {len(self.body)}, different from octet "
                 f"{same}: {body[same : same + 60]!r} instead of {self.body[same : same + 60]!r}"
@@ -120,10 +120,7 @@ class Question:
             return
         fields = [line.decode("latin-1").partition(": ") for line in head.split(b"\r\n")[1:]]
         if not self.failed:
-            values = [
-                [v for n, _, v in fields if n == name] for name in ("X-Token", "X-Token-Header")
-            ]
-            self.check_tokens(*values)
+            self.check_tokens(lambda name: [value for key, _, value in fields if key == name])
         if ("Transfer-Encoding", ": ", "chunked") in fields:
             rest = unchunked(rest)
         if not self.failed and not self.body.startswith(rest):
@@ -156,62 +153,41 @@ def head(token: str, path: str, *fields: str, method: str = "GET", version: str 
 Maker = Callable[[str, Random], Question]
 
 
-def plain(kind: str, ending: Ending = Ending.KEPT, *, status: int = 200) -> Maker:
-    """A GET of a short answer."""
+def get(token: str, path: str, body: bytes = b"", *fields: str, **how: Any) -> Question:
+    """A GET of a path, which begins with the kind, and the content of its answer."""
+    return Question(path.partition("?")[0], token, head(token, path, *fields), body, **how)
+
+
+def plain(
+    kind: str,
+    ending: Ending = Ending.KEPT,
+    *,
+    status: int = 200,
+    sizes: tuple[int, int] = (1, 2_000),
+) -> Maker:
+    """A GET of an answer of a random size."""
 
     def make(token: str, random: Random) -> Question:
-        size = random.randrange(1, 2_000)
-        request = head(token, f"{kind}?size={size}")
-        return Question(kind, token, request, content(token, size), status, ending=ending)
-
-    return make
-
-
-def in_pieces(kind: str, ending: Ending = Ending.KEPT) -> Maker:
-    """A GET of an answer that comes in pieces."""
-
-    def make(token: str, random: Random) -> Question:
-        body = b"".join(pieces(token, PIECES))
-        return Question(kind, token, head(token, kind), body, ending=ending)
-
-    return make
-
-
-def failing(kind: str) -> Maker:
-    """A GET that the application fails before anything was sent."""
-
-    def make(token: str, random: Random) -> Question:
-        return Question(kind, token, head(token, kind), status=500, failed=True)
-
-    return make
-
-
-def dying(kind: str) -> Maker:
-    """A GET that ends the process which runs it."""
-
-    def make(token: str, random: Random) -> Question:
-        return Question(kind, token, head(token, kind), ending=Ending.DIED)
+        size = random.randrange(*sizes)
+        path, body = f"{kind}?size={size}", content(token, size)
+        return get(token, path, body, status=status, ending=ending)
 
     return make
 
 
 def much(kind: str, least: int = 300_000, most: int = 3_000_000) -> Maker:
     """A GET of a large answer."""
-
-    def make(token: str, random: Random) -> Question:
-        size = random.randrange(least, most)
-        return Question(kind, token, head(token, f"{kind}?size={size}"), content(token, size))
-
-    return make
+    return plain(kind, sizes=(least, most))
 
 
-def empty(kind: str, status: int) -> Maker:
-    """A GET of an answer without content."""
+def in_pieces(kind: str, ending: Ending = Ending.KEPT) -> Maker:
+    """A GET of an answer that comes in pieces."""
+    return lambda token, random: get(token, kind, content(token, PIECED), ending=ending)
 
-    def make(token: str, random: Random) -> Question:
-        return Question(kind, token, head(token, kind), status=status)
 
-    return make
+def bare(kind: str, **how: Any) -> Maker:
+    """A GET of an answer without content that the application has made."""
+    return lambda token, random: get(token, kind, **how)
 
 
 def post(kind: str, least: int, most: int, *, chunked: bool) -> Maker:
@@ -249,21 +225,20 @@ def asked_for_head(token: str, random: Random) -> Question:
 
 def sleeps(token: str, random: Random) -> Question:
     """A GET of an answer that takes its time."""
-    request = head(token, f"sleeps?seconds={random.choice((0.001, 0.005, 0.03))}")
-    return Question("sleeps", token, request, content(token, 100))
+    path = f"sleeps?seconds={random.choice((0.001, 0.005, 0.03))}"
+    return get(token, path, content(token, 100))
 
 
 def last(token: str, random: Random) -> Question:
     """A GET that asks for the connection to be closed."""
-    request = head(token, "small", "Connection: close")
-    return Question("last", token, request, content(token, 100), ending=Ending.CLOSED)
+    question = get(token, "small", content(token, 100), "Connection: close", ending=Ending.CLOSED)
+    return renamed(question, "last")
 
 
 def old(token: str, random: Random) -> Question:
     """A GET of HTTP/1.0: no chunks, and the connection is closed."""
-    body = b"".join(pieces(token, PIECES))
     request = head(token, "streamed", version="1.0")
-    return Question("old", token, request, body, ending=Ending.CLOSED)
+    return Question("old", token, request, content(token, PIECED), ending=Ending.CLOSED)
 
 
 #: Answered completely, and the connection goes on. With how often each is taken.
@@ -274,8 +249,8 @@ SOUND: dict[Maker, int] = {
     in_pieces("written"): 4,
     in_pieces("close_raises"): 1,
     asked_for_head: 4,
-    empty("nothing", 204): 4,
-    empty("unchanged", 304): 4,
+    bare("nothing", status=204): 4,
+    bare("unchanged", status=304): 4,
     sleeps: 2,
     plain("restarts", status=503): 2,
     plain("too_much"): 1,
@@ -288,27 +263,21 @@ SOUND: dict[Maker, int] = {
 }
 
 #: Answered by the server with 500, and the connection goes on.
-FAILING: dict[Maker, int] = dict.fromkeys(
-    map(
-        failing,
-        (
-            "raises_before", "raises_started", "raises_first", "returns_none", "returns_text",
-            "returns_number", "never_starts", "starts_twice", "starts_late", "splits_value",
-            "splits_name", "splits_status", "frames", "two_lengths", "exits", "interrupts",
-            "exhausts_memory", "recurses",
-        ),
-    ),
-    1,
-)  # fmt: skip
+FAILING: dict[Maker, int] = {
+    bare(kind, status=500, failed=True): 1
+    for kind in (
+        "raises_before", "raises_started", "raises_first", "returns_none", "returns_text",
+        "returns_number", "never_starts", "starts_twice", "starts_late", "splits_value",
+        "splits_name", "splits_status", "frames", "two_lengths", "exits", "interrupts",
+        "exhausts_memory", "recurses",
+    )
+}  # fmt: skip
 
 #: Cut in the middle, so that nobody takes what came for an answer.
 CUT: dict[Maker, int] = {
-    in_pieces("raises_between", Ending.CUT): 1,
-    in_pieces("raises_after", Ending.CUT): 1,
-    plain("yields_text", Ending.CUT): 1,
-    plain("restarts_late", Ending.CUT): 1,
-    plain("too_little", Ending.CUT): 1,
-    plain("too_little_generated", Ending.CUT): 1,
+    **{in_pieces(kind, Ending.CUT): 1 for kind in ("raises_between", "raises_after")},
+    **{plain(kind, Ending.CUT): 1 for kind in ("yields_text", "restarts_late")},
+    **{plain(kind, Ending.CUT): 1 for kind in ("too_little", "too_little_generated")},
 }
 
 #: The last on its connection.
@@ -327,25 +296,23 @@ DOWNLOADS: dict[Maker, int] = {much("large"): 1, much("generated"): 1, much("fil
 LONG: dict[Maker, int] = {much(kind, 1_200_000): 1 for kind in ("large", "generated", "file")}
 
 #: The end of a worker.
-DYING: dict[Maker, int] = {dying("aborts"): 1, dying("leaves"): 1}
+DYING: dict[Maker, int] = {bare(kind, ending=Ending.DIED): 1 for kind in ("aborts", "leaves")}
 
 
 def choose(random: Random, *tables: dict[Maker, int]) -> Maker:
     """One of these by its weight."""
-    makers = [maker for table in tables for maker in table]
-    weights = [weight for table in tables for weight in table.values()]
-    return random.choices(makers, weights)[0]
+    weights = {maker: weight for table in tables for maker, weight in table.items()}
+    return random.choices(list(weights), list(weights.values()))[0]
 
 
 def tidying(token: str) -> Question:
     """Asks a process to give free memory back."""
-    return Question("tidies", token, head(token, "tidies"), content(token, 100))
+    return get(token, "tidies", content(token, 100))
 
 
 def endless(token: str) -> Question:
     """An answer without end; only its beginning can be checked, up to 10 MB of it."""
-    piece = content(token, 16_384)
-    return Question("endless", token, head(token, "endless"), piece * 600)
+    return get(token, "endless", content(token, 16_384) * 600)
 
 
 def renamed(question: Question, kind: str) -> Question:

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from loadtests.clients.steady.handle import STEADY, Fault, State, SteadyClients
+from loadtests.clients.steady.connection import Fault
+from loadtests.clients.steady.handle import STEADY, SteadyClients
+from loadtests.clients.steady.tally import State
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure.cpu_affinity import USABLE
 from loadtests.measure.waiting import wait_until

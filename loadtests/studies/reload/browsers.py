@@ -37,17 +37,17 @@ class Browsers(ClientProcess):
     """Clients of `loadtests.clients.steady.polling`, which ask until the block ends."""
 
     def __init__(self, port: int, clients: Mapping[str, int], core: int | None) -> None:
-        arguments = [str(port), *(f"{kind}={count}" for kind, count in clients.items())]
+        arguments = [str(port), json.dumps(dict(clients))]
         super().__init__("clients", "loadtests.clients.steady.polling", arguments, core)
 
     def first(self, save: Save, seconds: float) -> float | None:
         """How long after a save its version was first told; None if it was not in this time."""
-        at: float | None = json.loads(self.ask(f"await {' '.join(save.versions)} {seconds}"))
+        at: float | None = self.ask(f"await {' '.join(save.versions)} {seconds}")
         return None if at is None else at - save.began
 
     def end(self) -> Told:
         """Let all finish what they have begun; what they were told."""
-        told = json.loads(self.ask("end"))
+        told = self.ask("end")
         asked = []
         for client, began, ended, fault, first, second in told["asked"]:
             if fault:

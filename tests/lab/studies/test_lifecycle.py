@@ -176,11 +176,11 @@ class TestSteady:
         tally = drive(scripted(answer).port, lambda tally: tally.kinds[kind] >= 2, keeping=2)
         assert set(tally.kinds) == {kind}
         fault = tally.faults[0]
-        assert fault["kind"] == kind
-        assert (fault["process"], fault["sent"][:7]) == (4711, "keeping")
-        assert fault["port"] > 0
-        assert fault["asked"].startswith("GET /small?") or kind == "unasked"
-        assert fault["opened"] <= fault["at"]
+        assert fault.kind == kind
+        assert (fault.process, fault.sent[:7]) == (4711, "keeping")
+        assert fault.port > 0
+        assert fault.asked.startswith("GET /small?") or kind == "unasked"
+        assert fault.opened <= fault.at
 
     def test_refused(self) -> None:
         tally = drive(free_port(), lambda tally: tally.kinds["refused"], busy=1)
@@ -203,7 +203,7 @@ class TestSteady:
     ) -> None:
         server = scripted(lambda token, body: (right(token, body)[0], "close"))
         world = steady.World(server.port, 10)
-        client = steady.Thinking(world, "thinking", 1)
+        client = steady.Client(world, "thinking", 0, 1)
         for number in range(3):
             client.turn()
             opened = client.line
@@ -218,7 +218,7 @@ class TestSteady:
         scripted: Callable[[Callable[[str, bytes], Answer]], Scripted],
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr(steady.Thinking, "distance", 0.3)
+        monkeypatch.setitem(steady.KINDS, "thinking", steady.Kind(0.3, distance=0.3))
         server = scripted(lambda token, body: (right(token, body)[0], "close soon"))
         tally = drive(server.port, lambda tally: tally.kinds, thinking=4)
         assert set(tally.kinds) <= {"closed", "reset"}
@@ -226,8 +226,8 @@ class TestSteady:
     def test_what_was_lost_with_a_process(self) -> None:
         death = handle.Death(7, 10.0, frozenset({1000, 1001}))
 
-        def fault(port: int, opened: float) -> handle.Fault:
-            return handle.Fault("reset", "", "busy0", "GET /", 1, 11.0, opened, port, 7, 1)
+        def fault(port: int, opened: float) -> line.Fault:
+            return line.Fault("reset", "", "busy0", "GET /", 1, 11.0, opened, port, 7, 1)
 
         lost, other, later = fault(1000, 9.0), fault(1002, 9.0), fault(1001, 10.5)
         assert handle.unexplained([lost, other, later], [death]) == [other, later]
