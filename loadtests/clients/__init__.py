@@ -1,11 +1,10 @@
 """Load generators and other clients. The generators return a `load.Load`.
 
 - `registry`: all generators, in the order of the tables.
-- `client`: the base class of generators.
-- `load`: the result of a load as its client saw it.
-- `program`: generators that are programs and print their result as one line of JSON.
+- `load`: a closed load, and its result as its client saw it.
+- `program`: runs generators that are programs.
 - `asker`: our clients in Python, each a process of its own.
-- `external/`: wrk, ApacheBench, httperf and h2load.
+- `external`: wrk (with `wrk.lua`), ApacheBench, httperf and h2load.
 - `native/`: our clients in C.
 - `locust/`: Locust.
 - `connection`: a plain HTTP/1.1 connection, for checking answers and for idling.

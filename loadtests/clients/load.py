@@ -1,8 +1,8 @@
-"""The result of a load as its client saw it: counts, times, errors."""
+"""A closed load, and its result as the client saw it: counts, times, errors."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 ERRORS = ("connect", "read", "write", "status", "timeout")
@@ -11,6 +11,30 @@ KINDS = ("", *ERRORS)
 """The same by number; 0 is what was right."""
 SATURATED = 0.97
 """The share of its core from which on the client, not the server, limits requests per second."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A closed load: on each of `connections` one request after the other, for `seconds`.
+
+    Without `keep` each request has a connection of its own. `host` is an IPv4 address. Only wrk
+    sends `depth` requests at once, `headers` and a `body`.
+    """
+
+    port: int
+    seconds: float = 1.0
+    connections: int = 1
+    target: str = "/"
+    keep: bool = True
+    host: str = "127.0.0.1"
+    depth: int = 1
+    headers: Sequence[tuple[str, str]] = ()
+    body: bytes = b""
+
+    @property
+    def url(self) -> str:
+        """The address of the requests."""
+        return f"http://{self.host}:{self.port}{self.target}"
 
 
 @dataclass(frozen=True)
@@ -41,9 +65,23 @@ class Load:
         return self.requests / self.seconds
 
 
-def happened(errors: Mapping[str, int]) -> dict[str, int]:
-    """The errors that have happened at all."""
-    return {kind: count for kind, count in errors.items() if count}
+def counted(
+    requests: int,
+    seconds: float,
+    octets: int,
+    errors: Mapping[str, int],
+    cpu_seconds: float,
+    **times: float,
+) -> Load:
+    """The load that a client has counted, with those errors that have happened at all."""
+    return Load(
+        requests,
+        seconds,
+        octets,
+        errors={kind: count for kind, count in errors.items() if count},
+        busy=cpu_seconds / seconds if seconds else 0.0,
+        **times,
+    )
 
 
 def of_times(
@@ -56,19 +94,14 @@ def of_times(
 ) -> Load:
     """The load of requests that took these times, in microseconds; `answers` to their beginning."""
     ordered = sorted(times)
-    count = len(ordered)
-    if not count:
-        return Load(0, seconds, octets, errors=dict(errors), busy=cpu_seconds / seconds)
-    last = count - 1
-    return Load(
-        requests=count,
-        seconds=seconds,
-        octets=octets,
-        mean_us=sum(ordered) / count,
-        p50_us=ordered[last // 2],
-        p99_us=ordered[last * 99 // 100],
-        max_us=ordered[last],
-        errors=dict(errors),
-        busy=cpu_seconds / seconds,
-        answer_us=sum(answers) / count,
-    )
+    found: dict[str, float] = {}
+    if ordered:
+        last = len(ordered) - 1
+        found = {
+            "mean_us": sum(ordered) / len(ordered),
+            "p50_us": ordered[last // 2],
+            "p99_us": ordered[last * 99 // 100],
+            "max_us": ordered[last],
+            "answer_us": sum(answers) / len(ordered),
+        }
+    return counted(len(ordered), seconds, octets, errors, cpu_seconds, **found)

@@ -1,44 +1,36 @@
-"""Clients that are programs and print their result as one line of JSON."""
+"""Clients that are programs: run on a core, and read where their result is a line of JSON."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from loadtests.clients.load import ERRORS, Load, happened
+from loadtests.clients.load import ERRORS, Load, counted
 from loadtests.errors import LabError
 from loadtests.measure.process_tree import ProcessTree
 from loadtests.programs import ROOT
 
 MARK = "loadtests "
-TIMES = ("mean_us", "p50_us", "p99_us", "max_us", "answer_us")
 
 
 def parse(output: str, cpu_seconds: float = 0.0) -> Load:
-    """Reads the line that our script writes at the end of wrk's output.
+    """Reads the line that `wrk.lua`, our clients in C or, as the load itself, `asker` end with.
 
-    Processor time that it tells itself goes before `cpu_seconds`. Raises LabError, with what was
-    said instead, if there is no such line.
+    Raises LabError, with what was said instead, if there is no such line.
     """
     for line in output.splitlines():
         if line.startswith(MARK):
             said = json.loads(line[len(MARK) :])
-            seconds = said["microseconds"] / 1e6
-            cpu_seconds = said.get("cpu_us", cpu_seconds * 1e6) / 1e6
-            return Load(
-                requests=said["requests"],
-                seconds=seconds,
-                octets=said["bytes"],
-                errors=happened({kind: said[kind] for kind in ERRORS}),
-                busy=cpu_seconds / seconds if seconds else 0.0,
-                **{name: said.get(name, 0.0) for name in TIMES},
-            )
+            if "octets" in said:
+                return Load(**said)
+            counts = said.pop("requests"), said.pop("microseconds") / 1e6, said.pop("bytes")
+            errors = {kind: said.pop(kind) for kind in ERRORS}
+            return counted(*counts, errors, cpu_seconds, **said)
     raise no_result("the client", output)
 
 
@@ -46,12 +38,6 @@ def no_result(client: str, output: str) -> LabError:
     """The error about a client whose output has no result in it."""
     lines = output.strip().splitlines()
     return LabError(f"{client} gave no result; it said: {' / '.join(lines[-3:]) or 'nothing'}")
-
-
-def number(pattern: str, output: str) -> float:
-    """The number that a pattern finds in a client's output; 0 if it is not there."""
-    found = re.search(pattern, output, re.MULTILINE)
-    return float(found.group(1)) if found else 0.0
 
 
 def run(

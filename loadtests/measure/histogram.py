@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import repeat
 
 from hdrh.histogram import HdrHistogram
 
@@ -11,11 +12,11 @@ LONGEST = 3_600_000_000
 DIGITS = 3
 
 
-def record(microseconds: Iterable[float]) -> HdrHistogram:
-    """A histogram of these times; what is below a microsecond counts as one."""
+def record(microseconds: Iterable[float], counts: Iterable[int] | None = None) -> HdrHistogram:
+    """A histogram of times that came once or so often; below a microsecond counts as one."""
     histogram = HdrHistogram(1, LONGEST, DIGITS)
-    for value in microseconds:
-        histogram.record_value(min(max(round(value), 1), LONGEST))
+    for value, count in zip(microseconds, counts or repeat(1), strict=False):
+        histogram.record_value(min(max(round(value), 1), LONGEST), count)
     return histogram
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from loadtests import programs
-from loadtests.clients.external import wrk
+from loadtests.clients import external
 from loadtests.clients.load import Load
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure import machine, resources
@@ -245,7 +245,7 @@ def run(
     Raises LabError if nothing could be measured at all, if wrk is missing, or if our core is not a
     release build.
     """
-    client = wrk.version() if with_wrk else ""
+    client = external.wrk_version() if with_wrk else ""
     servers = list(dict.fromkeys(step.server for step in planned))
     require_release(servers)
     absent = {server.name: reason for server in servers if (reason := missing(server))}

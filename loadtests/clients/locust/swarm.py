@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from loadtests.clients.client import Job
-from loadtests.clients.load import KINDS, Load, of_times
+from loadtests.clients.load import KINDS, Job, Load, of_times
 from loadtests.clients.program import no_result
 from loadtests.errors import LabError
 from loadtests.measure.process_tree import ProcessTree

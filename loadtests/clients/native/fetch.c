@@ -14,7 +14,6 @@
  *     -o          HTTP/1.0: each request on a connection of its own
  *     -p SECONDS  at the end nothing is begun any more, but what is unanswered may take so long
  *     -r OCTETS   are received at once, and copied
- *     -s SEED     visits are chosen at random
  *     -t FILE     gets a trace
  *     -u VISITS   with MILLISECONDS: not more at once than these; with them the run stops
  *     -w MS       to wait after an answer before the next request
@@ -70,22 +69,14 @@ struct connection {
 };
 
 static uint64_t asked, done, answered, received, most, *times, to_answers, answers, period, pause_after, last_answer;
-static uint64_t open_visits, most_unanswered, seed, traced;
+static uint64_t open_visits, most_unanswered, traced;
 static size_t capacity, trace_capacity, receive_most;
-static bool keep, old, at_random, closing_down, stopped, tracing;
+static bool keep, old, closing_down, stopped, tracing;
 static struct visit *visits;
 static size_t visit_count, next_visit;
 static struct request *trace;
 static struct connection *waiting, **last_waiting = &waiting;
 static const char *host = "127.0.0.1";
-
-/* splitmix64 */
-static uint64_t chance(void) {
-    uint64_t mixed = seed += 0x9e3779b97f4a7c15;
-    mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;
-    mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111eb;
-    return mixed ^ (mixed >> 31);
-}
 
 static bool enough(void) {
     return closing_down || stopped || (most && asked >= most);
@@ -108,7 +99,7 @@ static void keep_record(const struct request *request) {
 static void begin_visit(struct connection *connection) {
     if (next_visit == visit_count)
         next_visit = 0;
-    const struct visit *visit = &visits[at_random ? chance() % visit_count : next_visit++];
+    const struct visit *visit = &visits[next_visit++];
     connection->at = visit->targets;
     connection->number = visit->first;
 }
@@ -451,13 +442,12 @@ static uint64_t nanoseconds_of(const char *text, double unit) {
 int main(int argc, char **argv) {
     const char *trace_path = NULL;
     uint64_t patience = 0;
-    for (int option; (option = getopt(argc, argv, "a:op:r:s:t:u:w:")) != -1;) {
+    for (int option; (option = getopt(argc, argv, "a:op:r:t:u:w:")) != -1;) {
         switch (option) {
         case 'a': host = optarg; break;
         case 'o': old = true; break;
         case 'p': patience = nanoseconds_of(optarg, 1e9); break;
         case 'r': receive_most = strtoul(optarg, NULL, 10); break;
-        case 's': seed = strtoull(optarg, NULL, 10), at_random = true; break;
         case 't': trace_path = optarg; break;
         case 'u': most_unanswered = strtoull(optarg, NULL, 10); break;
         case 'w': pause_after = nanoseconds_of(optarg, 1e6); break;

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from loadtests.clients.client import Job
-from loadtests.clients.load import Load
+from loadtests.clients.load import Job, Load
 from loadtests.clients.native import compiled, trace
 from loadtests.clients.native.trace import Trace
 from loadtests.clients.program import run
@@ -17,8 +16,6 @@ from loadtests.errors import LabError
 SOURCE = Path(__file__).with_name("fetch.c")
 PATIENCE = 5.0
 """Seconds that what is unanswered at the end may take."""
-MOST_UNANSWERED = 1000
-"""Default of `most_unanswered` for requests at a rate."""
 
 
 @dataclass(frozen=True)
@@ -38,15 +35,24 @@ def drive(
     requests: int = 0,
     keep: bool = True,
     every: float = 0,
+    patience: float = 0,
+    options: Sequence[str] = (),
     core: int | None = None,
 ) -> Load:
     """Makes visits, each of targets that are asked for one after the other, from the first on.
 
     It ends after so many `requests` (0: any number) or `seconds`. With `keep` the next visit is
     made on the same connection. With `every` it begins `connections` visits whenever so many
-    seconds have passed. Runs on `core`, or anywhere if that is None.
+    seconds have passed. `options` are further ones of `fetch.c`, and `patience` is the time that
+    they give to what is unanswered. Runs on `core`, or anywhere if that is None.
     """
-    return _run(port, seconds, connections, visits, requests, keep, every, core, [])
+    pace = f"{every * 1000:.6f}" if every else "keep" if keep else "close"
+    with tempfile.NamedTemporaryFile("w", encoding="ascii") as file:
+        file.writelines(" ".join(visit) + "\n" for visit in visits)
+        file.flush()
+        command = [str(compiled.program(SOURCE)), *options]
+        command += [str(port), str(connections), str(requests), f"{seconds:g}", pace, file.name]
+        return run(command, seconds + patience, core)
 
 
 def traced(
@@ -61,7 +67,6 @@ def traced(
     rate: float = 0,
     most_unanswered: int = 0,
     think: float = 0,
-    seed: int | None = None,
     receive: int = 0,
     old: bool = False,
     host: str = "127.0.0.1",
@@ -77,69 +82,43 @@ def traced(
     `connections` begin each time; with `rate` one begins at a time, so many a second. With
     `most_unanswered` of these the run stops, and says so (`Trace.stopped`). Without it no more than
     six times `connections` are there at once, and what should have been begun counts as timed out.
-    `rate` has MOST_UNANSWERED.
 
     Closed loads, whose times count from the connection, or from the request on one that is kept:
     `connections` at once, each with a pause of `think` seconds behind every answer.
 
-    With a `seed` visits are chosen at random; with `receive` no more octets are received at once
-    (up to 65,536, and they are copied); `old` requests are HTTP/1.0. `host` is an IPv4 address.
+    With `receive` no more bytes are received at once (up to 65,536, and they are copied); `old`
+    requests are HTTP/1.0. `host` is an IPv4 address.
     """
     if rate:
         connections, every = 1, 1 / rate
-        most_unanswered = most_unanswered or MOST_UNANSWERED
         requests = requests or round(rate * seconds)
     options = ["-a", host, "-p", f"{patience:g}", "-u", str(most_unanswered)]
     options += ["-w", f"{think * 1000:g}", "-r", str(receive)]
-    if seed is not None:
-        options += ["-s", str(seed)]
     if old:
         options.append("-o")
     with tempfile.NamedTemporaryFile() as file:
-        options += ["-t", file.name]
-        load = _run(
-            port, seconds, connections, visits, requests, keep, every, core, options, patience
+        load = drive(
+            port,
+            seconds,
+            connections,
+            visits,
+            requests=requests,
+            keep=keep,
+            every=every,
+            patience=patience,
+            options=[*options, "-t", file.name],
+            core=core,
         )
         return Traced(load, trace.read(Path(file.name)))
 
 
-def _run(
-    port: int,
-    seconds: float,
-    connections: int,
-    visits: Sequence[Sequence[str]],
-    requests: int,
-    keep: bool,
-    every: float,
-    core: int | None,
-    options: Sequence[str],
-    patience: float = 0,
-) -> Load:
-    pace = f"{every * 1000:.6f}" if every else "keep" if keep else "close"
-    with tempfile.NamedTemporaryFile("w", encoding="ascii") as file:
-        file.writelines(" ".join(visit) + "\n" for visit in visits)
-        file.flush()
-        command = [
-            str(compiled.program(SOURCE)),
-            *options,
-            *(str(port), str(connections), str(requests), f"{seconds:g}"),
-            *(pace, file.name),
-        ]
-        return run(command, seconds + patience, core)
-
-
-def perform(job: Job, core: int | None) -> Load:
+def drive_job(job: Job, core: int | None) -> Load:
     """Does a job; of the times the mean to the beginning of an answer, too."""
     visits = [[job.target]]
-    return traced(
-        job.port,
-        job.seconds,
-        job.connections,
-        visits,
-        keep=job.keep,
-        host=job.host,
-        core=core,
-    ).load
+    found = traced(
+        job.port, job.seconds, job.connections, visits, keep=job.keep, host=job.host, core=core
+    )
+    return found.load
 
 
 def missing() -> str:
@@ -148,9 +127,4 @@ def missing() -> str:
         compiled.program(SOURCE)
     except LabError as error:
         return str(error)
-    return ""
-
-
-def version() -> str:
-    """Empty: its version is that of the lab."""
     return ""

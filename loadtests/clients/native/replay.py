@@ -13,7 +13,7 @@ from loadtests.clients.connection import request_bytes
 from loadtests.clients.load import Load
 from loadtests.clients.native import compiled
 from loadtests.clients.program import run
-from loadtests.measure.histogram import DIGITS, LONGEST
+from loadtests.measure import histogram
 
 SOURCE = Path(__file__).with_name("replay.c")
 
@@ -66,19 +66,10 @@ def drive(
                 octets = request.octets()
                 headless = int(request.method == "HEAD")
                 file.write(b"%d %d %d\n%b" % (len(octets), headless, request.status, octets))
-        command = [
-            str(compiled.program(SOURCE)),
-            *(str(port), str(connections), f"{warm:g}", f"{seconds:g}", f"{rate:g}", str(seed)),
-            *(str(asked), str(counts)),
-        ]
+        command = [str(compiled.program(SOURCE)), str(port), str(connections), f"{warm:g}"]
+        command += [f"{seconds:g}", f"{rate:g}", str(seed), str(asked), str(counts)]
         load = run(command, warm + seconds, core)
         answered, *times = counts.read_text(encoding="ascii").splitlines()
-        return Seen(load, _times(times), int(answered))
-
-
-def _times(lines: Sequence[str]) -> HdrHistogram:
-    times = HdrHistogram(1, LONGEST, DIGITS)
-    for line in lines:
-        microseconds, count = line.split()
-        times.record_value(min(max(int(microseconds), 1), LONGEST), int(count))
-    return times
+        rows = [line.split() for line in times]
+        counted = histogram.record((int(time) for time, _ in rows), (int(n) for _, n in rows))
+        return Seen(load, counted, int(answered))

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from loadtests.choice import unknown
+from loadtests.clients import external
 from loadtests.clients.connection import request_bytes
-from loadtests.clients.external import wrk
-from loadtests.clients.load import Load
+from loadtests.clients.load import Job, Load
 from loadtests.clients.native import fetch
 from loadtests.servers.application import Application
 from loadtests.servers.registry import Server
@@ -79,16 +79,9 @@ class Scenario:
 
     def drive(self, port: int, seconds: float, core: int | None) -> Load:
         """Loads the server on `port`, from that core or from anywhere."""
-        return wrk.drive(
-            port,
-            seconds,
-            self.connections,
-            depth=self.depth,
-            target=self.target,
-            headers=self.headers,
-            body=self.body,
-            core=core,
-        )
+        job = Job(port, seconds, self.connections, self.target)
+        job = replace(job, depth=self.depth, headers=self.headers, body=self.body)
+        return external.wrk(job, core)
 
 
 @dataclass(frozen=True)

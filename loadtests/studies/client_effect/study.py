@@ -9,8 +9,8 @@ from functools import partial
 
 from loadtests.arguments import names
 from loadtests.choice import choose
-from loadtests.clients.client import Client, Job
-from loadtests.clients.registry import CLIENTS
+from loadtests.clients.load import Job
+from loadtests.clients.registry import CLIENTS, Client
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure import resources
 from loadtests.servers.registry import WSGI, Server

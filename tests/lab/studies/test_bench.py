@@ -18,11 +18,10 @@ import psutil
 import pytest
 
 from loadtests import __main__, store
-from loadtests.clients import program
+from loadtests.clients import external, program
 from loadtests.clients.adverse import handle
 from loadtests.clients.connection import Connection, request_bytes
-from loadtests.clients.external import wrk
-from loadtests.clients.load import Load
+from loadtests.clients.load import Job, Load
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure import resources
 from loadtests.measure.cpu_affinity import cores
@@ -395,13 +394,13 @@ class TestEndurance:
 
     @pytest.fixture(autouse=True)
     def live_client(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def drive(port: int, *_: object, target: str, **__: object) -> Load:
-            with Connection(port, timeout=30) as connection:
-                answers = connection.ask(request_bytes(target), 100)
-            assert {len(answer.body) for answer in answers} == {int(target[1:])}
+        def drive(job: Job, _: int | None) -> Load:
+            with Connection(job.port, timeout=30) as connection:
+                answers = connection.ask(request_bytes(job.target), 100)
+            assert {len(answer.body) for answer in answers} == {int(job.target[1:])}
             return Load(len(answers), 0.1, 1, 1, 1, 1, 1, {}, 0.1)
 
-        monkeypatch.setattr(wrk, "drive", drive)
+        monkeypatch.setattr(external, "wrk", drive)
 
     def measure(
         self, experiment: str, tmp_path: Path, server: registry.Server = MODES[0]

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from loadtests import store
-from loadtests.clients.client import Client, Job
-from loadtests.clients.load import Load
+from loadtests.clients.load import Job, Load
 from loadtests.clients.native import fetch
+from loadtests.clients.registry import Client
 from loadtests.errors import LabError
 from loadtests.measure.cpu_affinity import cores
 from loadtests.reporting.model import Table
@@ -200,7 +200,7 @@ def made(name: str, reason: str = "", fails_with: str = "") -> Client:
             raise LabError(fails_with)
         return fetch.drive(job.port, job.seconds, job.connections, [[job.target]], core=core)
 
-    return Client(name, "#123456", lambda: reason, lambda: "1", drive)
+    return Client(name, "#123456", drive, "", lambda: reason, lambda: "1")
 
 
 def run(
