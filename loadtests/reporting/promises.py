@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -46,24 +47,35 @@ def mode(server: str) -> str:
 
 def of_figures(
     experiment: str,
+    what: str,
+    limit: float,
+    unit: str,
     servers: Mapping[str, str],
     names: Sequence[str],
-    choose: Callable[[Iterable[float]], float],
+    choose: Callable[[Iterable[float]], float] = statistics.median,
+    *,
     scale: float = 1,
-) -> Callable[[Results], Places]:
-    """Reads figures of servers; `choose` makes one of the values of all rounds.
+    at_least: bool = False,
+    places: int = 2,
+) -> Promise:
+    """A promise on figures of servers; `choose` makes one of the values of all rounds.
 
     `servers` has the word for each.
     """
 
     def read(results: Results) -> Places:
-        places = {}
+        measured = {}
         for server, word in servers.items():
             if found := [value * scale for value in results.values(experiment, server, *names)]:
-                places[word] = Spread(choose(found), min(found), max(found), len(found))
-        return places
+                measured[word] = Spread(choose(found), min(found), max(found), len(found))
+        return measured
 
-    return read
+    return Promise(experiment, what, limit, unit, read, at_least, places)
+
+
+def none(experiment: str, what: str, servers: Mapping[str, str], *names: str) -> Promise:
+    """That figures are 0 in all rounds."""
+    return of_figures(experiment, what, 0, "", servers, names, sum, places=0)
 
 
 def all_finished(servers: Collection[str]) -> Promise:

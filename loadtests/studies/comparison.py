@@ -58,6 +58,21 @@ def median(
     return Measure(column, lambda results, *place: results.median(*place, field), highest)
 
 
+def figures(
+    column: Column, choose: Callable[[Sequence[float]], Cell], *names: str, empty: Cell = None
+) -> Measure:
+    """What `choose` makes of all values of figures, by default of that named as the column.
+
+    It is read with an experiment instead of a scenario; `empty` stands where there are no values.
+    """
+
+    def read(results: Results, experiment: str, server: str) -> Cell:
+        found = results.values(experiment, server, *(names or [column.name]))
+        return choose(found) if found else empty
+
+    return Measure(column, read)
+
+
 def ratio(field: str, against: Callable[[str], str], name: str) -> Measure:
     """A field against that of another server in the same round; empty for that server itself."""
 

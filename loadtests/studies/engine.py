@@ -31,8 +31,7 @@ T = TypeVar("T")
 class Lab:
     """How to measure: `seconds` per sample, `rounds` of them, on which cores (None: unpinned).
 
-    `servers` are those to measure, where a plan does not get them itself. `material` is removed at
-    the end of the run.
+    `material` is removed at the end of the run.
     """
 
     store: Store
@@ -40,7 +39,6 @@ class Lab:
     rounds: int
     server_core: int | None
     client_core: int | None
-    servers: Sequence[Server] = ()
     material: ExitStack = field(default_factory=ExitStack)
 
     def unpinned(self) -> Lab:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 from loadtests.reporting.model import Section
@@ -17,7 +18,8 @@ from loadtests.studies.engine import Lab, Step
 class Scale:
     """How much is done. `seconds` is for one sample; `share` of what the old study did.
 
-    `each` are the rounds of single experiments where `rounds` is 0, and 1 those of all others.
+    `each` are the rounds of single experiments where `rounds` is 0, and 1 those of all others;
+    `amounts` are those that a study has of its own.
     """
 
     name: str
@@ -25,6 +27,7 @@ class Scale:
     seconds: float
     share: float = 1.0
     each: Mapping[str, int] = field(default_factory=dict)
+    amounts: SimpleNamespace = field(default_factory=SimpleNamespace)
 
     def rounds_of(self, experiment: str) -> int:
         """The rounds of an experiment."""
@@ -37,6 +40,15 @@ QUICK = Scale("quick", 1, 1.0, 0.1)
 """For a look: below two minutes for a study."""
 FULL = Scale("full", 3, 3.0, 1.0)
 """What is reported."""
+
+
+def scales(*known: Scale, **amounts: tuple[Any, ...]) -> tuple[Scale, ...]:
+    """Scales with a study's own amounts; each amount is given for all of them, in their order."""
+    return tuple(
+        replace(scale, amounts=SimpleNamespace(**dict(zip(amounts, own, strict=True))))
+        for scale, own in zip(known, zip(*amounts.values(), strict=True), strict=True)
+    )
+
 
 Plan: TypeAlias = Callable[[Lab, Any, Sequence[Any], argparse.Namespace], list[Step]]
 """The steps of a study at one of its scales, in interleaved rounds. Each has another `what`: a run

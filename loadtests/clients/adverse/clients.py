@@ -7,6 +7,7 @@ become of them, as JSON. It ends with its input. Clients that do nothing cost it
 from __future__ import annotations
 
 import argparse
+import contextlib
 import fcntl
 import json
 import select
@@ -16,8 +17,8 @@ import struct
 import sys
 import termios
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from loadtests.errors import LabError
@@ -28,86 +29,50 @@ TICKS = 50
 PER_ADDRESS = 4_000
 CONNECT_SECONDS = 10.0
 LARGE = 10_000_000
-"""Octets of the answer that is not read."""
+"""Bytes of the answer that is not read."""
 SMALL_BUFFER = 4_096
-
-_HOST = b"Host: 127.0.0.1\r\n"
-_SLOW_HEAD = b"GET / HTTP/1.1\r\n" + _HOST + b"X-Slow: "
-_POST = b"POST / HTTP/1.1\r\n" + _HOST
 # A reset instead of a farewell: ports and sockets are free again at once.
 _ABORT = struct.pack("ii", 1, 0)
+# Else the kernel reserves a port for all destinations and runs out of them early.
+_NO_PORT = getattr(socket, "IP_BIND_ADDRESS_NO_PORT", 24)
 
 
-def _nothing(second: int) -> bytes:
-    return b""
-
-
-def _half_a_head(second: int) -> bytes:
-    return b"" if second else b"GET / HTTP/1.1\r\n" + _HOST + b"X-Half"
-
-
-def _head(second: int) -> bytes:
-    return _SLOW_HEAD[second : second + 1] or b"a"
-
-
-def _body(second: int) -> bytes:
-    return b"a" if second else _POST + b"Content-Length: 1000000\r\n\r\na"
-
-
-def _chunks(second: int) -> bytes:
-    head = b"" if second else _POST + b"Transfer-Encoding: chunked\r\n\r\n"
-    return head + b"1\r\na\r\n"
-
-
-def _download(second: int) -> bytes:
-    return b"" if second else b"GET /%d HTTP/1.1\r\n%b\r\n" % (LARGE, _HOST)
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A kind of client: what it sends in each second; `manners` are given to clients in turn.
-
-    Those who do not drip send something in the first second only. With `small_buffers` every other
-    client lets the kernel take hardly anything on its behalf.
-    """
-
-    manners: tuple[Callable[[int], bytes], ...]
-    drips: bool = False
-    small_buffers: bool = False
-
-
-KINDS = {
-    "dead": Kind((_nothing, _half_a_head)),
-    "head": Kind((_head,), drips=True),
-    "body": Kind((_body, _chunks), drips=True),
-    "stalled": Kind((_download,), small_buffers=True),
+_HOST = b"Host: 127.0.0.1\r\n"
+_POST = b"POST / HTTP/1.1\r\n" + _HOST
+_CHUNK = b"1\r\na\r\n"
+_SLOW_HEAD = b"GET / HTTP/1.1\r\n" + _HOST + b"X-Slow: "
+KINDS: dict[str, Sequence[tuple[Sequence[bytes], bytes]]] = {
+    "dead": [([], b""), ([b"GET / HTTP/1.1\r\n" + _HOST + b"X-Half"], b"")],
+    "head": [([bytes([one]) for one in _SLOW_HEAD], b"a")],
+    "body": [
+        ([_POST + b"Content-Length: 1000000\r\n\r\na"], b"a"),
+        ([_POST + b"Transfer-Encoding: chunked\r\n\r\n" + _CHUNK], _CHUNK),
+    ],
+    "stalled": [([b"GET /%d HTTP/1.1\r\n%b\r\n" % (LARGE, _HOST)], b"")],
 }
+"""What clients of a kind send, in turn: in their first seconds, and in each second after them."""
 
 
 class Client:
     """One client, over all the connections that it makes."""
 
-    def __init__(self, number: int, kind: Kind, port: int) -> None:
+    def __init__(self, number: int, kind: str, port: int) -> None:
         self.number = number
-        self.socket: socket.socket | None = None
-        self.began = 0.0
         self.connections = 0
-        self._second = 0
-        self._kind = kind
         self._port = port
-        self._says = kind.manners[number % len(kind.manners)]
+        self._first, self._later = KINDS[kind][number % len(KINDS[kind])]
+        # Every other one lets the kernel take hardly anything on its behalf.
+        self._is_small = kind == "stalled" and bool(number % 2)
 
-    def open(self) -> socket.socket:
+    def open(self) -> None:
         """Connects and says what is said in the first second."""
         opened = socket.socket()
         try:
             opened.settimeout(CONNECT_SECONDS)
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _ABORT)
-            if self._kind.small_buffers and self.number % 2:
+            if self._is_small:
                 opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL_BUFFER)
-            # Else the kernel reserves a port for all destinations and runs out of them early.
-            no_port = getattr(socket, "IP_BIND_ADDRESS_NO_PORT", 24)
-            opened.setsockopt(socket.IPPROTO_IP, no_port, 1)
+            opened.setsockopt(socket.IPPROTO_IP, _NO_PORT, 1)
             opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             opened.bind((f"127.0.0.{2 + self.number // PER_ADDRESS}", 0))
             opened.connect(("127.0.0.1", self._port))
@@ -115,54 +80,42 @@ class Client:
         except OSError:
             opened.close()
             raise
-        self.socket, self.began, self._second = opened, time.monotonic(), 0
+        self.socket, self._began, self._second = opened, time.monotonic(), 0
         self.connections += 1
         self.speak()
-        return opened
 
     def speak(self) -> None:
         """Says what is due this second."""
-        octets = self._says(self._second)
+        due = self._first[self._second] if self._second < len(self._first) else self._later
         self._second += 1
-        if octets and self.socket is not None:
-            try:
-                self.socket.send(octets)
-            except OSError:
-                # If the connection has ended, the poller tells.
-                return
+        # If the connection has ended, the poller tells.
+        if due:
+            with contextlib.suppress(OSError):
+                self.socket.send(due)
 
-    def has_unread(self) -> bool:
-        """Whether an answer has begun to arrive."""
-        if self.socket is None:
-            return False
-        unread = fcntl.ioctl(self.socket, termios.FIONREAD, bytes(4))
-        return any(unread)
-
-    def ended(self) -> tuple[float, str]:
+    def end(self) -> tuple[float, str]:
         """After the server has ended the connection: how long it lasted, and what it was told."""
-        assert self.socket is not None
-        lasted = time.monotonic() - self.began
+        lasted = time.monotonic() - self._began
         try:
             said = self.socket.recv(64)
         except OSError:
             said = b""
         self.socket.close()
-        self.socket = None
         return lasted, said[9:12].decode("latin-1") if said.startswith(b"HTTP/1.") else ""
 
 
 class Clients:
     """All clients. With `renew`, one whose connection was closed makes another one."""
 
-    def __init__(self, kind: Kind, port: int, count: int, renew: bool) -> None:
+    def __init__(self, kind: str, port: int, count: int, renew: bool) -> None:
         self._clients = [Client(number, kind, port) for number in range(count)]
-        self._by_file: dict[int, Client] = {}
-        self._kind = kind
+        self._drip = any(later for _, later in KINDS[kind])
         self._renew = renew
         self._poller = select.epoll()
+        self._by_file: dict[int, Client] = {}
         self._absent: list[Client] = []
         self._lives: list[float] = []
-        self._told: dict[str, int] = {}
+        self._told = Counter[str]()
         self._ticks = 0
 
     def open(self) -> None:
@@ -174,25 +127,23 @@ class Clients:
                 raise LabError(f"connection {client.number + 1:,} failed: {error}") from None
 
     def _open(self, client: Client) -> None:
-        opened = client.open()
-        self._by_file[opened.fileno()] = client
+        client.open()
+        self._by_file[client.socket.fileno()] = client
         # Not readable ones: nobody reads.
-        self._poller.register(opened, select.EPOLLRDHUP | select.EPOLLET)
+        self._poller.register(client.socket, select.EPOLLRDHUP | select.EPOLLET)
 
     def state(self) -> dict[str, Any]:
         """The present states; times in seconds from the first byte to the end."""
-        lives = sorted(self._lives)
+        present, lives = self._by_file.values(), self._lives
+        unread = (fcntl.ioctl(one.socket, termios.FIONREAD, bytes(4)) for one in present)
         return {
             "count": len(self._clients),
-            "open": len(self._by_file),
-            "unread": sum(client.has_unread() for client in self._clients),
-            "closed": len(lives),
-            "never": sum(
-                client.connections == 1 and client.socket is not None for client in self._clients
-            ),
-            "first": lives[0] if lives else None,
+            "open": len(present),
+            "unread": sum(map(any, unread)),
+            "never": sum(one.connections == 1 for one in present),
+            "first": min(lives, default=None),
             "median": statistics.median(lives) if lives else None,
-            "last": lives[-1] if lives else None,
+            "last": max(lives, default=None),
             "told": self._told,
         }
 
@@ -203,23 +154,19 @@ class Clients:
         started = time.monotonic()
         while True:
             due = started + self._ticks / TICKS
-            wait = max(due - time.monotonic(), 0.0) if self._kind.drips else None
+            wait = max(due - time.monotonic(), 0.0) if self._drip else None
             for file, _ in self._poller.poll(wait):
                 if file == asked.fileno():
                     if not asked.readline():
                         return
                     print(json.dumps(self.state()), flush=True)
-                elif file in self._by_file:
-                    self._close(self._by_file.pop(file))
-            if self._kind.drips and time.monotonic() >= due:
+                elif client := self._by_file.pop(file, None):
+                    lasted, told = client.end()
+                    self._lives.append(lasted)
+                    self._told[told] += 1
+                    self._absent += [client] if self._renew else []
+            if self._drip and time.monotonic() >= due:
                 self._tick()
-
-    def _close(self, client: Client) -> None:
-        lasted, told = client.ended()
-        self._lives.append(lasted)
-        self._told[told] = self._told.get(told, 0) + 1
-        if self._renew:
-            self._absent.append(client)
 
     def _tick(self) -> None:
         for client in self._clients[self._ticks % TICKS :: TICKS]:
@@ -245,7 +192,7 @@ def main() -> int:
     options = parser.parse_args()
     try:
         allow_files(options.count + 50)
-        crowd = Clients(KINDS[options.kind], options.port, options.count, options.renew)
+        crowd = Clients(options.kind, options.port, options.count, options.renew)
         crowd.open()
     except LabError as error:
         print(error, flush=True)

@@ -11,16 +11,15 @@ from loadtests.clients.client_process import ClientProcess
 class State:
     """States of adverse clients.
 
-    `open` are connected now, and for `unread` of them something has arrived. `closed` counts
-    connections that the server has ended, and `never` those first ones that it has not. `first`,
-    `median` and `last` are the seconds that connections lasted, None if none has ended. `told`
-    counts what they were told in the end, by status code.
+    `open` are connected now, and for `unread` of them something has arrived. `never` counts first
+    connections that the server has not ended. `first`, `median` and `last` are the seconds that
+    connections lasted, None if none has ended. `told` counts what they were told in the end, by
+    status code.
     """
 
     count: int
     open: int
     unread: int
-    closed: int
     never: int
     first: float | None
     median: float | None
@@ -39,7 +38,6 @@ class AdverseClients(ClientProcess):
     ) -> None:
         arguments = [kind, str(port), str(count), *(["--renew"] if renew else [])]
         super().__init__(f"{count:,} clients", "loadtests.clients.adverse.clients", arguments, core)
-        self.kind = kind
         self.count = count
 
     def state(self) -> State:

@@ -17,20 +17,22 @@ from loadtests.servers.running import Running
 
 GRACE = 10
 """Seconds for requests in hand when a server is told to stop."""
+FOUR = 4
+"""Workers in `preload` and `balance`."""
 
 
-def _hang_up(running: Running) -> None:
+def hang_up(running: Running) -> None:
+    """Reloads as most do."""
     os.kill(running.main, signal.SIGHUP)
 
 
 def _chain_reload(running: Running) -> None:
-    with open(running.folder / "fifo", "w", encoding="ascii") as fifo:
-        fifo.write("c")
+    (running.folder / "fifo").write_text("c", encoding="ascii")
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """A file that a server is started with, how it says that, and what breaks it."""
+    """A file that a server is started with by an `option`, and what breaks it."""
 
     name: str
     option: str
@@ -42,19 +44,16 @@ class Configuration:
 class OperatedServer(Server):
     """A server and how it is operated.
 
-    In `command`, WORKERS and LISTEN stand for what differs between experiments: their number, by
-    experiment in `workers`, and by what it listens, in `listen`; there "" is all others. `options`
-    are added, and the keys of `cannot` are experiments that it cannot take part
-    in, with the reason. `clients` are a steady load that it can bear.
+    In `command`, WORKERS stands for their number: `workers`, but in some experiments. `options` are
+    added by experiment; there "" is all others. The keys of `cannot` are experiments that it cannot
+    take part in, with the reason. `clients` are a steady load that it can bear.
     """
 
     options: Mapping[str, str] = field(default_factory=dict)
-    workers: Mapping[str, int] = field(default_factory=dict)
-    listen: Mapping[str, str] = field(default_factory=dict)
+    workers: int = 2
     cannot: Mapping[str, str] = field(default_factory=dict)
     clients: Mapping[str, int] = field(default_factory=lambda: STEADY)
-    reload: Callable[[Running], None] = _hang_up
-    how: str = "HUP"
+    reload: Callable[[Running], None] = hang_up
     configuration: Configuration | None = None
     lifetime: float = 0
     """Seconds of load that `recycle` needs at least, where workers are recycled by time."""
@@ -63,23 +62,16 @@ class OperatedServer(Server):
 
     def server(self, experiment: str) -> Server:
         """The server as it is started for an experiment."""
-        command = self.command.replace(
-            "WORKERS", str(self.workers.get(experiment, self.workers.get("", 2)))
-        )
-        command = command.replace("LISTEN", self.listen.get(experiment, self.listen.get("", "")))
-        command += " " + self.options.get(experiment, self.options.get("", ""))
+        workers = {"preload": FOUR, "balance": FOUR, "kill": 2}.get(experiment, self.workers)
+        words = [self.command.replace("WORKERS", str(workers))]
+        words.append(self.options.get(experiment, self.options.get("", "")))
         if experiment == "broken" and self.configuration:
-            command += " " + self.configuration.option
-        return Server(self.name, "", command.strip(), self.package, self.extra, compared=False)
+            words.append(f"{self.configuration.option} {{folder}}/{self.configuration.name}")
+        command = " ".join(filter(None, words))
+        return Server(self.name, "", command, self.package, self.extra, compared=False)
 
 
-_FOUR = {"balance": 4, "preload": 4}
-_INI = Configuration(
-    "service.ini", "-c {folder}/service.ini", "[http]\nbacklog = 2048\n", "[http\nbacklog = many\n"
-)
-
-
-def _ours(mode: str, extra: str = "") -> OperatedServer:
+def _ours(mode: str, workers: int = 1, extra: str = "") -> OperatedServer:
     return OperatedServer(
         f"poorhttp {mode}",
         "",
@@ -92,42 +84,40 @@ def _ours(mode: str, extra: str = "") -> OperatedServer:
             "timeout": "--request-timeout 1",
             "preload": "--preload",
         },
-        workers={**_FOUR, "kill": 2, "": 2 if mode == "forking" else 1},
-        configuration=_INI,
+        workers=workers,
+        configuration=Configuration(
+            "service.ini", "-c", "[http]\nbacklog = 2048\n", "[http\nbacklog = many\n"
+        ),
     )
-
-
-_GUNICORN = (
-    f"{GUNICORN} --backlog {{backlog}} --workers WORKERS --graceful-timeout {GRACE} "
-    "--no-control-socket "
-)
-_GUNICORN_OPTIONS = {
-    "upgrade": "--pid {folder}/pid",
-    "recycle": "--max-requests 100 --max-requests-jitter 20",
-    "timeout": "--timeout 1",
-    "preload": "--preload",
-}
-_GUNICORN_FILE = Configuration(
-    "service.conf.py", "--config {folder}/service.conf.py", "backlog = 2048\n", "backlog = = 2048\n"
-)
 
 
 def _gunicorn(worker: str, options: str = "") -> OperatedServer:
     return OperatedServer(
         f"gunicorn {worker}",
         "",
-        f"{_GUNICORN}--worker-class {worker}{options}{MODULE}",
+        f"{GUNICORN} --backlog {{backlog}} --workers WORKERS --graceful-timeout {GRACE} "
+        f"--no-control-socket --worker-class {worker}{options}{MODULE}",
         "gunicorn",
-        options=_GUNICORN_OPTIONS,
-        workers=_FOUR,
-        configuration=_GUNICORN_FILE,
+        options={
+            "upgrade": "--pid {folder}/pid",
+            "recycle": "--max-requests 100 --max-requests-jitter 20",
+            "timeout": "--timeout 1",
+            "preload": "--preload",
+        },
+        configuration=Configuration(
+            "service.conf.py", "--config", "backlog = 2048\n", "backlog = = 2048\n"
+        ),
         most=5,
     )
 
 
+_ROUTER = "--http 127.0.0.1:{port} --http-keepalive=75"
+# Whose connection dies can only be told without its router in front; and that lets a client wait on
+# whose worker was killed.
+_WITHOUT = "--http-socket 127.0.0.1:{port}"
 SERVERS = (
     _ours("single"),
-    _ours("forking"),
+    _ours("forking", workers=2),
     _ours("threading"),
     _ours("gevent", extra="gevent"),
     _gunicorn("sync"),
@@ -139,7 +129,6 @@ SERVERS = (
         f"--respawn-failed-workers --workers-kill-timeout {GRACE}{MODULE}",
         "granian",
         options={"recycle": "--workers-lifetime 60"},
-        workers=_FOUR,
         lifetime=80,
         most=2,
         cannot={
@@ -151,36 +140,27 @@ SERVERS = (
     OperatedServer(
         "uWSGI",
         "",
-        f"{UWSGI} LISTEN "
-        "--listen {backlog} --master --need-app "
+        f"{UWSGI} --listen {{backlog}} --master --need-app "
         "--processes WORKERS --threads 8 --disable-logging --pythonpath . "
         "--module {module}:{callable} --master-fifo {folder}/fifo "
         f"--worker-reload-mercy {GRACE} --reload-mercy {GRACE} "
         "--hook-master-start unix_signal:15~gracefully_kill_them_all",
         "uWSGI",
         options={
-            "recycle": "--lazy-apps --max-requests 100 --min-worker-lifetime 1",
-            "timeout": "--lazy-apps --harakiri 1",
-            "preload": "",
+            "recycle": f"{_ROUTER} --lazy-apps --max-requests 100 --min-worker-lifetime 1",
+            "timeout": f"{_WITHOUT} --lazy-apps --harakiri 1",
+            "kill": f"{_WITHOUT} --lazy-apps",
+            "preload": _ROUTER,
             # Its default is to load the application first, but then a chain reload changes nothing.
-            "": "--lazy-apps",
-        },
-        workers=_FOUR,
-        listen={
-            "": "--http 127.0.0.1:{port} --http-keepalive=75",
-            # Whose connection dies can only be told without its router in front; and that lets a
-            # client wait on whose worker was killed.
-            "kill": "--http-socket 127.0.0.1:{port}",
-            "timeout": "--http-socket 127.0.0.1:{port}",
+            "": f"{_ROUTER} --lazy-apps",
         },
         cannot={"upgrade": "has no such signal"},
         # It drops what is pipelined.
         clients={**STEADY, "pipelining": 0},
         reload=_chain_reload,
         most=5,
-        how="chain reload",
         configuration=Configuration(
-            "service.ini", "--ini {folder}/service.ini", "[uwsgi]\nvacuum = true\n", "[uwsgi\n= \n"
+            "service.ini", "--ini", "[uwsgi]\nvacuum = true\n", "[uwsgi\n= \n"
         ),
     ),
 )

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from typing import Any
 
 from loadtests.programs import ROOT
 from loadtests.servers.projects import DJANGO, FLASK, HELLO, LARGE, Kind
-from loadtests.servers.registry.commands import GRANIAN, GUNICORN, MODULE, UWSGI
+from loadtests.servers.registry.commands import GRANIAN, GUNICORN, LOOPBACK, MODULE, UWSGI
 from loadtests.servers.registry.server import Server
 
 
 @dataclass(frozen=True)
 class ReloadingServer(Server):
-    """A server with its command for every project, and those for some projects in `commands`.
-
-    Without a command it is for no other projects.
+    """A server for the projects of some kinds, or for all if none are named in `only`.
 
     `polls` says that it looks for changes once a second, and is not told; `settles` is for how many
     seconds it is left alone after it has answered anew. That is enough for no file to be saved
@@ -23,19 +21,9 @@ class ReloadingServer(Server):
     before their first look for what was there.
     """
 
-    commands: Mapping[str, str] = field(default_factory=dict)
+    only: tuple[str, ...] = ()
     polls: bool = False
     settles: float = 0.6
-
-    def server(self, kind: Kind) -> Server | None:
-        """The server as it is started for a project; None if it is not for such projects."""
-        command = self.commands.get(kind.name, self.command)
-        if not command:
-            return None
-        files = self.files if self.ours else (*self.files, ("sitecustomize.py", _WITHOUT_US))
-        return Server(
-            self.name, self.colour, command, self.package, self.extra, compared=False, files=files
-        )
 
     def environ(self, kind: Kind, project: str) -> dict[str, str]:
         """Environment variables of the server that differ from the lab's."""
@@ -58,93 +46,87 @@ run_simple("127.0.0.1", $port, application, threaded=True, use_reloader=True)
 """
 
 
-def ours(name: str, colour: str, options: str = "", extra: str = "") -> ReloadingServer:
-    """The development server with options."""
-    command = "{python} -m poorhttp dev {module}:{callable} --bind 127.0.0.1:{port} " + options
-    return ReloadingServer(name, colour, command.strip(), "poorhttp", extra)
+def _ours(name: str, colour: str, options: str = "", extra: str = "") -> ReloadingServer:
+    command = f"{{python}} -m poorhttp dev {{module}}:{{callable}} --bind {LOOPBACK} {options}"
+    return ReloadingServer(f"poorhttp {name}", colour, command.strip(), "poorhttp", extra)
 
 
-OURS = ours("poorhttp dev", "#0b4f9e")
-FULL = ours("poorhttp dev (full)", "#5b8fd0", "--autoreload full")
-SERVE = ReloadingServer(
-    "poorhttp serve",
-    "#8a8f98",
-    "{python} -m poorhttp serve {module}:{callable} --bind 127.0.0.1:{port}",
-    "poorhttp",
-)
+def _other(
+    name: str, colour: str, package: str, command: str, *files: tuple[str, str], **more: Any
+) -> ReloadingServer:
+    files = (*files, ("sitecustomize.py", _WITHOUT_US))
+    return ReloadingServer(name, colour, command, package, files=files, **{"polls": True, **more})
+
+
+OURS = _ours("dev", "#0b4f9e")
+_COMMAND = OURS.command.replace(" dev ", " serve ")
+SERVE = replace(OURS, name="poorhttp serve", colour="#8a8f98", command=_COMMAND)
 SERVERS = (
     OURS,
-    FULL,
-    ReloadingServer(
+    _ours("dev (full)", "#5b8fd0", "--autoreload full"),
+    _other(
         "flask run --debug",
         "#1f8a70",
-        "",
         "flask",
-        commands={
-            FLASK.name: "{python} -m flask --app {module} run --debug --host 127.0.0.1 "
-            "--port {port}"
-        },
-        polls=True,
+        "{python} -m flask --app {module} run --debug --host 127.0.0.1 --port {port}",
+        only=(FLASK.name,),
     ),
-    ReloadingServer(
+    _other(
         "Werkzeug run_simple",
         "#57b894",
-        "",
         "werkzeug",
-        commands=dict.fromkeys((HELLO.name, LARGE.name), "{python} {folder}/run.py"),
-        polls=True,
-        files=(("run.py", _RUN_SIMPLE),),
+        "{python} {folder}/run.py",
+        ("run.py", _RUN_SIMPLE),
+        only=(HELLO.name, LARGE.name),
     ),
-    ReloadingServer(
+    _other(
         "runserver",
         "#14532d",
-        "",
         "django",
-        commands={DJANGO.name: "{python} manage.py runserver 127.0.0.1:{port}"},
-        polls=True,
+        f"{{python}} manage.py runserver {LOOPBACK}",
+        only=(DJANGO.name,),
     ),
-    ReloadingServer(
+    _other(
         "gunicorn --reload",
         "#8c5a2b",
-        f"{GUNICORN} --reload --reload-engine poll{MODULE}",
         "gunicorn",
-        polls=True,
+        f"{GUNICORN} --reload --reload-engine poll{MODULE}",
     ),
-    ReloadingServer(
+    _other(
         "gunicorn with inotify",
         "#b98a5c",
-        f"{GUNICORN} --reload{MODULE}",
         "gunicorn",
+        f"{GUNICORN} --reload{MODULE}",
         extra="inotify",
+        polls=False,
     ),
-    ReloadingServer(
+    _other(
         "uWSGI py-autoreload=1",
         "#3f8f3f",
-        f"{UWSGI} --http11-socket 127.0.0.1:{{port}} --master --die-on-term --enable-threads "
-        "--threads 8 --py-autoreload 1 --pythonpath . --module {module}:{callable}",
         "uWSGI",
-        polls=True,
+        f"{UWSGI} --http11-socket {LOOPBACK} --master --die-on-term --enable-threads "
+        "--threads 8 --py-autoreload 1 --pythonpath . --module {module}:{callable}",
         settles=1.2,
     ),
-    ReloadingServer(
+    _other(
         "granian --reload",
         "#b57fd0",
-        f"{GRANIAN} --reload{MODULE}",
         "granian",
+        f"{GRANIAN} --reload{MODULE}",
         extra="watchfiles",
+        polls=False,
     ),
-    ReloadingServer(
+    _other(
         "waitress under hupper",
         "#c03a78",
-        "{scripts}/hupper -m waitress --listen=127.0.0.1:{port}" + MODULE,
         "waitress",
+        f"{{scripts}}/hupper -m waitress --listen={LOOPBACK}{MODULE}",
         extra="hupper",
-        polls=True,
         settles=1.2,
     ),
 )
 MODES = tuple(
-    ours(f"poorhttp dev ({mode})", colour, f"--mode {mode}{workers}", extra)
+    _ours(f"dev ({mode})", colour, f"--mode {mode}{workers}", extra)
     for mode, colour, workers, extra in (
         ("single", "#0b4f9e", "", ""),
         ("forking", "#2ca6c4", " --workers 2", ""),
@@ -152,3 +134,4 @@ MODES = tuple(
         ("gevent", "#7cc7df", "", "gevent"),
     )
 )
+EVERYONE = (*SERVERS, *MODES, SERVE)

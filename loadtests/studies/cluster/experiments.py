@@ -9,7 +9,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from loadtests.clients.steady.connection import Fault
@@ -198,11 +197,7 @@ def plan(
     """All rounds of the chosen experiments, every setup once a round."""
     del scale
     return [
-        Step(
-            setup,
-            f"{name}, round {number + 1} of {lab.rounds}, {setup.name}",
-            partial(EXPERIMENTS[name], Round(lab, name, number, setup)),
-        )
+        Round(lab, name, number, setup).step(EXPERIMENTS[name])
         for name in options.names
         for number in range(lab.rounds)
         for setup in setups

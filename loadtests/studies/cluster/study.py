@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from loadtests.reporting import faults
 from loadtests.reporting.model import Axis, Cell, Column, Section, Table, method
-from loadtests.reporting.promises import Promise, all_finished, of_figures
+from loadtests.reporting.promises import Promise, all_finished, none, of_figures
 from loadtests.stats.results import Results, Spread
 from loadtests.studies.cluster import experiments
 from loadtests.studies.cluster.experiments import CLIENTS, GONE, INTERVALS, SETUPS
@@ -20,14 +20,13 @@ LAST = "last request that failed was sent after"
 
 
 def _none(experiment: str, what: str, figure: str = "failed") -> Promise:
-    read = of_figures(experiment, NAMES, (figure,), sum)
-    return Promise(experiment, f"failed requests {what}", 0, "", read, places=0)
+    return none(experiment, f"failed requests {what}", NAMES, figure)
 
 
 def _until(balancer: str, what: str) -> Promise:
     names = {setup.name: setup.name for setup in SETUPS if setup.balancer == balancer}
     what = f"seconds after which nothing fails any more that is sent then: {what}"
-    return Promise("cut", what, INTERVALS[balancer], "s", of_figures("cut", names, (LAST,), max))
+    return of_figures("cut", what, INTERVALS[balancer], "s", names, (LAST,), max)
 
 
 PROMISES = (

@@ -11,70 +11,170 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from random import Random
+from typing import Any
 
 from loadtests.apps.operated import BROKEN
-from loadtests.clients.steady.handle import Death, SteadyClients, held
+from loadtests.clients.steady.handle import Death, SteadyClients, held, unexplained
 from loadtests.errors import ServerFailure
 from loadtests.measure import resources
 from loadtests.measure.waiting import wait_until
 from loadtests.servers.application import Application
-from loadtests.servers.registry.lifecycle import GRACE, OperatedServer
+from loadtests.servers.registry.lifecycle import FOUR, GRACE, OperatedServer, hang_up
 from loadtests.servers.running import Running
+from loadtests.store import without_paths
+from loadtests.studies import trial
 from loadtests.studies.bench.experiments import ask_often
 from loadtests.studies.engine import Lab, Step
-from loadtests.studies.lifecycle.trial import Scale, Trial, excerpt
+from loadtests.studies.study import Scale, scales
 
+APPLICATION = Application("loadtests/apps", "operated")
 FLASK = Application("apps/flaskapp", "app")
+WHEN = EARLY, LATE = "after 2,000 requests", "after 20,000 requests"
+"""When memory is looked at, in `preload`: garbage is collected late."""
 PATIENCE = 30.0
 KEEPERS = 64
 """Connections that are opened together, in `balance`."""
 CLIENTS = 8
+SHOWN_LINES = 12
 CUT = ("504", "reset", "closed", "short")
 ENDED = (*CUT, "500", "502", "503")
 """What becomes of a request that hangs, if something ends it; the first are how it should end."""
+EACH = {"reload": 10, "upgrade": 10, "stop": 20, "preload": 5, "balance": 10, "kill": 2}
+SCALES = FULL, QUICK, TINY = scales(
+    # Seconds are of load that nothing else ends.
+    Scale("full", 0, 30, each=EACH),
+    Scale("quick", 0, 5),
+    Scale("tiny", 0, 1),
+    reloads=(20, 5, 2),
+    upgrades=(5, 2, 1),
+    kills=(20, 4, 2),
+    # Seconds from one kill to the next.
+    between=(1, 1, 0.7),
+    # Requests to one that hangs.
+    every=(1_000, 200, 40),
+    # Seconds of load before something is done.
+    settle=(1.5, 0.7, 0.3),
+    # Seconds for old processes to end, after which the next thing is done all the same.
+    grace=(15, 5, 15),
+    # Seconds for which a reload that must fail is watched.
+    watched=(5, 2.5, 0.7),
+    # Further requests before memory is looked at.
+    memory=((2_000, 18_000), (400, 400), (100, 100)),
+)
 
 
-def _set_version(running: Running, version: str) -> None:
-    """The next application that is loaded is of this version."""
-    new = running.folder / "version.new"
-    new.write_text(version, encoding="ascii")
-    new.replace(running.folder / "version")
+@dataclass(frozen=True)
+class Trial(trial.Trial):
+    """A server, a load, and what they show."""
+
+    amounts: Any
+    one: OperatedServer
+
+    def start(self, application: Application = APPLICATION) -> Running:
+        """The server, of version 0."""
+        if self.number == 0:
+            self.note("command", self.server.command.replace("~", " "))
+        files = {"version": "0"}
+        if self.one.configuration:
+            files[self.one.configuration.name] = self.one.configuration.sound
+        core, environ = self.lab.server_core, {"LOADTESTS_VERSION": "{folder}/version"}
+        return Running(self.server, application, files=files, environ=environ, core=core)
+
+    @contextlib.contextmanager
+    def loaded(self, **clients: int) -> Iterator[tuple[Running, SteadyClients]]:
+        """The server under steady load, with further clients."""
+        mix = {**self.one.clients, **clients}
+        every, core = self.amounts.every, self.lab.client_core
+        with (
+            self.start() as running,
+            SteadyClients(running.port, mix, every=every, core=core) as load,
+        ):
+            time.sleep(self.amounts.settle)
+            yield running, load
+
+    def conclude(self, load: SteadyClients, *, deaths: Sequence[Death] = (), what: str = "") -> str:
+        """Ends the load, stores what it has met, and tells it; `what` begins the names of figures.
+
+        A connection that died with a killed process had to.
+        """
+        seconds = time.monotonic() - load.began
+        state = load.end()
+        faults = unexplained(state.faults, deaths)
+        kinds = Counter[str]()
+        for fault in faults:
+            kinds[fault.kind] += fault.requests
+        failed = kinds.total()
+        if state.failed > sum(fault.requests for fault in state.faults):
+            # There are more than were told one by one, and nothing is known of the others.
+            failed = state.failed
+        for name, value, unit in (
+            ("requests", state.requests, ""),
+            ("requests/s", state.requests / seconds, "/s"),
+            ("failed", failed, ""),
+            ("workers that answered", len(state.processes), ""),
+            ("connections closed while idle", state.unlucky.get("idle connection closed", 0), ""),
+            ("p50", state.p50, "s"),
+            ("p99", state.p99, "s"),
+            ("longest", state.longest, "s"),
+        ):
+            if value is not None:
+                self.figure(f"{what}{name}", value, unit)
+        if deaths:
+            self.figure("failed with a killed worker", state.failed - failed)
+        self.faults(kinds, [vars(fault) for fault in faults], unlucky=state.unlucky)
+        told = ", ".join(f"{count:,} {kind}" for kind, count in kinds.items())
+        return f"{state.requests:,} answered, {failed:,} failed{f' ({told})' if told else ''}"
+
+    def excerpt(self, name: str, running: Running, text: str, word: str) -> None:
+        """Stores the lines of a log around the first with a word; the last ones if none has it."""
+        lines = without_paths(text.replace(str(running.folder), "FOLDER")).strip().splitlines()
+        found = (number for number, line in enumerate(lines) if word and word in line)
+        first = max(0, next(found, len(lines) - 1) - SHOWN_LINES // 2)
+        self.note(name, "\n".join(lines[first : first + SHOWN_LINES]))
 
 
-def _answers(load: SteadyClients, version: str, seconds: float = PATIENCE) -> bool:
+def _write(running: Running, name: str, text: str) -> None:
+    """A file in the server's folder; of `version`, the next application that is loaded is."""
+    new = running.folder / f"{name}.new"
+    new.write_text(text, encoding="ascii")
+    new.replace(running.folder / name)
+
+
+def _answers(load: SteadyClients, version: str, seconds: float) -> bool:
     """Whether a version answers within this time."""
     return wait_until(lambda: version in load.state().versions, seconds)
 
 
 def _await_version(running: Running, load: SteadyClients, version: str) -> None:
-    if not _answers(load, version):
+    if not _answers(load, version, PATIENCE):
         running.processes()
-        raise ServerFailure(f"version {version} does not answer after {PATIENCE:.0f} s")
+        said = running.last_words()
+        raise ServerFailure(f"version {version} does not answer after {PATIENCE:.0f} s: {said}")
 
 
 def reload(trial: Trial) -> str:
     """New versions of the application, one after the other, by the server's own kind of reload."""
     with trial.loaded() as (running, load):
         late = 0
-        count = min(trial.scale.reloads, trial.one.most)
-        for number in range(1, count + 1):
+        count = min(trial.amounts.reloads, trial.one.most)
+        for version in map(str, range(1, count + 1)):
             before = set(running.processes()) - {running.main}
-            if trial.one.how != "HUP":
+            if trial.one.reload is not hang_up:
                 # What stands beside the workers, such as a router, stays.
                 before &= set(load.state().processes)
-            _set_version(running, str(number))
+            _write(running, "version", version)
             trial.one.reload(running)
-            _await_version(running, load, str(number))
-            gone = wait_until(
-                lambda before=before: not before & set(running.left()),  # type: ignore[misc]
-                trial.scale.grace,
+            _await_version(running, load, version)
+            late += not wait_until(
+                lambda: before.isdisjoint(running.left()),  # noqa: B023
+                trial.amounts.grace,
             )
-            late += not gone
         trial.figure("reloads", count)
         trial.figure("old workers still there", late)
         return trial.conclude(load)
@@ -84,61 +184,41 @@ def upgrade(trial: Trial) -> str:
     """A new main process takes over the sockets, again and again."""
     with trial.loaded() as (running, load):
         # Written when everything accepts.
-        pidfile = running.folder / "pid"
-        wait_until(lambda: _read_pid(pidfile) == running.main, PATIENCE)
-        count = min(trial.scale.upgrades, trial.one.most)
-        for number in range(1, count + 1):
-            version = str(number)
-            _set_version(running, version)
-            if trial.one.ours:
-                _upgrade_ours(running, pidfile)
-            else:
-                _upgrade_gunicorn(running, load, pidfile, version)
+        wait_until(lambda: _main(running) == running.main, PATIENCE)
+        count = min(trial.amounts.upgrades, trial.one.most)
+        for version in map(str, range(1, count + 1)):
+            _write(running, "version", version)
+            old = running.main
+            os.kill(old, signal.SIGUSR2)
+            if not trial.one.ours:
+                # gunicorn's does not end by itself. WINCH between them is for daemons only.
+                _await_version(running, load, version)
+                os.kill(old, signal.SIGTERM)
+            if not wait_until(partial(_succeeded, running, old), PATIENCE):
+                raise ServerFailure(f"the old main process is still there: {running.last_words()}")
+            running.main = _main(running)
             _await_version(running, load, version)
         trial.figure("upgrades", count)
         return trial.conclude(load)
 
 
-def _read_pid(pidfile: Path) -> int:
+def _main(running: Running) -> int:
+    """The main process by its pidfile."""
     try:
-        return int(pidfile.read_text(encoding="ascii"))
+        return int((running.folder / "pid").read_text(encoding="ascii"))
     except (OSError, ValueError):
         return 0
 
 
-def _upgrade_ours(running: Running, pidfile: Path) -> None:
-    """USR2; the old main process ends by itself when the new one serves."""
-    old = running.main
-    os.kill(old, signal.SIGUSR2)
-    _succeed(running, pidfile, old)
-
-
-def _upgrade_gunicorn(running: Running, load: SteadyClients, pidfile: Path, version: str) -> None:
-    """USR2, then TERM for the old main process. WINCH between them is for daemons only."""
-    old = running.main
-    os.kill(old, signal.SIGUSR2)
-    if not _answers(load, version):
-        raise ServerFailure(f"the new version does not answer: {running.last_words()}")
-    os.kill(old, signal.SIGTERM)
-    _succeed(running, pidfile, old)
-
-
-def _succeed(running: Running, pidfile: Path, old: int) -> None:
-    """Waits for the successor of a main process."""
-
-    def succeeded() -> bool:
-        new, left = _read_pid(pidfile), running.left()
-        return new != old and new in left and old not in left
-
-    if not wait_until(succeeded, PATIENCE):
-        raise ServerFailure(f"the old main process is still there: {running.last_words()}")
-    running.main = _read_pid(pidfile)
+def _succeeded(running: Running, old: int) -> bool:
+    left = running.left()
+    return _main(running) in left and old not in left
 
 
 def recycle(trial: Trial) -> str:
     """Workers are replaced after a number of requests."""
     with trial.loaded() as (_, load):
-        time.sleep(max(trial.scale.seconds, trial.one.lifetime))
+        time.sleep(max(trial.lab.seconds, trial.one.lifetime))
         return trial.conclude(load)
 
 
@@ -147,12 +227,12 @@ def kill(trial: Trial) -> str:
     random = Random(trial.number)
     deaths: list[Death] = []
     with trial.loaded() as (running, load):
-        for _ in range(trial.scale.kills):
-            due = time.monotonic() + trial.scale.between
+        for _ in range(trial.amounts.kills):
+            due = time.monotonic() + trial.amounts.between
             left = running.left()
             if running.main not in left:
                 # The load tells what that costs.
-                trial.note("died", excerpt(running, running.output(), ""))
+                trial.excerpt("died", running, running.output(), "")
                 break
             answered = load.state().processes
             # One that was killed may still be ending.
@@ -168,7 +248,7 @@ def kill(trial: Trial) -> str:
 def _kill(process: int, port: int) -> Death:
     """Kills a process. It stands still before, so that it takes nothing that we do not know."""
     os.kill(process, signal.SIGSTOP)
-    wait_until(lambda: _stands_still(process), PATIENCE)
+    wait_until(partial(_stands_still, process), PATIENCE)
     ports = held(process, port)
     at = time.monotonic()
     os.kill(process, signal.SIGKILL)
@@ -176,23 +256,20 @@ def _kill(process: int, port: int) -> Death:
 
 
 def _stands_still(process: int) -> bool:
-    states = set()
-    for task in Path(f"/proc/{process}/task").iterdir():
-        with contextlib.suppress(OSError):
-            states.add((task / "stat").read_text(errors="replace").rpartition(")")[2].split()[0])
-    return states <= {"T"}
+    tasks = os.listdir(f"/proc/{process}/task")
+    return all(resources.stat(f"{process}/task/{task}")[:1] in ([], ["T"]) for task in tasks)
 
 
 def timeout(trial: Trial) -> str:
     """One request of many hangs; it must be ended in time, and cost nobody else anything."""
     with trial.loaded(hanging=1) as (running, load):
-        time.sleep(trial.scale.seconds)
+        time.sleep(trial.lab.seconds)
         said = trial.conclude(load)
         # Whoever is not ended is waited for until now.
         hung = load.state().hung
-        said_where = running.output()
-        if "operated.py" in said_where:
-            trial.note("log", excerpt(running, said_where, "operated.py"))
+        output = running.output()
+        if "operated.py" in output:
+            trial.excerpt("log", running, output, "operated.py")
     for what, count in hung.items():
         trial.figure(f"hung: {what}", count)
     ended = sum(count for what, count in hung.items() if what.split()[1] in ENDED)
@@ -216,42 +293,26 @@ def stop(trial: Trial) -> str:
 
 def broken(trial: Trial) -> str:
     """A reload that must fail: of what cannot be imported, and with a file that cannot be read."""
-    configuration = trial.one.configuration
-    ways: list[tuple[str, Callable[[Running], object], Callable[[Running], object], str]] = [
-        (
-            "application",
-            lambda running: _set_version(running, BROKEN),
-            lambda running: _set_version(running, "1"),
-            "broken on purpose",
-        )
-    ]
-    if configuration:
-        path = configuration.name
-        ways.append(
-            (
-                "configuration",
-                lambda running: (running.folder / path).write_text(configuration.broken),
-                lambda running: (running.folder / path).write_text(configuration.sound),
-                path,
-            )
-        )
+    ways = [("application", "version", BROKEN, "1", "broken on purpose")]
+    if file := trial.one.configuration:
+        ways.append(("configuration", file.name, file.broken, file.sound, file.name))
     outcome = []
-    for what, spoil, mend, reason in ways:
+    for what, name, spoilt, sound, reason in ways:
         with trial.loaded() as (running, load):
             before = len(running.output())
-            spoil(running)
+            _write(running, name, spoilt)
             trial.one.reload(running)
-            time.sleep(trial.scale.watched)
+            time.sleep(trial.amounts.watched)
             said = running.output()[before:]
             trial.figure(f"{what}: said why", float(reason in said))
-            trial.note(what, excerpt(running, said, reason))
-            mend(running)
+            trial.excerpt(what, running, said, reason)
+            _write(running, name, sound)
             outcome.append(f"{what}: {'says' if reason in said else 'does not say'} why")
             with contextlib.suppress(ServerFailure, OSError):
-                _set_version(running, "1")
+                _write(running, "version", "1")
                 running.processes()
                 trial.one.reload(running)
-            recovered = _answers(load, "1", trial.scale.grace)
+            recovered = _answers(load, "1", trial.amounts.grace)
             trial.figure(f"{what}: can be reloaded afterwards", float(recovered))
             outcome.append(trial.conclude(load, what=f"{what}: "))
     return "; ".join(outcome)
@@ -260,55 +321,41 @@ def broken(trial: Trial) -> str:
 def preload(trial: Trial) -> str:
     """Memory of all processes after requests for a Flask application that was loaded before."""
     outcome = []
-    with trial.running(FLASK) as running:
-        _settle(running, trial.one.workers["preload"])
-        for when, requests in trial.scale.memory.items():
+    with trial.start(FLASK) as running:
+        _settle(running)
+        for when, requests in zip(WHEN, trial.amounts.memory, strict=True):
             with ThreadPoolExecutor(CLIENTS) as clients:
-                for client in [
-                    clients.submit(ask_often, running, requests // CLIENTS) for _ in range(CLIENTS)
-                ]:
-                    client.result()
-            used = resources.memory(running.processes())
-            for name in ("pss", "uss", "rss"):
-                trial.figure(f"{name}, {when}", getattr(used, name), "bytes")
-            trial.figure(f"processes, {when}", used.processes)
+                list(clients.map(ask_often, [running] * CLIENTS, [requests // CLIENTS] * CLIENTS))
+            used = trial.memory(running, f"{{}}, {when}")
             outcome.append(f"{used.pss / 2**20:.1f} MiB {when} in {used.processes} processes")
     return f"PSS {', '.join(outcome)}"
 
 
 def balance(trial: Trial) -> str:
     """Connections that are opened together and kept busy: how they spread over four workers."""
-    workers = trial.one.workers["balance"]
-    with contextlib.ExitStack() as stack:
-        running = stack.enter_context(trial.running())
-        _settle(running, workers)
-        load = SteadyClients(running.port, {"keeping": KEEPERS}, core=trial.lab.client_core)
-        stack.enter_context(load)
-        time.sleep(min(trial.scale.seconds, 5))
-        state = load.state()
-        asked = [seen.count for seen in state.processes.values()]
-        shares = {
-            "requests": max(asked) / (sum(asked) / workers),
-            "connections": max(state.connections.values())
-            / (sum(state.connections.values()) / workers),
-        }
-        said = trial.conclude(load)
-    for name, share in shares.items():
+    core = trial.lab.client_core
+    with trial.start() as running:
+        _settle(running)
+        with SteadyClients(running.port, {"keeping": KEEPERS}, core=core) as load:
+            time.sleep(min(trial.lab.seconds, 5))
+            state = load.state()
+            said = trial.conclude(load)
+    asked = [seen.count for seen in state.processes.values()]
+    for name, counts in (("connections", state.connections.values()), ("requests", asked)):
+        share = max(counts) / (sum(counts) / FOUR)
         trial.figure(f"busiest / mean, {name}", round(share, 4), "×")
-    return f"busiest {shares['requests']:.2f} × the mean; {said}"
+    return f"busiest {share:.2f} × the mean; {said}"
 
 
-def _settle(running: Running, workers: int) -> None:
-    """Waits until all workers have begun: the first of them answers before."""
-    if not wait_until(
-        lambda: len(running.processes()) >= workers + 1 and running.is_quiet(), PATIENCE
-    ):
-        raise ServerFailure(f"it does not come to rest with {workers} workers")
+def _settle(running: Running) -> None:
+    """Waits until all four workers have begun: the first of them answers before."""
+    if not wait_until(lambda: len(running.processes()) > FOUR and running.is_quiet(), PATIENCE):
+        raise ServerFailure(f"it does not come to rest with {FOUR} workers")
 
 
-TRIALS: dict[str, Callable[[Trial], str]] = {
-    trial.__name__: trial
-    for trial in (reload, upgrade, recycle, kill, timeout, stop, broken, preload, balance)
+EXPERIMENTS: dict[str, Callable[[Trial], str]] = {
+    run.__name__: run
+    for run in (reload, upgrade, recycle, kill, timeout, stop, broken, preload, balance)
 }
 
 
@@ -316,13 +363,11 @@ def plan(
     lab: Lab, scale: Scale, chosen: Sequence[OperatedServer], options: argparse.Namespace
 ) -> list[Step]:
     """All rounds of the experiments, with every server that can take part once a round."""
-    lab = lab.unpinned()
-    planned = []
-    for name in options.names:
-        for number in range(rounds := scale.rounds_of(name)):
-            for one in chosen:
-                if name not in one.cannot:
-                    trial = Trial(lab, name, number, one.server(name), scale, one)
-                    what = f"{name}, round {number + 1} of {rounds}, {one.name}"
-                    planned.append(Step(trial.server, what, partial(TRIALS[name], trial)))
-    return planned
+    return [
+        Trial(own, name, number, one.server(name), scale.amounts, one).step(EXPERIMENTS[name])
+        for name in options.names
+        for own in [replace(lab.unpinned(), rounds=scale.rounds_of(name))]
+        for number in range(own.rounds)
+        for one in chosen
+        if name not in one.cannot
+    ]

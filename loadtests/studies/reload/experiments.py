@@ -1,28 +1,36 @@
-"""The experiments `develop`: files are saved. A step is one server in one round."""
+"""The experiments `develop`: files are saved, and clients ask meanwhile.
+
+A step is one server in one round.
+"""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import json
+import os
 import time
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from itertools import accumulate
 from random import Random
+from typing import Any, NamedTuple
 
+from loadtests.clients.client_process import ClientProcess
 from loadtests.errors import ServerFailure
 from loadtests.measure import resources
 from loadtests.measure.waiting import wait_until
-from loadtests.servers.projects import DJANGO, FLASK, HELLO, KINDS, LARGE, MAIN, SUB, Kind, made
+from loadtests.servers import projects
+from loadtests.servers.projects import FIRST, KINDS, MAIN, SUB, Kind, Project
 from loadtests.servers.registry.reload import MODES, OURS, SERVE, SERVERS, ReloadingServer
 from loadtests.servers.running import Running
 from loadtests.store import without_paths
-from loadtests.studies import engine, study, trial
+from loadtests.studies import trial
 from loadtests.studies.bench.experiments import ask_often
-from loadtests.studies.engine import Lab, Step
-from loadtests.studies.reload.author import BOTH, Author, Save
-from loadtests.studies.reload.browsers import Browsers
-from loadtests.studies.reload.judgement import judge
+from loadtests.studies.engine import Lab, Step, in_turns
+from loadtests.studies.study import Scale, scales
 
 LIMIT = 10.0
 """Seconds after which a save counts as never answered."""
@@ -46,44 +54,143 @@ LOGGED = 200
 """Last lines of what a server said that are stored if something failed."""
 REQUESTS = 100
 """Requests before memory is looked at."""
+BOTH = "both"
+HALF_LOADED = "half-loaded"
+BACKWARDS = "backwards"
+SCALES = FULL, QUICK, TINY = scales(
+    # Seconds are those for which CPU time is looked at.
+    Scale("full", 0, 15, each={**dict.fromkeys(KINDS, 3), "saves": 2, "memory": 3}),
+    Scale("quick", 0, 4),
+    Scale("tiny", 0, 0.3),
+    saves=(10, 4, 2),
+    many=(100, 20, 10),
+    bursts=(5, 2, 1),
+    # Saves before memory is looked at again.
+    remembered=(10, 3, 1),
+)
 
 
 @dataclass(frozen=True)
-class Scale(study.Scale):
-    """How much of everything in a round. `seconds` are those for which CPU time is looked at."""
+class Save:
+    """The versions of the main module and of the one that it imports, and since when.
 
-    rounds: int = 0
-    seconds: float = 15
-    saves: int = 10
-    many: int = 100
-    bursts: int = 5
-    remembered: int = 10
-    """Saves before memory is looked at again."""
+    The time is of the monotonic clock, which all processes share.
+    """
+
+    began: float
+    versions: tuple[str, str]
 
 
-FULL = Scale("full", each={**dict.fromkeys(KINDS, 3), "saves": 2, "memory": 3})
-QUICK = Scale("quick", seconds=4, saves=4, many=20, bursts=2, remembered=3)
-TINY = Scale("tiny", seconds=0.3, saves=2, many=10, bursts=1, remembered=1)
+class Author:
+    """Saves files of one project as editors do: written beside the old file, then renamed.
+
+    Each version is a number that no other save has.
+    """
+
+    def __init__(self, project: Project) -> None:
+        self.saves = [Save(time.monotonic(), (FIRST, FIRST))]
+        self._project = project
+        self._files = {MAIN: project.kind.main, SUB: project.kind.sub}
+
+    def save(self, what: str) -> Save:
+        """Saves a file, MAIN or SUB, or BOTH of them one right after the other."""
+        version = f"{len(self.saves):06}"
+        main, sub = self.saves[-1].versions
+        ready = []
+        for name in (MAIN, SUB) if what == BOTH else (what,):
+            file = self._files[name]
+            beside = self._project.path.parent / name
+            beside.write_text(self._project.text(file, version), encoding="utf-8")
+            ready.append((beside, self._project.path / file))
+        began = time.monotonic()
+        for written, place in ready:
+            os.replace(written, place)
+        versions = (version if what != SUB else main, version if what != MAIN else sub)
+        self.saves.append(Save(began, versions))
+        return self.saves[-1]
+
+
+class Asked(NamedTuple):
+    """A request of a client, when it began and ended by the monotonic clock, and what came of it.
+
+    That are the `versions` of its answer, or a `fault` of `clients.steady.connection.KINDS`; then
+    the first of these is details.
+    """
+
+    client: str
+    began: float
+    ended: float
+    fault: str
+    versions: tuple[str, str]
+
+
+class Browsers(ClientProcess):
+    """Clients of `loadtests.clients.steady.polling`, which ask until the block ends."""
+
+    def __init__(self, port: int, clients: Mapping[str, int], core: int | None) -> None:
+        arguments = [str(port), json.dumps(dict(clients))]
+        super().__init__("clients", "loadtests.clients.steady.polling", arguments, core)
+
+    def first(self, save: Save, seconds: float) -> float | None:
+        """How long after a save its version was first told; None if it was not in this time."""
+        at: float | None = self.ask(f"await {' '.join(save.versions)} {seconds}")
+        return None if at is None else at - save.began
+
+    def end(self) -> tuple[list[Asked], dict[str, int]]:
+        """Let all finish what they have begun; all that was asked, and what else was counted."""
+        told = self.ask("end")
+        asked = [
+            Asked(client, began, ended, fault, (main, sub))
+            for client, began, ended, fault, main, sub in told["asked"]
+        ]
+        return asked, told["counts"]
+
+
+def judge(saves: Sequence[Save], asked: Sequence[Asked]) -> list[dict[str, Any]]:
+    """The requests that something was wrong with, and what.
+
+    Beside what can become of any request: its answer may be HALF_LOADED, made by modules that were
+    never in the project together; or BACKWARDS, of an older version than somebody had before it was
+    asked.
+    """
+    numbers = {save.versions: number for number, save in enumerate(saves)}
+    answered = sorted(
+        (one.ended, numbers[one.versions]) for one in asked if one.versions in numbers
+    )
+    ends = [ended for ended, _ in answered]
+    newest = [0, *accumulate((number for _, number in answered), max)]
+    start = saves[0].began
+    found = []
+    for one in asked:
+        kind, what = one.fault, one.versions[0]
+        if not kind:
+            what = " and ".join(one.versions)
+            if one.versions not in numbers:
+                kind = HALF_LOADED
+            elif numbers[one.versions] < newest[bisect_left(ends, one.began)]:
+                kind = BACKWARDS
+        if kind:
+            times = {"began": round(one.began - start, 4), "ended": round(one.ended - start, 4)}
+            found.append({"kind": kind, "sent": one.client, "what": what, **times})
+    return found
 
 
 @dataclass(frozen=True)
 class Trial(trial.Trial):
-    """One server with one project in one round of an experiment."""
+    """One server with one project."""
 
-    scale: Scale
-    one: ReloadingServer
+    server: ReloadingServer
+    amounts: Any
     kind: Kind
 
     @contextlib.contextmanager
     def running(self) -> Iterator[tuple[Running, Author]]:
         """The server with a new project, when both have come to rest."""
-        with made(self.kind) as project:
+        with projects.made(self.kind) as project:
             if self.number == 0:
                 self.note("command", self.server.command.replace("~", " "))
-            environ = self.one.environ(self.kind, str(project.path))
-            with Running(
-                self.server, project, core=self.lab.server_core, environ=environ
-            ) as running:
+            core, environ = self.lab.server_core, self.server.environ(self.kind, str(project.path))
+            with Running(self.server, project, core=core, environ=environ) as running:
                 rest(running)
                 yield running, Author(project)
 
@@ -94,26 +201,25 @@ class Trial(trial.Trial):
             with Browsers(running.port, clients, self.lab.client_core) as browsers:
                 time.sleep(0.2)
                 yield author, browsers
-                told = browsers.end()
+                asked, counts = browsers.end()
             # Raises ServerFailure if it has died.
             running.processes()
             said = without_paths(running.output().replace(str(running.application.path), "."))
-        found = judge(author.saves, told.asked)
-        self.figure("saves", len(author.saves) - 1)
-        self.figure("requests", found.requests)
-        self.figure("failed", found.failed)
-        self.figure("longest request", found.longest, "s")
-        for kind, count in found.kinds.items():
-            self.figure(f"failed: {kind}", count)
-        for what, count in told.counts.items():
+        faults = judge(author.saves, asked)
+        kinds = Counter(str(fault["kind"]) for fault in faults)
+        counts |= {f"failed: {kind}": count for kind, count in kinds.items()}
+        counts |= {"saves": len(author.saves) - 1, "requests": len(asked), "failed": len(faults)}
+        for what, count in counts.items():
             self.figure(what, count)
-        self.faults(found.kinds, found.shown)
-        if found.failed:
+        longest = max((one.ended - one.began for one in asked), default=0.0)
+        self.figure("longest request", longest, "s")
+        self.faults(kinds, faults)
+        if faults:
             self.note("log", "\n".join(said.splitlines()[-LOGGED:]))
 
     def random(self) -> Random:
         """For pauses, the same ones in every run."""
-        return Random(f"{self.experiment} {self.one.name} {self.number}")
+        return Random(f"{self.experiment} {self.server.name} {self.number}")
 
 
 def rest(running: Running) -> None:
@@ -129,9 +235,10 @@ def save_to_answer(trial: Trial) -> str:
     taken = []
     never = 0
     with trial.browsed(TWO) as (author, browsers):
-        for number in range(trial.scale.saves):
+        for number in range(trial.amounts.saves):
             # Who polls is met at any moment between two of its looks.
-            time.sleep(trial.one.settles + random.random() * (PERIOD if trial.one.polls else 0.3))
+            pause = PERIOD if trial.server.polls else 0.3
+            time.sleep(trial.server.settles + random.random() * pause)
             what = SUB if number % 2 else MAIN
             seconds = browsers.first(author.save(what), LIMIT)
             if seconds is None:
@@ -154,16 +261,16 @@ def saves(trial: Trial) -> str:
     random = trial.random()
     never = 0
     with trial.browsed(ALL) as (author, browsers):
-        for number in range(trial.scale.many):
+        for number in range(trial.amounts.many):
             save = author.save(random.choice((MAIN, SUB, BOTH)))
-            if random.random() < NOT_WAITED and number + 1 < trial.scale.many:
+            if random.random() < NOT_WAITED and number + 1 < trial.amounts.many:
                 time.sleep(random.random() * 0.05)
                 continue
             never += browsers.first(save, LIMIT) is None
             time.sleep(random.random() * 0.1)
         time.sleep(0.2)
     trial.figure(NEVER, never)
-    return f"{trial.scale.many} saves, {never} never answered"
+    return f"{trial.amounts.many} saves, {never} never answered"
 
 
 def quick(trial: Trial) -> str:
@@ -173,23 +280,19 @@ def quick(trial: Trial) -> str:
     """
     stale = 0
     with trial.browsed({"once": 1}) as (author, browsers):
-        for number in range(trial.scale.bursts):
-            time.sleep(trial.one.settles)
-            last = _burst(author, SUB if number % 2 else MAIN)
+        for number in range(trial.amounts.bursts):
+            time.sleep(trial.server.settles)
+            # All of a burst within one second of the clock that files are dated by.
+            time.sleep(1.03 - time.time() % 1)
+            what = SUB if number % 2 else MAIN
+            last = author.save(what)
+            for _ in range(BURST - 1):
+                time.sleep(BETWEEN)
+                last = author.save(what)
             stale += browsers.first(last, LIMIT / 2) is None
-    trial.figure("bursts", trial.scale.bursts)
+    trial.figure("bursts", trial.amounts.bursts)
     trial.figure(STALE, stale)
-    return f"{stale} of {trial.scale.bursts} stale"
-
-
-def _burst(author: Author, what: str) -> Save:
-    # All of a burst within one second of the clock that files are dated by.
-    time.sleep(1.03 - time.time() % 1)
-    for number in range(BURST):
-        if number:
-            time.sleep(BETWEEN)
-        last = author.save(what)
-    return last
+    return f"{stale} of {trial.amounts.bursts} stale"
 
 
 def idle(trial: Trial) -> str:
@@ -198,7 +301,7 @@ def idle(trial: Trial) -> str:
         time.sleep(1)
         before = running.processes()
         used, began = resources.cpu_seconds(before), time.monotonic()
-        time.sleep(trial.scale.seconds)
+        time.sleep(trial.lab.seconds)
         used = resources.cpu_seconds(before) - used
         share = used / (time.monotonic() - began)
         if running.processes() != before:
@@ -212,9 +315,9 @@ def memory(trial: Trial) -> str:
     """PSS after requests, and again after saves where they are noticed."""
     with trial.running() as (running, author):
         start = _memory(trial, running, AT_START)
-        if trial.one is not SERVE:
+        if trial.server is not SERVE:
             with Browsers(running.port, {"once": 1}, trial.lab.client_core) as browsers:
-                for number in range(trial.scale.remembered):
+                for number in range(trial.amounts.remembered):
                     if browsers.first(author.save(SUB if number % 2 else MAIN), LIMIT) is None:
                         raise ServerFailure("a version was never answered")
                     time.sleep(0.2)
@@ -225,55 +328,34 @@ def memory(trial: Trial) -> str:
 def _memory(trial: Trial, running: Running, when: str) -> int:
     ask_often(running, REQUESTS)
     rest(running)
-    used = resources.memory(running.processes())
-    for name in ("pss", "uss"):
-        trial.figure(f"{trial.kind.name}: {name} {when}", getattr(used, name), "bytes")
-    trial.figure(f"{trial.kind.name}: processes {when}", used.processes)
-    return used.pss
+    return trial.memory(running, f"{trial.kind.name}: {{}} {when}").pss
 
 
-@dataclass(frozen=True)
-class Experiment:
-    """What is done, with which projects, and who takes part."""
-
-    run: Callable[[Trial], str]
-    kinds: Sequence[Kind]
-    servers: Sequence[ReloadingServer] = SERVERS
-
-
-EXPERIMENTS = {
-    **{name: Experiment(save_to_answer, [kind]) for name, kind in KINDS.items()},
-    "saves": Experiment(saves, [FLASK], MODES),
-    "quick": Experiment(quick, [HELLO]),
-    "idle": Experiment(idle, [LARGE]),
-    "memory": Experiment(memory, [HELLO, FLASK, DJANGO], (SERVE, OURS)),
+EXPERIMENTS: dict[str, tuple[Callable[[Trial], str], Sequence[Kind], Sequence[ReloadingServer]]] = {
+    **{name: (save_to_answer, [kind], SERVERS) for name, kind in KINDS.items()},
+    "saves": (saves, [projects.FLASK], MODES),
+    "quick": (quick, [projects.HELLO], SERVERS),
+    "idle": (idle, [projects.LARGE], SERVERS),
+    "memory": (memory, [projects.HELLO, projects.FLASK, projects.DJANGO], [SERVE, OURS]),
 }
-
-
-def everyone() -> list[ReloadingServer]:
-    """All who take part in something."""
-    named = {one.name: one for made in EXPERIMENTS.values() for one in made.servers}
-    return list(named.values())
+"""What is done, with which projects, and who takes part."""
 
 
 def plan(
     lab: Lab, scale: Scale, chosen: Sequence[ReloadingServer], options: argparse.Namespace
 ) -> list[Step]:
     """All rounds, every server once a round, another one first each time."""
-    return [step for name in options.names for step in _steps(lab, scale, name, chosen)]
-
-
-def _steps(lab: Lab, scale: Scale, name: str, chosen: Sequence[ReloadingServer]) -> Iterator[Step]:
-    experiment = EXPERIMENTS[name]
-    taking_part = [
-        (one, server, kind)
-        for kind in experiment.kinds
-        for one in experiment.servers
-        if one in chosen and (server := one.server(kind))
-    ]
-    lab = replace(lab, rounds=scale.rounds_of(name))
-    for number, (one, server, kind) in engine.in_turns(lab, taking_part):
-        trial = Trial(lab, name, number, server, scale, one, kind)
-        of = f" of {kind.name}" if len(experiment.kinds) > 1 else ""
-        what = f"{name}{of}, round {number + 1} of {lab.rounds}, {one.name}"
-        yield Step(server, what, partial(experiment.run, trial))
+    planned = []
+    for name in options.names:
+        run, kinds, servers = EXPERIMENTS[name]
+        own = replace(lab, rounds=scale.rounds_of(name))
+        taking_part = [
+            (one, kind)
+            for kind in kinds
+            for one in servers
+            if one in chosen and kind.name in (one.only or (kind.name,))
+        ]
+        for number, (one, kind) in in_turns(own, taking_part):
+            trial = Trial(own, name, number, one, scale.amounts, kind)
+            planned.append(trial.step(run, f" of {kind.name}" if len(kinds) > 1 else ""))
+    return planned

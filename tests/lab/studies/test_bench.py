@@ -8,6 +8,7 @@ import lzma
 import os
 import subprocess
 import sys
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -35,6 +36,7 @@ from loadtests.servers.running import Running
 from loadtests.stats.results import Results, Spread, spread
 from loadtests.studies import command, engine
 from loadtests.studies.adverse import experiments as endurance
+from loadtests.studies.adverse.study import MODES as ENDURING
 from loadtests.studies.adverse.study import STUDY as ENDURE
 from loadtests.studies.bench import scenarios
 from loadtests.studies.bench.study import SHOW
@@ -386,7 +388,7 @@ class TestFloor:
             pass
 
 
-MODES = registry.named(endurance.MODES[:2])
+MODES = registry.named(ENDURING[:2])
 
 
 class TestEndurance:
@@ -407,8 +409,9 @@ class TestEndurance:
     ) -> Results:
         server_core, client_core = cores()
         writing = store.Store(tmp_path / "results.jsonl", "r")
-        lab = engine.Lab(writing, 0.1, 1, server_core, client_core, [server])
-        for step in endurance.EXPERIMENTS[experiment](lab, endurance.SMALL):
+        lab = engine.Lab(writing, 0.1, 1, server_core, client_core)
+        options = Namespace(names=[experiment], servers=None)
+        for step in ENDURE.plan(lab, endurance.TINY, [server], options):
             assert step.action()
         writing.close()
         return Results(store.load([writing.path]))
@@ -424,7 +427,7 @@ class TestEndurance:
     def test_each_number_of_dead_has_its_own_rounds(self, tmp_path: Path) -> None:
         results = self.measure("growing", tmp_path)
         rounds = results.rounds("document512-64", MODES[0].name, "rate")
-        assert len(rounds) == len(endurance.SMALL.fewer) + 1
+        assert len(rounds) == len(endurance.TINY.amounts.fewer) + 1
 
     def test_who_drips_is_closed_and_comes_again(self, tmp_path: Path) -> None:
         results = self.measure("drip", tmp_path)

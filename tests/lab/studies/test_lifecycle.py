@@ -29,9 +29,8 @@ from loadtests.servers.registry import lifecycle
 from loadtests.servers.registry.lifecycle import OperatedServer
 from loadtests.stats.results import Results
 from loadtests.studies import command, engine
-from loadtests.studies.lifecycle import experiments, promises, report
-from loadtests.studies.lifecycle.study import STUDY
-from loadtests.studies.lifecycle.trial import EARLY, LATE, TINY
+from loadtests.studies.lifecycle.experiments import EARLY, EXPERIMENTS, LATE, TINY
+from loadtests.studies.lifecycle.study import STUDY, TABLES
 from tests.testkit.client import HANG
 from tests.testkit.network.port import free_port
 from tests.testkit.server import wait_for
@@ -407,6 +406,6 @@ class TestReport:
             command.tell(options, self.records())
 
     def test_every_promise_belongs_to_an_experiment(self) -> None:
-        measured = {promise.experiment for promise in promises.PROMISES}
-        assert measured == {*experiments.TRIALS, ""}
-        assert set(report.EXPERIMENTS) == set(experiments.TRIALS) == set(STUDY.experiments)
+        measured = {promise.experiment for promise in STUDY.promises}
+        assert measured == {*EXPERIMENTS, ""}
+        assert set(TABLES) == set(EXPERIMENTS) == set(STUDY.experiments)

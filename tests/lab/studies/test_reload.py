@@ -23,16 +23,23 @@ from loadtests.servers.projects import FIRST, MAIN, SUB
 from loadtests.servers.registry import reload
 from loadtests.stats.results import Results
 from loadtests.studies import command, engine
-from loadtests.studies.reload import experiments, promises
-from loadtests.studies.reload.author import BOTH, Author, Save
-from loadtests.studies.reload.browsers import Asked, Browsers
-from loadtests.studies.reload.judgement import BACKWARDS, HALF_LOADED, judge
+from loadtests.studies.reload import experiments
+from loadtests.studies.reload.experiments import (
+    BACKWARDS,
+    BOTH,
+    HALF_LOADED,
+    Asked,
+    Author,
+    Browsers,
+    Save,
+    judge,
+)
 from loadtests.studies.reload.study import STUDY
 from tests.testkit.client import HANG
 
 
 def saved(*pairs: tuple[str, str]) -> list[Save]:
-    return [Save("", float(number), pair) for number, pair in enumerate(pairs)]
+    return [Save(float(number), pair) for number, pair in enumerate(pairs)]
 
 
 OLD, MIDDLE, NEW = ("0", "0"), ("1", "0"), ("1", "2")
@@ -42,26 +49,30 @@ SAVES = saved(OLD, MIDDLE, NEW)
 class TestJudgement:
     def test_sound(self) -> None:
         # The second was asked before anybody knew of the new version, and ended after.
-        asked = [Asked("a", 1, 2, NEW), Asked("b", 1.5, 3, OLD), Asked("a", 4, 5, NEW)]
-        found = judge(SAVES, asked)
-        assert (found.requests, found.failed, found.longest) == (3, 0, 1.5)
+        asked = [
+            Asked("a", 1, 2, "", NEW),
+            Asked("b", 1.5, 3, "", OLD),
+            Asked("a", 4, 5, "", NEW),
+        ]
+        assert judge(SAVES, asked) == []
 
     def test_backwards(self) -> None:
-        asked = [Asked("a", 1, 2, NEW), Asked("b", 2.5, 3, MIDDLE), Asked("b", 4, 5, NEW)]
-        assert judge(SAVES, asked).kinds == {BACKWARDS: 1}
+        asked = [
+            Asked("a", 1, 2, "", NEW),
+            Asked("b", 2.5, 3, "", MIDDLE),
+            Asked("b", 4, 5, "", NEW),
+        ]
+        assert [fault["kind"] for fault in judge(SAVES, asked)] == [BACKWARDS]
 
     def test_half_loaded(self) -> None:
-        found = judge(SAVES, [Asked("a", 1, 2, ("0", "2"))])
-        assert found.kinds == {HALF_LOADED: 1}
-        assert found.shown == [
+        assert judge(SAVES, [Asked("a", 1, 2, "", ("0", "2"))]) == [
             {"kind": HALF_LOADED, "sent": "a", "what": "0 and 2", "began": 1, "ended": 2}
         ]
 
     def test_faults_of_clients(self) -> None:
-        asked = [Asked("a", 1, 2, fault="reset", what="oh"), Asked("a", 2, 3, OLD)]
-        found = judge(SAVES, asked)
-        assert (found.requests, found.failed, found.kinds) == (2, 1, {"reset": 1})
-        assert found.shown[0]["what"] == "oh"
+        asked = [Asked("a", 1, 2, "reset", ("oh", "")), Asked("a", 2, 3, "", OLD)]
+        [fault] = judge(SAVES, asked)
+        assert (fault["kind"], fault["what"]) == ("reset", "oh")
 
 
 class TestProjects:
@@ -146,7 +157,7 @@ STUB = reload.ReloadingServer(
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[engine.Lab]:
     writing = store.Store(tmp_path / "results.jsonl", "2026-01-01")
-    yield engine.Lab(writing, 0, 1, None, None)
+    yield engine.Lab(writing, experiments.TINY.seconds, 1, None, None)
     writing.close()
 
 
@@ -159,10 +170,9 @@ def figures(lab: engine.Lab) -> dict[str, float]:
 
 
 def trial(lab: engine.Lab, experiment: str) -> experiments.Trial:
-    server = STUB.server(projects.HELLO)
-    assert server is not None
-    tiny = experiments.TINY
-    return experiments.Trial(lab, experiment, 0, server, tiny, STUB, projects.HELLO)
+    return experiments.Trial(
+        lab, experiment, 0, STUB, experiments.TINY.amounts, kind=projects.HELLO
+    )
 
 
 class TestSmallRuns:
@@ -183,6 +193,7 @@ class TestSmallRuns:
         assert 0 < found[f"seconds, {MAIN}"] < experiments.LIMIT
         assert 0 < found[f"seconds, {SUB}"] < experiments.LIMIT
         assert (found["saves"], found["never answered"]) == (2, 0)
+        assert 0 < found["longest request"] < experiments.LIMIT
 
     def test_memory_and_rest(self, lab: engine.Lab) -> None:
         assert experiments.idle(trial(lab, "idle")).endswith(" 1 processes")
@@ -223,26 +234,29 @@ class TestBrowsers:
             later = browsers.first(author.save(SUB), HANG)
             assert first is not None
             assert later is not None
-            told = browsers.end()
-        assert [one.fault for one in told.asked if one.fault] == []
-        assert {one.client for one in told.asked} == {f"{kind} 1", f"{kind} 2"}
-        assert {one.versions for one in told.asked} == {save.versions for save in author.saves}
-        assert judge(author.saves, told.asked).failed == 0
-        assert (told.counts.get("pages", 0) > 0) == (kind == "page")
+            asked, counts = browsers.end()
+        assert [one.fault for one in asked if one.fault] == []
+        assert {one.client for one in asked} == {f"{kind} 1", f"{kind} 2"}
+        assert {one.versions for one in asked} == {save.versions for save in author.saves}
+        assert judge(author.saves, asked) == []
+        assert (counts.get("pages", 0) > 0) == (kind == "page")
 
     def test_nobody_answers(self) -> None:
         # Port 1 of this machine: nobody listens there.
         with Browsers(1, {"once": 1, "kept": 1, "page": 1}, None) as browsers:
-            assert browsers.first(Save("", 0.0, OLD), 0.1) is None
-            told = browsers.end()
-        assert {one.fault for one in told.asked} == {"refused"}
-        assert told.counts["pages lost"] > 0
+            assert browsers.first(Save(0.0, OLD), 0.1) is None
+            asked, counts = browsers.end()
+        assert {one.fault for one in asked} == {"refused"}
+        assert counts["pages lost"] > 0
 
 
 class TestContestants:
-    def test_who_is_for_what(self) -> None:
+    def test_who_is_for_what(self, lab: engine.Lab) -> None:
         def who(kind: projects.Kind) -> set[str]:
-            return {one.name for one in reload.SERVERS if one.server(kind)}
+            name = "idle" if kind is projects.LARGE else kind.name
+            options = Namespace(names=[name])
+            planned = STUDY.plan(lab, experiments.TINY, reload.EVERYONE, options)
+            return {step.server.name for step in planned}
 
         everywhere = who(projects.HELLO) & who(projects.FLASK) & who(projects.DJANGO)
         assert who(projects.HELLO) - everywhere == {"Werkzeug run_simple"}
@@ -251,16 +265,13 @@ class TestContestants:
         assert who(projects.LARGE) == who(projects.HELLO)
 
     def test_others_do_not_see_this_repository(self) -> None:
-        for one in experiments.everyone():
-            server = one.server(projects.KINDS["flask"]) or one.server(projects.HELLO)
-            server = server or one.server(projects.DJANGO)
-            assert server is not None
+        for one in reload.EVERYONE:
             paths = one.environ(projects.HELLO, "/project")["PYTHONPATH"].split(":")
-            hidden = "sitecustomize.py" in dict(server.files)
+            hidden = "sitecustomize.py" in dict(one.files)
             assert (str(ROOT) in paths, hidden) == (one.ours, not one.ours)
 
     def test_rounds(self, lab: engine.Lab) -> None:
-        chosen = choose("server", experiments.everyone(), ["poorhttp dev", "granian"])
+        chosen = choose("server", reload.EVERYONE, ["poorhttp dev", "granian"])
         planned = STUDY.plan(lab, experiments.FULL, chosen, Namespace(names=["hello"]))
         assert len(planned) == 3 * 3
         assert [step.what for step in planned[:3]] == [
@@ -426,7 +437,7 @@ class TestReport:
         assert rows(found)["rounds that came to nothing"][4] == "**no**"
 
     def test_every_promise_belongs_to_an_experiment(self) -> None:
-        measured = {promise.experiment for promise in promises.PROMISES if promise.experiment}
+        measured = {promise.experiment for promise in STUDY.promises if promise.experiment}
         assert measured == set(experiments.EXPERIMENTS)
 
     def test_page_and_plot(self, tmp_path: Path) -> None:
