@@ -7,6 +7,5 @@
 - `cpu_affinity`: the cores that a process runs on.
 - `waiting`: waits until a condition holds.
 - `machine`: hardware, cores used, limit of open files.
-- `interruption`: defers SIGINT and SIGTERM during an operation that must not be interrupted.
 - `histogram`: HDR histograms of times.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import resource
 from pathlib import Path
 from typing import Any
@@ -13,24 +14,17 @@ import psutil
 from loadtests.errors import LabError
 
 
-def cpu_model() -> str:
-    """The processor's name, as the kernel tells it."""
-    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-        if line.startswith(("model name", "Hardware")):
-            return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
-
-
 def describe(versions: dict[str, str], client: str = "") -> dict[str, Any]:
     """The machine, for the head of a results file. Names neither host nor user.
 
     `versions` are those of the servers; `client` is the one of all samples, if there is one.
     """
-    hypervisor = " hypervisor " in Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    told = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    models = re.findall(r"^(?:model name|Hardware)[^:]*: *(.*)", told, re.MULTILINE)
     return {
-        "cpu": cpu_model(),
+        "cpu": models[0] if models else platform.processor() or platform.machine(),
         "cores": os.cpu_count(),
-        "virtual": hypervisor,
+        "virtual": " hypervisor " in told,
         "memory": psutil.virtual_memory().total,
         "kernel": platform.release(),
         "system": platform.system(),

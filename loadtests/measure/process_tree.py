@@ -7,18 +7,16 @@ import os
 import select
 import signal
 import subprocess
+import threading
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from loadtests.measure.cpu_affinity import pinned
-from loadtests.measure.interruption import postponed
 from loadtests.measure.resources import living
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-FOREVER = float("inf")
 
 
 class ProcessTree:
@@ -35,15 +33,14 @@ class ProcessTree:
     """
 
     def __init__(self, command: Sequence[str], core: int | None = None, **options: Any) -> None:
-        self.popen: subprocess.Popen[bytes]
         self._command = [*pinned(core), *command]
         self._options = options
         self._sessions: set[int] = set()
 
     def __enter__(self) -> Self:
         try:
-            with postponed():
-                self.popen = subprocess.Popen(
+            with _uninterrupted():
+                self.popen: subprocess.Popen[bytes] = subprocess.Popen(
                     self._command, start_new_session=True, **self._options
                 )
                 self._sessions.add(self.popen.pid)
@@ -57,19 +54,11 @@ class ProcessTree:
 
     def processes(self) -> list[int]:
         """The processes that have not ended."""
-        found = set()
-        children: dict[int, list[tuple[int, int]]] = {}
-        for one in living():
-            children.setdefault(one.parent, []).append((one.process, one.session))
-            if one.session in self._sessions:
-                found.add(one.process)
-        below = list(found)
-        while below:
-            for process, session in children.get(below.pop(), ()):
-                if process not in found:
-                    self._sessions.add(session)
-                    found.add(process)
-                    below.append(process)
+        alive = list(living())
+        found = {one.process for one in alive if one.session in self._sessions}
+        while below := [one for one in alive if one.parent in found and one.process not in found]:
+            self._sessions |= {one.session for one in below}
+            found |= {one.process for one in below}
         return sorted(found)
 
     def signal(self, number: signal.Signals) -> list[int]:
@@ -96,29 +85,43 @@ class ProcessTree:
             return
         while left := self.signal(signal.SIGKILL):
             have_ended(left, 1)
-        self.popen.wait()
-        for pipe in (self.popen.stdin, self.popen.stdout):
-            if pipe is not None:
-                pipe.close()
+        # Waits for its end, and closes its pipes.
+        self.popen.__exit__(None, None, None)
 
 
-def have_ended(processes: Collection[int], seconds: float = FOREVER) -> bool:
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """A SIGINT or SIGTERM that comes within the block takes effect at its end.
+
+    A process that is started there is known afterwards, so that it can be stopped. It does not
+    inherit this, as it would a mask of signals.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = {
+        number: signal.signal(number, lambda got, _: came.append(got))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for got in came[:1]:
+            signal.raise_signal(signal.Signals(got))
+
+
+def have_ended(processes: Iterable[int], seconds: float) -> bool:
     """Waits until these processes have ended, at most so many seconds; whether they have."""
-    poller, left = select.poll(), set()
     deadline = time.monotonic() + seconds
     with contextlib.ExitStack() as stack:
+        pollers = []
         for process in processes:
             with contextlib.suppress(ProcessLookupError):
                 file = os.pidfd_open(process)
                 stack.callback(os.close, file)
-                poller.register(file, select.POLLIN)
-                left.add(file)
-        while left:
-            wait = max(deadline - time.monotonic(), 0)
-            ended = [file for file, _ in poller.poll(None if wait == FOREVER else wait * 1000)]
-            if not ended and wait == 0:
-                return False
-            for file in ended:
-                poller.unregister(file)
-                left.discard(file)
-    return True
+                pollers.append(select.poll())
+                pollers[-1].register(file, select.POLLIN)
+        return all(one.poll(max(deadline - time.monotonic(), 0) * 1000) for one in pollers)

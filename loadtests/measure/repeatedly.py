@@ -5,43 +5,43 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+T = TypeVar("T")
 
-class Repeatedly:
-    """Does it at once, every so many seconds until the block ends, and once more then.
 
-    If it fails it is not done again, and the failure is raised where the block ends.
+class Repeatedly(Generic[T]):
+    """Looks at once, every so many seconds until the block ends, and once more then.
+
+    `looks` are what it has seen, in order. If one fails there is no other, and the failure is
+    raised where the block ends.
     """
 
-    def __init__(self, action: Callable[[], object], every: float) -> None:
-        self._action = action
+    def __init__(self, look: Callable[[], T], every: float) -> None:
+        self.look = look
+        self.looks: list[T] = []
         self._every = every
-        self._failure: Exception | None = None
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread = ThreadPoolExecutor(1)
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._done = self._thread.submit(self._run)
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
         self._over.set()
-        self._thread.join()
-        if kind is None and self._failure is not None:
-            raise self._failure
+        self._thread.shutdown()
+        if kind is None:
+            self._done.result()
 
     def _run(self) -> None:
         due = time.monotonic()
-        over = False
-        try:
-            self._action()
-            while not over:
-                due += self._every
-                over = self._over.wait(max(0.0, due - time.monotonic()))
-                self._action()
-        except Exception as failure:
-            self._failure = failure
+        self.looks.append(self.look())
+        while not self._over.is_set():
+            due += self._every
+            self._over.wait(max(0.0, due - time.monotonic()))
+            self.looks.append(self.look())

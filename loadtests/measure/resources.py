@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple, TypeVar
+
+import psutil
 
 from loadtests.errors import ServerFailure
 from loadtests.measure.repeatedly import Repeatedly
@@ -31,12 +36,10 @@ class Living(NamedTuple):
 
 def stat(process: int | str) -> list[str]:
     """The fields of /proc/PID/stat from the state on; none if it has ended."""
-    try:
-        with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
-            # The command stands in parentheses and may hold anything, parentheses included.
-            return file.read().rpartition(")")[2].split()
-    except OSError:
-        return []
+    with suppress(OSError), open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as it:
+        # The command stands in parentheses and may hold anything, parentheses included.
+        return it.read().rpartition(")")[2].split()
+    return []
 
 
 def living() -> Iterator[Living]:
@@ -78,8 +81,13 @@ def reaped_seconds(processes: Iterable[int]) -> float:
 
     One that has ended itself counts for nothing.
     """
+    return ticked(processes, 13, 14)
+
+
+def ticked(processes: Iterable[int], *places: int) -> float:
+    """Seconds that these fields of /proc/PID/stat have together, of all that have not ended."""
     found = [fields for process in processes if (fields := stat(process))]
-    return sum(int(fields[13]) + int(fields[14]) for fields in found) / TICKS
+    return sum(int(fields[place]) for fields in found for place in places) / TICKS
 
 
 def ended_seconds() -> float:
@@ -92,8 +100,7 @@ def ended_seconds() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-@dataclass(frozen=True)
-class Memory:
+class Memory(NamedTuple):
     """Bytes over all processes of a server.
 
     `pss` divides a shared page among those who map it, other Pythons of the machine included;
@@ -108,12 +115,7 @@ class Memory:
 
 def parse_smaps_rollup(text: str) -> dict[str, int]:
     """The fields of /proc/PID/smaps_rollup, in bytes."""
-    fields = {}
-    for line in text.splitlines():
-        name, _, value = line.partition(":")
-        if value.endswith(" kB"):
-            fields[name] = int(value[:-3]) * 1024
-    return fields
+    return {name: int(size) * 1024 for name, size in re.findall(r"(\w+): +(\d+) kB", text)}
 
 
 def memory(processes: Iterable[int]) -> Memory:
@@ -121,19 +123,15 @@ def memory(processes: Iterable[int]) -> Memory:
 
     Raises ServerFailure if none is left, or one cannot be read.
     """
-    pss = uss = rss = 0
     found = _of_those_left(processes, smaps_rollup, "its memory cannot be read")
-    for fields in found:
-        pss += fields["Pss"]
-        uss += fields["Private_Clean"] + fields["Private_Dirty"]
-        rss += fields["Rss"]
-    return Memory(pss, uss, rss, len(found))
+    whole = sum(map(Counter, found), Counter())
+    private = whole["Private_Clean"] + whole["Private_Dirty"]
+    return Memory(whole["Pss"], private, whole["Rss"], len(found))
 
 
 def smaps_rollup(process: int) -> dict[str, int]:
     """The memory of a process, in bytes. Raises OSError if it has ended or cannot be read."""
-    with open(f"/proc/{process}/smaps_rollup", encoding="utf-8") as file:
-        return parse_smaps_rollup(file.read())
+    return parse_smaps_rollup(Path(f"/proc/{process}/smaps_rollup").read_text(encoding="utf-8"))
 
 
 def _of_those_left(processes: Iterable[int], read: Callable[[int], T], failure: str) -> list[T]:
@@ -154,24 +152,16 @@ def _of_those_left(processes: Iterable[int], read: Callable[[int], T], failure: 
     return found
 
 
-class Watch(Repeatedly):
-    """Looks at the memory of these processes until the block ends, and keeps the highest values."""
-
-    SECONDS = 0.1
+class Watch(Repeatedly[Memory]):
+    """Looks at the memory of these processes until the block ends."""
 
     def __init__(self, processes: Callable[[], Iterable[int]]) -> None:
-        super().__init__(self._look, self.SECONDS)
-        self.highest = Memory(0, 0, 0, 0)
-        self._processes = processes
+        super().__init__(lambda: memory(processes()), 0.1)
 
-    def _look(self) -> None:
-        now, highest = memory(self._processes()), self.highest
-        self.highest = Memory(
-            max(now.pss, highest.pss),
-            max(now.uss, highest.uss),
-            max(now.rss, highest.rss),
-            max(now.processes, highest.processes),
-        )
+    @property
+    def highest(self) -> Memory:
+        """The highest values that it has seen."""
+        return Memory(*map(max, zip(*self.looks, strict=True)))
 
 
 def descriptors(processes: Iterable[int]) -> int:
@@ -179,29 +169,21 @@ def descriptors(processes: Iterable[int]) -> int:
 
     Raises ServerFailure if none is left, or one cannot be read.
     """
-    return sum(
-        _of_those_left(
-            processes,
-            lambda process: len(os.listdir(f"/proc/{process}/fd")),
-            "its files cannot be counted",
-        )
+    found = _of_those_left(
+        processes, lambda process: os.listdir(f"/proc/{process}/fd"), "its files cannot be counted"
     )
+    return sum(map(len, found))
 
 
 def socket_memory() -> int:
     """Bytes that the kernel holds for all TCP sockets of the machine: no process is charged."""
-    with open("/proc/net/sockstat", encoding="ascii") as file:
-        for line in file:
-            words = line.split()
-            if words[0] == "TCP:":
-                return int(words[words.index("mem") + 1]) * os.sysconf("SC_PAGE_SIZE")
-    return 0
+    text = Path("/proc/net/sockstat").read_text(encoding="ascii")
+    [pages] = re.findall(r"^TCP: .* mem (\d+)", text, re.MULTILINE)
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
 def machine_busy_seconds() -> float:
     """Seconds that all cores together were busy since boot, stolen ones included."""
-    with open("/proc/stat", encoding="ascii") as file:
-        user, nice, system, _idle, _iowait, irq, softirq, steal = map(
-            int, file.readline().split()[1:9]
-        )
-    return (user + nice + system + irq + softirq + steal) / TICKS
+    now = psutil.cpu_times()
+    busy: float = now.user + now.nice + now.system + now.irq + now.softirq + now.steal
+    return busy

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 from loadtests.measure.repeatedly import Repeatedly
-from loadtests.measure.resources import TICKS, cpu_clock, reaped_seconds, smaps_rollup, stat
+from loadtests.measure.resources import cpu_clock, memory, reaped_seconds, ticked
 
 
 class Traffic(NamedTuple):
@@ -34,22 +36,16 @@ class Look:
     traffic: Traffic
 
 
-def times(processes: Iterable[int]) -> tuple[float, float]:
+def times(processes: Sequence[int]) -> tuple[float, float]:
     """User and system seconds of these processes and of those they have started and seen end.
 
     To a tick; who ends meanwhile is counted with whoever waits for him.
     """
-    user = system = 0
-    for process in processes:
-        if fields := stat(process):
-            user += int(fields[11]) + int(fields[13])
-            system += int(fields[12]) + int(fields[14])
-    return user / TICKS, system / TICKS
+    return ticked(processes, 11, 13), ticked(processes, 12, 14)
 
 
-def spent(processes: Iterable[int]) -> float:
+def spent(processes: Sequence[int]) -> float:
     """Both together: exact for processes that live, and to a tick for those that have ended."""
-    processes = list(processes)
     total = reaped_seconds(processes)
     for process in processes:
         with contextlib.suppress(OSError):
@@ -59,55 +55,28 @@ def spent(processes: Iterable[int]) -> float:
 
 def parse_traffic(text: str, interface: str) -> Traffic:
     """The counters of an interface in /proc/net/dev; zeros if there is none."""
-    for line in text.splitlines():
-        name, colon, counters = line.partition(":")
-        if colon and name.strip() == interface:
-            fields = [int(field) for field in counters.split()]
-            return Traffic(fields[0], fields[1], fields[8], fields[9])
-    return Traffic()
-
-
-def traffic(process: int, interface: str) -> Traffic:
-    """The counters of an interface of the network in which a process is."""
-    try:
-        with open(f"/proc/{process}/net/dev", encoding="ascii") as file:
-            return parse_traffic(file.read(), interface)
-    except OSError:
-        return Traffic()
+    found = re.search(rf"^ *{re.escape(interface)}:(.*)", text, re.MULTILINE)
+    fields = found[1].split() if found else ["0"] * 16
+    return Traffic(*(int(fields[place]) for place in (0, 1, 8, 9)))
 
 
 def look(processes: Sequence[int], interface: str) -> Look:
-    """Looks at these processes, of which the first tells the network."""
-    user, system = times(processes)
-    pss = rss = count = 0
-    for process in processes:
-        try:
-            fields = smaps_rollup(process)
-        except OSError:
-            # It has ended meanwhile, as processes do that were started for a request.
-            continue
-        pss += fields.get("Pss", 0)
-        rss += fields.get("Rss", 0)
-        count += 1
-    counted = traffic(processes[0], interface)
-    return Look(time.monotonic(), user, system, pss, rss, count, counted)
+    """Looks at these processes, of which the first tells the network.
+
+    Raises ServerFailure if all have ended.
+    """
+    (user, system), used = times(processes), memory(processes)
+    text = ""
+    with contextlib.suppress(OSError):
+        text = Path(f"/proc/{processes[0]}/net/dev").read_text(encoding="ascii")
+    counted = parse_traffic(text, interface)
+    return Look(time.monotonic(), user, system, used.pss, used.rss, used.processes, counted)
 
 
-class Sampler(Repeatedly):
-    """Looks every so many seconds until the block ends. `looks` are what it has seen, in order."""
+class Sampler(Repeatedly[Look]):
+    """Looks at these processes every so many seconds until the block ends."""
 
     def __init__(
         self, processes: Callable[[], Sequence[int]], interface: str, every: float
     ) -> None:
-        super().__init__(self._note, every)
-        self.looks: list[Look] = []
-        self._processes = processes
-        self._interface = interface
-
-    def look(self) -> Look:
-        """One look more."""
-        return look(self._processes(), self._interface)
-
-    def _note(self) -> None:
-        if processes := self._processes():
-            self.looks.append(look(processes, self._interface))
+        super().__init__(lambda: look(processes(), interface), every)

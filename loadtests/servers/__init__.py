@@ -7,6 +7,4 @@
 - `pages`: the pages of the studies, as files and as applications.
 - `projects`: the projects whose files are saved while a server reloads.
 - `peers`: installs the servers of comparisons, which `peers.txt` names.
-- `baseline/`: the baseline of every comparison, a bare epoll loop in C.
-- `proxies`: servers behind a proxy: started together, sampled separately.
-"""
+- `baseline/floor.c`: the baseline of every comparison, a bare epoll loop.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from apps.site import make_site
 from loadtests.clients.connection import Answer
 from loadtests.programs import ROOT as PROJECT
-from loadtests.servers.application import Application, expected
+from loadtests.servers.application import Application
 
 PUBLISHED = PROJECT / "loadtests" / "servers" / "published"
 TABLE = "?name=Uniserve+%26+KLone"
@@ -20,7 +20,6 @@ TABLE = "?name=Uniserve+%26+KLone"
 class Published(Application):
     """Files of a folder, answered as they are, all of one media type."""
 
-    module: str = ""
     type: str = "text/html; charset=utf-8"
 
     def answer(self, target: str, body: bytes) -> Answer:
@@ -31,8 +30,6 @@ class Published(Application):
 @dataclass(frozen=True)
 class Reporting(Application):
     """Programs that report what they were told, of which every server tells something else."""
-
-    module: str = ""
 
     def answer(self, target: str, body: bytes) -> Answer:
         """The beginning of the report, and the line of the query."""
@@ -49,20 +46,6 @@ class Reporting(Application):
         )
 
 
-@dataclass(frozen=True)
-class Rendered(Application):
-    """A folder with a page of which a view in Python says how it has to look; the time differs."""
-
-    module: str = ""
-    dated: bool = True
-    view: Application | None = None
-
-    def answer(self, target: str, body: bytes) -> Answer:
-        """The answer of the view to the same query."""
-        assert self.view is not None
-        return expected(self.view, "/table" + TABLE, body)
-
-
 class Material:
     """The folders, as a context manager: `static`, `cgi`, `pages`, `php` and `view`."""
 
@@ -75,8 +58,10 @@ class Material:
         self.static = Published(str(folder / "static"))
         self.cgi = Reporting(str(folder / "cgi"))
         self.view = Application(str(folder / "view"), "table", dated=True)
-        self.pages = Rendered(str(folder / "pages"), view=self.view)
-        self.php = Rendered(str(folder / "php"), view=self.view)
+        # The page with the table, as that view makes it to the same query; the time differs.
+        rendered = Application("", dated=True, view=self.view, at="/table" + TABLE)
+        self.pages = replace(rendered, folder=str(folder / "pages"))
+        self.php = replace(rendered, folder=str(folder / "php"))
         make_site.make(self.static.path, klone=True)
 
     def __enter__(self) -> Material:

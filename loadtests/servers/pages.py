@@ -4,35 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from loadtests.apps.pages import PAGES as FIVE_PAGES
-from loadtests.clients.connection import Answer
-from loadtests.servers.application import Application, expected
+from loadtests.servers.application import Application
 from loadtests.servers.material import Published
 from loadtests.servers.registry.commands import CALLABLE
 from loadtests.servers.registry.server import Server
 
 PAGES = ("light", "heavy")
 PROXIED = Application("loadtests/apps", "proxied", dated=True)
-
-
-@dataclass(frozen=True)
-class Table(Application):
-    """The pages of a dispatch table, which is served from its own folder."""
-
-    folder: str = "apps/lightheavy"
-    module: str = ""
-    dated: bool = True
-
-    def answer(self, target: str, body: bytes) -> Answer:
-        """The answer of the same pages as a WSGI application."""
-        return expected(PROXIED, target, body)
-
-
-TABLE = Table()
+TABLE = Application("apps/lightheavy", dated=True, view=PROXIED)
+"""The pages as a dispatch table, which is served from its own folder."""
 
 _TABLE = "dispatch:{root}"
 # The pages say no length, and uWSGI would keep the connection for 4 s behind them.
@@ -58,12 +43,12 @@ FIVE = Application("loadtests/apps", "pages")
 
 
 @contextlib.contextmanager
-def published() -> Iterator[Published]:
-    """The five pages in a folder, which vanishes."""
+def published(files: Mapping[str, bytes] = FIVE_PAGES) -> Iterator[Published]:
+    """Files by their targets, without others the five pages, in a folder, which vanishes."""
     with tempfile.TemporaryDirectory(prefix="loadtests-site-") as name:
         folder = Path(name)
-        # Apache gives up root's rights before it reads anything.
+        # Some servers give up root's rights before they read anything.
         folder.chmod(0o755)
-        for target, page in FIVE_PAGES.items():
-            (folder / target[1:]).write_bytes(page)
+        for target, content in files.items():
+            (folder / target[1:]).write_bytes(content)
         yield Published(name)

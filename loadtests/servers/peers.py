@@ -11,6 +11,7 @@ from pathlib import Path
 from loadtests.clients.native.compiled import cache_folder
 
 PEERS = Path(__file__).with_name("peers.txt")
+_PIP = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
 
 
 def _memory() -> Path:
@@ -25,10 +26,9 @@ def names() -> list[str]:
 
 def failures() -> dict[str, str]:
     """Distributions that the last installation could not install, in lower case, and why."""
-    try:
-        found: dict[str, str] = json.loads(_memory().read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    if not _memory().exists():
         return {}
+    found: dict[str, str] = json.loads(_memory().read_text(encoding="utf-8"))
     return found
 
 
@@ -37,20 +37,7 @@ def install(say: Callable[[str], None]) -> dict[str, str]:
     failed = {}
     for name in names():
         say(f"{name} …")
-        done = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "pip",
-                "install",
-                "--quiet",
-                "--disable-pip-version-check",
-                name,
-            ],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = subprocess.run([*_PIP, name], capture_output=True, text=True, check=False)
         if done.returncode != 0:
             said = [line for line in (done.stdout + done.stderr).splitlines() if "rror" in line]
             failed[name.lower()] = said[-1].strip() if said else "pip failed without a reason"

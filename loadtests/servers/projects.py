@@ -12,7 +12,8 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,286 +25,100 @@ MAIN, SUB = "main", "sub"
 VERSION_LINE = 'VERSION = "000000"'
 FIRST = "000000"
 ANSWER = "main {} sub {} read {}\n"
-SLOW = 0.05
-"""Seconds that `/slow` takes."""
-FOLDERS, FILES_EACH = 100, 50
-
-_HELLO = f'''\
-"""Says which version it is."""
-
-import time
-
-from words import greeting
-
-{VERSION_LINE}
-
-
-def application(environ, start_response):
-    if environ["PATH_INFO"] == "/slow":
-        time.sleep({SLOW})
-    read = len(environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)))
-    body = greeting.text(VERSION, read)
-    start_response(
-        "200 OK", [("Content-Type", "text/plain"), ("Content-Length", str(len(body)))]
-    )
-    return [body]
-'''
-_TEXT = f"""\
-{VERSION_LINE}
-
-
-def text(main, read):
-    return f"main {{main}} sub {{VERSION}} read {{read}}\\n".encode("ascii")
-"""
-
-_FLASK = f'''\
-"""A shop that says which version it is."""
-
-import time
-
-import pandas
-from flask import Flask, Response, request
-from shop import stock
-from sqlalchemy.orm import Session
-
-{VERSION_LINE}
-
-app = Flask(__name__)
-sold = pandas.DataFrame({{"item": ["pen", "ink"], "count": [3, 1]}}).set_index("item")
-
-
-@app.route("/", defaults={{"path": ""}}, methods=["GET", "POST"])
-@app.route("/<path:path>", methods=["GET", "POST"])
-def index(path):
-    if path == "slow":
-        time.sleep({SLOW})
-    return Response(stock.text(VERSION, len(request.get_data())), mimetype="text/plain")
-
-
-def left(engine):
-    with Session(engine) as session:
-        return {{item.name: item.count for item in session.query(stock.Item)}}
-'''
-_STOCK = f'''\
-"""What the shop has."""
-
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
-
-{_TEXT}
-
-class Base(DeclarativeBase):
-    pass
-
-
-class Item(Base):
-    __tablename__ = "items"
-
-    name: Mapped[str] = mapped_column(primary_key=True)
-    count: Mapped[int]
-'''
-
-_MANAGE = """\
-import os
-import sys
-
-if __name__ == "__main__":
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "office.settings")
-    from django.core.management import execute_from_command_line
-
-    execute_from_command_line(sys.argv)
-"""
-_SETTINGS = """\
-from pathlib import Path
-
-BASE_DIR = Path(__file__).resolve().parent.parent
-SECRET_KEY = "for a measurement"
-DEBUG = True
-ALLOWED_HOSTS = ["*"]
-INSTALLED_APPS = [
-    "django.contrib.admin",
-    "django.contrib.auth",
-    "django.contrib.contenttypes",
-    "django.contrib.sessions",
-    "django.contrib.messages",
-    "django.contrib.staticfiles",
-    "news",
-]
-MIDDLEWARE = [
-    "django.middleware.security.SecurityMiddleware",
-    "django.contrib.sessions.middleware.SessionMiddleware",
-    "django.middleware.common.CommonMiddleware",
-    "django.middleware.csrf.CsrfViewMiddleware",
-    "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "django.contrib.messages.middleware.MessageMiddleware",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
-]
-ROOT_URLCONF = "office.urls"
-TEMPLATES = [
-    {
-        "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "APP_DIRS": True,
-        "OPTIONS": {
-            "context_processors": [
-                "django.template.context_processors.request",
-                "django.contrib.auth.context_processors.auth",
-                "django.contrib.messages.context_processors.messages",
-            ],
-        },
-    },
-]
-WSGI_APPLICATION = "office.wsgi.application"
-DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": BASE_DIR / "db.sqlite3"}}
-USE_TZ = True
-STATIC_URL = "static/"
-DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-"""
-_WSGI = """\
-import os
-
-from django.core.wsgi import get_wsgi_application
-
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "office.settings")
-application = get_wsgi_application()
-"""
-_URLS = """\
-from django.contrib import admin
-from django.urls import path, re_path
-from news.views import index
-
-urlpatterns = [path("admin/", admin.site.urls), re_path("", index)]
-"""
-_MODELS = """\
-from django.db import models
-
-
-class Article(models.Model):
-    title = models.CharField(max_length=200)
-    written = models.DateTimeField(auto_now_add=True)
-"""
-_ADMIN = """\
-from django.contrib import admin
-from news.models import Article
-
-admin.site.register(Article)
-"""
-_VIEWS = f"""\
-import time
-
-from django.http import HttpResponse
-from django.views.decorators.csrf import csrf_exempt
-from news import texts
-
-{VERSION_LINE}
-
-
-@csrf_exempt
-def index(request):
-    if request.path == "/slow":
-        time.sleep({SLOW})
-    return HttpResponse(texts.text(VERSION, len(request.body)), content_type="text/plain")
-"""
 
 
 @dataclass(frozen=True)
 class Kind:
     """A sort of project: its files, and which of them are the main module and one it imports.
 
-    `needs` are modules that must be installed, `last` a command of Python that completes it.
+    `needs` are modules that must be installed. `first` is a command of Python before the files are
+    written, which go behind what it has made, and `last` one that completes the project.
     """
 
     name: str
     title: str
     files: Mapping[str, str]
-    module: str
-    callable: str
-    main: str
     sub: str
+    main: str = "app.py"
+    module: str = "app"
+    callable: str = "application"
     needs: tuple[str, ...] = ()
+    first: tuple[str, ...] = ()
     last: tuple[str, ...] = ()
 
 
-def _many() -> dict[str, str]:
-    """Modules, all of which are imported, so that also those are watched who watch nothing else."""
-    files = {}
-    names = [f"part{number:02}" for number in range(FILES_EACH - 1)]
-    for number in range(FOLDERS):
-        folder = f"parts{number:02}"
-        files[f"{folder}/__init__.py"] = f"from {folder} import {', '.join(names)}\n"
-        files.update({f"{folder}/{name}.py": f"NAME = {name!r}\n" for name in names})
-    return files
-
-
-def _large() -> dict[str, str]:
-    parts = [f"parts{number:02}" for number in range(FOLDERS)]
-    imports = "".join(f"import {name}\n" for name in parts)
-    head, rest = _HELLO.split("\n\n", 1)
-    return {
-        "app.py": f"{head}\n\n{imports}{rest}",
-        "words/__init__.py": "",
-        "words/greeting.py": _TEXT,
-        **_many(),
+def _files(name: str) -> dict[str, str]:
+    """Those of `developed/`, and what makes packages of their folders."""
+    folder = Path(__file__).with_name("developed") / name
+    found = {
+        path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8")
+        for path in sorted(folder.rglob("*.py"))
     }
+    packages = {path.rpartition("/")[0] for path in found if "/" in path}
+    return found | {f"{package}/__init__.py": "" for package in packages}
 
 
-HELLO = Kind(
-    "hello",
-    "hello",
-    {"app.py": _HELLO, "words/__init__.py": "", "words/greeting.py": _TEXT},
-    "app",
-    "application",
-    "app.py",
-    "words/greeting.py",
-)
+HELLO = Kind("hello", "hello", _files("hello"), "words/greeting.py")
 FLASK = Kind(
     "flask",
     "Flask with SQLAlchemy and pandas",
-    {"app.py": _FLASK, "shop/__init__.py": "", "shop/stock.py": _STOCK},
-    "app",
-    "app",
-    "app.py",
+    _files("flask"),
     "shop/stock.py",
+    callable="app",
     needs=("flask", "sqlalchemy", "pandas"),
 )
+_URLS = """
+from django.urls import re_path
+from news.views import index
+
+urlpatterns.append(re_path("", index))
+"""
 DJANGO = Kind(
     "django",
     "Django with the admin",
     {
-        "manage.py": _MANAGE,
-        "office/__init__.py": "",
-        "office/settings.py": _SETTINGS,
-        "office/urls.py": _URLS,
-        "office/wsgi.py": _WSGI,
-        "news/__init__.py": "",
-        "news/models.py": _MODELS,
-        "news/admin.py": _ADMIN,
-        "news/views.py": _VIEWS,
-        "news/texts.py": _TEXT,
+        **_files("django"),
         "news/migrations/__init__.py": "",
+        "office/settings.py": '\nINSTALLED_APPS += ["news"]\n',
+        "office/urls.py": _URLS,
     },
-    "office.wsgi",
-    "application",
-    "news/views.py",
     "news/texts.py",
+    "news/views.py",
+    "office.wsgi",
     needs=("django",),
+    first=("-m", "django", "startproject", "office", "."),
     last=("manage.py", "migrate", "--run-syncdb", "--verbosity", "0"),
 )
-LARGE = Kind("large", "5,000 files", _large(), "app", "application", "app.py", "words/greeting.py")
 KINDS = {kind.name: kind for kind in (HELLO, FLASK, DJANGO)}
+
+
+def _large() -> dict[str, str]:
+    """Modules, all of which are imported, so that also those are watched who watch nothing else."""
+    folders = [f"parts{number:02}" for number in range(100)]
+    names = [f"part{number:02}" for number in range(49)]
+    head, rest = HELLO.files["app.py"].split("\n\n", 1)
+    imports = "".join(f"import {folder}\n" for folder in folders)
+    parts = f"import {', '.join(names)}\n"
+    return {
+        **HELLO.files,
+        "app.py": f"{head}\n\n{imports}{rest}",
+        **{f"{folder}/__init__.py": f"from {folder} {parts}" for folder in folders},
+        **{f"{folder}/{name}.py": f"NAME = {name!r}\n" for folder in folders for name in names},
+    }
+
+
+LARGE = replace(HELLO, name="large", title="5,000 files", files=_large())
 
 
 @dataclass(frozen=True)
 class Project(Application):
     """A project in a folder of its own, as it was first written."""
 
-    kind: Kind = field(default=HELLO)
+    kind: Kind = HELLO
 
     def answer(self, target: str, body: bytes) -> Answer:
         """The answer of the first version."""
         return Answer(200, "text/plain", ANSWER.format(FIRST, FIRST, len(body)).encode("ascii"))
-
-    def accepts(self, answer: Answer, right: Answer) -> bool:
-        """Whether it is from the application at all."""
-        return answer.status == right.status and answer.body == right.body
 
     def text(self, file: str, version: str) -> str:
         """The content of a file in a version; of the same length in all versions."""
@@ -318,21 +133,19 @@ def made(kind: Kind) -> Iterator[Project]:
         raise LabError(
             f"the project {kind.title!r} needs {' and '.join(missing)}: pip install '.[dev,lab]'"
         )
+    # Without a trace in the project: what servers compile is theirs.
+    environ = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     with TemporaryDirectory(prefix="loadtests-project-") as folder:
         # Not the temporary folder itself: what is beside it is on the same file system, and unseen.
         root = Path(folder) / "project"
+        root.mkdir()
+        run = partial(subprocess.run, cwd=root, env=environ, check=True, stdout=subprocess.DEVNULL)
+        if kind.first:
+            run([sys.executable, *kind.first])
         for name, text in kind.files.items():
-            file = root / name
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text, encoding="utf-8")
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            with (root / name).open("a", encoding="utf-8") as file:
+                file.write(text)
         if kind.last:
-            # Without a trace in the project: what servers compile is theirs.
-            environ = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-            subprocess.run(
-                [sys.executable, *kind.last],
-                cwd=root,
-                env=environ,
-                check=True,
-                stdout=subprocess.DEVNULL,
-            )
+            run([sys.executable, *kind.last])
         yield Project(str(root), kind.module, kind.callable, kind=kind)

@@ -14,15 +14,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from loadtests import programs
-from loadtests.clients.connection import Answer, Connection
+from loadtests.clients.connection import Connection, request_bytes
+from loadtests.clients.native import compiled
 from loadtests.errors import ServerFailure
 from loadtests.measure.process_tree import ProcessTree
 from loadtests.measure.resources import cpu_seconds, descriptors
 from loadtests.measure.waiting import wait_until
 from loadtests.programs import ROOT
-from loadtests.servers import baseline
 from loadtests.servers.application import Application
 from loadtests.servers.registry import Server
+from loadtests.servers.registry.server import BASELINE
 from loadtests.store import without_paths
 from tests.testkit.network.hosts import Host
 from tests.testkit.network.port import LOOPBACK, free_port
@@ -37,16 +38,12 @@ BUSY_SECONDS = 0.015
 """CPU time in QUIET_SECONDS from which on it is not quiet."""
 
 
-def longest_backlog() -> int:
-    """The longest backlog that the kernel allows, at most 2048: uWSGI refuses more."""
-    return min(2048, int(Path("/proc/sys/net/core/somaxconn").read_text(encoding="ascii")))
-
-
 class Running:
     """A started server, as a context manager. `core` pins it; None leaves it all cores.
 
-    Entering waits until `request` (default: a GET of `target`) gets the answer that the application
-    gives, and raises ServerFailure if it does not within START_SECONDS or gets another one.
+    Entering waits until `request` (default: a GET of `target`) gets the answer of the application
+    (default: the server's own), and raises ServerFailure if it does not within START_SECONDS or
+    gets another one.
     `files` are written before into `folder`, which vanishes with the run; `environ` goes to the
     environment. `main` is the process that gets signals: the one that was started, until somebody
     knows of a successor. On a `host` of a network it listens at its address `ip`, and is checked
@@ -56,7 +53,7 @@ class Running:
     def __init__(
         self,
         server: Server,
-        application: Application,
+        application: Application | None = None,
         *,
         target: str = "/",
         request: bytes | None = None,
@@ -67,17 +64,16 @@ class Running:
         environ: Mapping[str, str] | None = None,
         host: Host | None = None,
     ) -> None:
+        application = application or server.application
+        assert application
         self.server = server
         self.application = application
         self.host = host
         self.ip = host.address if host else LOOPBACK
         with self._there():
             self.port = free_port()
-        self.answer: Answer = application.answer(target, body)
-        self.request = request or f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode(
-            "ascii"
-        )
-        self.first_answer_seconds = 0.0
+        self.answer = application.answer(target, body)
+        self.request = request or request_bytes(target)
         self._count = count
         self._core = core
         self._temporary = tempfile.TemporaryDirectory(prefix="loadtests-")
@@ -87,10 +83,12 @@ class Running:
         self._said = self.folder / "output"
         self.main = 0
         self._environ = {
-            name: value.format(folder=self.folder) for name, value in (environ or {}).items()
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(ROOT), str(application.path)]),
+            **{name: value.format(folder=self.folder) for name, value in (environ or {}).items()},
         }
-        body_file = self.folder / "body"
-        body_file.write_bytes(self.answer.body)
+        (self.folder / "body").write_bytes(self.answer.body)
+        longest = int(Path("/proc/sys/net/core/somaxconn").read_text(encoding="ascii"))
         values = {
             "python": sys.executable,
             "scripts": sysconfig.get_path("scripts"),
@@ -99,28 +97,25 @@ class Running:
             "second": free_port(),
             "module": application.module,
             "callable": application.name,
-            "backlog": longest_backlog(),
+            # uWSGI refuses more.
+            "backlog": min(2048, longest),
             "folder": self.folder,
             "root": application.path,
             "log": self.folder / "access.log",
-            "floor": baseline.build() if "{floor}" in server.command else "",
-            "body": body_file,
+            "floor": compiled.program(BASELINE) if "{floor}" in server.command else "",
+            "body": self.folder / "body",
             "content_type": self.answer.content_type,
             "request_body": len(body),
             **{name: programs.path(name) for name in server.programs},
         }
         for name, text in server.files:
-            filled = string.Template(self._placed(text)).safe_substitute(values)
-            (self.folder / name).write_text(filled, encoding="utf-8")
+            template = string.Template(text.replace(LOOPBACK, self.ip))
+            (self.folder / name).write_text(template.safe_substitute(values), encoding="utf-8")
         for name, text in (files or {}).items():
             (self.folder / name).write_text(text, encoding="utf-8")
         # Split before it is filled in, so a path may hold spaces; "~" is a space within a word.
-        words = self._placed(server.command).split()
+        words = server.command.replace(LOOPBACK, self.ip).split()
         self.command = [part.replace("~", " ").format(**values) for part in words]
-
-    def _placed(self, text: str) -> str:
-        """A command or a file that says where the server listens."""
-        return text.replace(LOOPBACK, self.ip)
 
     def _there(self) -> contextlib.AbstractContextManager[None]:
         """A block in which this thread opens sockets and starts processes on the server's host."""
@@ -132,17 +127,12 @@ class Running:
             return Connection(self.port, ANSWER_SECONDS, address=self.ip)
 
     def __enter__(self) -> Running:
-        environ = {
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join([str(ROOT), str(self.application.path)]),
-            **self._environ,
-        }
         with self._said.open("wb") as output:
             self._tree = ProcessTree(
                 self.command,
                 self._core,
                 cwd=self.application.path,
-                env=environ,
+                env=self._environ,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -169,9 +159,8 @@ class Running:
             if (code := self._tree.popen.poll()) is not None:
                 raise ServerFailure(f"it ended with exit code {code}: {self.last_words()}")
             if time.monotonic() > deadline:
-                raise ServerFailure(
-                    f"nothing listens after {START_SECONDS:.0f} s: {self.last_words()}"
-                )
+                seconds = f"{START_SECONDS:.0f} s"
+                raise ServerFailure(f"nothing listens after {seconds}: {self.last_words()}")
             time.sleep(ATTEMPT_SECONDS)
 
     def is_ready(self) -> bool:
@@ -228,10 +217,9 @@ class Running:
 
     def output(self) -> str:
         """All that it wrote."""
-        try:
+        with contextlib.suppress(OSError):
             return self._said.read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            return ""
+        return ""
 
     def last_words(self) -> str:
         """The last two lines it wrote."""

@@ -56,8 +56,8 @@ class TestNames:
 
     def test_a_name_has_one_colour_everywhere(self) -> None:
         found = defaultdict(set)
-        for name, colour in registry.registered():
-            found[name].add(colour)
+        for server in registry.REGISTERED:
+            found[server.name].add(server.colour)
         assert {name: all_ for name, all_ in found.items() if len(all_) > 1} == {}
 
     def test_families(self) -> None:

@@ -18,7 +18,7 @@ Servers that are not installed are left out and named.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 
 from loadtests.choice import unknown
 from loadtests.servers.registry import content, memory
@@ -26,7 +26,7 @@ from loadtests.servers.registry import reload as development
 from loadtests.servers.registry.proxied import PROXIED
 from loadtests.servers.registry.server import (
     Server,
-    build_profile,
+    chosen,
     missing,
     require_release,
     version,
@@ -43,11 +43,10 @@ __all__ = [
     "STATIC",
     "WSGI",
     "Server",
-    "build_profile",
+    "chosen",
     "colour_of",
     "missing",
     "named",
-    "registered",
     "require_release",
     "version",
     "versions",
@@ -61,9 +60,8 @@ def named(names: Iterable[str]) -> list[Server]:
     """
     chosen: list[Server] = []
     for name in names:
-        fitting = [server for server in SERVERS if server.name == name]
-        fitting = fitting or [
-            server for server in SERVERS if server.compared and server.name.startswith(name)
+        fitting = [one for one in SERVERS if one.name == name] or [
+            one for one in SERVERS if one.compared and one.name.startswith(name)
         ]
         if not fitting:
             raise unknown("server", name, [server.name for server in SERVERS], ", ")
@@ -91,21 +89,15 @@ FAMILIES = {
 """Of those that have no colour of their own, by how their names begin."""
 
 
-def registered() -> Iterator[tuple[str, str]]:
-    """Every name that has a colour, with it; some more than once."""
-    for group in (
-        *(SERVERS, WSGI, PROXIED, STATIC, content.SERVERS.values()),
-        *(development.SERVERS, development.MODES, memory.servers()),
-    ):
-        yield from ((one.name, one.colour) for one in group)
-
-
-_KNOWN = dict(registered())
+REGISTERED: Sequence[Server] = (
+    *(*SERVERS, *WSGI, *PROXIED, *STATIC, *content.SERVERS.values()),
+    *(*development.SERVERS, *development.MODES, *memory.servers()),
+)
+"""All that have a colour, some more than once."""
+_COLOURS = {one.name: one.colour for one in REGISTERED}
 
 
 def colour_of(name: str) -> str:
     """The colour of a server by its name: its own, or else that of its family."""
-    if name in _KNOWN:
-        return _KNOWN[name]
     fitting = (hue for family, hue in FAMILIES.items() if name.lower().startswith(family))
-    return next(fitting, UNKNOWN)
+    return _COLOURS.get(name) or next(fitting, UNKNOWN)

@@ -9,13 +9,6 @@ import os
 
 from loadtests.servers.registry.server import Server
 
-PROCESSES, PROCESSES_AT_MOST = 10, 220
-"""Of prefork: those that begin and wait, and all. As in the study of 2010."""
-WORKERS = 400
-"""Threads of event, and so connections that are served at once."""
-THREADS_EACH = 25
-DAEMON_THREADS = 8
-
 _MODULES = "/usr/lib/apache2/modules"
 RIGHTS = "User www-data\nGroup www-data\n" if os.geteuid() == 0 else ""
 """Apache does not serve as root."""
@@ -47,13 +40,22 @@ MaxRequestWorkers {most}
 """
 
 
-PREFORK = prefork(PROCESSES, PROCESSES_AT_MOST)
+PREFORK = prefork(10, 220)
+"""As in the study of 2010."""
 EVENT = f"""\
 LoadModule mpm_event_module {_MODULES}/mod_mpm_event.so
 StartServers 1
-ThreadsPerChild {THREADS_EACH}
-ServerLimit {WORKERS // THREADS_EACH}
-MaxRequestWorkers {WORKERS}
+ThreadsPerChild 25
+ServerLimit 16
+MaxRequestWorkers 400
+"""
+"""As many connections are served at once as there may be workers."""
+_SERVED = """\
+DocumentRoot "$root"
+<Directory "$root">
+    AllowOverride None
+    Require all granted
+</Directory>
 """
 FILES = f"""\
 LoadModule mime_module {_MODULES}/mod_mime.so
@@ -63,12 +65,7 @@ AddType image/gif .gif
 AddType image/jpeg .jpg
 AddType image/png .png
 AddDefaultCharset utf-8
-DocumentRoot "$root"
-<Directory "$root">
-    AllowOverride None
-    Require all granted
-</Directory>
-"""
+{_SERVED}"""
 
 
 def cgi(module: str, more: str = "", options: str = "ExecCGI") -> str:
@@ -91,12 +88,7 @@ SOCKET = "$root/../$port.socket"
 PHP = f"""\
 LoadModule proxy_module {_MODULES}/mod_proxy.so
 LoadModule proxy_fcgi_module {_MODULES}/mod_proxy_fcgi.so
-DocumentRoot "$root"
-<Directory "$root">
-    AllowOverride None
-    Require all granted
-</Directory>
-<FilesMatch "\\.php$">
+{_SERVED}<FilesMatch "\\.php$">
     SetHandler "proxy:unix:{SOCKET}|fcgi://127.0.0.1/"
 </FilesMatch>
 """
@@ -110,30 +102,21 @@ WSGIApplicationGroup %{GLOBAL}
     Require all granted
 </Directory>
 """
-DAEMON = (
-    EMBEDDED
-    + f"""\
-WSGISocketPrefix "$folder/wsgi"
+DAEMON = f"""\
+{EMBEDDED}WSGISocketPrefix "$folder/wsgi"
 WSGIRestrictEmbedded On
-WSGIDaemonProcess lab processes=1 threads={DAEMON_THREADS} listen-backlog=$backlog
+WSGIDaemonProcess lab processes=1 threads=8 listen-backlog=$backlog
 WSGIProcessGroup lab
 """
-)
 
 
-def apache(
-    name: str,
-    colour: str,
-    *parts: str,
-    programs: tuple[str, ...] = (),
-    note: str = "",
-) -> Server:
+def apache(name: str, colour: str, *parts: str, programs: tuple[str, ...] = ()) -> Server:
     """Apache with a configuration of these parts."""
     return Server(
         name,
         colour,
         "{apache} -D FOREGROUND -f {folder}/apache.conf",
-        note=note,
         programs=("apache", *programs),
         files=(("apache.conf", _COMMON + "".join(parts)),),
+        forks=True,
     )

@@ -5,6 +5,7 @@ What the braces stand for is in `loadtests.servers.registry.server`.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from loadtests.servers.registry.server import Server
@@ -37,12 +38,13 @@ def ours(
     target: str = CALLABLE,
     options: str = "",
     extra: str = "",
-    bind: str = LOOPBACK,
+    compared: bool = True,
+    **more: str,
 ) -> Server:
-    """One of our modes without an access log; `name` goes behind ours."""
+    """One of our modes; `name` goes behind ours, and `more` are arguments of `serve`."""
     extra = extra or ("gevent" if mode.startswith("gevent") else "")
-    command = serve(mode, target, bind, options)
-    return Server(f"poorhttp {name}", colour, command, "poorhttp", extra)
+    command = serve(mode, target, options=options, **more)
+    return Server(f"poorhttp {name}", colour, command, "poorhttp", extra, compared)
 
 
 def script(text: str) -> str:
@@ -64,30 +66,36 @@ def backend(name: str, bind: str, options: str = "") -> str:
 
 
 PHP_CHILDREN = 4
-PHP_SOCKET = "$folder/php.socket"
+_PHP_FPM = f"""\
+[global]
+daemonize = no
+error_log = $folder/php.log
+[www]
+user = root
+group = root
+listen = LISTEN
+listen.backlog = $backlog
+pm = static
+pm.max_children = {PHP_CHILDREN}
+pm.max_requests = 0
+"""
 
 
 def php_fpm(
-    name: str, colour: str, server: Server, socket: str = PHP_SOCKET, options: str = ""
+    name: str, colour: str, server: Server, socket: str = "$folder/php.socket", *options: str
 ) -> Server:
     """php-fpm behind a server that is configured for it: started together and ended together."""
-    lines = ["[global]", "daemonize = no", "error_log = $folder/php.log"]
-    lines += ["[www]", "user = root", "group = root", f"listen = {socket}"]
-    lines += [options] if options else []
-    lines += ["listen.backlog = $backlog", "pm = static"]
-    lines += [f"pm.max_children = {PHP_CHILDREN}", "pm.max_requests = 0"]
-    path = socket
-    for word in ("folder", "root", "port"):
-        path = path.replace(f"${word}", f"{{{word}}}")
+    path = re.sub(r"\$(\w+)", r"{\1}", socket)
     command = (
         "{php_fpm} --allow-to-run-as-root --nodaemonize --fpm-config {folder}/fpm.conf & "
         f"while ! test -S {path}; do sleep 0.02; done; exec {server.command}"
     )
+    text = _PHP_FPM.replace("LISTEN", "\n".join((socket, *options)))
     return replace(
         server,
         name=name,
         colour=colour,
         command=script(command),
         programs=("sh", *server.programs, "php_fpm"),
-        files=(*server.files, ("fpm.conf", "\n".join(lines) + "\n")),
+        files=(*server.files, ("fpm.conf", text)),
     )

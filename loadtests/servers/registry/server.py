@@ -10,17 +10,19 @@ is the folder that is served, a name of `loadtests.programs` the path of that pr
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
 
+import poorhttp
 from loadtests import programs
+from loadtests.clients.native import compiled
 from loadtests.errors import LabError
-from loadtests.programs import ROOT
-from loadtests.servers import baseline
+from loadtests.servers.application import Application
 from loadtests.servers.peers import failures
+
+BASELINE = Path(__file__).parents[1] / "baseline" / "floor.c"
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,8 @@ class Server:
     `compared` servers take part in the benchmark; the others belong to single experiments.
     `note` is what a reader of the report should know. `programs` of the system are needed, and
     `files` are written into {folder} before: names and texts, in which $port and the like stand for
-    the same as in the command.
+    the same as in the command. `application` is what it serves, and `target` where, if not all
+    servers of a study serve the same. Processes of one that `forks` come and go with the requests.
     """
 
     name: str
@@ -42,6 +45,9 @@ class Server:
     note: str = ""
     programs: tuple[str, ...] = ()
     files: tuple[tuple[str, str], ...] = ()
+    application: Application | None = None
+    target: str = ""
+    forks: bool = False
 
     @property
     def ours(self) -> bool:
@@ -54,26 +60,28 @@ class Server:
         return self.package not in ("", "poorhttp") or bool(self.programs)
 
 
+def chosen(known: Iterable[Server], names: Iterable[str]) -> list[Server]:
+    """The servers of these names, in the order of the names."""
+    found = {server.name: server for server in known}
+    return [found[name] for name in names]
+
+
 def missing(server: Server) -> str:
     """Why a server cannot run here; empty if it can."""
     if "{floor}" in server.command:
         try:
-            baseline.build()
+            compiled.program(BASELINE)
         except LabError as error:
             return str(error)
         return ""
-    reasons = [reason for name in server.programs if (reason := programs.missing(name))]
-    if reasons or not server.package:
-        return ", ".join(reasons)
-    if server.ours:
-        reason = "" if build_profile() else "its core is not built"
-    else:
-        reason = _absent(server.package)
-    return reason or (_absent(server.extra) if server.extra else "")
+    reasons = ", ".join(filter(None, map(programs.missing, server.programs)))
+    return reasons or _absent(server.package) or _absent(server.extra)
 
 
 def _absent(package: str) -> str:
-    if version(package):
+    if package == "poorhttp":
+        return "" if build_profile() else "its core is not built"
+    if not package or version(package):
         return ""
     why = failures().get(package.lower())
     return f"{package} is not installed" + (f": {why}" if why else "")
@@ -82,19 +90,15 @@ def _absent(package: str) -> str:
 def version(package: str) -> str:
     """The installed version of a distribution; empty if there is none."""
     if package == "poorhttp":
-        return _ask_ours("import poorhttp; print(poorhttp.__version__)")
-    # Only now: it is slow to load.
-    import importlib.metadata
-
+        return poorhttp.__version__
     try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
         return ""
 
 
-def versions(servers: Iterable[Server]) -> dict[str, str]:
+def versions(servers: Sequence[Server]) -> dict[str, str]:
     """The versions of everything that these servers need, as far as it is installed."""
-    servers = list(servers)
     packages = sorted({package for s in servers for package in (s.package, s.extra) if package})
     found = {package: version(package) for package in packages}
     found |= {name: programs.version(name) for server in servers for name in server.programs}
@@ -103,25 +107,17 @@ def versions(servers: Iterable[Server]) -> dict[str, str]:
 
 def build_profile() -> str:
     """Build profile of our core, `release` or `debug`; empty if it cannot be imported."""
-    return _ask_ours(
-        "from poorhttp import _core; print(getattr(_core, 'build_profile', 'of an unknown build'))"
-    )
-
-
-def _ask_ours(code: str) -> str:
-    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environ
-    )
-    return done.stdout.strip() if done.returncode == 0 else ""
+    try:
+        from poorhttp import _core
+    except ImportError:
+        return ""
+    return _core.build_profile
 
 
 def require_release(servers: Iterable[Server]) -> None:
     """Raises LabError if one of ours would be measured with a core that is not a release build."""
-    if any(server.ours for server in servers):
-        profile = build_profile()
-        if profile and profile != "release":
-            raise LabError(
-                f"poorhttp._core is not a release build (it is {profile}), so its figures "
-                "would mean nothing. Build it with optimisation, for instance by `pip install .`"
-            )
+    if any(server.ours for server in servers) and build_profile() == "debug":
+        raise LabError(
+            "poorhttp._core is not a release build (it is debug), so its figures "
+            "would mean nothing. Build it with optimisation, for instance by `pip install .`"
+        )

@@ -5,19 +5,15 @@ from __future__ import annotations
 import os
 import pwd
 from collections.abc import Sequence
-from dataclasses import replace
 
 from loadtests.servers.registry.apache import EVENT, FILES, PREFORK, apache
-from loadtests.servers.registry.commands import CALLABLE
 from loadtests.servers.registry.content import SERVERS
 from loadtests.servers.registry.server import Server
-from loadtests.servers.registry.wsgi import OURS
+from loadtests.servers.registry.wsgi import ours_serving
 
 NOT_PACKAGED = ("boa", "thttpd", "bozohttpd", "darkhttpd")
 """Of their kind, but not in Debian 12."""
 
-
-_CONNECTIONS = 1024
 _USER = "root" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name
 _XINETD = f"""\
 service lab
@@ -39,7 +35,7 @@ service lab
 """
 
 STATIC: Sequence[Server] = (
-    *(replace(one, command=one.command.replace(CALLABLE, "static:{root}")) for one in OURS),
+    *ours_serving("static:{root}"),
     *(SERVERS[name] for name in ("nginx", "nginx + open_file_cache", "lighttpd")),
     apache("Apache event", "#e6a817", EVENT, FILES),
     apache("Apache prefork", "#a97c00", PREFORK, FILES),
@@ -47,7 +43,7 @@ STATIC: Sequence[Server] = (
     Server(
         "webfsd",
         "#00838f",
-        f"{{webfsd}} -F -4 -i 127.0.0.1 -p {{port}} -c {_CONNECTIONS} -r {{root}}",
+        "{webfsd} -F -4 -i 127.0.0.1 -p {port} -c 1024 -r {root}",
         programs=("webfsd",),
     ),
     Server(
@@ -56,6 +52,7 @@ STATIC: Sequence[Server] = (
         "{mini_httpd} -D -h 127.0.0.1 -p {port} -d {root} -i {folder}/pid -l /dev/null",
         programs=("mini_httpd",),
         note="a process for each request, and a connection for each",
+        forks=True,
     ),
     Server(
         "micro-httpd under xinetd",
@@ -64,6 +61,7 @@ STATIC: Sequence[Server] = (
         programs=("xinetd", "micro_httpd"),
         files=(("xinetd.conf", _XINETD),),
         note="a program started for each request, and a connection for each",
+        forks=True,
     ),
     Server(
         "busybox httpd",
@@ -71,6 +69,7 @@ STATIC: Sequence[Server] = (
         "{busybox} httpd -f -p 127.0.0.1:{port} -h {root}",
         programs=("busybox",),
         note="a process for each connection, and a connection for each request",
+        forks=True,
     ),
     Server(
         "python -m http.server",

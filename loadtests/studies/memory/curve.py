@@ -55,7 +55,7 @@ def profiler() -> Callable[[int], float]:
     return look
 
 
-class Recorder(Repeatedly):
+class Recorder(Repeatedly[None]):
     """Looks at a process and its children until the block ends."""
 
     def __init__(self, process: int, every: float) -> None:
