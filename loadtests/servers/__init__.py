@@ -1,10 +1,13 @@
 """Servers under test: how each is started, awaited, checked and stopped.
 
 - `registry/`: every server: command, package and version of each; those that each study takes.
+- `configurations/`: files of the servers' own settings.
 - `running`: a running server: started on its core, awaited, checked, stopped.
 - `application`: the WSGI applications that servers are measured with, and the expected answers.
 - `material`: the published files of `published/`, copied to a temporary folder.
 - `pages`: the pages of the studies, as files and as applications.
-- `projects`: the projects whose files are saved while a server reloads.
+- `projects`: the projects of `developed/`, whose files are saved while a server reloads.
 - `peers`: installs the servers of comparisons, which `peers.txt` names.
+- `proxies`: servers behind a proxy: started together, sampled separately.
 - `baseline/floor.c`: the baseline of every comparison, a bare epoll loop.
+"""

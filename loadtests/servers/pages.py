@@ -13,6 +13,8 @@ from loadtests.servers.application import Application
 from loadtests.servers.material import Published
 from loadtests.servers.registry.commands import CALLABLE
 from loadtests.servers.registry.server import Server
+from loadtests.servers.running import Running
+from tests.testkit.network.hosts import Host
 
 PAGES = ("light", "heavy")
 PROXIED = Application("loadtests/apps", "proxied", dated=True)
@@ -38,8 +40,7 @@ def application_of(server: Server) -> Application:
 
 
 TARGETS = tuple(FIVE_PAGES)
-FIVE = Application("loadtests/apps", "pages")
-"""The five pages as an application; TARGETS are where they are asked for."""
+"""Of the five pages."""
 
 
 @contextlib.contextmanager
@@ -52,3 +53,13 @@ def published(files: Mapping[str, bytes] = FIVE_PAGES) -> Iterator[Published]:
         for target, content in files.items():
             (folder / target[1:]).write_bytes(content)
         yield Published(name)
+
+
+@contextlib.contextmanager
+def running(server: Server, core: int | None, host: Host | None = None) -> Iterator[Running]:
+    """The server with the five pages, on a host of a network or on the machine itself."""
+    with published() as files:
+        application = Application("loadtests/apps", "pages")
+        serves = application if "{module}" in server.command else files
+        with Running(server, serves, target=TARGETS[0], core=core, host=host) as one:
+            yield one

@@ -11,9 +11,7 @@ Servers that are not installed are left out and named.
 - `proxied`: proxies, and one and two of our `single` behind each.
 - `lifecycle`: servers that are reloaded, upgraded and stopped, each as its documentation says.
 - `reload`: development servers.
-- `memory`: the configurations whose memory is measured.
-- `latency_distribution`: servers of each content of the study `ordered`.
-- `uniserve`: servers of the five pages.
+- `studies`: servers of single studies.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from loadtests.choice import unknown
-from loadtests.servers.registry import content, memory
+from loadtests.servers.registry import content
 from loadtests.servers.registry import reload as development
 from loadtests.servers.registry.proxied import PROXIED
 from loadtests.servers.registry.server import (
@@ -33,6 +31,7 @@ from loadtests.servers.registry.server import (
     versions,
 )
 from loadtests.servers.registry.static import NOT_PACKAGED, STATIC
+from loadtests.servers.registry.studies import MEMORY
 from loadtests.servers.registry.wsgi import FLOOR, SERVERS, WSGI
 
 __all__ = [
@@ -91,7 +90,7 @@ FAMILIES = {
 
 REGISTERED: Sequence[Server] = (
     *(*SERVERS, *WSGI, *PROXIED, *STATIC, *content.SERVERS.values()),
-    *(*development.SERVERS, *development.MODES, *memory.servers()),
+    *(*development.SERVERS, *development.MODES, *MEMORY),
 )
 """All that have a colour, some more than once."""
 _COLOURS = {one.name: one.colour for one in REGISTERED}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from loadtests.servers.material import TABLE
+from loadtests.servers.material import TABLE, Material
+from loadtests.servers.registry import Server
+from loadtests.servers.registry.studies import CGI, FILES, FLOOR, TEMPLATES
 from loadtests.studies.study import Scale
 
 LEAST = 10
@@ -39,6 +41,28 @@ class Content:
         most = self.number(scale)
         levels = [level for level in self.at_once if level <= most]
         return levels or [most]
+
+    def servers(self, material: Material) -> Mapping[str, Server]:
+        """Those that serve it, each with its application and target, by name, in order."""
+        target = self.target
+        if self.name == "template":
+            php = target.replace(".html", ".php")
+            found = [
+                replace(one, application=material.pages, target=target)
+                if one.ours
+                else replace(one, application=material.php, target=php)
+                for one in TEMPLATES
+            ]
+        elif self.name in ("page", "file"):
+            # The floor has but one answer, and that from its memory.
+            files = [FLOOR, *FILES] if self.name == "page" else FILES
+            found = [replace(one, application=material.static, target=target) for one in files]
+        else:
+            found = [
+                replace(one, application=material.cgi, target=one.target + target, forks=True)
+                for one in CGI
+            ]
+        return {one.name: one for one in found}
 
 
 _UP_TO_ALL = (1, 10, 100, 1_000)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -16,8 +15,8 @@ from loadtests.clients.native.trace import Trace
 from loadtests.errors import ServerFailure
 from loadtests.measure import histogram, resources
 from loadtests.measure.machine import allow_files
-from loadtests.servers.registry import missing
-from loadtests.servers.registry.latency_distribution import ContentServer
+from loadtests.servers.material import Reporting
+from loadtests.servers.registry import Server, missing
 from loadtests.servers.running import Running
 from loadtests.studies.engine import Lab
 
@@ -35,9 +34,6 @@ REPEATS = (1, 3, 7, 15, 31)
 EARLY, LATE = 0.98, 0.35
 """How much of that has passed at least, and seconds after it within which who waited is served."""
 
-# A process is started to find out about ours.
-_missing = functools.cache(missing)
-
 
 @dataclass(frozen=True)
 class Task:
@@ -48,19 +44,19 @@ class Task:
     longest: float
 
 
-def start(lab: Lab, one: ContentServer, task: Task) -> Running:
+def start(lab: Lab, one: Server, task: Task) -> Running:
     """Its server, to be entered. Raises ServerFailure if that is missing.
 
     Programs that it starts may use all cores.
     """
-    if reason := _missing(one.server):
+    if reason := missing(one):
         raise ServerFailure(reason)
     allow_files(task.at_once + FILES_BESIDE)
-    core = None if one.programs else lab.server_core
-    return Running(one.server, one.application, target=one.target, core=core)
+    core = None if isinstance(one.application, Reporting) else lab.server_core
+    return Running(one, target=one.target, core=core)
 
 
-def load(lab: Lab, port: int, one: ContentServer, task: Task) -> Traced:
+def load(lab: Lab, port: int, one: Server, task: Task) -> Traced:
     """Makes the requests."""
     visits, requests, core = [[one.target]], task.requests, lab.client_core
     return fetch.traced(
@@ -68,7 +64,7 @@ def load(lab: Lab, port: int, one: ContentServer, task: Task) -> Traced:
     )
 
 
-def sample(lab: Lab, one: ContentServer, task: Task) -> tuple[dict[str, Any], ServerFailure | None]:
+def sample(lab: Lab, one: Server, task: Task) -> tuple[dict[str, Any], ServerFailure | None]:
     """What a fresh server took for the task, and whether it outlived that.
 
     Raises ServerFailure if it answers nothing.

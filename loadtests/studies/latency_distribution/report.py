@@ -11,7 +11,7 @@ from typing import TypeAlias
 from loadtests.clients.load import SATURATED
 from loadtests.measure import histogram
 from loadtests.reporting.model import Axis, Cell, Column, Line, Lines, Panels, Section, Table
-from loadtests.servers.registry.latency_distribution import NOT_CGI, everyone
+from loadtests.servers.registry.studies import NOT_CGI, ORDERED
 from loadtests.stats.results import Results, spread
 from loadtests.store import Record
 from loadtests.studies import tables
@@ -100,7 +100,7 @@ def sections(results: Results) -> list[Section]:
 
 def _levels(samples: Iterable[Record]) -> Mapping[str, Levels]:
     """Those of each content by its name."""
-    places = {server.name: place for place, server in enumerate(everyone())}
+    places = {server.name: place for place, server in enumerate(ORDERED)}
     levels: dict[str, dict[int, list[Record]]] = defaultdict(lambda: defaultdict(list))
     for one in sorted(samples, key=lambda s: (s["at_once"], places.get(s["server"], len(places)))):
         content = one["scenario"].rpartition("-")[0]

@@ -14,7 +14,7 @@ from loadtests import programs
 from loadtests.errors import ServerFailure
 from loadtests.measure import resources
 from loadtests.measure.cpu_affinity import pinned
-from loadtests.servers.registry.latency_distribution import ContentServer
+from loadtests.servers.registry import Server
 from loadtests.studies.engine import Lab
 from loadtests.studies.latency_distribution.measuring import WARM_REQUESTS, Task, load, start, times
 
@@ -67,7 +67,7 @@ def ask(
         return parse(written.read_text(encoding="ascii")), spent / elapsed
 
 
-def compare(lab: Lab, one: ContentServer, task: Task) -> dict[str, Any]:
+def compare(lab: Lab, one: Server, task: Task) -> dict[str, Any]:
     """Medians in milliseconds of both clients, one after the other, with the same server."""
     with start(lab, one, task) as running:
         load(lab, running.port, one, Task(WARM_REQUESTS, 1, task.longest))

@@ -9,7 +9,7 @@ from functools import partial
 
 from loadtests.servers.material import Material
 from loadtests.servers.registry import Server
-from loadtests.servers.registry.latency_distribution import ContentServer, everyone, serving
+from loadtests.servers.registry.studies import ORDERED
 from loadtests.studies import sample
 from loadtests.studies.engine import Lab, Step
 from loadtests.studies.latency_distribution import measuring, report, second_client
@@ -18,7 +18,7 @@ from loadtests.studies.latency_distribution.measuring import Task
 from loadtests.studies.study import Scale, Study
 
 NAME = "ordered"
-Serving = Mapping[str, ContentServer]
+Serving = Mapping[str, Server]
 
 
 def plan(
@@ -29,13 +29,13 @@ def plan(
     steps = []
     for content in CONTENTS:
         rounds = replace(lab, rounds=min(content.rounds, scale.rounds))
-        servers = serving(content, material)
+        servers = content.servers(material)
         mine = [server for server in chosen if server.name in servers]
         for at_once in content.levels(scale):
             task = Task(content.number(scale), at_once, content.longest)
             take = partial(_take, lab, servers, content.name, task)
             steps += sample.rounds(rounds, mine, f"{NAME} {content.name} at {at_once}", take)
-    servers = serving(PAGE, material)
+    servers = PAGE.servers(material)
     for at_once in second_client.LEVELS:
         task = Task(PAGE.number(scale), at_once, PAGE.longest)
         steps += [
@@ -53,7 +53,7 @@ def plan(
 def _take(lab: Lab, servers: Serving, content: str, task: Task, number: int, server: Server) -> str:
     one = servers[server.name]
     described, died = measuring.sample(lab, one, task)
-    scenario, command = f"{content}-{task.at_once}", one.server.command.replace("~", " ")
+    scenario, command = f"{content}-{task.at_once}", one.command.replace("~", " ")
     sample.store(lab, NAME, server, number, scenario=scenario, command=command, **described)
     if died:
         raise died
@@ -71,7 +71,7 @@ STUDY = Study(
     NAME,
     "connect, processing and total time over the ordered requests",
     "KLone",
-    everyone,
+    lambda: ORDERED,
     plan,
     report.sections,
 )

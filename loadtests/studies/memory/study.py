@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from loadtests.servers.registry import Server
-from loadtests.servers.registry.memory import servers
+from loadtests.servers.registry.studies import MEMORY
 from loadtests.studies import sample
 from loadtests.studies.engine import Lab, Step
 from loadtests.studies.memory import by_line, curve, leak, moments
@@ -57,7 +57,7 @@ STUDY = Study(
     NAME,
     "memory idle, under load and over time, by line, and whether it leaks",
     "the Poor HTTP study of 2010",
-    servers,
+    lambda: MEMORY,
     plan,
     report,
 )

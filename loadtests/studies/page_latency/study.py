@@ -14,9 +14,9 @@ from typing import NamedTuple
 from loadtests.clients.native import fetch
 from loadtests.errors import ServerFailure
 from loadtests.measure import histogram, sampler
-from loadtests.servers.pages import TARGETS
+from loadtests.servers.pages import TARGETS, running
 from loadtests.servers.registry import Server
-from loadtests.servers.registry.uniserve import running, servers
+from loadtests.servers.registry.studies import FIVE_PAGES
 from loadtests.servers.running import Running
 from loadtests.studies import sample
 from loadtests.studies.engine import Lab, Step
@@ -169,7 +169,7 @@ STUDY = Study(
     NAME,
     "pages in a loop, each on a connection of its own: here, in a network and from outside of it",
     "Uniserve, 2005",
-    servers,
+    lambda: FIVE_PAGES,
     plan,
     report.report,
     arguments,

@@ -15,9 +15,9 @@ from typing import Any
 from loadtests.clients.native import fetch
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure.sampler import Look, Sampler
-from loadtests.servers.pages import TARGETS
+from loadtests.servers.pages import TARGETS, running
 from loadtests.servers.registry import Server
-from loadtests.servers.registry.uniserve import running, servers
+from loadtests.servers.registry.studies import FIVE_PAGES
 from loadtests.servers.running import Running
 from loadtests.studies import sample
 from loadtests.studies.engine import Lab, Step
@@ -138,7 +138,7 @@ STUDY = Study(
     NAME,
     "processor, memory and traffic of a server over time, while one client asks",
     "Uniserve, 2005",
-    servers,
+    lambda: FIVE_PAGES,
     plan,
     report.report,
 )

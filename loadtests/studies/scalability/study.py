@@ -11,7 +11,8 @@ from typing import Any
 
 from loadtests.measure import histogram, sampler
 from loadtests.measure.cpu_affinity import USABLE
-from loadtests.servers.registry import Server, uniserve
+from loadtests.servers.registry import Server
+from loadtests.servers.registry.studies import FIVE_PAGES
 from loadtests.studies import sample
 from loadtests.studies.engine import Lab, Step
 from loadtests.studies.scalability import injectors, report
@@ -50,7 +51,7 @@ ASKED_BY_LOCUST = ("poorhttp single", "poorhttp forking 2", "Apache prefork")
 
 def servers() -> Sequence[Server]:
     """Those that serve files; an application would take several times as long."""
-    return [server for server in uniserve.servers() if server.name in SERVERS]
+    return [server for server in FIVE_PAGES if server.name in SERVERS]
 
 
 def numbers(text: str) -> list[int]:
@@ -103,7 +104,7 @@ def _take(
     """Starts the server, has it asked by so many injectors at once, or in turn, and stops it."""
     core = lab.client_core
     # Injectors end when they are refused, so the server ends before their threads are awaited.
-    with ThreadPoolExecutor(MOST) as pool, uniserve.running(server, lab.server_core) as one:
+    with ThreadPoolExecutor(MOST) as pool, running(server, lab.server_core) as one:
         order = injectors.Order(one.ip, one.port, at_once or STAGGERED, requests, 0.0, core, pool)
         if not at_once:
             order = replace(order, stagger=_stagger(order, by))

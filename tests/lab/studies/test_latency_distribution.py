@@ -21,7 +21,7 @@ from loadtests.measure.cpu_affinity import cores
 from loadtests.reporting.model import Panels, Section, Table
 from loadtests.servers.material import Material
 from loadtests.servers.registry import Server, colour_of, missing
-from loadtests.servers.registry.latency_distribution import ContentServer, everyone, serving
+from loadtests.servers.registry.studies import ORDERED
 from loadtests.stats.results import Results
 from loadtests.studies import engine
 from loadtests.studies.bench.scenarios import HELLO
@@ -128,41 +128,41 @@ class TestContents:
 
 class TestContestants:
     def test_everybody_has_a_name_and_its_colour(self) -> None:
-        names = [server.name for server in everyone()]
+        names = [server.name for server in ORDERED]
         assert len(set(names)) == len(names)
-        for server in everyone():
+        for server in ORDERED:
             assert server.colour == colour_of(server.name)
 
     def test_everybody_serves_something(self, material: Material) -> None:
-        found = {name for content in CONTENTS for name in serving(content, material)}
-        assert found == {server.name for server in everyone()}
+        found = {name for content in CONTENTS for name in content.servers(material)}
+        assert found == {server.name for server in ORDERED}
         for content in CONTENTS:
-            mine = serving(content, material)
-            assert sum(one.server.ours for one in mine.values()) == 4
-            assert len({one.server.colour for one in mine.values()}) == len(mine)
-        assert "floor" in serving(PAGE, material)
-        assert "floor" not in serving(FILE, material)
+            mine = content.servers(material)
+            assert sum(one.ours for one in mine.values()) == 4
+            assert len({one.colour for one in mine.values()}) == len(mine)
+        assert "floor" in PAGE.servers(material)
+        assert "floor" not in FILE.servers(material)
 
     def test_nginx_has_room_for_php(self, material: Material) -> None:
         """Each request takes two of its connections."""
-        nginx = serving(TEMPLATE, material)["nginx + php-fpm"].server
+        nginx = TEMPLATE.servers(material)["nginx + php-fpm"]
         assert "worker_connections 4096;" in dict(nginx.files)["nginx.conf"]
 
     def test_programs_are_known(self, material: Material) -> None:
         for content in CONTENTS:
-            for one in serving(content, material).values():
-                assert set(one.server.programs) <= set(programs.PROGRAMS)
+            for one in content.servers(material).values():
+                assert set(one.programs) <= set(programs.PROGRAMS)
 
     @pytest.mark.parametrize("content", [SHELL, TEMPLATE], ids=lambda content: content.name)
     def test_answers_are_right(
         self, content: Content, material: Material, lab: engine.Lab, subtests: pytest.Subtests
     ) -> None:
         """Which is looked at when a server has been started; a peer of another version may fail."""
-        for name, one in serving(content, material).items():
+        for name, one in content.servers(material).items():
             with subtests.test(name):
-                if reason := missing(one.server):
+                if reason := missing(one):
                     pytest.skip(reason)
-                peers_fail = suppress(ServerFailure) if one.server.peer else nullcontext()
+                peers_fail = suppress(ServerFailure) if one.peer else nullcontext()
                 with peers_fail, measuring.start(lab, one, Task(1, 1, HANG)) as running:
                     assert running.answer.status == 200
 
@@ -258,11 +258,10 @@ SERVING = (
 
 
 class TestFaults:
-    def server(self, text: str, folder: Path) -> ContentServer:
+    def server(self, text: str, folder: Path) -> Server:
         (folder / "app.py").write_text(text)
-        return ContentServer(
-            Server("ill", "#000000", SERVING), replace(HELLO, folder=str(folder), module="app"), "/"
-        )
+        application = replace(HELLO, folder=str(folder), module="app")
+        return Server("ill", "#000000", SERVING, application=application, target="/")
 
     def test_a_server_that_dies(self, lab: engine.Lab, tmp_path: Path) -> None:
         """One is looked at when it starts, ten are made to warm it up, and three are answered."""

@@ -22,7 +22,7 @@ from loadtests.reporting.model import Section, Table
 from loadtests.servers import running as process
 from loadtests.servers.application import Application
 from loadtests.servers.registry import Server
-from loadtests.servers.registry.memory import servers
+from loadtests.servers.registry.studies import MEMORY
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results
 from loadtests.stats.trend import Slope, theil_sen
@@ -46,7 +46,7 @@ def application(environ, start_response):
     return varied.application(environ, start_response)
 """
 
-BY_NAME = {server.name: server for server in servers()}
+BY_NAME = {server.name: server for server in MEMORY}
 SINGLE, FORKING = BY_NAME["poorhttp single"], BY_NAME["poorhttp forking 2"]
 
 HEAD = """

@@ -1,0 +1,122 @@
+"""Servers of single studies: those of `memory`, of the five pages, and of `ordered`.
+
+In their files $port, $folder, $root and the like stand for what they do in commands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from loadtests.servers.registry.apache import EVENT, PREFORK, SOCKET, apache, cgi
+from loadtests.servers.registry.apache import PHP as APACHE_PHP
+from loadtests.servers.registry.commands import backend, ours, php_fpm, script
+from loadtests.servers.registry.content import CONNECTIONS, PHP, programs
+from loadtests.servers.registry.content import SERVERS as CONTENT
+from loadtests.servers.registry.proxied import PROXIED
+from loadtests.servers.registry.server import Server, chosen
+from loadtests.servers.registry.static import STATIC
+from loadtests.servers.registry.wsgi import SERVERS, WSGI, ours_serving
+
+_BACKENDS = range(4)
+_PLACES = ",\n".join(f'    ("socket" => "$folder/{number}")' for number in _BACKENDS)
+_LIGHTTPD = f"""\
+server.modules += ("mod_proxy")
+server.document-root = "$folder"
+server.bind = "127.0.0.1"
+server.port = $port
+server.listen-backlog = $backlog
+server.errorlog = "$folder/error.log"
+proxy.server = ("" => (
+{_PLACES}
+))
+"""
+MEMORY: Sequence[Server] = (
+    ours("single alone", "#5b8fd0", "single --supervisor off"),
+    *chosen(SERVERS, ["poorhttp single"]),
+    ours("single × 4", "#083a75", "single --workers 4"),
+    ours("single × 4 + preload", "#3d74b8", "single --workers 4 --preload"),
+    *chosen(SERVERS, ("poorhttp forking 1", "poorhttp forking 2", "poorhttp forking 4")),
+    ours("forking 4 + preload", "#0e5a6b", "forking --workers 4 --preload"),
+    *chosen(SERVERS, ["poorhttp threading 8"]),
+    ours("threading 8 × 2", "#136190", "threading --threads 8 --workers 2"),
+    ours("threading 8 × 4", "#0d4466", "threading --threads 8 --workers 4"),
+    ours("threading 8 × 4 + preload", "#4b9cc9", "threading --threads 8 --workers 4 --preload"),
+    *chosen(SERVERS, ["poorhttp gevent"]),
+    ours("gevent × 4", "#5fb3cd", "gevent --workers 4"),
+    ours("gevent × 4 + preload", "#a5dcec", "gevent --workers 4 --preload"),
+    *chosen(PROXIED, ["lighttpd + single"]),
+    # At Unix sockets, as in the study of 2010.
+    Server(
+        "lighttpd + 4 × single",
+        "#f0a592",
+        script(
+            "".join(backend(str(number), f"unix:{{folder}}/{number}") for number in _BACKENDS)
+            + "exec {lighttpd} -D -f {folder}/lighttpd.conf"
+        ),
+        "poorhttp",
+        programs=("sh", "lighttpd"),
+        files=(("lighttpd.conf", _LIGHTTPD),),
+    ),
+    *(one for one in WSGI if not one.ours and "poll" not in one.name),
+)
+"""Each mode with one worker and with several, behind a proxy, and other servers.
+
+Only `alone` has no main process beside its worker.
+"""
+
+FIVE_PAGES: Sequence[Server] = (
+    *ours_serving("static:{root}"),
+    *chosen(STATIC, ("Apache event", "Apache prefork", "lighttpd", "nginx")),
+    *chosen(STATIC, ("granian", "webfsd", "mini_httpd")),
+    *(replace(one, name=f"{one.name}, WSGI") for one in chosen(WSGI, ["poorhttp single"])),
+    *chosen(WSGI, ("gunicorn sync 2", "gunicorn gthread 8")),
+    *chosen(WSGI, ("waitress 8 threads", "cheroot 8 threads")),
+)
+"""As files: ours, those of the study and of its kind; and as an application."""
+
+FLOOR = CONTENT["floor"]
+FILES: Sequence[Server] = (
+    *ours_serving("static:{root}"),
+    *chosen(STATIC, ("nginx", "lighttpd", "Apache event", "Apache prefork")),
+    *chosen(STATIC, ("webfsd", "mini_httpd", "busybox httpd")),
+)
+"""Servers of files, one of a kind; those in Debian 12 that are like Boa come last."""
+
+[_WEBFSD] = chosen(STATIC, ["webfsd"])
+# It runs the programs of a folder below the one that it serves.
+_BELOW = _WEBFSD.command.replace("{root}", "{folder}") + " -x /cgi-bin"
+CGI: Sequence[Server] = (
+    *ours_serving("cgi:{root}"),
+    *chosen(programs(1), ["lighttpd"]),
+    apache("Apache event", "#e6a817", EVENT, cgi("cgid", f'ScriptSock "{SOCKET}"')),
+    apache("Apache prefork", "#a97c00", PREFORK, cgi("cgi")),
+    replace(
+        _WEBFSD,
+        command=script(f"ln -s {{root}} {{folder}}/cgi-bin && exec {_BELOW}"),
+        programs=("sh", *_WEBFSD.programs),
+        target="/cgi-bin",
+    ),
+)
+NOT_CGI = ("mini_httpd", "busybox httpd")
+"""They hand on a program's head with the line ends that it has, and so do not answer in HTTP."""
+
+# Room for as many connections to PHP as clients, in nginx.
+_FEW, _MANY = (f"worker_connections {count}" for count in (CONNECTIONS, 2 * CONNECTIONS))
+TEMPLATES: Sequence[Server] = (
+    *ours_serving("pages:{root} --pages-reload off", "mako"),
+    *(
+        replace(one, files=tuple((name, text.replace(_FEW, _MANY)) for name, text in one.files))
+        for one in PHP
+    ),
+    php_fpm(
+        *("Apache event + php-fpm", "#d9a514", apache("", "", EVENT, APACHE_PHP)),
+        *(SOCKET, "listen.mode = 0666"),
+    ),
+)
+_ORDERED = (FLOOR, *FILES, *CGI, *TEMPLATES)
+ORDERED: Sequence[Server] = [
+    next(one for one in _ORDERED if one.name == name)
+    for name in dict.fromkeys(one.name for one in _ORDERED)
+]
+"""All that take part in `ordered`, each once: as it serves files, if it does."""
