@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 from loadtests.servers.registry.server import Server
 
@@ -17,6 +18,17 @@ LOOPBACK = "127.0.0.1:{port}"
 GUNICORN = f"{{python}} -m gunicorn --bind {LOOPBACK}"
 GRANIAN = "{python} -m granian --interface wsgi --host 127.0.0.1 --port {port}"
 UWSGI = "{scripts}/uwsgi"
+
+
+def configured(file: str, **words: object) -> str:
+    """A text of `configurations/`, with these values for its words in capitals.
+
+    In it $port, $folder, $root and the like stand for what they do in commands.
+    """
+    text = (Path(__file__).parents[1] / "configurations" / file).read_text(encoding="utf-8")
+    for word, value in words.items():
+        text = text.replace(word, str(value))
+    return text
 
 
 def serve(
@@ -66,19 +78,6 @@ def backend(name: str, bind: str, options: str = "") -> str:
 
 
 PHP_CHILDREN = 4
-_PHP_FPM = f"""\
-[global]
-daemonize = no
-error_log = $folder/php.log
-[www]
-user = root
-group = root
-listen = LISTEN
-listen.backlog = $backlog
-pm = static
-pm.max_children = {PHP_CHILDREN}
-pm.max_requests = 0
-"""
 
 
 def php_fpm(
@@ -90,7 +89,8 @@ def php_fpm(
         "{php_fpm} --allow-to-run-as-root --nodaemonize --fpm-config {folder}/fpm.conf & "
         f"while ! test -S {path}; do sleep 0.02; done; exec {server.command}"
     )
-    text = _PHP_FPM.replace("LISTEN", "\n".join((socket, *options)))
+    listen = "\n".join((socket, *options))
+    text = configured("php-fpm.conf", LISTEN=listen, CHILDREN=PHP_CHILDREN)
     return replace(
         server,
         name=name,

@@ -7,6 +7,7 @@ import pwd
 from collections.abc import Sequence
 
 from loadtests.servers.registry.apache import EVENT, FILES, PREFORK, apache
+from loadtests.servers.registry.commands import configured
 from loadtests.servers.registry.content import SERVERS
 from loadtests.servers.registry.server import Server
 from loadtests.servers.registry.wsgi import ours_serving
@@ -15,24 +16,6 @@ NOT_PACKAGED = ("boa", "thttpd", "bozohttpd", "darkhttpd")
 """Of their kind, but not in Debian 12."""
 
 _USER = "root" if os.geteuid() == 0 else pwd.getpwuid(os.geteuid()).pw_name
-_XINETD = f"""\
-service lab
-{{
-    type = UNLISTED
-    socket_type = stream
-    protocol = tcp
-    bind = 127.0.0.1
-    port = $port
-    wait = no
-    user = {_USER}
-    server = $micro_httpd
-    server_args = $root
-    instances = UNLIMITED
-    per_source = UNLIMITED
-    cps = 1000000 1
-    log_type = FILE /dev/null
-}}
-"""
 
 STATIC: Sequence[Server] = (
     *ours_serving("static:{root}"),
@@ -59,7 +42,7 @@ STATIC: Sequence[Server] = (
         "#9b8fd0",
         "{xinetd} -dontfork -f {folder}/xinetd.conf -pidfile {folder}/pid",
         programs=("xinetd", "micro_httpd"),
-        files=(("xinetd.conf", _XINETD),),
+        files=(("xinetd.conf", configured("xinetd.conf", USER=_USER)),),
         note="a program started for each request, and a connection for each",
         forks=True,
     ),

@@ -1,7 +1,4 @@
-"""Servers of single studies: those of `memory`, of the five pages, and of `ordered`.
-
-In their files $port, $folder, $root and the like stand for what they do in commands.
-"""
+"""Servers of single studies: those of `memory`, of the five pages, and of `ordered`."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from dataclasses import replace
 
 from loadtests.servers.registry.apache import EVENT, PREFORK, SOCKET, apache, cgi
 from loadtests.servers.registry.apache import PHP as APACHE_PHP
-from loadtests.servers.registry.commands import backend, ours, php_fpm, script
+from loadtests.servers.registry.commands import backend, configured, ours, php_fpm, script
 from loadtests.servers.registry.content import CONNECTIONS, PHP, programs
 from loadtests.servers.registry.content import SERVERS as CONTENT
 from loadtests.servers.registry.proxied import PROXIED
@@ -20,17 +17,6 @@ from loadtests.servers.registry.wsgi import SERVERS, WSGI, ours_serving
 
 _BACKENDS = range(4)
 _PLACES = ",\n".join(f'    ("socket" => "$folder/{number}")' for number in _BACKENDS)
-_LIGHTTPD = f"""\
-server.modules += ("mod_proxy")
-server.document-root = "$folder"
-server.bind = "127.0.0.1"
-server.port = $port
-server.listen-backlog = $backlog
-server.errorlog = "$folder/error.log"
-proxy.server = ("" => (
-{_PLACES}
-))
-"""
 MEMORY: Sequence[Server] = (
     ours("single alone", "#5b8fd0", "single --supervisor off"),
     *chosen(SERVERS, ["poorhttp single"]),
@@ -56,7 +42,7 @@ MEMORY: Sequence[Server] = (
         ),
         "poorhttp",
         programs=("sh", "lighttpd"),
-        files=(("lighttpd.conf", _LIGHTTPD),),
+        files=(("lighttpd.conf", configured("lighttpd-backends.conf", BACKENDS=_PLACES)),),
     ),
     *(one for one in WSGI if not one.ours and "poll" not in one.name),
 )
