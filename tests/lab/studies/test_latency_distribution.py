@@ -299,7 +299,7 @@ class TestFaults:
             programs.PROGRAMS, "lighttpd", programs.Program(["no-such"], "no-package")
         )
         server = self.server(DIES, tmp_path)
-        lacking = replace(server, server=replace(server.server, programs=("lighttpd",)))
+        lacking = replace(server, programs=("lighttpd",))
         with pytest.raises(ServerFailure, match="apt install no-package"):
             measuring.sample(lab, lacking, Task(1, 1, 1.0))
 
