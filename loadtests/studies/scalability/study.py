@@ -11,6 +11,7 @@ from typing import Any
 
 from loadtests.measure import histogram, sampler
 from loadtests.measure.cpu_affinity import USABLE
+from loadtests.servers.pages import running
 from loadtests.servers.registry import Server
 from loadtests.servers.registry.studies import FIVE_PAGES
 from loadtests.studies import sample
