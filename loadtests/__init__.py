@@ -22,6 +22,6 @@ reads what it used and appends records; the report is made from these.
 - `measure/`: CPU time, memory and traffic of processes; cores, networks, histograms.
 - `programs`: installed programs: path, version, package.
 - `apps/`: the applications that servers are measured with.
-- `choice`: selection of servers or studies by the beginnings of their names.
-- `arguments`, `errors`: the argument parser; errors with messages for the person who runs it.
+- `arguments`: the argument parser; selection of servers or studies by the beginnings of names.
+- `errors`: errors with messages for the person who runs the lab.
 """

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import re
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
-from loadtests import choice, store
+from loadtests import store
 from loadtests.advise import command as advise
-from loadtests.arguments import Parser, names
+from loadtests.arguments import Parser, names, number, unknown
 from loadtests.errors import LabError
 from loadtests.programs import ROOT
 from loadtests.servers import peers, registry
@@ -21,21 +23,20 @@ from loadtests.studies import catalogue, docs
 from loadtests.studies import command as studies
 from loadtests.studies.bench import scenarios
 
-
-def _minutes(text: str) -> float:
-    value = float(text)
-    if not 0.1 <= value <= 24 * 60:
-        raise argparse.ArgumentTypeError("must be from 0.1 minutes to a day")
-    return value
+_minutes = number(0.1, 24 * 60, problem="must be from 0.1 minutes to a day")
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(prog="python -m loadtests", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    soaking = commands.add_parser(
-        "soak", help="mixed load with every fault at once: nothing may be wrong, nothing may grow"
-    )
+    def add(name: str, run: Callable[[argparse.Namespace], int | None], words: str) -> Parser:
+        command: Parser = commands.add_parser(name, help=words)
+        command.set_defaults(run=lambda options, _: run(options))
+        return command
+
+    words = "mixed load with every fault at once: nothing may be wrong, nothing may grow"
+    soaking = add("soak", _soak, words)
     soaking.add_argument("--minutes", type=_minutes, default=30.0, metavar="N", help="default 30")
     soaking.add_argument(
         "--modes",
@@ -44,24 +45,23 @@ def _parser() -> argparse.ArgumentParser:
         metavar="MODE,MODE",
         help="all at the same time (default forking,threading)",
     )
-    soaking.add_argument(
-        "--output", type=Path, metavar="FILE", help="append the raw results here (JSON Lines)"
-    )
-    reporting = commands.add_parser("report", help="turn raw results into pages and tables")
+    words = "append the raw results here (JSON Lines)"
+    soaking.add_argument("--output", type=Path, metavar="FILE", help=words)
+    reporting = add("report", _report, "turn raw results into pages and tables")
     reporting.add_argument("results", nargs="+", type=Path, metavar="RESULTS")
     studies.add_report(reporting)
     studies.add(commands)
     advise.add(commands)
-    commands.add_parser("figures", help="draw the figures of README and docs from stored results")
-    commands.add_parser("peers", help="install the servers we compare with, each by pip")
-    commands.add_parser("list", help="name all servers, scenarios and experiments")
+    add("figures", _figures, "draw the figures of README and docs from stored results")
+    add("peers", _peers, "install the servers we compare with, each by pip")
+    add("list", _name_all, "name all servers, scenarios and experiments")
     return parser
 
 
 def _soak(options: argparse.Namespace) -> int:
-    unknown = [mode for mode in options.modes if mode not in OPTIONS]
-    if unknown:
-        raise choice.unknown("mode", unknown[0], list(OPTIONS), " ")
+    for mode in options.modes:
+        if mode not in OPTIONS:
+            raise unknown("mode", mode, list(OPTIONS), " ")
     run = store.now()
     path = (options.output or store.new_path(run)).resolve()
     plans = [Plan.of(mode, options.minutes * 60) for mode in options.modes]
@@ -77,15 +77,8 @@ def _soak(options: argparse.Namespace) -> int:
 
 def _command(arguments: list[str]) -> str:
     """The command line as it goes into the results: without the paths of what it writes."""
-    kept = []
-    skip = False
-    for argument in arguments:
-        if not skip and not argument.startswith(("--output=", "--page=", "--write=")):
-            skip = argument in ("--output", "--page", "--write")
-            kept += [] if skip else [argument]
-        else:
-            skip = False
-    return " ".join(["python -m loadtests", *kept])
+    text = "\0".join(["python -m loadtests", *arguments])
+    return re.sub(r"\0--(output|page|write)(=|\0)[^\0]*", "", text).replace("\0", " ")
 
 
 def _report(options: argparse.Namespace) -> None:
@@ -96,7 +89,15 @@ def _report(options: argparse.Namespace) -> None:
     studies.tell(options, records)
 
 
-def _name_all() -> None:
+def _figures(_: argparse.Namespace) -> None:
+    print("\n".join(docs.make()))
+
+
+def _peers(_: argparse.Namespace) -> None:
+    peers.install(lambda line: print(line, file=sys.stderr, flush=True))
+
+
+def _name_all(_: argparse.Namespace) -> None:
     print("servers: " + ", ".join(server.name for server in registry.SERVERS))
     print("scenarios: " + ", ".join(scenario.name for scenario in scenarios.SCENARIOS))
     print("studies: " + " ".join(catalogue.STUDIES))
@@ -117,27 +118,13 @@ def main() -> int:
     options = _parser().parse_args()
     signal.signal(signal.SIGTERM, _terminated)
     try:
-        if studies.is_one(options.command):
-            return studies.measure(options, _command(sys.argv[1:]))
-        if options.command == advise.COMMAND:
-            return advise.run(options, _command(sys.argv[1:]))
-        if options.command == "soak":
-            return _soak(options)
-        if options.command == "report":
-            _report(options)
-        elif options.command == "figures":
-            print("\n".join(docs.make()))
-        elif options.command == "peers":
-            peers.install(lambda line: print(line, file=sys.stderr, flush=True))
-        else:
-            _name_all()
+        return int(options.run(options, _command(sys.argv[1:])) or 0)
     except LabError as error:
         print(f"loadtests: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("loadtests: interrupted; what was measured is kept", file=sys.stderr)
         return 130
-    return 0
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
-"""Argument parser whose errors suggest the right spelling."""
+"""Argument parser whose errors suggest the right spelling; choice by the beginnings of names."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
-from typing import Any
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol, TypeVar
 
+from loadtests.errors import LabError
 from poorhttp.config.suggestions import nearest
 
 
@@ -20,11 +22,8 @@ class Parser(argparse.ArgumentParser):
         for word in rest:
             if word.startswith("--"):
                 name = word.partition("=")[0]
-                self.error(f"there is no option {name}{hint(name, self._option_strings())}")
+                self.error(f"there is no option {name}{hint(name, self._option_string_actions)}")
         return found, rest
-
-    def _option_strings(self) -> list[str]:
-        return [text for action in self._actions for text in action.option_strings]
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
@@ -32,13 +31,60 @@ class Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, problem)
 
 
+def number(
+    least: float,
+    most: float = sys.float_info.max,
+    kind: type[float] = float,
+    problem: str = "must be from {least:g} to {most:g}",
+) -> Callable[[str], Any]:
+    """Reads the value of an option that is a number; `problem` says what others, {text}, are."""
+
+    def read(text: str) -> float:
+        value = kind(text)
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(problem.format(text=text, least=least, most=most))
+        return value
+
+    read.__name__ = kind.__name__
+    return read
+
+
 def names(text: str) -> list[str]:
     """The value of an option that is a list with commas."""
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def hint(word: str, words: Iterable[str], between: str = " ") -> str:
+def hint(word: str, words: Iterable[str]) -> str:
     """`; did you mean "X"?` if a word is similar, else all words; the rest of a sentence."""
     known = list(words)
     near = nearest(word, known)
-    return f'; did you mean "{near}"?' if near else f". There are: {between.join(known)}"
+    return f'; did you mean "{near}"?' if near else f". There are: {' '.join(known)}"
+
+
+class Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+N = TypeVar("N", bound=Named)
+
+
+def choose(kind: str, known: Sequence[N], beginnings: Iterable[str]) -> list[N]:
+    """Those whose names begin so, in the order of the beginnings, each once.
+
+    Raises LabError for a beginning that fits none; `kind` is what it should have been.
+    """
+    found: list[N] = []
+    for beginning in beginnings:
+        fitting = [one for one in known if one.name.startswith(beginning)]
+        if not fitting:
+            raise unknown(kind, beginning, [one.name for one in known])
+        found += [one for one in fitting if one not in found]
+    return found
+
+
+def unknown(kind: str, name: str, known: Sequence[str], between: str = "; ") -> LabError:
+    """The error about a name that nothing has: what there is, and the most similar of it."""
+    near = nearest(name, known)
+    hint = f'; did you mean "{near}"?' if near else ""
+    return LabError(f"no {kind} is called {name!r}. There are: {between.join(known)}{hint}")

@@ -56,19 +56,16 @@ def _found(name: str) -> str | None:
     # Servers are in folders that only root has on its path.
     folders = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/usr/local/sbin"])
     program = PROGRAMS[name]
-    for candidate in program.names:
-        mode = os.F_OK if program.folder else os.F_OK | os.X_OK
-        if found := shutil.which(candidate, mode, program.folder or folders):
-            return found
-    return None
+    mode = os.F_OK if program.folder else os.F_OK | os.X_OK
+    paths = (shutil.which(one, mode, program.folder or folders) for one in program.names)
+    return next(filter(None, paths), None)
 
 
 def path(name: str) -> str:
     """Where a program is. Raises LabError if it is not installed."""
-    found = _found(name)
-    if found is None:
-        raise LabError(missing(name))
-    return found
+    if found := _found(name):
+        return found
+    raise LabError(missing(name))
 
 
 def missing(name: str) -> str:

@@ -47,7 +47,6 @@ class Store:
         self._file: BinaryIO | None = None
 
     def add(self, record: str, **values: Any) -> None:
-        """Writes one record."""
         study = {"study": self.study} if self.study else {}
         line = {"record": record, "run": self.run, **study, **values}
         self.records.append(line)
@@ -67,7 +66,6 @@ class Store:
             self.lost = f"{self.path}: {error.strerror}"
 
     def close(self) -> None:
-        """Closes the file."""
         if self._file is not None:
             self._file.close()
 
@@ -90,19 +88,15 @@ def new_path(run: str) -> Path:
     return RESULTS / (run[:19].replace(":", "").replace("T", "-") + ".jsonl")
 
 
-def _stored(path: Path) -> Path:
-    """The file itself, or what it was compressed to."""
-    compressed = (path.with_name(path.name + suffix) for suffix in _OPENERS)
-    return next((one for one in (path, *compressed) if one.exists()), path)
-
-
 def load(paths: Iterable[Path]) -> list[Record]:
     """The records of these files, or of those with `.xz` or `.gz` behind their names.
 
     Raises LabError naming file and line of what cannot be read.
     """
     records: list[Record] = []
-    for path in map(_stored, paths):
+    for named in paths:
+        compressed = [named.with_name(named.name + suffix) for suffix in _OPENERS]
+        path = next((one for one in (named, *compressed) if one.exists()), named)
         try:
             with _OPENERS.get(path.suffix, open)(path, "rt", encoding="utf-8") as file:
                 lines = file.read().splitlines()

@@ -7,12 +7,12 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
-from loadtests.advise import prior
-from loadtests.advise.configuration import Configuration, sensible
-from loadtests.advise.prior import COMPUTING, Probe
-from loadtests.advise.search import Clock, Found, Measure, Pace, decide, explore
+from loadtests.advise.configuration import COMPUTING, Configuration, Probe, sensible
+from loadtests.advise.search import Found, Pace, explore, pace, search
 from loadtests.advise.trial import Bench, Sample
+from loadtests.clients.load import SATURATED
 from loadtests.errors import LabError
 
 THROUGHPUT, P99, MEMORY = AIMS = ("throughput", "p99", "memory")
@@ -28,12 +28,6 @@ TIE = {THROUGHPUT: 0.03, P99: 0.1, MEMORY: 0.03}
 """Shares within which the smaller configuration wins."""
 KEPT = {P99: 0.3, MEMORY: 0.15}
 """Shares of the budget that are kept for the searches that come later."""
-FINALS = 0.45
-"""The share of the time that is kept for measuring the leaders in turns."""
-MOST_ROUNDS = 8
-"""Rounds of the leaders after which more time would change nothing."""
-FOR_RATE = 60
-"""Answers without which their number means little."""
 FOR_P99 = 400
 """Requests without which a p99 means little."""
 OTHERS = 0.15
@@ -57,35 +51,29 @@ class Wish:
     aims: Sequence[str] = AIMS
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     """A configuration, and the sentence that says why."""
 
-    aim: str
     configuration: Configuration
     reason: str
 
 
 @dataclass
 class Advice:
-    """All that was found. `found` has a search for each aim, `samples` all that was measured.
+    """All that was found. `answers` and `found`, a search, are by aim; `samples` all measurements.
 
     `rate` is the one at which p99 was asked for, `best` the best throughput.
     """
 
     wish: Wish
     probe: Probe
-    answers: list[Answer] = field(default_factory=list)
+    answers: dict[str, Answer] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
     rate: float = 0.0
     best: float = 0.0
     seconds: float = 0.0
     found: dict[str, Found] = field(default_factory=dict)
     samples: Sequence[Sample] = ()
-
-    def answer(self, aim: str) -> Answer | None:
-        """The answer to one of AIMS."""
-        return next((one for one in self.answers if one.aim == aim), None)
 
     def taken(self, one: Configuration, *, at_rate: bool = False) -> list[Sample]:
         """What was measured of a configuration under the load that counts: rounds, if any."""
@@ -106,32 +94,18 @@ class Advice:
         return statistics.median(getattr(sample, value) for sample in taken) if taken else 0.0
 
 
+@dataclass
 class Budget:
     """Seconds from now on."""
 
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        self._started = time.monotonic()
+    seconds: float
+    started: float = field(default_factory=time.monotonic)
 
     def spent(self) -> float:
-        """Seconds since the beginning."""
-        return time.monotonic() - self._started
+        return time.monotonic() - self.started
 
     def left(self) -> float:
-        """Seconds to the end."""
         return self.seconds - self.spent()
-
-
-def pace(seconds: float, cost: float, service: float, rate: float) -> Pace:
-    """How long to measure within so many seconds: a dozen short looks, then six longer ones.
-
-    None is so short that it says nothing of requests that take `service` seconds and are answered
-    at about this rate.
-    """
-    least = min(max(8 * service, FOR_RATE / rate, 0.2), max(seconds / 8, 0.2))
-    short = max(least, min(1.5, seconds * 0.6 / 12 - cost))
-    long = max(short, min(3.0, seconds * 0.4 / 6 - cost))
-    return Pace(short, long, 3, cost)
 
 
 def advise(bench: Bench, candidates: Sequence[Configuration], wish: Wish, budget: Budget) -> Advice:
@@ -142,15 +116,14 @@ def advise(bench: Bench, candidates: Sequence[Configuration], wish: Wish, budget
     probe, cost = _probe(bench, wish, budget)
     share = 1.0 if probe.kind == COMPUTING else probe.share
     candidates = sensible(candidates, wish.cores, share)
-    search = _Search(bench, budget, cost, Advice(wish, probe, samples=bench.samples))
-    search.throughput(candidates)
+    advice = Advice(wish, probe, samples=bench.samples)
+    searching = _Search(bench, budget, cost, advice)
+    searching.throughput(candidates)
     if P99 in wish.aims:
-        search.p99()
+        searching.p99()
     if MEMORY in wish.aims:
-        search.memory()
-    search.levels()
-    advice = search.advice
-    advice.answers.sort(key=lambda one: AIMS.index(one.aim))
+        searching.memory()
+    searching.levels()
     advice.remarks += _remarks(bench.samples)
     advice.seconds = budget.spent()
     return advice
@@ -187,6 +160,14 @@ class _Search:
     cost: float
     advice: Advice
 
+    def _take(
+        self, one: Configuration, seconds: float, stage: str, number: int | None, rate: float = 0.0
+    ) -> Sample | None:
+        """A measurement under the load that counts; None if it failed or took too much memory."""
+        wish = self.advice.wish
+        sample = self.bench.take(one, seconds, wish.connections[-1], stage, number, rate)
+        return None if sample.failure or 0 < wish.max_memory < sample.pss else sample
+
     def _hunt(
         self,
         aim: str,
@@ -196,23 +177,23 @@ class _Search:
         rate: float = 0.0,
     ) -> Found:
         """Searches for the highest score, for the share of the budget that this aim has."""
-        wish, budget, probe = self.advice.wish, self.budget, self.advice.probe
+        budget = self.budget
         found = self.advice.found[aim] = Found(guesses)
-        later = [other for other in wish.aims if AIMS.index(other) > AIMS.index(aim)]
-        until = budget.seconds * sum(KEPT[other] for other in later)
-        tempo = pace(max(budget.left() - until, 0.0), self.cost, probe.service, expected)
+        later = AIMS[AIMS.index(aim) + 1 :]
+        kept = budget.seconds * sum(KEPT[one] for one in later if one in self.advice.wish.aims)
+
+        def left() -> float:
+            return budget.left() - kept
+
+        def measure(one: Configuration, seconds: float, number: int | None) -> float | None:
+            sample = self._take(one, seconds, STAGES[aim][number is not None], number, rate)
+            return score(sample) if sample else None
+
+        tempo = pace(max(left(), 0.0), self.cost, self.advice.probe.service, expected)
         if aim == P99:
             least = min(FOR_P99 / expected, max(budget.seconds / 20, 0.3))
             tempo = replace(tempo, short=max(tempo.short, least), long=max(tempo.long, least))
-
-        def measure(one: Configuration, seconds: float, number: int | None) -> float | None:
-            stage = STAGES[aim][number is not None]
-            sample = self.bench.take(one, seconds, wish.connections[-1], stage, number, rate)
-            if sample.failure or 0 < wish.max_memory < sample.pss:
-                return None
-            return score(sample)
-
-        search(measure, found, budget, until, tempo, TIE[aim])
+        search(measure, found, left, tempo, TIE[aim])
         return found
 
     def _answer(self, aim: str, reason: str) -> None:
@@ -224,43 +205,40 @@ class _Search:
         elif following := found.finalists() - {winner}:
             second = max(following, key=lambda one: found.ratio(one, winner))
             reason += f"; the next is {second.name} with {found.ratio(second, winner):.2f} of it"
-        self.advice.answers.append(Answer(aim, winner, reason))
+        self.advice.answers[aim] = Answer(winner, reason)
 
     def throughput(self, candidates: Sequence[Configuration]) -> None:
         """Requests per second, each connection as fast as it is answered."""
         advice, wish = self.advice, self.advice.wish
         connections = wish.connections[-1]
-        guesses = prior.throughput(advice.probe, candidates, connections, wish.cores)
+        guesses = {one: advice.probe.throughput(one, connections, wish.cores) for one in candidates}
         expected = max(guesses.values(), default=1.0)
         found = self._hunt(THROUGHPUT, guesses, expected, lambda sample: sample.rate)
-        leader = found.leader()
-        if leader is None:
+        leader, winner = found.leader(), found.winner(TIE[THROUGHPUT])
+        if not leader or not winner:
             raise LabError(_nothing(self.bench.samples, wish))
         advice.best = found.score(leader)
         if THROUGHPUT in wish.aims:
-            winner = found.equals(TIE[THROUGHPUT])[0]
             reason = f"{found.score(winner):,.0f} requests/s with {connections} connections"
             self._answer(THROUGHPUT, reason)
 
     def p99(self) -> None:
         """The p99 at a rate, of those that can do that with room to spare."""
         advice, wish = self.advice, self.advice.wish
-        rate = (wish.rate or LOAD * advice.best) if self.bench.asking.at_a_rate else 0.0
+        rate = 0.0 if self.bench.asking.locustfile else wish.rate or LOAD * advice.best
         advice.rate = rate
         able = {
-            one: 1 / prior.latency(advice.probe, expected, rate or expected * LOAD)
+            one: 1 / advice.probe.latency(expected, rate or expected * LOAD)
             for one, expected in self._capacities().items()
             if expected >= rate * ROOM
         }
         if not able:
-            advice.remarks.append(
-                f"No p99: no configuration that was found can do {rate:,.0f} requests/s with room "
-                "to spare."
+            why = (
+                f"no configuration that was found can do {rate:,.0f} requests/s with room to spare"
             )
+            advice.remarks.append(f"No p99: {why}.")
             return
-        found = self._hunt(
-            P99, able, rate or advice.best, lambda sample: 1e6 / max(sample.p99_us, 1.0), rate
-        )
+        found = self._hunt(P99, able, rate or advice.best, Sample.calm, rate)
         winner = found.winner(TIE[P99])
         if winner is None:
             advice.remarks.append(f"No p99: nothing that was tried stands {rate:,.0f} requests/s.")
@@ -282,23 +260,21 @@ class _Search:
 
     def memory(self) -> None:
         """The least memory of those with nearly the best throughput, preloaded or not."""
-        advice, wish, budget = self.advice, self.advice.wish, self.budget
+        advice, budget = self.advice, self.budget
         wanted = ENOUGH * advice.best
         enough = [one for one, rate in self._capacities().items() if rate >= wanted]
         preloaded = [replace(one, preload=True) for one in enough if one.workers > 1]
-        guesses = prior.memory(advice.probe, [*enough, *preloaded])
-        found = advice.found[MEMORY] = Found({one: 1 / guess for one, guess in guesses.items()})
+        guesses = {one: 1 / advice.probe.memory(one) for one in [*enough, *preloaded]}
+        found = advice.found[MEMORY] = Found(guesses)
         known = ((one, advice.median(one, "pss")) for one in enough)
         found.seen |= {one: 1 / pss for one, pss in known if pss}
 
         def measure(one: Configuration, seconds: float, number: int | None) -> float | None:
-            sample = self.bench.take(one, seconds, wish.connections[-1], "memory", number)
-            if sample.failure or 0 < wish.max_memory < sample.pss:
-                return None
-            return 1 / sample.pss if advice.median(one, "rate") >= wanted else None
+            sample = self._take(one, seconds, "memory", number)
+            return 1 / sample.pss if sample and advice.median(one, "rate") >= wanted else None
 
         long = pace(max(budget.left(), 0.0), self.cost, advice.probe.service, advice.best).long
-        explore(measure, found, budget, 0.0, Pace(long, long, 1, self.cost), 0)
+        explore(measure, found, budget.left, Pace(long, long, self.cost))
         winner = found.winner(TIE[MEMORY])
         if winner is None:
             return
@@ -307,33 +283,17 @@ class _Search:
             f"{advice.median(winner, 'rate') / advice.best:.2f} of the best throughput "
             f"(at least {ENOUGH:.2f} is asked for)"
         )
-        advice.answers.append(Answer(MEMORY, winner, reason))
+        advice.answers[MEMORY] = Answer(winner, reason)
 
     def levels(self) -> None:
         """The answers under the lighter loads, as far as there is time."""
-        chosen = list(dict.fromkeys(one.configuration for one in self.advice.answers))
+        chosen = dict.fromkeys(one.configuration for one in self.advice.answers.values())
         seconds = max(0.5, min(2.0, 8 * self.advice.probe.service))
         for connections in reversed(self.advice.wish.connections[:-1]):
             for one in chosen:
                 if self.budget.left() < seconds + self.cost:
                     return
                 self.bench.take(one, seconds, connections, "level")
-
-
-def search(
-    measure: Measure, found: Found, clock: Clock, until: float, tempo: Pace, tie: float
-) -> None:
-    """Short looks, then the leaders in turns; and again, while there is time for it."""
-    least = 3
-    while True:
-        before = clock.left()
-        explore(measure, found, clock, until + FINALS * (before - until), tempo, least)
-        decide(measure, found, clock, until, tempo, tie)
-        least = 0
-        if clock.left() < until + tempo.long + tempo.cost or clock.left() == before:
-            return
-        if len(found.rounds) >= MOST_ROUNDS:
-            return
 
 
 def _nothing(samples: Sequence[Sample], wish: Wish) -> str:
@@ -356,7 +316,7 @@ def _remarks(samples: Sequence[Sample]) -> list[str]:
             f"Something else used up to {max(busy) * 100:.0f} % of this machine meanwhile: these "
             "figures are rough. Measure again when it is at rest."
         )
-    limited = [one for one in samples if one.client_limits]
+    limited = [one for one in samples if one.client_busy >= SATURATED]
     if limited:
         told.append(
             f"In {len(limited)} of {len(samples)} measurements the client had no core left: there "

@@ -10,24 +10,22 @@ from pathlib import Path
 from typing import Any
 
 from loadtests import store
-from loadtests.advise import choice, prove, report
+from loadtests.advise import prove, report
 from loadtests.advise.answer import AIMS, ENOUGH, LOAD, Budget, Wish, advise
-from loadtests.advise.asking import Asking, LocustFile, Requests
+from loadtests.advise.asking import from_locust, from_paths, recorded
 from loadtests.advise.configuration import THREADS, Configuration, space
-from loadtests.advise.recorded import like, recorded
 from loadtests.advise.target import Target
-from loadtests.advise.trial import EXPERIMENT, Bench
-from loadtests.arguments import hint
-from loadtests.clients.native.replay import Request
+from loadtests.advise.trial import EXPERIMENT, Bench, say
+from loadtests.arguments import hint, number
 from loadtests.errors import LabError
 from loadtests.measure import machine
 from loadtests.measure.cpu_affinity import USABLE
 from loadtests.reporting.model import Section
 from loadtests.servers import registry
 from loadtests.stats.results import Results
+from loadtests.studies.command import publish
 from poorhttp.config.options.server import MODES
 
-COMMAND = "advise"
 BUDGETS = {"tiny": 8.0, "quick": 60.0, "full": 300.0}
 USUAL = 120.0
 CONNECTIONS = (1, 8, 64)
@@ -35,10 +33,9 @@ TIMED_OUT = 3600
 
 
 def add(commands: Any) -> None:
-    """Adds the command."""
     summary = "find out which mode, how many workers and threads suit your application"
     command = commands.add_parser(
-        COMMAND,
+        EXPERIMENT,
         help=summary,
         description=f"Measures TARGET, to {summary}: for throughput; for p99, at "
         f"{LOAD * 100:.0f} % of the best throughput found or at a given rate; and for memory, "
@@ -53,7 +50,7 @@ def add(commands: Any) -> None:
     add("--pythonpath", action="append", default=[], metavar="FOLDER", help="as for poorhttp serve")
     budgets = command.add_mutually_exclusive_group()
     usual = f"default {USUAL:.0f}"
-    budgets.add_argument("--budget", type=_number(2, TIMED_OUT), metavar="SECONDS", help=usual)
+    budgets.add_argument("--budget", type=number(2, TIMED_OUT), metavar="SECONDS", help=usual)
     const: dict[str, Any] = {"dest": "budget", "action": "store_const"}
     for name, seconds in BUDGETS.items():
         budgets.add_argument(f"--{name}", const=seconds, help=f"{seconds:.0f} seconds", **const)
@@ -77,7 +74,7 @@ def add(commands: Any) -> None:
         ("--rate", 0.1, "R", "requests per second at which p99 is asked for"),
         ("--max-memory", 1, "MIB", "advise nothing that takes more"),
     ):
-        add(flag, type=_number(least, 1e6), default=0.0, metavar=metavar, help=told)
+        add(flag, type=number(least, 1e6), default=0.0, metavar=metavar, help=told)
     told = "default: twice the cores, at least 4; never more that compute than there are cores"
     add("--max-workers", type=_count, metavar="N", help=told)
     add("--max-threads", type=_count, metavar="N", help=f"of a worker; default {THREADS[-1]}")
@@ -100,19 +97,10 @@ def add(commands: Any) -> None:
         ("--page", "the page (default: beside the results)"),
     ):
         add(flag, type=Path, metavar="FILE", help=told)
+    command.set_defaults(run=run)
 
 
-def _number(least: float, most: float, kind: type[float] = float) -> Any:
-    def read(text: str) -> float:
-        value = kind(text)
-        if not least <= value <= most:
-            raise argparse.ArgumentTypeError(f"must be from {least:g} to {most:g}")
-        return value
-
-    return read
-
-
-_count = _number(1, 1000, int)
+_count = number(1, 1000, int)
 
 
 def _counts(text: str) -> tuple[int, ...]:
@@ -145,9 +133,8 @@ def run(options: argparse.Namespace, command: str) -> int:
         if keeping.lost:
             print(f"loadtests: {keeping.lost}", file=sys.stderr)
         if keeping.records[1:]:
-            report.publish(
-                told, Results(keeping.records), options.page or path.with_suffix(".html")
-            )
+            page = options.page or path.with_suffix(".html")
+            publish(page, "Advice", told, Results(keeping.records))
             print(f"raw results: {keeping.lost or path}", file=sys.stderr)
 
 
@@ -156,36 +143,29 @@ def _advise(
 ) -> int:
     target = Target(options.target, options.config, options.chdir, tuple(options.pythonpath))
     target.check()
-    asking = _asking(options)
+    if options.locustfile:
+        asking = from_locust(options.locustfile)
+    elif file := options.like or options.requests:
+        asking = recorded(file, at_its_rate=bool(options.like))
+    else:
+        asking = from_paths(options.paths or ["/"])
     if options.write and options.write.exists():
         raise LabError(f"{options.write} is there already; it is not overwritten")
-    wish = Wish(
-        options.connections,
-        len(USABLE),
-        options.rate or asking.rate,
-        int(options.max_memory * 2**20),
-        options.aims,
-    )
-    budget = options.budget or USUAL
-    begin(keeping, command, target, asking, budget)
+    rate, memory = options.rate or asking.rate, int(options.max_memory * 2**20)
+    wish = Wish(options.connections, len(USABLE), rate, memory, options.aims)
+    budget, bench = options.budget or USUAL, Bench(target, asking, keeping)
+    _begin(bench, command, budget)
     machine.allow_files(max(wish.connections) + 200)
-    bench = Bench(target, asking, keeping, _say)
-    candidates, remarks = everyone(options)
-    _say(f"{target.text or target.file}, {asking.words}: about {budget:.0f} s")
+    candidates, remarks = _everyone(options)
+    say(f"{target.text or target.file}, {asking.words}: about {budget:.0f} s")
     advice = None
     try:
         advice = advise(bench, candidates, wish, Budget(budget))
         advice.remarks += remarks
-        for one in advice.answers:
-            keeping.add(
-                "note",
-                experiment=EXPERIMENT,
-                server=one.configuration.name,
-                aim=one.aim,
-                options=one.configuration.values(),
-                reason=one.reason,
-            )
-        ini = target.ini(choice.recommended(advice), report.reasons(advice))
+        for aim, (one, reason) in advice.answers.items():
+            about = {"aim": aim, "options": one.values(), "reason": reason}
+            keeping.add("note", experiment=EXPERIMENT, server=one.name, **about)
+        ini = target.ini(report.recommended(advice), report.reasons(advice))
         try:
             written = report.write(ini, options.write)
         except LabError as error:
@@ -204,63 +184,37 @@ def _prove(
     scale = scales.get(options.budget, prove.QUICK)
     options.max_workers = options.max_workers or scale.workers
     options.max_threads = options.max_threads or scale.threads
-    candidates, _ = everyone(options)
-    begin(keeping, command, Target("three applications"), Requests([Request()], "GET /"), 0)
+    candidates, _ = _everyone(options)
+    _begin(Bench(Target("three applications"), from_paths(["/"]), keeping), command, 0)
     try:
-        return int(not prove.prove(keeping, scale, candidates, _say))
+        return int(not prove.prove(keeping, scale, candidates))
     finally:
         told += prove.sections(Results(keeping.records))
 
 
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
-def everyone(options: argparse.Namespace) -> tuple[list[Configuration], list[str]]:
+def _everyone(options: argparse.Namespace) -> tuple[list[Configuration], list[str]]:
     """All candidates that can run here, and what has to be said about the others."""
     modes, remarks = list(options.modes), []
     if "gevent" in modes and find_spec("gevent") is None:
         modes.remove("gevent")
-        remarks.append(
-            "Mode gevent was left out: gevent is not installed (pip install '.[gevent]')."
-        )
-    most = {"max_workers": options.max_workers, "max_threads": options.max_threads}
-    return space(len(USABLE), modes, **most), remarks
+        remarks = ["Mode gevent was left out: gevent is not installed (pip install '.[gevent]')."]
+    return space(len(USABLE), modes, options.max_workers, options.max_threads), remarks
 
 
-def begin(
-    keeping: store.Store, command: str, target: Target, asking: Asking, budget: float
-) -> None:
-    """Stores where and how it is measured. Raises LabError if our core is not a release build."""
+def _begin(bench: Bench, command: str, budget: float) -> None:
+    """Stores where and how it is measured."""
     ours = [server for server in registry.SERVERS if server.ours]
     registry.require_release(ours)
-    if registry.missing(ours[0]):
-        raise LabError(f"poorhttp cannot be measured: {registry.missing(ours[0])}")
-    keeping.add(
+    if why := registry.missing(ours[0]):
+        raise LabError(f"poorhttp cannot be measured: {why}")
+    bench.store.add(
         "run",
         command=command,
         study=EXPERIMENT,
         seconds=budget,
         server_core=None,
         client_core=None,
-        commands={"poorhttp": "poorhttp serve " + (target.text or f"-c {target.file}")},
+        commands={"poorhttp": f"poorhttp serve {bench.target.text or f'-c {bench.target.file}'}"},
         machine=machine.describe(registry.versions(ours)),
-        asked=asking.words,
+        asked=bench.asking.words,
     )
-
-
-def _asking(options: argparse.Namespace) -> Asking:
-    if options.locustfile:
-        if not options.locustfile.is_file():
-            raise LabError(f"{options.locustfile}: there is no such file")
-        return LocustFile(options.locustfile)
-    if options.like:
-        return like(options.like)
-    if options.requests:
-        return recorded(options.requests)
-    paths = options.paths or ["/"]
-    for path in paths:
-        if not path.startswith("/") or not path.isascii() or set(path) & set(" \r\n\t"):
-            raise LabError(f"--target {path!r}: begins with / and is written as in a request")
-    shown = " ".join(paths[:3]) + (" …" if len(paths) > 3 else "")
-    return Requests([Request(path) for path in paths], f"GET {shown}")

@@ -1,4 +1,4 @@
-"""The candidates: modes, workers and threads."""
+"""The candidates, and what is expected of each after one measurement of the application."""
 
 from __future__ import annotations
 
@@ -12,6 +12,16 @@ WORKERS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 THREADS = (1, 2, 4, 8, 16, 32, 64)
 NAMES = ("mode", "workers", "threads", "preload")
 """The options that are advised."""
+SOFTNESS = 4
+"""How sharply the lower of two limits wins: both are missed a little where they meet."""
+CONTENTION = 0.015
+"""What each doubling of the threads costs an application that only computes."""
+COMPUTES = 0.8
+WAITS = 0.2
+"""Shares of computing from which on, and up to which, an application is said to do only one."""
+WAKING = 0.0005
+"""Seconds besides computing that are not the application's: waking threads, and the way there."""
+COMPUTING, WAITING, BOTH = "it computes", "it waits", "it computes and waits"
 
 
 @dataclass(frozen=True, order=True)
@@ -26,10 +36,8 @@ class Configuration:
     @property
     def name(self) -> str:
         """As in tables: `threading 2 × 8` is two workers of eight threads."""
-        numbers = {
-            "single": "",
-            "threading": f" {self.workers} × {self.threads}",
-        }.get(self.mode, f" {self.workers}")
+        special = {"single": "", "threading": f" {self.workers} × {self.threads}"}
+        numbers = special.get(self.mode, f" {self.workers}")
         return self.mode + numbers + (" preloaded" if self.preload else "")
 
     @property
@@ -47,11 +55,7 @@ class Configuration:
         values = {"mode": self.mode, "workers": str(self.workers)}
         if self.mode == "threading":
             values["threads"] = str(self.threads)
-        if self.preload:
-            values["preload"] = "on"
-        for name, text in values.items():
-            OPTIONS[name].read([(name, text)])
-        return values
+        return values | ({"preload": "on"} if self.preload else {})
 
     def arguments(self) -> list[str]:
         """Its options on the command line; what a file says otherwise counts no more."""
@@ -60,11 +64,7 @@ class Configuration:
 
 
 def space(
-    cores: int,
-    modes: Iterable[str],
-    *,
-    max_workers: int | None = None,
-    max_threads: int | None = None,
+    cores: int, modes: Iterable[str], max_workers: int = 0, max_threads: int = 0
 ) -> list[Configuration]:
     """All candidates that are not preloaded, smaller ones first."""
     most = max_workers or max(2 * cores, 4)
@@ -96,3 +96,41 @@ def sensible(candidates: Iterable[Configuration], cores: int, share: float) -> l
     return [
         one for one in candidates if one.workers * (share if one.mode == "forking" else 1) <= cores
     ]
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A request alone: how long it takes and how much of that is computing, in seconds."""
+
+    service: float
+    cpu: float
+    pss: int
+
+    @property
+    def share(self) -> float:
+        return min(self.cpu / self.service, 1.0)
+
+    @property
+    def kind(self) -> str:
+        if self.share >= COMPUTES or self.service - self.cpu <= WAKING:
+            return COMPUTING
+        return WAITING if self.share <= WAITS else BOTH
+
+    def throughput(self, one: Configuration, connections: int, cores: int) -> float:
+        """Requests per second, if a process computes one at a time and the rest is waiting."""
+        waiting = min(connections, one.at_once) / self.service
+        computing = min(one.workers, cores) / min(self.cpu, self.service)
+        both = (waiting**-SOFTNESS + computing**-SOFTNESS) ** (-1 / SOFTNESS)
+        contended = 0.999 - CONTENTION * self.share
+        doublings = (one.threads - 1).bit_length()
+        return float(both * 0.99 ** (one.workers - 1) * contended**doublings)
+
+    def latency(self, capacity: float, rate: float) -> float:
+        """Seconds within which nearly all are answered, by a server of that capacity."""
+        used = min(rate / capacity, 0.99)
+        return self.service * (1 + used / (1 - used))
+
+    def memory(self, one: Configuration) -> float:
+        """PSS in bytes: some is shared by all workers, and more if it was loaded before."""
+        each = 0.35 if one.preload else 0.6
+        return self.pss * (0.4 + each * one.workers) + 60_000 * one.workers * one.threads

@@ -7,21 +7,22 @@ what it found and the best of the grid are measured in turns: the best of many i
 
 from __future__ import annotations
 
-import contextlib
 import os
+import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from unittest import mock
 
-from loadtests.advise.answer import P99, ROOM, THROUGHPUT, Budget, Wish, advise
-from loadtests.advise.asking import Requests
+from loadtests.advise.answer import LOAD, P99, ROOM, THROUGHPUT, Budget, Wish, advise
+from loadtests.advise.asking import from_paths
 from loadtests.advise.configuration import Configuration
 from loadtests.advise.target import Target
-from loadtests.advise.trial import Bench, Sample
-from loadtests.clients.native.replay import Request
+from loadtests.advise.trial import Bench, say
 from loadtests.errors import LabError
 from loadtests.measure.cpu_affinity import USABLE
 from loadtests.programs import ROOT
@@ -31,11 +32,8 @@ from loadtests.store import Store
 from tests.testkit.network.port import free_port
 
 PROVE = "prove"
-APPLICATIONS = {
-    "computes": "loadtests/apps/prove/computes.py",
-    "waits": "loadtests/apps/prove/waits.py",
-    "both": "loadtests/apps/prove/both.py",
-}
+APPLICATIONS = ("computes", "waits", "both")
+FOLDER = ROOT / "loadtests" / "apps" / "prove"
 PART = 0.25
 """What the search gets of the time of the grid."""
 CLOSE = 0.9
@@ -61,116 +59,95 @@ QUICK = Scale("quick", 1, 1.0, 3, (THROUGHPUT,))
 FULL = Scale("full", 2, 2.0, 5, (THROUGHPUT, P99))
 
 
-@contextlib.contextmanager
-def upstream() -> Iterator[None]:
-    """What the applications wait for, until the block ends; they find its port in UPSTREAM."""
-    port = free_port()
-    program = ROOT / "loadtests" / "apps" / "prove" / "upstream.py"
-    with subprocess.Popen([sys.executable, str(program), str(port)], stdout=subprocess.PIPE) as one:
-        try:
-            assert one.stdout is not None
-            if one.stdout.readline() != b"ready\n":
-                raise LabError("what the applications wait for does not start")
-            with mock.patch.dict(os.environ, UPSTREAM=str(port)):
-                yield
-        finally:
-            one.terminate()
-
-
-def prove(
-    keeping: Store,
-    scale: Scale,
-    candidates: Sequence[Configuration],
-    say: Callable[[str], None],
-) -> bool:
+def prove(keeping: Store, scale: Scale, candidates: Sequence[Configuration]) -> bool:
     """Measures all applications and stores the outcome; whether all is as it should be."""
-    right = True
-    with upstream():
-        for name, file in APPLICATIONS.items():
-            say(f"{name}: the grid of {len(candidates)}")
-            asking = Requests([Request()], "GET /")
-            bench = Bench(Target(str(ROOT / file)), asking, keeping, say, f"{PROVE} {name}")
-            right &= _proved(bench, name, scale, candidates)
+    port, right = str(free_port()), True
+    command = [sys.executable, str(FOLDER / "upstream.py"), port]
+    with (
+        # What the applications wait for.
+        mock.patch.dict(os.environ, UPSTREAM=port),
+        subprocess.Popen(command, stdout=subprocess.PIPE) as upstream,
+    ):
+        try:
+            if not upstream.stdout or upstream.stdout.readline() != b"ready\n":
+                raise LabError("what the applications wait for does not start")
+            for name in APPLICATIONS:
+                say(f"{name}: the grid of {len(candidates)}")
+                target = Target(str(FOLDER / f"{name}.py"))
+                bench = Bench(target, from_paths(["/"]), keeping, f"{PROVE} {name}")
+                right &= _proved(bench, name, scale, candidates)
+        finally:
+            upstream.terminate()
     return right or scale is TINY
 
 
 def _proved(bench: Bench, name: str, scale: Scale, candidates: Sequence[Configuration]) -> bool:
     started = time.monotonic()
-    scores = {THROUGHPUT: _grid(bench, scale, candidates, 0.0)}
+    rounds = range(scale.rounds)
+    scores = {THROUGHPUT: _medians(bench, candidates, "grid", scale.seconds, rounds)}
     if not scores[THROUGHPUT]:
         raise LabError(f"{name}: nothing of the grid could be measured")
     rate = 0.0
     if P99 in scale.aims:
-        rate = 0.7 * max(scores[THROUGHPUT].values())
-        able = [one for one, v in scores[THROUGHPUT].items() if v > rate * ROOM]
-        scores[P99] = _grid(bench, scale, able, rate)
+        rate = LOAD * max(scores[THROUGHPUT].values())
+        able = [one for one, score in scores[THROUGHPUT].items() if score > rate * ROOM]
+        scores[P99] = _medians(bench, able, "grid p99", scale.seconds, rounds, rate)
     took = time.monotonic() - started
     budget = Budget(PART * took)
-    bench.say(f"{name}: a search of {budget.seconds:.0f} s")
+    say(f"{name}: a search of {budget.seconds:.0f} s")
     wish = Wish([CONNECTIONS], len(USABLE), rate, 0, scale.aims)
     advice = advise(bench, candidates, wish, budget)
     right = True
-    for aim in scale.aims:
-        best = max(scores[aim], key=lambda one: scores[aim][one])
-        answer = advice.answer(aim)
-        found = answer.configuration if answer else None
-        ratio = _again(bench, scale, found, best, rate if aim == P99 else 0.0) if found else None
+    for aim, grid in scores.items():
+        best = max(grid, key=grid.__getitem__)
+        found = advice.answers[aim].configuration if aim in advice.answers else None
+        ratios = []
+        at = rate if aim == P99 else 0.0
+        for number in range(scale.again if found and found != best else 0):
+            assert found
+            pair = (found, best) if number % 2 else (best, found)
+            again = _medians(bench, pair, "again", scale.seconds * 1.5, [number], at)
+            if len(again) == 2:
+                ratios.append(again[found] / again[best])
+        same = float(found == best)
+        ratio = spread(ratios) or Spread(same, same, same, 0)
         bench.store.add(
             "figure",
             experiment=PROVE,
             server=name,
             name=aim,
             round=0,
-            value=ratio.median if ratio else 0.0,
+            value=ratio.median,
             unit="of the best",
-            low=ratio.low if ratio else 0.0,
-            high=ratio.high if ratio else 0.0,
-            rounds=ratio.rounds if ratio else 0,
+            low=ratio.low,
+            high=ratio.high,
+            rounds=ratio.rounds,
             found=found.name if found else "nothing",
             best=best.name,
-            in_grid=scores[aim].get(found, 0.0) / scores[aim][best] if found else 0.0,
+            in_grid=grid.get(found, 0.0) / grid[best] if found else 0.0,
             candidates=len(candidates),
             grid_seconds=round(took, 1),
             search_seconds=round(advice.seconds, 1),
         )
-        right &= ratio is not None and ratio.median >= CLOSE
+        right &= ratio.median >= CLOSE
     return right
 
 
-def _score(sample: Sample) -> float:
-    return 1e6 / max(sample.p99_us, 1.0) if sample.asked else sample.rate
-
-
-def _grid(
-    bench: Bench, scale: Scale, candidates: Sequence[Configuration], rate: float
+def _medians(
+    bench: Bench,
+    candidates: Iterable[Configuration],
+    stage: str,
+    seconds: float,
+    rounds: Iterable[int],
+    rate: float = 0.0,
 ) -> dict[Configuration, float]:
-    """The median of each candidate's rounds; those that failed are not in it."""
-    values: dict[Configuration, list[float]] = {}
-    for number in range(scale.rounds):
-        for one in candidates:
-            stage = "grid p99" if rate else "grid"
-            sample = bench.take(one, scale.seconds, CONNECTIONS, stage, number, rate)
-            if not sample.failure:
-                values.setdefault(one, []).append(_score(sample))
-    return {one: found.median for one, taken in values.items() if (found := spread(taken))}
-
-
-def _again(
-    bench: Bench, scale: Scale, found: Configuration, best: Configuration, rate: float
-) -> Spread | None:
-    if found == best:
-        return Spread(1.0, 1.0, 1.0, 0)
-    ratios = []
-    for number in range(scale.again):
-        pair = (found, best) if number % 2 else (best, found)
-        scores = {}
-        for one in pair:
-            sample = bench.take(one, scale.seconds * 1.5, CONNECTIONS, "again", number, rate)
-            if not sample.failure:
-                scores[one] = _score(sample)
-        if len(scores) == 2:
-            ratios.append(scores[found] / scores[best])
-    return spread(ratios)
+    """Throughput, or calm at a rate, over the rounds; failures do not count."""
+    values = defaultdict[Configuration, list[float]](list)
+    for number, one in product(rounds, candidates):
+        sample = bench.take(one, seconds, CONNECTIONS, stage, number, rate)
+        if not sample.failure:
+            values[one].append(sample.calm() if rate else sample.rate)
+    return {one: statistics.median(taken) for one, taken in values.items()}
 
 
 def sections(results: Results) -> list[Section]:

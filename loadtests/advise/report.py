@@ -1,24 +1,29 @@
-"""Reports of `advise`: on a terminal, as an ini file, and as a page."""
+"""What `advise` recommends and why: on a terminal, as an ini file, and as a page.
+
+Which configuration, what limits it, and the cost of another or a larger one, in sentences.
+"""
 
 from __future__ import annotations
 
-import sys
+import math
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-from loadtests.advise import choice
-from loadtests.advise.answer import ENOUGH, P99, THROUGHPUT, Advice
-from loadtests.advise.configuration import Configuration
+from loadtests.advise.answer import ENOUGH, OTHERS, P99, THROUGHPUT, Advice
+from loadtests.advise.configuration import COMPUTING, THREADS, Configuration
 from loadtests.advise.target import Target
 from loadtests.advise.trial import EXPERIMENT
+from loadtests.clients.load import SATURATED
 from loadtests.errors import LabError
 from loadtests.reporting.model import Axis, Bar, Bars, Cell, Column, Figure, Section, Table
 from loadtests.servers.registry import colour_of
 from loadtests.stats.results import Results, Spread, spread
 from loadtests.store import Record
+from loadtests.studies import tables
 
 WIDTH = 78
 ROWS = 6
@@ -28,28 +33,203 @@ DRAWN = 10
 ALIKE = "≈"
 FILE = "poorhttp.ini"
 ANSWERS = "The recommendation"
+BUSY = 0.8
+"""Share of the cores that are there from which on they are the limit."""
+SLOWER = 1.5
+"""How many times longer a request takes under load before what it waits for is the limit."""
+DEARER = 1.4
+"""How many times the CPU time of a request with more threads tells of Python's lock."""
+CALM = 1.25
+"""How many times the best p99 is good enough for the recommendation."""
+HEADROOM = 1.5
+"""How many times a given rate the recommendation has to be able to do, if anything can."""
+
+
+def recommended(advice: Advice) -> Configuration:
+    """The smallest with nearly the best throughput (or enough for the rate asked for) and p99."""
+    if len(advice.wish.aims) == 1 and advice.answers:
+        return next(iter(advice.answers.values())).configuration
+    through, late = advice.found[THROUGHPUT], advice.found.get(P99)
+    leader = through.leader()
+    assert leader is not None
+    wanted = min(ENOUGH * advice.best, HEADROOM * (advice.wish.rate or math.inf))
+    able = [
+        one for one in through.seen if one not in through.failed and through.score(one) >= wanted
+    ] or [leader]
+    known = [one for one in able if late and late.score(one) and one not in late.failed]
+    if late and known:
+        calmest = max(known, key=late.score)
+        able = [
+            one for one in known if late.ratio(one, calmest) >= 1 / CALM or late.alike(one, calmest)
+        ]
+    return min(able, key=lambda one: one.size)
+
+
+def limit(advice: Advice, chosen: Configuration) -> tuple[str, str]:
+    """What limits a configuration (a word), and the sentence that says so."""
+    wish, probe = advice.wish, advice.probe
+    cores, connections = wish.cores, wish.connections[-1]
+    rate, client = advice.median(chosen, "rate"), advice.median(chosen, "client_busy")
+    used = rate * advice.median(chosen, "cpu_us") / 1e6
+    wanted = used + rate * advice.median(chosen, "delayed_us") / 1e6
+    others = advice.median(chosen, "others_busy") * cores
+    # The best that takes more memory than is allowed, if it is better than all that do not.
+    larger = max(
+        (s for s in advice.samples if s.pss > wish.max_memory > 0 and not s.asked),
+        key=lambda sample: sample.rate,
+        default=None,
+    )
+    if larger and larger.rate > advice.best:
+        return "memory", (
+            f"memory: {larger.configuration.name} does {larger.rate / rate:.1f} × as much, but "
+            f"takes {larger.pss / 2**20:,.0f} MiB, more than the {wish.max_memory / 2**20:,.0f} "
+            "allowed."
+        )
+    if client >= SATURATED:
+        return "the client", (
+            "the client that measures: it had no core left, so the application can do more than "
+            "could be measured here."
+        )
+    if wanted >= BUSY * (cores - client) or used >= BUSY * (cores - client - others):
+        text = f"computing: {used:.1f} of {cores} cores work for the application"
+        text += f", {client:.1f} for the client that measures" if client >= 0.1 else ""
+        text += f", {others:.1f} for something else" if others >= OTHERS * cores else ""
+        return "computing", f"{text}. More needs more cores, or less work for each request."
+    if used >= BUSY * chosen.workers:
+        return "the lock", (
+            "Python's lock: each process computes on one core at a time, so that "
+            f"{cores - chosen.workers} of {cores} cores are idle. More needs more workers."
+        )
+    inside = min(connections, chosen.at_once)
+    alone, loaded = probe.service * 1e3, inside / max(rate, 1e-9) * 1e3
+    if loaded > SLOWER * alone and probe.kind != COMPUTING:
+        return "waiting", (
+            f"waiting for something that gets slower: {alone:,.1f} ms alone, {loaded:,.0f} ms with "
+            f"{inside:.0f} requests at once, while {used:.1f} of {cores} cores compute. A "
+            "database, its lock, or another server: no configuration of poorhttp mends that."
+        )
+    if loaded > SLOWER * alone:
+        return "the lock", (
+            f"a lock: {inside:.0f} requests at once take {loaded:,.1f} ms each instead of "
+            f"{alone:,.1f}, while only {used:.1f} of {cores} cores compute. Python's own, that of "
+            "a database, or one of the application."
+        )
+    if chosen.at_once < connections:
+        return "waiting", (
+            f"waiting: all {inside:.0f} threads wait most of the time. More threads do more "
+            "(--max-threads)."
+        )
+    return "waiting", (
+        f"waiting: all {connections} connections of this test wait for the application, which "
+        "itself waits. More clients would get more (--connections)."
+    )
+
+
+def crowding(advice: Advice) -> str:
+    """What more threads cost in computing, if that can be seen; a sentence or nothing."""
+    seen: dict[int, dict[int, float]] = {}
+    for one in advice.found[THROUGHPUT].seen:
+        if one.mode == "threading":
+            seen.setdefault(one.workers, {})[one.threads] = advice.median(one, "cpu_us")
+    for _, costs in sorted(seen.items()):
+        few, many = min(costs), max(costs)
+        if costs[few] and costs[many] >= DEARER * costs[few]:
+            return (
+                f"With {many} threads a request takes {costs[many] / 1e3:,.1f} ms of computing, "
+                f"with {few} only {costs[few] / 1e3:,.1f}: threads that compute wait for Python's "
+                "lock."
+            )
+    return ""
+
+
+def others(advice: Advice, chosen: Configuration) -> Iterator[tuple[Configuration, str]]:
+    """The other answers, and in words what it costs to take them instead."""
+    aims: dict[Configuration, list[str]] = {}
+    for aim, answer in advice.answers.items():
+        aims.setdefault(answer.configuration, []).append(aim)
+    for one, which in aims.items():
+        if one != chosen:
+            yield one, f"for {' and '.join(which)}: {_against(advice, one, chosen)}"
+
+
+def _against(advice: Advice, one: Configuration, chosen: Configuration) -> str:
+    """How one differs from the recommendation, as far as it can be told."""
+    told = []
+    for aim, at_rate, value, unit, scale in (
+        (THROUGHPUT, False, "rate", "requests/s", 1.0),
+        (P99, True, "p99_us", "ms p99", 1e-3),
+    ):
+        found = advice.found.get(aim)
+        new = advice.median(one, value, at_rate=at_rate) * scale
+        old = advice.median(chosen, value, at_rate=at_rate) * scale
+        if found is None or not new or not old:
+            continue
+        places = 0 if aim == THROUGHPUT or old >= 100 else 1
+        if {one, chosen} <= set(found.guesses) and found.alike(one, chosen):
+            told.append(f"{unit} not told apart")
+        else:
+            told.append(f"{new:,.{places}f} {unit} instead of {old:,.{places}f}")
+    # Under full load, or else at the rate.
+    new, old = (
+        advice.median(each, "pss") or advice.median(each, "pss", at_rate=True)
+        for each in (one, chosen)
+    )
+    told.append(f"{abs(new - old) / 2**20:,.0f} MiB {'more' if new > old else 'less'}")
+    return ", ".join(told)
+
+
+def step(advice: Advice, chosen: Configuration) -> str:
+    """What the next larger configuration costs and brings, measured if it was, else expected."""
+    wish, found = advice.wish, advice.found[THROUGHPUT]
+    limited, cores = limit(advice, chosen)[0], wish.cores
+    if limited == "waiting" and chosen.mode == "threading" and chosen.threads < THREADS[-1]:
+        larger = replace(chosen, threads=2 * chosen.threads)
+    elif chosen.mode == "single":
+        larger = Configuration("forking", 2)
+    else:
+        larger = replace(chosen, workers=chosen.workers + 1)
+    more_cores = larger.workers > cores and (limited != "waiting" or larger.mode != "forking")
+    if more_cores:
+        cores = larger.workers
+    rate, pss = advice.median(larger, "rate"), advice.median(larger, "pss")
+    how = "measured"
+    if not rate or more_cores:
+        connections, probe = wish.connections[-1], advice.probe
+        grown = probe.throughput(larger, connections, cores)
+        grown /= probe.throughput(chosen, connections, wish.cores)
+        rate, how = found.score(chosen) * grown, "expected"
+        pss = advice.median(chosen, "pss") + probe.memory(larger) - probe.memory(chosen)
+    now = advice.median(chosen, "rate")
+    on = f" on {cores} cores" if more_cores else ""
+    gain = rate / now if now else math.nan
+    return (
+        f"{larger.name}{on}: {(pss - advice.median(chosen, 'pss')) / 2**20:+,.0f} MiB for "
+        f"{gain:.2f} × the requests/s ({how})."
+        + ("" if not more_cores else " On this machine its cores are the limit, not workers.")
+    )
 
 
 def terminal(advice: Advice, target: Target, written: str = "") -> str:
     """The recommendation as a file, why, and what it costs to do otherwise; on one screen."""
-    chosen = choice.recommended(advice)
+    chosen = recommended(advice)
     told = [f"If unsure, take this: {chosen.name}", "", target.ini(chosen, []).rstrip(), ""]
     if written:
         told += [f"It is in {written}: poorhttp serve --config {written}", ""]
     told += [*_ranking(advice, chosen), ""]
-    for sentence in sentences(advice, chosen):
-        first, *rest = wrapped([sentence], WIDTH - 2)
-        told += [f"- {first}", *(f"  {line}" for line in rest)]
+    item = textwrap.TextWrapper(WIDTH, initial_indent="- ", subsequent_indent="  ")
+    told += map(item.fill, sentences(advice, chosen))
     return "\n".join(told)
 
 
 def sentences(advice: Advice, chosen: Configuration) -> list[str]:
     """What limits the application, what other choices cost, and what has to be known."""
+    probe = advice.probe
     told = [
-        f"{_kind(advice)} What limits it under load is {choice.limit(advice, chosen)[1]}",
-        *(f"{one.name}, {why}." for one, why in choice.others(advice, chosen)),
-        f"A step up, {choice.step(advice, chosen)}",
-        choice.crowding(advice),
+        f"Alone a request takes {probe.service * 1e3:,.1f} ms, {probe.cpu * 1e3:,.1f} ms of CPU "
+        f"time: {probe.kind}. What limits it under load is {limit(advice, chosen)[1]}",
+        *(f"{one.name}, {why}." for one, why in others(advice, chosen)),
+        f"A step up, {step(advice, chosen)}",
+        crowding(advice),
         *advice.remarks,
     ]
     return [sentence for sentence in told if sentence]
@@ -57,13 +237,14 @@ def sentences(advice: Advice, chosen: Configuration) -> list[str]:
 
 def reasons(advice: Advice) -> list[str]:
     """Why, as comments of the file."""
-    chosen = choice.recommended(advice)
+    chosen = recommended(advice)
     seen = (
         f"Measured: {advice.median(chosen, 'rate'):,.0f} requests/s with "
         f"{advice.wish.connections[-1]} connections, "
         f"{advice.median(chosen, 'pss') / 2**20:,.0f} MiB."
     )
-    return wrapped([seen, f"What limits it: {choice.limit(advice, chosen)[1]}"])
+    why = f"What limits it: {limit(advice, chosen)[1]}"
+    return [*textwrap.wrap(seen, WIDTH), *textwrap.wrap(why, WIDTH)]
 
 
 def _ranking(advice: Advice, chosen: Configuration) -> list[str]:
@@ -78,8 +259,12 @@ def _ranking(advice: Advice, chosen: Configuration) -> list[str]:
             (P99, True, "p99_us", 1e-3, 21, ",.1f"),
         ):
             number = advice.median(one, value, at_rate=at_rate) * scale
-            text = f"{_mark(advice, aim, one)}{number:{form}}" if number else "–"
-            cells.append(f"{text:>{width}}")
+            found = advice.found.get(aim)
+            leader = found.leader() if found else None
+            mark = ""
+            if found and leader and one != leader and one in found.guesses:
+                mark = ALIKE * found.alike(one, leader)
+            cells.append((f"{mark}{number:{form}}" if number else "–").rjust(width))
         cells.append(f"{advice.median(one, 'wrong') * 100:7.1f} %")
         lines.append("".join(cells) + f"{advice.median(one, 'pss') / 2**20:7,.0f} MiB")
     if any(ALIKE in line for line in lines):
@@ -87,24 +272,11 @@ def _ranking(advice: Advice, chosen: Configuration) -> list[str]:
     return lines
 
 
-def _mark(advice: Advice, aim: str, one: Configuration) -> str:
-    found = advice.found.get(aim)
-    leader = found.leader() if found else None
-    if not found or not leader or one == leader or one not in found.guesses:
-        return ""
-    return ALIKE if found.alike(one, leader) else ""
-
-
 def _best(advice: Advice) -> list[Configuration]:
     """Those that were measured, most requests per second first."""
     seen = dict.fromkeys(sample.configuration for sample in advice.samples)
     able = [one for one in seen if advice.taken(one)]
     return sorted(able, key=lambda one: advice.median(one, "rate"), reverse=True)
-
-
-def wrapped(reasons: Iterable[str], width: int = WIDTH) -> list[str]:
-    """Lines that fit into a comment of a file."""
-    return [line for reason in reasons for line in textwrap.wrap(reason, width)]
 
 
 def write(text: str, where: Path | None) -> str:
@@ -126,31 +298,22 @@ def write(text: str, where: Path | None) -> str:
     raise LabError(f"{where} is there already; it is not overwritten")
 
 
-def _kind(advice: Advice) -> str:
-    probe = advice.probe
-    return (
-        f"Alone a request takes {probe.service * 1e3:,.1f} ms, {probe.cpu * 1e3:,.1f} ms of CPU "
-        f"time: {probe.kind}."
-    )
-
-
 def sections(results: Results, advice: Advice | None, asked: str) -> list[Section]:
     """The page; without advice, what was measured before it came to nothing."""
     samples = results.experiment(EXPERIMENT).samples
-    text = [
+    text = (
         "Each candidate was started anew for each measurement, asked, and stopped; server and "
         "client may use all cores. Short measurements find the leaders, longer ones in turns "
         "decide between them. Medians, and from the lowest to the highest."
-    ]
-    parts = [_measured(samples)] if samples else []
-    told = [] if advice is None else _answers(advice, asked)
-    return [*told, Section("What was measured", text, parts)]
+    )
+    measured = Section("What was measured", [text], [_measured(samples)] if samples else [])
+    return [*(_answers(advice, asked) if advice else []), measured]
 
 
 def _answers(advice: Advice, asked: str) -> list[Section]:
-    chosen = choice.recommended(advice)
-    answers = {"if unsure": chosen} | {a.aim: a.configuration for a in advice.answers}
-    names = list(dict.fromkeys(n for one in answers.values() for n in one.values()))
+    chosen = recommended(advice)
+    answers = {"if unsure": chosen} | {aim: one for aim, (one, _) in advice.answers.items()}
+    names = dict.fromkeys(name for one in answers.values() for name in one.values())
     rows: list[list[Cell]] = [
         [name, *(one.values().get(name, "") for one in answers.values())] for name in names
     ]
@@ -158,7 +321,7 @@ def _answers(advice: Advice, asked: str) -> list[Section]:
     text = [
         f"It was asked: {asked}. The search took {advice.seconds:.0f} s.",
         *sentences(advice, chosen),
-        *(f"**{a.aim}**: {a.configuration.name}. {a.reason}." for a in advice.answers),
+        *(f"**{aim}**: {one.name}. {reason}." for aim, (one, reason) in advice.answers.items()),
         f"The answer for memory is the least of those that reach {ENOUGH * 100:.0f} % of the best "
         "throughput. What noise does not tell apart goes to the smaller one.",
     ]
@@ -173,22 +336,13 @@ def _picture(advice: Advice, chosen: Configuration) -> Bars:
     drawn += [chosen] if chosen not in drawn else []
     shares: list[dict[Configuration, Spread]] = []
     for value, at_rate, sign in (("rate", False, 1), ("p99_us", True, -1), ("pss", False, -1)):
-        known = {
-            one: found
+        values = {
+            one: [max(getattr(s, value), 1) ** sign for s in advice.taken(one, at_rate=at_rate)]
             for one in drawn
-            if (
-                found := spread(
-                    max(getattr(s, value), 1) ** sign for s in advice.taken(one, at_rate=at_rate)
-                )
-            )
         }
-        best = max((found.median for found in known.values()), default=1.0) / 100
-        shares.append(
-            {
-                one: Spread(found.median / best, found.low / best, found.high / best, found.rounds)
-                for one, found in known.items()
-            }
-        )
+        known = {one: found for one in drawn if (found := spread(values[one]))}
+        best = max((found.median for found in known.values()), default=1.0)
+        shares.append({one: tables.scaled(found, 100 / best) for one, found in known.items()})
     bars = [
         Bar(one.name, colour_of(one.name), [of.get(one) for of in shares], strong=one == chosen)
         for one in drawn
@@ -217,29 +371,10 @@ def _measured(samples: Sequence[Record]) -> Table:
     columns += [Column("asked", "1/s"), Column("samples"), *fields.values()]
     groups: dict[tuple[Any, ...], list[Record]] = {}
     for s in samples:
-        key = (
-            str(s["server"]),
-            str(s["stage"]),
-            float(s["connections"]),
-            float(s["asked"]) or None,
-        )
+        key = (s["server"], s["stage"], float(s["connections"]), float(s["asked"]) or None)
         groups.setdefault(key, []).append(s)
     rows = [
-        [*key, float(len(taken)), *(spread(s[field] for s in taken) for field in fields)]
+        [*key, float(len(taken)), *(tables.cell(taken, field) for field in fields)]
         for key, taken in groups.items()
     ]
     return Table("measured", "Everything", columns, rows)
-
-
-def publish(told: Sequence[Section], results: Results, where: Path) -> None:
-    """Writes the page."""
-    try:
-        # Only now: what pages and figures need is slow to load, and a search does without it.
-        from loadtests.reporting import page
-
-        where.write_text(page.html("Advice", told, results), encoding="utf-8")
-        print(f"page: {where}", file=sys.stderr)
-    except ImportError as error:
-        print(f"loadtests: there is no {error.name}: pip install '.[lab]'", file=sys.stderr)
-    except OSError as error:
-        print(f"loadtests: {where}: {error.strerror}", file=sys.stderr)

@@ -13,7 +13,6 @@ import statistics
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Protocol
 
 from loadtests.advise.configuration import Configuration, distance
 
@@ -38,15 +37,15 @@ BLURRED = 0.25
 """Difference in logarithms that a single short look does not tell from noise."""
 LEAST_NOISE = 0.005
 SIGNIFICANT = 0.975
+FINALS = 0.45
+"""The share of the time that is kept for measuring the leaders in turns."""
+ROUNDS, MOST_ROUNDS = 3, 8
+"""Rounds of the leaders; and those after which more time would change nothing."""
+FOR_RATE = 60
+"""Answers without which their number means little."""
 
-
-class Clock(Protocol):
-    """The time budget."""
-
-    def left(self) -> float:
-        """Seconds."""
-
-
+Left = Callable[[], float]
+"""The seconds that are left."""
 Measure = Callable[[Configuration, float, int | None], float | None]
 """Candidate, seconds, and the number of the last round (None: exploring) to its score; None if it
 failed."""
@@ -58,8 +57,18 @@ class Pace:
 
     short: float
     long: float
-    rounds: int
     cost: float
+
+
+def pace(seconds: float, cost: float, service: float, rate: float) -> Pace:
+    """How long to measure within so many seconds: a dozen short looks, then six longer ones.
+
+    None is so short that it says nothing of requests that take `service` seconds and are answered
+    at about this rate.
+    """
+    least = min(max(8 * service, FOR_RATE / rate, 0.2), max(seconds / 8, 0.2))
+    short = max(least, min(1.5, seconds * 0.6 / 12 - cost))
+    return Pace(short, max(short, min(3.0, seconds * 0.4 / 6 - cost)), cost)
 
 
 @dataclass
@@ -89,7 +98,6 @@ class Found:
         return compared if len(compared) > 1 else set(self.seen) - set(self.failed)
 
     def leader(self) -> Configuration | None:
-        """The best of the finalists."""
         return max(self.finalists(), key=self.score, default=None)
 
     def alike(self, one: Configuration, other: Configuration) -> bool:
@@ -151,10 +159,23 @@ class Found:
         return expected + CURIOSITY * uncertain
 
 
+def search(measure: Measure, found: Found, left: Left, tempo: Pace, tie: float) -> None:
+    """Short looks, then the leaders in turns; and again, while there is time for it."""
+    least = 3
+    while True:
+        before = left()
+        explore(measure, found, left, tempo, least, FINALS * before)
+        _decide(measure, found, left, tempo, tie)
+        least = 0
+        late = left() < tempo.long + tempo.cost or left() == before
+        if late or len(found.rounds) >= MOST_ROUNDS:
+            return
+
+
 def explore(
-    measure: Measure, found: Found, clock: Clock, until: float, pace: Pace, least: int = 3
+    measure: Measure, found: Found, left: Left, pace: Pace, least: int = 0, kept: float = 0.0
 ) -> None:
-    """Short looks while more than `until` seconds are left, but at least so many."""
+    """Short looks while more than the seconds to be kept are left, but at least so many."""
     since = 0
     best = max(found.seen.values(), default=0.0)
     first = _first(found)
@@ -162,16 +183,12 @@ def explore(
         unknown = [
             one for one in found.guesses if one not in found.seen and one not in found.failed
         ]
-        late = taken >= least and clock.left() < until + pace.short + pace.cost
+        late = taken >= least and left() < kept + pace.short + pace.cost
         if late or not unknown or since >= PATIENCE:
             return
-        if taken < len(first):
-            chosen = first[taken]
-        else:
-            hopes = {one: found.hope(one) for one in unknown}
-            chosen = max(unknown, key=lambda one: hopes[one])
-            if best and hopes[chosen] < math.log(best * HOPELESS):
-                return
+        chosen = first[taken] if taken < len(first) else max(unknown, key=found.hope)
+        if taken >= len(first) and best and found.hope(chosen) < math.log(best * HOPELESS):
+            return
         score = measure(chosen, pace.short, None)
         if score is None:
             found.failed.append(chosen)
@@ -197,53 +214,37 @@ def _first(found: Found) -> list[Configuration]:
     ]
 
 
-def decide(
-    measure: Measure,
-    found: Found,
-    clock: Clock,
-    until: float,
-    pace: Pace,
-    tie: float = 0.0,
-) -> None:
-    """Measures the leaders in turns, those that fall behind no more, at least once around."""
-    candidates = shortlist(found)
-    least = 0 if found.rounds else 1
-    for number in range(pace.rounds):
-        if number and clock.left() < until + len(candidates) * (pace.long + pace.cost):
-            return
-        least *= not number
-        scores: dict[Configuration, float] = {}
-        # Another one first each time.
-        turn = number % len(candidates) if candidates else 0
-        for one in candidates[turn:] + candidates[:turn]:
-            late = clock.left() < until + pace.long + pace.cost
-            if late and len(scores) >= least:
-                return
-            score = measure(one, pace.long, number)
-            if score is None:
-                found.failed.append(one)
-            else:
-                if not scores:
-                    found.rounds.append(scores)
-                scores[one] = score
-        leader = found.leader()
-        if leader is None:
-            return
-        candidates = [
-            one
-            for one in candidates
-            if one not in found.failed and found.ratio(one, leader) >= BEHIND - tie
-        ]
-        if len(candidates) < 2:
-            return
-
-
-def shortlist(found: Found) -> list[Configuration]:
-    """The leaders of the short looks, the best first."""
+def _decide(measure: Measure, found: Found, left: Left, pace: Pace, tie: float) -> None:
+    """Measures the leaders of the short looks in turns, those that fall behind no more."""
     alive = [one for one in found.seen if one not in found.failed]
     order = sorted(alive, key=found.score, reverse=True)
-    return [
+    candidates = [
         one
         for one, share in zip(order, ADVANCED, strict=False)
         if found.score(one) >= share * found.score(order[0])
     ]
+    for number in range(ROUNDS):
+        if number and left() < len(candidates) * (pace.long + pace.cost):
+            return
+        scores: dict[Configuration, float] = {}
+        # Another one first each time.
+        turn = number % max(len(candidates), 1)
+        for one in candidates[turn:] + candidates[:turn]:
+            # One is measured at least, whatever the time.
+            if left() < pace.long + pace.cost and (number or found.rounds):
+                return
+            score = measure(one, pace.long, number)
+            if score is None:
+                found.failed.append(one)
+                continue
+            if not scores:
+                found.rounds.append(scores)
+            scores[one] = score
+        leader = found.leader()
+        candidates = [
+            one
+            for one in candidates
+            if leader and one not in found.failed and found.ratio(one, leader) >= BEHIND - tie
+        ]
+        if len(candidates) < 2:
+            return

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,15 +38,12 @@ class Own(Application):
 
     @property
     def path(self) -> Path:
-        """Where the user is."""
         return Path.cwd()
 
     def answer(self, target: str, body: bytes) -> Answer:
-        """Nothing is known of the right answer."""
         return Answer(0, "", b"")
 
     def accepts(self, answer: Answer, right: Answer) -> bool:
-        """Whether an answer is no failure of the server."""
         return answer.status < 500
 
 
@@ -66,9 +62,8 @@ class Target:
     def check(self) -> None:
         """Raises LabError if the server would not take it."""
         try:
-            services = loader.load(
-                self._values(), os.environ, str(self.file) if self.file else None
-            )
+            file = str(self.file) if self.file else None
+            services = loader.load(self._values(), os.environ, file)
         except Failure as failure:
             raise LabError(str(failure)) from None
         if len(services) > 1:
@@ -83,16 +78,14 @@ class Target:
         """What is wrong with the application, as far as loading it shows."""
         serving = self.command(Configuration("single"), 0)
         checking = [*serving[:3], "check", *serving[4:]]
-        environ = {**os.environ, "PYTHONPATH": self._path()}
         try:
             done = subprocess.run(
                 checking,
                 capture_output=True,
                 stdin=subprocess.DEVNULL,
-                text=True,
                 errors="replace",
                 check=False,
-                env=environ,
+                env={**os.environ, "PYTHONPATH": self.python_path()},
                 timeout=LOADING_SECONDS,
             )
         except subprocess.TimeoutExpired:
@@ -111,7 +104,7 @@ class Target:
         named = {name: texts for name, texts in self._values().items() if name != "target"}
         given = [f"{OPTIONS[name].flag}={text}" for name, texts in named.items() for text in texts]
         return [
-            *(sys.executable, "-m", "poorhttp", "serve", *([self.text] if self.text else [])),
+            *(sys.executable, "-m", "poorhttp", "serve", *filter(None, [self.text])),
             *(["-c", str(self.file)] if self.file else []),
             *given,
             f"--bind=127.0.0.1:{port}",
@@ -119,28 +112,21 @@ class Target:
             *configuration.arguments(),
         ]
 
-    def environ(self) -> dict[str, str]:
-        """The environment: our poorhttp, then what the user has set."""
-        return {"PYTHONPATH": self._path().replace("{", "{{").replace("}", "}}")}
-
-    def _path(self) -> str:
-        return os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+    def python_path(self) -> str:
+        """Our poorhttp, then what the user has set."""
+        return os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
 
     def ini(self, configuration: Configuration, why: Sequence[str] = ()) -> str:
         """The file to paste: that of the user, if there is one, with what is advised."""
-        remarks = [f"# {line}" for line in why]
         given = self._values()
         lines = _kept(self.file, {*NAMES, *given}) if self.file else ["[http]"]
-        written = [line for n, ts in given.items() for line in _entry(n, ts)]
-        written += [f"{name} = {text}" for name, text in configuration.values().items()]
         head = lines.index("[http]") + 1
-        return "\n".join([*lines[:head], *remarks, *written, *lines[head:]]) + "\n"
-
-
-def _entry(name: str, texts: Sequence[str]) -> list[str]:
-    if len(texts) == 1:
-        return [f"{name} = {texts[0]}"]
-    return [f"{name} =", *(f"    {text}" for text in texts)]
+        written = [f"# {line}" for line in why]
+        for name, texts in given.items():
+            written.append(f"{name} = {texts[0]}" if len(texts) == 1 else f"{name} =")
+            written += [f"    {text}" for text in texts if len(texts) > 1]
+        written += [f"{name} = {text}" for name, text in configuration.values().items()]
+        return "\n".join([*lines[:head], *written, *lines[head:]]) + "\n"
 
 
 def _kept(file: Path, replaced: set[str]) -> list[str]:
@@ -158,8 +144,3 @@ def _kept(file: Path, replaced: set[str]) -> list[str]:
     while kept and not kept[-1]:
         kept.pop()
     return kept if "[http]" in kept else ["[http]", *kept]
-
-
-def short(reason: str) -> str:
-    """A reason on one line that fits into a table."""
-    return textwrap.shorten(reason, 160, placeholder="…")

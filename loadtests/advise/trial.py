@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import sys
+import textwrap
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from loadtests.advise.asking import Asking
 from loadtests.advise.configuration import Configuration
-from loadtests.advise.target import Own, Target, short
+from loadtests.advise.target import Own, Target
 from loadtests.clients.connection import Connection
-from loadtests.clients.load import SATURATED, Load
+from loadtests.clients.load import Load
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure import histogram, resources
 from loadtests.measure.cpu_affinity import USABLE
@@ -26,6 +28,13 @@ WRONG = 0.01
 EXAMPLES = 20
 """Requests that are sent one by one to say which of them fails."""
 WARM_SECONDS = 0.25
+KINDS = {
+    "connect": "connections refused",
+    "read": "connections cut",
+    "write": "requests not taken",
+    "status": "error answers",
+    "timeout": "unanswered",
+}
 
 
 @dataclass(frozen=True)
@@ -58,10 +67,9 @@ class Sample:
     wrong: float = 0.0
     failure: str = ""
 
-    @property
-    def client_limits(self) -> bool:
-        """Whether the client had no core left."""
-        return self.client_busy >= SATURATED
+    def calm(self) -> float:
+        """The inverse of the p99, in Hz: more is better, as with rates."""
+        return 1e6 / max(self.p99_us, 1.0)
 
 
 @dataclass
@@ -71,7 +79,6 @@ class Bench:
     target: Target
     asking: Asking
     store: Store
-    say: Callable[[str], None]
     experiment: str = EXPERIMENT
     samples: list[Sample] = field(default_factory=list)
 
@@ -85,24 +92,28 @@ class Bench:
         rate: float = 0,
     ) -> Sample:
         """Measures a candidate; one that fails is a sample that says why."""
+        name = configuration.name
         begun = Sample(configuration, stage, number, connections, round(rate, 1))
         try:
             sample = self._measured(begun, seconds, rate)
         except (ServerFailure, LabError) as failure:
             sample = replace(begun, failure=str(failure))
         self.samples.append(sample)
-        self._tell(sample)
+        megabytes, milliseconds = sample.pss / 2**20, sample.p99_us / 1000
+        told = f"{sample.rate:9,.0f}/s  p99 {milliseconds:8.1f} ms  {megabytes:6.1f} MiB"
+        if why := sample.failure:
+            self.store.add("failure", server=name, what=f"{stage}, {name}", reason=why)
+            told = f"failed: {textwrap.shorten(why, 160, placeholder='…')}"
+        say(f"{stage:10} {name:24} {told}")
         return sample
 
     def _measured(self, begun: Sample, seconds: float, rate: float) -> Sample:
-        first = self.asking.first
+        # Braces would be filled in.
+        path = self.target.python_path().replace("{", "{{").replace("}", "}}")
+        first, environ = self.asking.first, {"PYTHONPATH": path}
         server = Server(begun.configuration.name, "", "", "poorhttp")
         running = Running(
-            server,
-            Own(),
-            target=first.target,
-            request=first.octets(),
-            environ=self.target.environ(),
+            server, Own(), target=first.target, request=first.octets(), environ=environ
         )
         running.command = self.target.command(begun.configuration, running.port)
         started = time.monotonic()
@@ -113,7 +124,7 @@ class Bench:
             delayed_before = delayed_seconds(before)
             busy_before, measured = resources.machine_busy_seconds(), time.monotonic()
             seen = self.asking.drive(running.port, warm, seconds, begun.connections, rate)
-            load = seen.load
+            load, answered = seen.load, max(seen.answered, 1)
             elapsed = time.monotonic() - measured
             busy = resources.machine_busy_seconds() - busy_before
             after = running.processes()
@@ -122,10 +133,11 @@ class Bench:
                 raise ServerFailure(
                     f"a process of it ended under load ({_errors(load)}): {running.last_words()}"
                 )
-            cpu = resources.cpu_seconds(after) - sum(before[one] for one in before if one in after)
+            left = before.keys() & after
+            cpu = resources.cpu_seconds(after) - sum(before[one] for one in left)
             client = load.busy * load.seconds
             others = max(busy - cpu - client, 0) / elapsed / len(USABLE)
-            delayed = delayed_seconds(one for one in after if one in before) - delayed_before
+            delayed = max(delayed_seconds(left) - delayed_before, 0.0)
             memory = resources.memory(after)
             unanswered = load.errors.get("timeout", 0)
             # Whoever asks as fast as they can is still in the queue when time is up.
@@ -136,28 +148,29 @@ class Bench:
                 failure += self._example(running.port)
             if load.requests == 0:
                 failure = f"it answered nothing in {seconds:.1f} s ({_errors(load)})"
-            sample = replace(
-                begun,
-                seconds=round(load.seconds, 3),
-                requests=load.requests,
-                rate=round(load.rate, 2),
-                least_us=seen.times.get_min_value() if seen.times.total_count else 0.0,
-                mean_us=load.mean_us,
-                p50_us=load.p50_us,
-                p99_us=load.p99_us,
-                max_us=load.max_us,
-                cpu_us=round(cpu / max(seen.answered, 1) * 1e6, 2),
-                delayed_us=round(max(delayed, 0.0) / max(seen.answered, 1) * 1e6, 2),
-                client_busy=round(client / elapsed, 3),
-                others_busy=round(others, 3),
-                pss=memory.pss,
-                processes=memory.processes,
-                start_seconds=round(start_seconds, 3),
-                wrong=round(wrong, 5),
-                failure=failure,
-            )
-        more = {"histogram": histogram.encode(seen.times)} if seen.times.total_count else {}
-        values = {name: value for name, value in asdict(sample).items() if name != "configuration"}
+        some = seen.times.total_count
+        sample = replace(
+            begun,
+            seconds=round(load.seconds, 3),
+            requests=load.requests,
+            rate=round(load.rate, 2),
+            least_us=seen.times.get_min_value() if some else 0.0,
+            mean_us=load.mean_us,
+            p50_us=load.p50_us,
+            p99_us=load.p99_us,
+            max_us=load.max_us,
+            cpu_us=round(cpu / answered * 1e6, 2),
+            delayed_us=round(delayed / answered * 1e6, 2),
+            client_busy=round(client / elapsed, 3),
+            others_busy=round(others, 3),
+            pss=memory.pss,
+            processes=memory.processes,
+            start_seconds=round(start_seconds, 3),
+            wrong=round(wrong, 5),
+            failure=failure,
+        )
+        values = asdict(sample) | ({"histogram": histogram.encode(seen.times)} if some else {})
+        del values["configuration"]
         self.store.add(
             "sample",
             experiment=self.experiment,
@@ -165,7 +178,6 @@ class Bench:
             server=sample.configuration.name,
             options=sample.configuration.values(),
             **values,
-            **more,
         )
         return sample
 
@@ -178,21 +190,10 @@ class Bench:
                     return f"; {request.method} {request.target} is answered {status}"
         return ""
 
-    def _tell(self, sample: Sample) -> None:
-        if sample.failure:
-            self.store.add(
-                "failure",
-                server=sample.configuration.name,
-                what=f"{sample.stage}, {sample.configuration.name}",
-                reason=sample.failure,
-            )
-            outcome = f"failed: {short(sample.failure)}"
-        else:
-            outcome = (
-                f"{sample.rate:9,.0f}/s  p99 {sample.p99_us / 1000:8.1f} ms  "
-                f"{sample.pss / 2**20:6.1f} MiB"
-            )
-        self.say(f"{sample.stage:10} {sample.configuration.name:24} {outcome}")
+
+def say(line: str) -> None:
+    """Tells how far it is."""
+    print(line, file=sys.stderr, flush=True)
 
 
 def delayed_seconds(processes: Iterable[int]) -> float:
@@ -209,11 +210,4 @@ def delayed_seconds(processes: Iterable[int]) -> float:
 
 
 def _errors(load: Load) -> str:
-    told = {
-        "connect": "connections refused",
-        "read": "connections cut",
-        "write": "requests not taken",
-        "status": "error answers",
-        "timeout": "unanswered",
-    }
-    return ", ".join(f"{count:,} {told[kind]}" for kind, count in load.errors.items()) or "silence"
+    return ", ".join(f"{count:,} {KINDS[kind]}" for kind, count in load.errors.items()) or "silence"

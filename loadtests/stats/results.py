@@ -40,27 +40,27 @@ class Results:
     """The records of one or more files."""
 
     def __init__(self, records: Sequence[Record]) -> None:
-        self.runs = [record for record in records if record["record"] == "run"]
-        self.samples = [record for record in records if record["record"] == "sample"]
-        self.figures = [record for record in records if record["record"] == "figure"]
-        self.missing = [record for record in records if record["record"] == "missing"]
-        self.failures = [record for record in records if record["record"] == "failure"]
-        self.done = [record for record in records if record["record"] == "done"]
-        self.notes = [record for record in records if record["record"] == "note"]
-        self.faults = [record for record in records if record["record"] == "faults"]
+        self.records = records
+        self.runs = self._of_kind("run")
+        self.samples = self._of_kind("sample")
+        self.figures = self._of_kind("figure")
+        self.missing = self._of_kind("missing")
+        self.failures = self._of_kind("failure")
+        self.done = self._of_kind("done")
+        self.notes = self._of_kind("note")
+        self.faults = self._of_kind("faults")
+
+    def _of_kind(self, kind: str) -> list[Record]:
+        return [record for record in self.records if record["record"] == kind]
 
     def experiment(self, *names: str) -> Results:
         """The same with the samples and figures of some experiments only.
 
         Where the first is a study, with its own runs and failures, too.
         """
-        chosen = Results([])
-        for kind in ("runs", "missing", "failures"):
-            own = [one for one in getattr(self, kind) if one.get("study", names[0]) == names[0]]
-            setattr(chosen, kind, own)
-        chosen.samples = [s for s in self.samples if s["experiment"] in names]
-        chosen.figures = [f for f in self.figures if f["experiment"] in names]
-        return chosen
+        values = [one for one in (*self.samples, *self.figures) if one["experiment"] in names]
+        of_study = (*self.runs, *self.missing, *self.failures)
+        return Results([*values, *(o for o in of_study if o.get("study", names[0]) == names[0])])
 
     def of_study(self, name: str, experiments: Sequence[str]) -> Results:
         """The records of a study, or of its parts `experiments`.
@@ -70,24 +70,18 @@ class Results:
         """
         others = {run["run"] for run in self.runs}
         others -= {run["run"] for run in self.runs if study_of(run) == name}
-        chosen = Results([])
-        for kind, records in vars(self).items():
-            own = [
+        return Results(
+            [
                 one
-                for one in records
+                for one in self.records
                 if one.get("study", name) == name
                 and one["run"] not in others
                 and one.get("experiment", name) in (name, *experiments)
             ]
-            setattr(chosen, kind, own)
-        return chosen
+        )
 
     def __add__(self, other: Results) -> Results:
-        """All records of both."""
-        both = Results([])
-        for kind, records in vars(self).items():
-            setattr(both, kind, records + getattr(other, kind))
-        return both
+        return Results([*self.records, *other.records])
 
     def scenarios(self) -> list[str]:
         """The names of the scenarios measured, in order of appearance."""
@@ -106,7 +100,6 @@ class Results:
         }
 
     def median(self, scenario: str, server: str, field: str) -> Spread | None:
-        """A field over all rounds."""
         return spread(self.rounds(scenario, server, field).values())
 
     def ratio(self, scenario: str, server: str, against: str, field: str) -> Spread | None:
@@ -123,25 +116,18 @@ class Results:
             for name in self.servers(scenario)
             if name in peers and (found := self.median(scenario, name, field)) is not None
         }
-        if not medians:
-            return None
-        choose = max if highest else min
-        return choose(medians, key=lambda name: medians[name])
+        return (max if highest else min)(medians, key=medians.__getitem__, default=None)
 
     def values(self, experiment: str, server: str, *names: str) -> list[float]:
         """All values of a server's figures of these names."""
-        return [
-            float(f["value"])
-            for f in self.figures
-            if (f["experiment"], f["server"]) == (experiment, server) and f["name"] in names
-        ]
+        return [value for of in self._by_round(experiment, server, names).values() for value in of]
 
     def figure(self, experiment: str, server: str, name: str) -> Spread | None:
-        """A figure of an experiment over its rounds."""
         return spread(self.values(experiment, server, name))
 
-    def by_round(self, experiment: str, server: str, *names: str) -> dict[Round, list[float]]:
-        """The same values of each round."""
+    def _by_round(
+        self, experiment: str, server: str, names: Sequence[str]
+    ) -> dict[Round, list[float]]:
         found: dict[Round, list[float]] = {}
         for f in self.figures:
             if (f["experiment"], f["server"]) == (experiment, server) and f["name"] in names:
@@ -152,8 +138,8 @@ class Results:
         self, experiment: str, server: str, against: str, *names: str
     ) -> Spread | None:
         """Server to server, the medians of figures within each round."""
-        ours = self.by_round(experiment, server, *names)
-        theirs = self.by_round(experiment, against, *names)
+        ours = self._by_round(experiment, server, names)
+        theirs = self._by_round(experiment, against, names)
         return spread(
             statistics.median(ours[key]) / statistics.median(theirs[key])
             for key in ours.keys() & theirs.keys()

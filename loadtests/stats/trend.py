@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -34,18 +34,12 @@ def theil_sen(points: Sequence[tuple[float, float]]) -> Slope:
     if not slopes:
         raise ValueError("a slope needs points of different x")
     quantile = statistics.NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
-    chance = quantile * math.sqrt(
-        max(_variance(len(points)) - _tied(x for x, _ in points) - _tied(y for _, y in points), 0)
-    )
-    last = len(slopes) - 1
+    ties = (count for values in zip(*points, strict=True) for count in Counter(values).values())
+    chance = quantile * math.sqrt(max(_variance(len(points)) - sum(map(_variance, ties)), 0))
     lowest = max(math.floor((len(slopes) - chance) / 2) - 1, 0)
-    highest = min(math.ceil((len(slopes) + chance) / 2), last)
+    highest = min(math.ceil((len(slopes) + chance) / 2), len(slopes) - 1)
     return Slope(statistics.median(slopes), slopes[lowest], slopes[highest])
 
 
 def _variance(count: int) -> float:
     return count * (count - 1) * (2 * count + 5) / 18
-
-
-def _tied(values: Iterable[float]) -> float:
-    return sum(_variance(count) for count in Counter(values).values())

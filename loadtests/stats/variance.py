@@ -50,67 +50,47 @@ class Interval:
         return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
 
 
-@dataclass(frozen=True)
 class Analysis:
     """`replications` of each of the combinations of the levels of A and B.
 
+    It is made of the means of combinations; `errors` is the sum of squares within these.
     `interactions` has a row for each level of A; without replication they are the residuals, count
-    as errors, and `ssab` is 0. SSY is the sum of all squares, SS0 that of the mean.
+    as errors, and `ssab` is 0. `sst` is the total variation, `deviation` that of the errors.
     """
 
-    replications: int
-    mean: float
-    a_effects: tuple[float, ...]
-    b_effects: tuple[float, ...]
-    interactions: tuple[tuple[float, ...], ...]
-    ssy: float
-    ss0: float
-    ssa: float
-    ssb: float
-    ssab: float
-    sse: float
-
-    @property
-    def sst(self) -> float:
-        """The total variation."""
-        return self.ssa + self.ssb + self.ssab + self.sse
-
-    @property
-    def replicated(self) -> bool:
-        """Whether interaction and error are told apart."""
-        return self.replications > 1
-
-    @property
-    def error_freedom(self) -> int:
-        """Degrees of freedom of the errors."""
-        a, b, r = len(self.a_effects), len(self.b_effects), self.replications
-        return a * b * (r - 1) if self.replicated else (a - 1) * (b - 1)
-
-    @property
-    def deviation(self) -> float | None:
-        """The standard deviation of the errors."""
-        return math.sqrt(self.sse / self.error_freedom) if self.error_freedom else None
+    def __init__(
+        self, means: Sequence[Sequence[float]], replications: int, errors: float = 0.0
+    ) -> None:
+        a, b = len(means), len(means[0])
+        self.replications, self.replicated = replications, replications > 1
+        self.mean = statistics.fmean(value for row in means for value in row)
+        self.a_effects = tuple(statistics.fmean(row) - self.mean for row in means)
+        columns = zip(*means, strict=True)
+        self.b_effects = tuple(statistics.fmean(column) - self.mean for column in columns)
+        self.interactions = tuple(
+            tuple(v - self.mean - of_a - of_b for v, of_b in zip(row, self.b_effects, strict=True))
+            for row, of_a in zip(means, self.a_effects, strict=True)
+        )
+        self.ssa = b * replications * sum(effect**2 for effect in self.a_effects)
+        self.ssb = a * replications * sum(effect**2 for effect in self.b_effects)
+        both = replications * sum(value**2 for row in self.interactions for value in row)
+        self.ssab: float = both if self.replicated else 0.0
+        self.sse: float = errors if self.replicated else both
+        self.sst = self.ssa + self.ssb + self.ssab + self.sse
+        self.error_freedom = a * b * (replications - 1) if self.replicated else (a - 1) * (b - 1)
+        self.deviation = math.sqrt(self.sse / self.error_freedom) if self.error_freedom else None
 
     def sources(self) -> list[Source]:
         """A, B, their interaction (if it can be told) and the errors."""
-        a, b = len(self.a_effects), len(self.b_effects)
-        rows = [("A", self.ssa, a - 1), ("B", self.ssb, b - 1)]
-        if self.replicated:
-            rows.append(("AB", self.ssab, (a - 1) * (b - 1)))
-        lines = [self._source(*row) for row in rows]
-        square = self.sse / self.error_freedom if self.error_freedom else None
-        return [
-            *lines,
-            Source("error", self.sse, self._share(self.sse), self.error_freedom, square),
-        ]
-
-    def _share(self, squares: float) -> float:
-        return squares / self.sst if self.sst else 0.0
+        a, b = len(self.a_effects) - 1, len(self.b_effects) - 1
+        rows = [("A", self.ssa, a), ("B", self.ssb, b), ("AB", self.ssab, a * b)]
+        rows = [*rows[: 2 + self.replicated], ("error", self.sse, self.error_freedom)]
+        return [self._source(*row) for row in rows]
 
     def _source(self, name: str, squares: float, freedom: int) -> Source:
         square = squares / freedom if freedom else None
-        share = self._share(squares)
-        if square is None or not self.sse or not self.error_freedom:
+        share = squares / self.sst if self.sst else 0.0
+        if name == "error" or square is None or not self.sse or not self.error_freedom:
             return Source(name, squares, share, freedom, square)
         f = square / (self.sse / self.error_freedom)
         # Only now: SciPy is slow to load, and a run does without it.
@@ -119,25 +99,11 @@ class Analysis:
         probability = float(fdtrc(freedom, self.error_freedom, f))
         return Source(name, squares, share, freedom, square, f, probability)
 
-    def mean_interval(self, confidence: float) -> Interval:
-        """The mean of all."""
-        return self._interval(self.mean, 1, confidence)
+    def interval(self, value: float, parts: int, confidence: float) -> Interval:
+        """Of a mean or an effect: `parts` of the variance of the abr observations are its own.
 
-    def a_interval(self, level: int, confidence: float) -> Interval:
-        """The effect of a level of A."""
-        return self._interval(self.a_effects[level], len(self.a_effects) - 1, confidence)
-
-    def b_interval(self, level: int, confidence: float) -> Interval:
-        """The effect of a level of B."""
-        return self._interval(self.b_effects[level], len(self.b_effects) - 1, confidence)
-
-    def interaction_interval(self, a: int, b: int, confidence: float) -> Interval:
-        """What the two levels do together beyond what each does alone; needs replication."""
-        parts = (len(self.a_effects) - 1) * (len(self.b_effects) - 1)
-        return self._interval(self.interactions[a][b], parts, confidence)
-
-    def _interval(self, value: float, parts: int, confidence: float) -> Interval:
-        """`parts` of the abr observations' variance are that of the value (Jain, table 22.4)."""
+        It has 1 part if it is the mean of all, else its degrees of freedom (Jain, table 22.4).
+        """
         if self.deviation is None:
             return Interval(value, None, None)
         count = len(self.a_effects) * len(self.b_effects) * self.replications
@@ -182,36 +148,11 @@ class Analysis:
             ]
             # The squares of errors are distributed as chi squared, a gamma distribution.
             errors = self.deviation**2 * random.gammavariate(self.error_freedom / 2, 2)
-            again = _of_means(means, self.replications)
+            again = Analysis(means, self.replications)
             squares = {"A": again.ssa, "B": again.ssb, "AB": again.ssab, "error": errors}
             total = sum(squares.values())
             drawn.append({name: part / total for name, part in squares.items()})
         return drawn
-
-
-def _of_means(means: Sequence[Sequence[float]], replications: int) -> Analysis:
-    """The analysis of the means of combinations, all of it interaction that could be an error."""
-    a, b = len(means), len(means[0])
-    mean = statistics.fmean(value for row in means for value in row)
-    a_effects = tuple(statistics.fmean(row) - mean for row in means)
-    b_effects = tuple(statistics.fmean(column) - mean for column in zip(*means, strict=True))
-    interactions = tuple(
-        tuple(value - mean - of_a - of_b for value, of_b in zip(row, b_effects, strict=True))
-        for row, of_a in zip(means, a_effects, strict=True)
-    )
-    return Analysis(
-        replications,
-        mean,
-        a_effects,
-        b_effects,
-        interactions,
-        ssy=0.0,
-        ss0=a * b * replications * mean**2,
-        ssa=b * replications * sum(effect**2 for effect in a_effects),
-        ssb=a * replications * sum(effect**2 for effect in b_effects),
-        ssab=replications * sum(value**2 for row in interactions for value in row),
-        sse=0.0,
-    )
 
 
 def analyse(cells: Sequence[Sequence[Sequence[float]]], *, log: bool = False) -> Analysis:
@@ -233,24 +174,10 @@ def analyse(cells: Sequence[Sequence[Sequence[float]]], *, log: bool = False) ->
             raise ValueError("what is not above 0 has no logarithm")
         cells = [[[math.log10(value) for value in cell] for cell in row] for row in cells]
     means = [[statistics.fmean(cell) for cell in row] for row in cells]
-    of_means = _of_means(means, replications)
-    replicated = replications > 1
     errors = sum(
         (value - mean) ** 2
         for row, row_means in zip(cells, means, strict=True)
         for cell, mean in zip(row, row_means, strict=True)
         for value in cell
     )
-    return Analysis(
-        replications,
-        of_means.mean,
-        of_means.a_effects,
-        of_means.b_effects,
-        of_means.interactions,
-        ssy=sum(value**2 for row in cells for cell in row for value in cell),
-        ss0=of_means.ss0,
-        ssa=of_means.ssa,
-        ssb=of_means.ssb,
-        ssab=of_means.ssab if replicated else 0.0,
-        sse=errors if replicated else of_means.ssab,
-    )
+    return Analysis(means, replications, errors)

@@ -6,15 +6,13 @@ import argparse
 import contextlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from loadtests import store
-from loadtests.arguments import names
-from loadtests.choice import choose, unknown
+from loadtests.arguments import choose, names, number, unknown
 from loadtests.errors import LabError
 from loadtests.measure.cpu_affinity import cores
 from loadtests.reporting import markdown, markdown_insert, promises, sheets
@@ -24,96 +22,62 @@ from loadtests.stats.results import Results, study_of
 from loadtests.store import Record
 from loadtests.studies import engine
 from loadtests.studies.catalogue import STUDIES
-from loadtests.studies.study import FULL, QUICK, TINY, Scale, Study
+from loadtests.studies.study import FULL, QUICK, TINY, Study
 
-COMPARE = "compare"
 ORIGIN = "Made by `python -m loadtests report` from raw results; not edited by hand."
 SCALES = (QUICK, FULL, TINY)
 
 
 def add(commands: Any) -> None:
     """Adds a command for each study, and one for all."""
-    known = STUDIES
-    for study in known.values():
+    for study in STUDIES.values():
         summary = f"{study.summary} ({study.source})" if study.source else study.summary
         command = commands.add_parser(study.name, help=summary, description=summary)
         if study.experiments:
-            command.add_argument(
-                "names",
-                nargs="*",
-                metavar="EXPERIMENT",
-                help=f"of: {' '.join(study.experiments)}; default all",
-            )
+            told = f"of: {' '.join(study.experiments)}; default all"
+            command.add_argument("names", nargs="*", metavar="EXPERIMENT", help=told)
         _common(command, [study])
         study.arguments(command)
     summary = (
         "run the ten old studies, or those named, one after the other, and make one page of it"
     )
-    command = commands.add_parser(COMPARE, help=summary, description=summary)
-    command.add_argument("names", nargs="*", metavar="STUDY", help=f"of: {' '.join(known)}")
-    _common(command, list(known.values()))
+    command = commands.add_parser("compare", help=summary, description=summary)
+    command.add_argument("names", nargs="*", metavar="STUDY", help=f"of: {' '.join(STUDIES)}")
+    _common(command, list(STUDIES.values()))
 
 
 def _common(command: argparse.ArgumentParser, chosen: list[Study]) -> None:
     scales, first = command.add_mutually_exclusive_group(), chosen[0]
-    ours = len(chosen) == 1 and not first.source
+    many = len(chosen) > 1
+    ours = not many and not first.source
     told = {
         QUICK.name: "a look" if ours else "a look, in less than two minutes each",
         FULL.name: "as thoroughly as it is reported",
         TINY.name: "whether it works",
     }
-    default, *_ = known = first.scales if len(chosen) == 1 else SCALES
+    default, *_ = known = SCALES if many else first.scales
     for scale in known:
         words = told[scale.name]
         if ours:
             rounds = f"{scale.rounds} round{'s' * (scale.rounds > 1)}" if scale.rounds else "rounds"
             words += f": {rounds} of {scale.seconds:g} s"
-        scales.add_argument(
-            f"--{scale.name}",
-            dest="scale",
-            action="store_const",
-            const=scale.name,
-            default=default.name,
-            help=words + (" (default)" if scale is default else ""),
-        )
-    command.add_argument(
-        "--rounds", type=_rounds, metavar="N", help="instead of those of the scale"
-    )
-    command.add_argument("--seconds", type=_seconds, metavar="S", help="of each sample, likewise")
-    command.add_argument(
-        "--servers",
-        type=names,
-        metavar="NAME,NAME",
-        help="names or beginnings; default "
-        + ("all" if len(chosen) > 1 else ",".join(first.usual) or "all"),
-    )
-    command.add_argument(
-        "--output", type=Path, metavar="FILE", help="append the raw results here (JSON Lines)"
-    )
-    command.add_argument(
-        "--resume", type=Path, metavar="FILE", help="go on with the run that was interrupted there"
-    )
-    command.add_argument(
-        "--page",
-        type=Path,
-        metavar="FILE",
-        help="the page (default: beside the results)",
-    )
-    command.set_defaults(studies=chosen)
-
-
-def _rounds(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return value
-
-
-def _seconds(text: str) -> float:
-    value = float(text)
-    if not 0.1 <= value <= 600:
-        raise argparse.ArgumentTypeError("must be from 0.1 to 600 seconds")
-    return value
+        words += " (default)" if scale is default else ""
+        how: dict[str, Any] = {"action": "store_const", "const": scale.name, "help": words}
+        scales.add_argument(f"--{scale.name}", dest="scale", default=default.name, **how)
+    usual = "all" if many else ",".join(first.usual) or "all"
+    at_least_one = number(1, kind=int, problem="must be at least 1")
+    seconds = number(0.1, 600, problem="must be from 0.1 to 600 seconds")
+    options: list[tuple[str, Callable[[str], Any], str, str]] = [
+        ("rounds", at_least_one, "N", "instead of those of the scale"),
+        ("seconds", seconds, "S", "of each sample, likewise"),
+        ("servers", names, "NAME,NAME", f"names or beginnings; default {usual}"),
+        ("output", Path, "FILE", "append the raw results here (JSON Lines)"),
+        ("resume", Path, "FILE", "go on with the run that was interrupted there"),
+        ("page", Path, "FILE", "the page (default: beside the results)"),
+    ]
+    for flag, kind, metavar, words in options:
+        command.add_argument(f"--{flag}", type=kind, metavar=metavar, help=words)
+    command.set_defaults(studies=chosen, run=measure)
 
 
 def add_report(command: argparse.ArgumentParser) -> None:
@@ -133,17 +97,12 @@ def add_report(command: argparse.ArgumentParser) -> None:
         command.add_argument(f"--{name}", action="store_true", help=argparse.SUPPRESS)
 
 
-def is_one(command: str) -> bool:
-    """Whether a command is that of a study."""
-    return command == COMPARE or command in STUDIES
-
-
 def measure(options: argparse.Namespace, command: str) -> int:
     """Runs what was asked for, tells the outcome and makes the page; returns the exit code."""
     chosen: list[Study] = options.studies
     if len(chosen) > 1:
-        names = options.names or [study.name for study in chosen if study.source]
-        chosen = choose("study", chosen, names)
+        wanted = options.names or [study.name for study in chosen if study.source]
+        chosen = choose("study", chosen, wanted)
     run, path, finished = store.now(), options.output, set[str]()
     scale: str = options.scale
     if options.resume:
@@ -159,16 +118,12 @@ def measure(options: argparse.Namespace, command: str) -> int:
     material = contextlib.ExitStack()
     try:
         for study in chosen:
-            servers = study.servers()
-            if options.servers:
-                servers = _those(study, options.servers, one_of_many=len(chosen) > 1)
-            elif study.usual:
-                servers = [one for one in servers if one.name in study.usual]
+            servers = _servers(study, options.servers, len(chosen) > 1)
             own = _own(study, options)
-            amount = _scale(study, scale, options)
-            lab = engine.Lab(
-                writing, amount.seconds, amount.rounds, server_core, client_core, material=material
-            )
+            amount = next((one for one in study.scales if one.name == scale), study.scales[0])
+            rounds, seconds = options.rounds or amount.rounds, options.seconds or amount.seconds
+            amount = replace(amount, rounds=rounds, seconds=seconds)
+            lab = engine.Lab(writing, seconds, rounds, server_core, client_core, material=material)
             planned = study.plan(lab, amount, servers, own)
             writing.study = study.name
             try:
@@ -187,21 +142,25 @@ def measure(options: argparse.Namespace, command: str) -> int:
         records = [record for record in kept if record["run"] == run] or writing.records
         if writing.lost:
             records = [*records, {"record": "note", "run": run, "lost": writing.lost}]
-        told = sections(Results(records), chosen)
-        if told:
-            _print(told, lost(Results(records)))
+        results = Results(records)
+        if told := sections(results, chosen):
+            _print(told, lost(results))
             where = options.page or path.with_suffix(".html")
-            try:
-                _write_page(where, title(chosen), told, Results(records))
-                print(f"\npage: {where}", file=sys.stderr)
-            except LabError as error:
-                unmade.append("page")
-                print(f"loadtests: {error}", file=sys.stderr)
+            unmade += [] if publish(where, title(chosen), told, results) else ["page"]
         if records:
             print(f"raw results: {writing.lost or path}", file=sys.stderr)
     strict = {study.name for study in chosen if study.strict}
-    failed = any(one.get("study") in strict for one in Results(records).failures)
+    failed = any(one.get("study") in strict for one in results.failures)
     return int(bool(unmade or writing.lost or failed))
+
+
+def _servers(study: Study, asked: Sequence[str], many: bool) -> Sequence[Any]:
+    """Those that were asked for, of `many` studies those that each knows; else the usual ones."""
+    known = study.servers()
+    if asked and not many:
+        return choose("server", known, asked)
+    wanted = [one for one in known if one.name in study.usual] or known
+    return [one for one in known if one.name.startswith(tuple(asked))] if asked else wanted
 
 
 def _own(study: Study, options: argparse.Namespace) -> argparse.Namespace:
@@ -216,25 +175,6 @@ def _own(study: Study, options: argparse.Namespace) -> argparse.Namespace:
                 raise unknown("experiment", name, study.experiments, " ")
         own.names = asked or study.experiments
     return own
-
-
-def _scale(study: Study, name: str, options: argparse.Namespace) -> Scale:
-    """The study's scale of this name, with the rounds and seconds that were asked for."""
-    scale = next((one for one in study.scales if one.name == name), study.scales[0])
-    return replace(
-        scale,
-        rounds=options.rounds or scale.rounds,
-        seconds=options.seconds or scale.seconds,
-    )
-
-
-def _those(study: Study, names: Sequence[str], *, one_of_many: bool) -> Sequence[Any]:
-    try:
-        return choose("server", study.servers(), names)
-    except LabError:
-        if one_of_many:
-            return [one for one in study.servers() if one.name.startswith(tuple(names))]
-        raise
 
 
 def _interrupted(path: Path) -> tuple[str, str, set[str]]:
@@ -322,6 +262,17 @@ def is_asked(options: argparse.Namespace) -> bool:
     return any((options.html, options.csv, options.markdown, options.figures, options.into))
 
 
+def publish(where: Path, name: str, told: list[Section], results: Results) -> bool:
+    """Writes a page and says where it is, or why it could not be written."""
+    try:
+        _write_page(where, name, told, results)
+    except LabError as error:
+        print(f"loadtests: {error}", file=sys.stderr)
+        return False
+    print(f"\npage: {where}", file=sys.stderr)
+    return True
+
+
 def _write_page(path: Path, name: str, told: list[Section], results: Results) -> None:
     with _writing():
         # Only now: what pages and figures need is slow to load, and a run does without it.
@@ -337,7 +288,7 @@ def _write_page(path: Path, name: str, told: list[Section], results: Results) ->
         raise LabError(f"{path}: {error.strerror}") from None
 
 
-@contextmanager
+@contextlib.contextmanager
 def _writing() -> Iterator[None]:
     """Makes a LabError of a file that cannot be written, and of a library that is missing."""
     try:
@@ -351,6 +302,6 @@ def _writing() -> Iterator[None]:
 
 def reported(records: Sequence[Record]) -> list[Study]:
     """The studies of which these are records."""
-    named = {str(record["study"]) for record in records if "study" in record}
-    named |= {study_of(record) for record in records if record["record"] == "run"}
-    return [study for study in STUDIES.values() if study.name in named]
+    told = {str(record["study"]) for record in records if "study" in record}
+    told |= {study_of(record) for record in records if record["record"] == "run"}
+    return [study for study in STUDIES.values() if study.name in told]

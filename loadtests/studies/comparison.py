@@ -27,13 +27,6 @@ class Measure:
     highest: bool = False
     ranged: bool = False
 
-    def spread(self, results: Results, scenario: str, server: str) -> Spread | None:
-        """The values, in the unit of the column; None if there are none, or words only."""
-        found = self.read(results, scenario, server)
-        if not isinstance(found, Spread):
-            return None
-        return tables.scaled(found, self.column.scale)
-
     def cell(self, results: Results, scenario: str, server: str) -> Cell:
         """What the table says."""
         found = self.read(results, scenario, server)
@@ -50,7 +43,6 @@ def median(
     unit: str = "",
     places: int = 0,
     scale: float = 1.0,
-    *,
     highest: bool = False,
 ) -> Measure:
     """A field of the samples over all rounds; `highest` is best."""
@@ -86,17 +78,10 @@ def ratio(field: str, against: Callable[[str], str], name: str) -> Measure:
 def remarks(results: Results, scenario: str, server: str) -> str:
     """What a reader should know of a server's samples in a scenario."""
     told = ["client saturated"] if is_client_limit(results, scenario, server) else []
-    errors: dict[str, int] = {}
-    for sample in results.samples:
-        if (sample["scenario"], sample["server"]) == (scenario, server):
-            for kind, count in sample["errors"].items():
-                errors[kind] = errors.get(kind, 0) + count
-    told += [f"{count:,} {kind} errors" for kind, count in errors.items()]
-    failed = sum(
-        failure["server"] == server and failure["what"].startswith(f"{scenario},")
-        for failure in results.failures
-    )
-    if failed:
+    samples = [s for s in results.samples if (s["scenario"], s["server"]) == (scenario, server)]
+    told += [f"{count:,} {kind} errors" for kind, count in tables.errors(samples).items()]
+    whats = [str(one["what"]) for one in results.failures if one["server"] == server]
+    if failed := sum(what.startswith(f"{scenario},") for what in whats):
         told.append(f"failed {failed} time{'s' if failed > 1 else ''}")
     return ", ".join(told)
 
@@ -121,8 +106,10 @@ def measured(results: Results, scenarios: Scenarios) -> dict[str, str]:
 
 
 def _found(results: Results, scenario: str, measure: Measure) -> dict[str, Spread]:
-    values = {name: measure.spread(results, scenario, name) for name in results.servers(scenario)}
-    return {name: found for name, found in values.items() if found}
+    """The values of each server that has them, in the unit of the column."""
+    read = {name: measure.read(results, scenario, name) for name in results.servers(scenario)}
+    scale = measure.column.scale
+    return {name: tables.scaled(s, scale) for name, s in read.items() if isinstance(s, Spread)}
 
 
 def table(
@@ -142,16 +129,15 @@ def table(
     lead, last = measures[0], next(reversed(scenarios))
     names = dict.fromkeys(name for scenario in scenarios for name in results.servers(scenario))
     servers = tables.ranked(_found(results, last, lead), names, highest=lead.highest)
+    heads = {scenario: f"{words}: " if words else "" for scenario, words in scenarios.items()}
     columns = {
-        (scenario, measure): replace(
-            measure.column, name=f"{words}: {measure.column.name}" if words else measure.column.name
-        )
-        for scenario, words in scenarios.items()
+        (scenario, measure): replace(measure.column, name=head + measure.column.name)
+        for scenario, head in heads.items()
         for measure in measures
     }
     limited = [
-        f"{words}: {', '.join(found)}" if words else ", ".join(found)
-        for scenario, words in scenarios.items()
+        head + ", ".join(found)
+        for scenario, head in heads.items()
         if limits
         if (found := [one for one in servers if is_client_limit(results, scenario, one)])
     ]
@@ -159,10 +145,7 @@ def table(
         name,
         title,
         [Column(first), *columns.values()],
-        [
-            [server, *(measure.cell(results, scenario, server) for scenario, measure in columns)]
-            for server in servers
-        ],
+        [[server, *(m.cell(results, one, server) for one, m in columns)] for server in servers],
         tables.ours(servers),
         f"The client was the limit, not the server, of {'; '.join(limited)}." if limited else "",
         columns[last, lead].name,
@@ -190,36 +173,20 @@ def section(
     found = {words: _found(results, one, lead) for one, words in scenarios.items()}
     *_, (last, values) = found.items()
     what = f"{column.name}, {last}" if last else column.name
-    shown = [{one: ""} for one in scenarios] if apart else [scenarios]
-    return Section(
-        title,
-        parts=[
-            tables.bars(
-                name,
-                f"{title}: {column.name}",
-                Axis(column.name, column.unit, log, None if log else 0),
-                found,
-                highest=lead.highest,
-                subtitle=f"{'more' if lead.highest else 'less'} is better",
-            ),
-            *(
-                table(
-                    results,
-                    f"{name}-{next(iter(some))}" if apart else name,
-                    scenarios[next(iter(some))] if apart else "",
-                    some,
-                    measures,
-                    first,
-                    limits=limits,
-                )
-                for some in shown
-            ),
-        ],
-        answer=tables.answer(
-            what[:1].upper() + what[1:], values, column.unit, highest=lead.highest
-        ),
-        detail=detail,
+    best = f"{'more' if lead.highest else 'less'} is better"
+    axis = Axis(column.name, column.unit, log, None if log else 0)
+    bars = tables.bars(
+        name, f"{title}: {column.name}", axis, found, highest=lead.highest, subtitle=best
     )
+    shown = {name: ("", scenarios)}
+    if apart:
+        shown = {f"{name}-{one}": (words, {one: ""}) for one, words in scenarios.items()}
+    compared = [
+        table(results, own, words, some, measures, first, limits=limits)
+        for own, (words, some) in shown.items()
+    ]
+    answer = tables.answer(what[:1].upper() + what[1:], values, column.unit, highest=lead.highest)
+    return Section(title, parts=[bars, *compared], answer=answer, detail=detail)
 
 
 def details(
@@ -229,7 +196,6 @@ def details(
     measures: Sequence[Measure],
     first: str = "server",
 ) -> Section:
-    """A table for each scenario."""
     parts = [
         table(results, f"{name}-{one}", title, {one: ""}, measures, first)
         for one, title in measured(results, titles).items()

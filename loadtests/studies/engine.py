@@ -109,12 +109,7 @@ def described(
 ) -> dict[str, Any]:
     """A sample as it is stored. `cpu` is what the server used, `busy` what the machine did."""
     others = busy - cpu - load.busy * load.seconds
-    latencies = {
-        "mean_us": load.mean_us,
-        "p50_us": load.p50_us,
-        "p99_us": load.p99_us,
-        "max_us": load.max_us,
-    }
+    latencies = ("mean_us", "p50_us", "p99_us", "max_us")
     return {
         "experiment": experiment,
         "scenario": scenario.name,
@@ -125,38 +120,22 @@ def described(
         "seconds": load.seconds,
         "rate": round(load.rate, 1),
         # wrk's correction loses latencies shorter than its shortest when requests are pipelined.
-        **({} if scenario.depth > 1 else latencies),
+        **{name: getattr(load, name) for name in latencies if scenario.depth == 1},
         "errors": load.errors,
         "cpu_us": round(cpu / load.requests * 1e6, 4),
         "server_busy": round(cpu / elapsed, 3),
         "client_busy": round(load.busy, 3),
         "others_busy": round(max(others, 0.0) / (elapsed * (os.cpu_count() or 1)), 3),
-        "pss": used.pss,
-        "uss": used.uss,
-        "rss": used.rss,
-        "processes": used.processes,
+        **vars(used),
     }
 
 
 def figure(
-    lab: Lab,
-    experiment: str,
-    number: int,
-    server: Server,
-    name: str,
-    value: float,
-    unit: str,
+    lab: Lab, experiment: str, number: int, server: Server, name: str, value: float, unit: str
 ) -> None:
     """Stores what is no sample: one value of a server in a round."""
-    lab.store.add(
-        "figure",
-        experiment=experiment,
-        server=server.name,
-        round=number,
-        name=name,
-        value=value,
-        unit=unit,
-    )
+    fields = {"experiment": experiment, "server": server.name, "round": number}
+    lab.store.add("figure", **fields, name=name, value=value, unit=unit)
 
 
 def started(lab: Lab, server: Server, scenario: Scenario) -> Running:
@@ -247,10 +226,11 @@ def run(
     servers = list(dict.fromkeys(step.server for step in planned))
     require_release(servers)
     absent = {server.name: reason for server in servers if (reason := missing(server))}
+    there = [step for step in planned if step.server.name not in absent]
     lab.store.add(
         "run",
         command=command,
-        steps=len({step.what for step in planned if step.server.name not in absent}),
+        steps=len({step.what for step in there}),
         seconds=lab.seconds,
         server_core=lab.server_core,
         client_core=lab.client_core,
@@ -260,11 +240,8 @@ def run(
     )
     for name, reason in absent.items():
         lab.store.add("missing", server=name, reason=reason, **more)
-    todo = [
-        step for step in planned if step.server.name not in absent and step.what not in finished
-    ]
-    told = False
-    done = len(planned) - len(todo) - sum(step.server.name in absent for step in planned)
+    todo = [step for step in there if step.what not in finished]
+    told, done = False, len(there) - len(todo)
     with Progress(len(todo)) as progress:
         if absent:
             progress.say(_how_to_get([server for server in servers if server.name in absent]))

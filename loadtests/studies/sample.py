@@ -41,15 +41,8 @@ def store(lab: Lab, study: str, server: Server, number: int, **fields: Any) -> N
 
 def warm(running: Running, target: str, core: int | None) -> None:
     """Requests before any is measured: some begin processes and load applications only now."""
-    fetch.drive(
-        running.port,
-        WARM_SECONDS,
-        WARM_CONNECTIONS,
-        [[target]],
-        requests=WARM_REQUESTS,
-        keep=False,
-        core=core,
-    )
+    load = (WARM_SECONDS, WARM_CONNECTIONS, [[target]])
+    fetch.drive(running.port, *load, requests=WARM_REQUESTS, keep=False, core=core)
 
 
 def cpu_seconds(running: Running) -> float:

@@ -30,7 +30,6 @@ class Scale:
     amounts: SimpleNamespace = field(default_factory=SimpleNamespace)
 
     def rounds_of(self, experiment: str) -> int:
-        """The rounds of an experiment."""
         return self.rounds or self.each.get(experiment, 1)
 
 
@@ -55,10 +54,6 @@ Plan: TypeAlias = Callable[[Lab, Any, Sequence[Any], argparse.Namespace], list[S
 that was interrupted leaves out those that are done."""
 
 
-def no_arguments(parser: argparse.ArgumentParser) -> None:
-    """A study that has no options of its own."""
-
-
 @dataclass(frozen=True)
 class Study:
     """`name` is its command, `source` the old document; empty if the study is of ours.
@@ -79,7 +74,7 @@ class Study:
     servers: Callable[[], Sequence[Any]]
     plan: Plan
     report: Callable[[Results], list[Section]]
-    arguments: Callable[[argparse.ArgumentParser], None] = no_arguments
+    arguments: Callable[[argparse.ArgumentParser], None] = lambda parser: None
     promises: Sequence[Promise] = ()
     experiments: Sequence[str] = ()
     also: Sequence[str] = ()

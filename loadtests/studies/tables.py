@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
@@ -29,18 +30,16 @@ def is_ours(name: object) -> bool:
 
 
 def ours(names: Iterable[object]) -> frozenset[str]:
-    """Those of the names that are ours."""
     return frozenset(str(name) for name in names if is_ours(name))
 
 
 def latest(samples: Iterable[Record]) -> list[Record]:
     """The samples; of a step that was taken again after an interruption only the last."""
     keys = ("run", "scenario", "server", "injectors", "round")
-    return list({tuple(one.get(key) for key in keys): one for one in samples}.values())
+    return list({tuple(map(one.get, keys)): one for one in samples}.values())
 
 
 def by_server(samples: Iterable[Record]) -> dict[str, list[Record]]:
-    """The samples of each server."""
     found: dict[str, list[Record]] = {}
     for one in samples:
         found.setdefault(str(one["server"]), []).append(one)
@@ -53,12 +52,10 @@ def each(number: Callable[[Record], float]) -> Value:
 
 
 def total(field: str) -> Value:
-    """The sum of a field over all samples."""
     return lambda samples: float(sum(one[field] for one in samples))
 
 
 def cell(samples: Sequence[Record], value: Value) -> Cell:
-    """A value of some samples."""
     if callable(value):
         return value(samples)
     return spread(float(one[value]) for one in samples if value in one)
@@ -71,7 +68,6 @@ def spreads(samples: Iterable[Record], value: Value, scale: float = 1.0) -> dict
 
 
 def scaled(found: Spread, scale: float) -> Spread:
-    """The same in another unit."""
     return Spread(found.median * scale, found.low * scale, found.high * scale, found.rounds)
 
 
@@ -95,11 +91,9 @@ def compared(
     first: str = "server",
 ) -> Table:
     """A row for each server, by the column `ranking`, best first."""
-    own = by_server(samples)
+    own = by_server(samples := list(samples))
     best = next(value for column, value in values if column.name == ranking)
-    names = ranked(
-        spreads(samples := [s for of in own.values() for s in of], best), own, highest=highest
-    )
+    names = ranked(spreads(samples, best), own, highest=highest)
     rows = [[name, *(cell(own[name], value) for _, value in values)] for name in names]
     columns = [Column(first), *(column for column, _ in values)]
     return Table(name, title, columns, rows, ours(names), note, ranking)
@@ -112,14 +106,13 @@ def bars(
     found: Mapping[str, Mapping[str, Spread]],
     *,
     highest: bool = False,
-    colour: Callable[[str], str] = colour_of,
     **more: Any,
 ) -> Bars:
     """Bars of each part by server (`found`), ordered by the last part, best first."""
     parts = list(found)
     names = dict.fromkeys(server for part in found.values() for server in part)
     drawn = [
-        Bar(server, colour(server), [found[part].get(server) for part in parts], is_ours(server))
+        Bar(server, colour_of(server), [found[part].get(server) for part in parts], is_ours(server))
         for server in ranked(found[parts[-1]], names, highest=highest)
     ]
     return Bars(name, title, axis, drawn, parts if len(parts) > 1 else (), **more)
@@ -148,15 +141,16 @@ def answer(what: str, found: Mapping[str, Spread], unit: str, *, highest: bool =
     names = [name for name in ranked(found, found, highest=highest) if name != BASELINE]
     if not names:
         return ""
+    unit = unit if unit.startswith("/") else f" {unit}"
 
     def told(name: str) -> str:
-        between = "" if unit.startswith("/") else " "
-        return f"{name} ({brief(found[name].median)}{between}{unit})"
+        return f"{name} ({brief(found[name].median)}{unit})"
 
     best, *others = names
     if not others:
         return f"{what}: {told(best)}."
-    alike = list(takewhile(lambda name: _overlap(found[best], found[name]), others))
+    low, high = found[best].low, found[best].high
+    alike = list(takewhile(lambda n: low <= found[n].high and found[n].low <= high, others))
     if alike:
         those = [told(name) for name in names[: 1 + min(len(alike), NAMED - 1)]]
         if len(alike) >= NAMED:
@@ -177,32 +171,32 @@ def answer(what: str, found: Mapping[str, Spread], unit: str, *, highest: bool =
     )
 
 
-def _overlap(one: Spread, other: Spread) -> bool:
-    return one.low <= other.high and other.low <= one.high
-
-
 def saturated(samples: Iterable[Record]) -> list[str]:
     """A sentence on the servers with which the client had no time left."""
     busy = dict.fromkeys(s["server"] for s in samples if s["client_busy"] >= SATURATED)
     return [f"The client was the limit in samples of: {', '.join(busy)}."] if busy else []
 
 
+def errors(samples: Iterable[Record]) -> Counter[str]:
+    """How many requests failed, by kind."""
+    counts = Counter[str]()
+    for sample in samples:
+        counts.update(sample["errors"])
+    return counts
+
+
 def failed(samples: Iterable[Record], where: str = "", *ignored: str) -> list[str]:
     """A sentence for each server of which requests failed; those of `ignored` kinds aside."""
     told = []
     for server, own in by_server(samples).items():
-        counts: dict[str, int] = {}
-        for kind, count in (pair for one in own for pair in one["errors"].items()):
-            counts[kind] = counts.get(kind, 0) + count
-        wrong = sum(counts.values())
-        counts = {kind: count for kind, count in counts.items() if kind not in ignored}
+        wrong = errors(own)
+        asked = sum(one["requests"] for one in own) + wrong.total()
+        counts = {kind: count for kind, count in wrong.items() if kind not in ignored}
         if counts:
-            asked = sum(one["requests"] for one in own) + wrong
             kinds = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
             place = f", {where}" if where else ""
-            told.append(
-                f"{server}{place}: {sum(counts.values()):,} of {asked:,} requests failed ({kinds})."
-            )
+            count = f"{sum(counts.values()):,} of {asked:,}"
+            told.append(f"{server}{place}: {count} requests failed ({kinds}).")
     return told
 
 

@@ -60,10 +60,5 @@ class Trial:
             self._add("faults", kinds=kinds, shown=shown[:SHOWN], **more)
 
     def _add(self, record: str, **values: object) -> None:
-        self.lab.store.add(
-            record,
-            experiment=self.experiment,
-            server=self.server.name,
-            round=self.number,
-            **values,
-        )
+        where = {"experiment": self.experiment, "server": self.server.name, "round": self.number}
+        self.lab.store.add(record, **where, **values)

@@ -19,14 +19,11 @@ from typing import Any, cast
 import pytest
 
 from loadtests import store
-from loadtests.advise import answer, choice, command, prior, prove, report
-from loadtests.advise import recorded as recording
-from loadtests.advise.answer import MEMORY, P99, THROUGHPUT, Advice, Budget, Wish, advise, pace
-from loadtests.advise.asking import Asking, LocustFile, Requests
-from loadtests.advise.configuration import Configuration, distance, sensible, space
-from loadtests.advise.prior import Probe
-from loadtests.advise.recorded import like, recorded
-from loadtests.advise.search import Found
+from loadtests.advise import answer, asking, command, prove, report
+from loadtests.advise.answer import MEMORY, P99, THROUGHPUT, Advice, Budget, Wish, advise
+from loadtests.advise.asking import Asking, from_locust, recorded
+from loadtests.advise.configuration import Configuration, Probe, distance, sensible, space
+from loadtests.advise.search import Found, pace, search
 from loadtests.advise.target import HARMLESS, Target
 from loadtests.advise.trial import Bench, Sample, delayed_seconds
 from loadtests.clients import locust
@@ -42,12 +39,20 @@ from loadtests.servers import running as process
 from loadtests.servers.registry import named
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results
+from loadtests.studies import command as studies
 from loadtests.studies.bench.scenarios import HELLO
 from poorhttp.config import loader
 from tests.testkit.client import HANG
 from tests.testkit.server import wait_for
 
 MODES = ("single", "forking", "threading", "gevent")
+
+
+def guesses(
+    probe: Probe, candidates: list[Configuration], connections: int, cores: int
+) -> dict[Configuration, float]:
+    """The throughput that is expected of each."""
+    return {one: probe.throughput(one, connections, cores) for one in candidates}
 
 
 class Machine:
@@ -110,10 +115,10 @@ class Machine:
         """What is found in a quarter of the grid's time."""
         probe = Probe(self.cpu + self.wait, self.cpu, 20_000_000)
         self.now += self.COST + 0.5
-        found = Found(prior.throughput(probe, self.candidates, self.connections, self.cores))
+        found = Found(guesses(probe, self.candidates, self.connections, self.cores))
         expected = max(found.guesses.values())
         tempo = pace(self.left(), self.COST, probe.service, expected)
-        answer.search(self.measure, found, self, 0.0, tempo, 0.03)
+        search(self.measure, found, self.left, tempo, 0.03)
         winner = found.winner(0.03)
         assert winner is not None
         return winner
@@ -168,16 +173,16 @@ def test_candidates() -> None:
 
 def test_a_guess_knows_what_a_process_can_do() -> None:
     computes = Probe(0.002, 0.002, 1)
-    guesses = prior.throughput(computes, space(2, MODES), 64, 2)
-    assert guesses[Configuration("forking", 2)] > 1.7 * guesses[Configuration("single")]
-    assert guesses[Configuration("threading", 1, 64)] < guesses[Configuration("forking", 2)]
-    assert guesses[Configuration("threading", 1, 64)] < guesses[Configuration("threading", 1, 8)]
+    rates = guesses(computes, space(2, MODES), 64, 2)
+    assert rates[Configuration("forking", 2)] > 1.7 * rates[Configuration("single")]
+    assert rates[Configuration("threading", 1, 64)] < rates[Configuration("forking", 2)]
+    assert rates[Configuration("threading", 1, 64)] < rates[Configuration("threading", 1, 8)]
     waits = Probe(0.02, 0.0002, 1)
-    guesses = prior.throughput(waits, space(2, MODES), 64, 2)
-    assert guesses[Configuration("threading", 1, 64)] > 30 * guesses[Configuration("single")]
+    rates = guesses(waits, space(2, MODES), 64, 2)
+    assert rates[Configuration("threading", 1, 64)] > 30 * rates[Configuration("single")]
     assert computes.kind == "it computes"
     assert waits.kind == "it waits"
-    assert prior.latency(computes, 1000, 900) > prior.latency(computes, 1000, 100)
+    assert computes.latency(1000, 900) > computes.latency(1000, 100)
 
 
 def test_equals_go_to_the_smaller() -> None:
@@ -393,11 +398,10 @@ def test_targets_that_cannot_be(project: Path) -> None:
         Target(file=several).check()
 
 
-def bench(folder: Path, target: str = "app.py", asking: Asking | None = None) -> Bench:
+def bench(folder: Path, asked: Asking | None = None) -> Bench:
     """Ready to measure."""
     keeping = store.Store(folder / "results.jsonl", "test")
-    asked = asking or Requests([Request()], "GET /")
-    return Bench(Target(target), asked, keeping, lambda line: None)
+    return Bench(Target("app.py"), asked or asking.from_paths(["/"]), keeping)
 
 
 @pytest.fixture
@@ -464,7 +468,7 @@ def test_one_that_fails_in_some_modes_only(project: Path) -> None:
     candidates = [Configuration("single"), Configuration("threading", 1, 4)]
     advice = advise(measuring, candidates, Wish([4], 2), Budget(4))
     measuring.store.close()
-    assert {one.configuration for one in advice.answers} == {Configuration("single")}
+    assert {one.configuration for one in advice.answers.values()} == {Configuration("single")}
     assert any("threading 1 × 4" in remark for remark in advice.remarks)
     failures = [r for r in measuring.store.records if r["record"] == "failure"]
     assert "threading 1 × 4" in {r["server"] for r in failures}
@@ -478,7 +482,7 @@ def test_one_that_fails_in_some_modes_only(project: Path) -> None:
 @pytest.mark.usefixtures("nothing_left")
 def test_the_request_that_fails_is_named(project: Path) -> None:
     broken(project, "if environ['PATH_INFO'] == '/b': return (start_response('404 No', []), [])[1]")
-    measuring = bench(project, asking=Requests([Request("/a"), Request("/b")], "two"))
+    measuring = bench(project, asking.from_paths(["/a", "/b"]))
     sample = measuring.take(Configuration("single"), 0.3, 4, "search")
     measuring.store.close()
     assert sample.failure.endswith("; GET /b is answered 404")
@@ -509,16 +513,14 @@ def test_a_search(project: Path) -> None:
     # So long that a busy machine, too, does more of them with more threads.
     broken(project, "time.sleep(0.02)")
     asked = [Request("/a"), Request("/b", "HEAD"), Request("/c", "POST", body=b"x")]
-    measuring = bench(project, asking=Requests(asked, "three requests"))
+    measuring = bench(project, Asking(asked, "three requests"))
     candidates = [
         one for one in space(2, ["single", "threading"]) if one.workers == 1 and one.threads <= 16
     ]
     advice = advise(measuring, candidates, Wish([1, 16], 2), Budget(5))
     measuring.store.close()
-    assert [one.aim for one in advice.answers] == [THROUGHPUT, P99, MEMORY]
-    best = advice.answer(THROUGHPUT)
-    assert best is not None
-    assert best.configuration.threads > 1
+    assert list(advice.answers) == [THROUGHPUT, P99, MEMORY]
+    assert advice.answers[THROUGHPUT].configuration.threads > 1
     assert advice.probe.service >= 0.02
     assert 0 < advice.probe.share < 1
     for sample in measuring.samples:
@@ -625,7 +627,7 @@ def visited(project: Path) -> Sample:
     """What is measured with a Locust file of the user's."""
     file = project / "visits.py"
     file.write_text(VISITS, encoding="utf-8")
-    measuring = bench(project, asking=LocustFile(file))
+    measuring = bench(project, from_locust(file))
     sample = measuring.take(Configuration("single"), 0.5, 2, "search")
     measuring.store.close()
     return sample
@@ -708,7 +710,7 @@ def test_without_matplotlib_there_is_no_page(
 ) -> None:
     monkeypatch.setitem(sys.modules, "loadtests.reporting.page", None)
     monkeypatch.delattr("loadtests.reporting.page", raising=False)
-    report.publish([], Results([]), tmp_path / "page.html")
+    assert not studies.publish(tmp_path / "page.html", "Advice", [], Results([]))
     assert "pip install '.[lab]'" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
@@ -731,12 +733,6 @@ def test_misspelt_words(words: list[str], capsys: pytest.CaptureFixture[str]) ->
     assert "did you mean" in capsys.readouterr().err
 
 
-def test_reasons_fit_into_a_file() -> None:
-    lines = report.wrapped(["one two " * 30])
-    assert all(len(line) <= report.WIDTH for line in lines)
-    assert " ".join(lines).split() == ["one", "two"] * 30
-
-
 def advised(rates: dict[Configuration, float], **wish: Any) -> Advice:
     """As if these had been measured: requests/s, with 2 ms of computing on two cores."""
     asked = Wish([64], 2, **wish)
@@ -752,7 +748,7 @@ def advised(rates: dict[Configuration, float], **wish: Any) -> Advice:
     ]
     winner = found.winner(0.03)
     assert winner is not None
-    advice.answers = [answer.Answer(THROUGHPUT, winner, "why")]
+    advice.answers = {THROUGHPUT: answer.Answer(winner, "why")}
     return advice
 
 
@@ -760,19 +756,26 @@ SMALL, LARGE = Configuration("threading", 1, 64), Configuration("threading", 2, 
 
 
 def test_the_recommendation_is_the_smallest_that_is_good_enough() -> None:
-    assert choice.recommended(advised({SMALL: 920, LARGE: 1000})) == SMALL
+    assert report.recommended(advised({SMALL: 920, LARGE: 1000})) == SMALL
     advice = advised({SMALL: 500, LARGE: 1000})
-    assert choice.recommended(advice) == LARGE
+    assert report.recommended(advice) == LARGE
     # Of half the throughput there is enough, if it is a rate that is asked for.
-    assert choice.recommended(advised({SMALL: 500, LARGE: 1000}, rate=300)) == SMALL
+    assert report.recommended(advised({SMALL: 500, LARGE: 1000}, rate=300)) == SMALL
     # The best p99 counts, too.
     advice = advised({SMALL: 950, LARGE: 1000})
     advice.found[P99] = Found({}, {SMALL: 10.0, LARGE: 100.0}, rounds=[{SMALL: 10, LARGE: 100}] * 3)
-    assert choice.recommended(advice) == LARGE
+    assert report.recommended(advice) == LARGE
     # One that fails is never it.
     advice = advised({SMALL: 950, LARGE: 1000})
     advice.found[THROUGHPUT].failed = [SMALL]
-    assert choice.recommended(advice) == LARGE
+    assert report.recommended(advice) == LARGE
+
+
+def test_reasons_fit_into_a_file() -> None:
+    lines = report.reasons(advised({SMALL: 500, LARGE: 1000}))
+    assert all(len(line) <= report.WIDTH for line in lines)
+    assert " ".join(lines).startswith("Measured: 1,000 requests/s with 64 connections, 32 MiB. ")
+    assert len(lines) > 2
 
 
 def test_noise_does_not_rank() -> None:
@@ -850,30 +853,30 @@ def test_what_limits(
     if wish:
         large = replace(one, configuration=LARGE, rate=1000, pss=2**30)
         advice.samples = [*advice.samples, large]
-    assert choice.limit(advice, SMALL)[0] == word
-    assert says in choice.limit(advice, SMALL)[1]
-    assert choice.step(advice, SMALL)
+    assert report.limit(advice, SMALL)[0] == word
+    assert says in report.limit(advice, SMALL)[1]
+    assert report.step(advice, SMALL)
 
 
 def test_waiting_threads_want_more_threads() -> None:
     few = Configuration("threading", 1, 8)
     advice = advised({few: 390, SMALL: 3000})
     advice.samples = [replace(one, cpu_us=200.0) for one in advice.samples]
-    word, sentence = choice.limit(advice, few)
+    word, sentence = report.limit(advice, few)
     assert (word, "all 8 threads wait" in sentence) == ("waiting", True)
-    assert choice.step(advice, few).startswith("threading 1 × 16:")
+    assert report.step(advice, few).startswith("threading 1 × 16:")
 
 
 def test_a_step_up_and_other_choices_have_their_cost() -> None:
     advice = advised({SMALL: 500, LARGE: 1000})
-    advice.answers.append(answer.Answer(MEMORY, SMALL, "why"))
-    ((other, words),) = choice.others(advice, LARGE)
+    advice.answers[MEMORY] = answer.Answer(SMALL, "why")
+    ((other, words),) = report.others(advice, LARGE)
     assert other == SMALL
     assert words.startswith("for memory: 500 requests/s instead of 1,000")
     assert words.endswith("16 MiB less")
-    assert choice.step(advice, SMALL).startswith("threading 2 × 64: +16 MiB for 2.00 × ")
+    assert report.step(advice, SMALL).startswith("threading 2 × 64: +16 MiB for 2.00 × ")
     # A third worker computes on a third core only.
-    assert "on 3 cores" in choice.step(advice, LARGE)
+    assert "on 3 cores" in report.step(advice, LARGE)
 
 
 def test_nothing_is_overwritten(project: Path) -> None:
@@ -895,23 +898,23 @@ def test_like_a_log(tmp_path: Path) -> None:
     ]
     busy = ['1.2.3.4 - - [10/Oct/2026:13:01:07 +0000] "POST /x HTTP/1.1" 200 1'] * 240
     file.write_text("\n".join(lines[:67] + busy + lines[67:]), encoding="utf-8")
-    asked = like(file)
+    asked = recorded(file, at_its_rate=True)
     # The second of three minutes has 60 and 240; bodies are not in a log, but count.
     assert asked.rate == 5.0
     assert len(asked.requests) == 180
     assert "240 left out), 5.0/s in its busiest minute, 2.3 on average" in asked.words
     ours = {"time": "2026-10-10T13:00:00Z", "method": "GET", "target": "/", "status": 200}
     file.write_text("\n".join([json.dumps({**ours, "remote_addr": "::1"})] * 20), encoding="utf-8")
-    assert like(file).rate == 20.0
+    assert recorded(file, at_its_rate=True).rate == 20.0
     file.write_text('{"target": "/"}', encoding="utf-8")
     with pytest.raises(LabError, match="no times"):
-        like(file)
+        recorded(file, at_its_rate=True)
 
 
 def test_of_very_many_requests_some_of_the_whole_file_are_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recording, "MOST", 10)
+    monkeypatch.setattr(asking, "MOST", 10)
     file = tmp_path / "requests.jsonl"
     file.write_text("\n".join(f'{{"target": "/{n}"}}' for n in range(95)), encoding="utf-8")
     assert [one.target for one in ask(file)] == [f"/{n}" for n in range(0, 95, 10)]
@@ -933,4 +936,3 @@ def test_the_terminal_fits_a_screen() -> None:
     assert isinstance(picture, Bars)
     assert picture.bars[0].values[0] is not None
     assert sum(bar.strong for bar in picture.bars) == 1
-    assert sample(SMALL, 100, 1).client_limits is False

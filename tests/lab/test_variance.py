@@ -41,8 +41,10 @@ class TestTheStudyOf2001:
 
     def test_sums_of_requests_per_second(self) -> None:
         as_printed = client_2001.printed(self.rps)
-        found = (self.rps.ssy, self.rps.ss0, self.rps.sst)
-        assert found == pytest.approx((27080.76, 17188.74, 9892.01), abs=0.01)
+        # The study prints 27080.76 and 17188.74: the squares of all, and of the mean.
+        assert self.rps.mean**2 * 12 == pytest.approx(17188.74, abs=0.01)
+        assert self.rps.sst == pytest.approx(27080.76 - 17188.74, abs=0.02)
+        assert self.rps.sst == pytest.approx(9892.01, abs=0.01)
         assert as_printed == pytest.approx((3803.54, 4306.73, 1781.75), abs=0.01)
         shares = [round(100 * squares / self.rps.sst, 2) for squares in as_printed]
         assert shares == [38.45, 43.54, 18.01]
@@ -54,8 +56,9 @@ class TestTheStudyOf2001:
 
     def test_sums_of_throughput(self) -> None:
         as_printed = client_2001.printed(self.throughput)
-        found = (self.throughput.ssy, self.throughput.ss0, self.throughput.sst)
-        assert found == pytest.approx((1061609313848, 663272583627, 398336730221), abs=1)
+        assert self.throughput.mean**2 * 12 == pytest.approx(663272583627, abs=1)
+        assert self.throughput.sst == pytest.approx(398336730221, abs=1)
+        assert self.throughput.sst == pytest.approx(1061609313848 - 663272583627, abs=1)
         printed = (151039850891.63, 173369564942.67, 73927314386.71)
         assert as_printed == pytest.approx(printed, abs=0.01)
         shares = [round(100 * squares / self.throughput.sst, 2) for squares in as_printed]
@@ -88,8 +91,9 @@ class TestWithoutReplication:
     def test_sums_of_a_textbook(self) -> None:
         assert self.analysis.mean == pytest.approx(72.2)
         assert self.analysis.b_effects == pytest.approx((-21.2, -20.2, 41.4))
-        found = (self.analysis.ssb, self.analysis.ssa, self.analysis.sse, self.analysis.ssy)
-        assert found == pytest.approx((12857.2, 308.4, 236.8, 91595))
+        found = (self.analysis.ssb, self.analysis.ssa, self.analysis.sse)
+        assert found == pytest.approx((12857.2, 308.4, 236.8))
+        assert self.analysis.sst + 15 * self.analysis.mean**2 == pytest.approx(91595)
         assert not self.analysis.replicated
         assert self.analysis.ssab == 0
 
@@ -104,9 +108,9 @@ class TestWithoutReplication:
     def test_intervals_of_a_textbook(self) -> None:
         """Standard deviations: 1.4 of the mean, 2.0 of a cache, 2.8 of a program."""
         t = 1.860
-        mean = self.analysis.mean_interval(0.90)
-        cache = self.analysis.b_interval(2, 0.90)
-        program = self.analysis.a_interval(0, 0.90)
+        mean = self.analysis.interval(self.analysis.mean, 1, 0.90)
+        cache = self.analysis.interval(self.analysis.b_effects[2], 2, 0.90)
+        program = self.analysis.interval(self.analysis.a_effects[0], 4, 0.90)
         assert (mean.low, mean.high) == pytest.approx(
             (72.2 - 1.405 * t, 72.2 + 1.405 * t), abs=0.01
         )
@@ -135,7 +139,9 @@ class TestWithReplication:
         assert table["A"].probability == pytest.approx(0.000231, abs=5e-7)
         assert table["AB"].probability == pytest.approx(0.021860, abs=5e-7)
         assert sum(source.share for source in table.values()) == pytest.approx(1)
-        assert self.analysis.ssy - self.analysis.ss0 == pytest.approx(self.analysis.sst)
+        lengths = [length for row in TEETH for cell in row for length in cell]
+        squares = sum(length**2 for length in lengths)
+        assert squares - 60 * self.analysis.mean**2 == pytest.approx(self.analysis.sst)
 
     def test_effects_add_up_to_nothing(self) -> None:
         assert sum(self.analysis.a_effects) == pytest.approx(0)
@@ -147,11 +153,12 @@ class TestWithReplication:
         """t of 54 degrees of freedom is 1.674 and 2.005; the errors deviate by 3.6315."""
         error = math.sqrt(712.106 / 54)
         for confidence, t in ((0.90, 1.674), (0.95, 2.005)):
-            interval = self.analysis.interaction_interval(0, 2, confidence)
+            interval = self.analysis.interval(self.analysis.interactions[0][2], 2, confidence)
             assert interval.high is not None
             reach = t * error * math.sqrt(1 * 2 / 60)
             assert interval.high - interval.value == pytest.approx(reach, abs=1e-3)
-        narrow, wide = (self.analysis.a_interval(0, c) for c in (0.90, 0.95))
+        effect = self.analysis.a_effects[0]
+        narrow, wide = (self.analysis.interval(effect, 1, c) for c in (0.90, 0.95))
         assert narrow.low is not None
         assert wide.low is not None
         assert wide.low < narrow.low < narrow.value

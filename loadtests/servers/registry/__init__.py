@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from loadtests.choice import unknown
+from loadtests.arguments import unknown
 from loadtests.servers.registry import content
 from loadtests.servers.registry import reload as development
 from loadtests.servers.registry.proxied import PROXIED

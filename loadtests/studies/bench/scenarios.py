@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from loadtests.choice import unknown
+from loadtests.arguments import unknown
 from loadtests.clients import external
 from loadtests.clients.connection import request_bytes
 from loadtests.clients.load import Job, Load

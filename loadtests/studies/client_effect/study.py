@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from loadtests.arguments import names
-from loadtests.choice import choose
+from loadtests.arguments import choose, names
 from loadtests.clients.load import Job
 from loadtests.clients.registry import CLIENTS, Client
 from loadtests.errors import LabError, ServerFailure

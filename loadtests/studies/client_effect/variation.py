@@ -174,19 +174,18 @@ def effects_table(
 ) -> Table:
     """The effect of each client and server with its intervals, each converted for the table."""
     rows: list[list[Cell]] = []
-    levels: tuple[tuple[str, Sequence[str], Callable[[int, float], Interval]], ...] = (
-        ("client", part.clients, analysis.a_interval),
-        ("server", part.servers, analysis.b_interval),
-    )
-    for kind, names, interval in levels:
-        for level, one in enumerate(names):
-            found = [interval(level, confidence) for confidence in CONFIDENCES]
+    for kind, names, of in (
+        ("client", part.clients, analysis.a_effects),
+        ("server", part.servers, analysis.b_effects),
+    ):
+        for one, effect in zip(names, of, strict=True):
+            found = [analysis.interval(effect, len(of) - 1, each) for each in CONFIDENCES]
             shown = [
                 _bounds(each, lambda bound: convert(bound) * column.scale, column.places)
                 for each in found
             ]
             significant = "yes" if found[-1].significant else "no"
-            rows.append([one, kind, convert(found[0].value), *shown, significant])
+            rows.append([one, kind, convert(effect), *shown, significant])
     columns = [
         Column("of"),
         Column("kind"),

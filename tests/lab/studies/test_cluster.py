@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from loadtests import store
-from loadtests.choice import choose
+from loadtests.arguments import choose
 from loadtests.errors import LabError
 from loadtests.reporting import promises
 from loadtests.reporting.model import Section, Table

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from loadtests import __main__, programs, store
-from loadtests.choice import choose
+from loadtests.arguments import choose
 from loadtests.clients.native import fetch
 from loadtests.errors import LabError
 from loadtests.measure.cpu_affinity import cores

@@ -16,7 +16,7 @@ import pytest
 
 from loadtests import store
 from loadtests.apps.content import content
-from loadtests.choice import choose
+from loadtests.arguments import choose
 from loadtests.clients.steady import clients as steady
 from loadtests.clients.steady import connection as line
 from loadtests.clients.steady import handle

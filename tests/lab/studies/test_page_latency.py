@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from loadtests import store
-from loadtests.choice import choose
+from loadtests.arguments import choose
 from loadtests.measure import histogram
 from loadtests.measure.sampler import parse_traffic
 from loadtests.reporting.model import Section, Table

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from loadtests import __main__, store
-from loadtests.choice import choose
+from loadtests.arguments import choose
 from loadtests.clients.load import Load
 from loadtests.clients.native import fetch
 from loadtests.errors import LabError, ServerFailure

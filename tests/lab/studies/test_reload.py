@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from loadtests import store
-from loadtests.choice import choose
+from loadtests.arguments import choose
 from loadtests.clients.steady.polling import CLIENTS
 from loadtests.errors import LabError, ServerFailure
 from loadtests.programs import ROOT
