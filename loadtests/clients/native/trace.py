@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from loadtests.clients.load import KINDS
 from loadtests.errors import LabError
-from loadtests.measure import histogram
-
-if TYPE_CHECKING:
-    from hdrh.histogram import HdrHistogram
 
 MAGIC = 0x3165636172746C
 FIELDS = 9
@@ -42,30 +37,15 @@ class Trace:
         self.began = began
         self.seconds = seconds
         self.stopped = stopped
-        (
-            self.intended,
-            self.sent,
-            self.connected,
-            self.answered,
-            self.ended,
-            self.octets,
-            self.status,
-            self.kind,
-            self.target,
-        ) = (numbers[field::FIELDS] for field in range(FIELDS))
+        columns = [numbers[field::FIELDS] for field in range(FIELDS)]
+        self.intended, self.sent, self.connected, self.answered, self.ended = columns[:5]
+        self.octets, self.status, self.kind, self.target = columns[5:]
 
     def __len__(self) -> int:
         return len(self.kind)
 
-    def _right(self) -> Iterator[int]:
-        return (row for row, kind in enumerate(self.kind) if kind == RIGHT)
-
     def _between(self, begin: array[int], end: array[int]) -> list[int]:
-        return [end[row] - begin[row] for row in self._right()]
-
-    def numbers(self) -> list[int]:
-        """Which requests succeeded, from 1, in the order of what follows."""
-        return [row + 1 for row in self._right()]
+        return [end[row] - begin[row] for row, kind in enumerate(self.kind) if kind == RIGHT]
 
     def connect(self) -> list[int]:
         """Microseconds from the SYN to the connection, of the requests that succeeded."""
@@ -87,18 +67,6 @@ class Trace:
         """Numbers of failed requests, by kind."""
         counts = Counter(self.kind)
         return {name: counts[kind] for kind, name in enumerate(KINDS) if kind and counts[kind]}
-
-    def histogram(self) -> HdrHistogram:
-        """The total times of the requests that succeeded."""
-        return histogram.record(self.total())
-
-    def per_second(self, seconds: float = 1.0) -> list[int]:
-        """Numbers of answers that ended in each second of the run, or another length of time."""
-        ends = [int(self.ended[row] / (seconds * 1e6)) for row in self._right()]
-        counts = [0] * (max(ends) + 1 if ends else 0)
-        for end in ends:
-            counts[end] += 1
-        return counts
 
 
 def curve(values: Sequence[float], points: int = POINTS) -> list[float]:
