@@ -94,30 +94,17 @@ class Advice:
         return statistics.median(getattr(sample, value) for sample in taken) if taken else 0.0
 
 
-@dataclass
-class Budget:
-    """Seconds from now on."""
-
-    seconds: float
-    started: float = field(default_factory=time.monotonic)
-
-    def spent(self) -> float:
-        return time.monotonic() - self.started
-
-    def left(self) -> float:
-        return self.seconds - self.spent()
-
-
-def advise(bench: Bench, candidates: Sequence[Configuration], wish: Wish, budget: Budget) -> Advice:
-    """Searches for what is asked for.
+def advise(bench: Bench, candidates: Sequence[Configuration], wish: Wish, seconds: float) -> Advice:
+    """Searches for what is asked for, for so many seconds.
 
     Raises LabError if the application cannot be measured at all.
     """
-    probe, cost = _probe(bench, wish, budget)
+    started = time.monotonic()
+    probe, cost = _probe(bench, seconds)
     share = 1.0 if probe.kind == COMPUTING else probe.share
     candidates = sensible(candidates, wish.cores, share)
     advice = Advice(wish, probe, samples=bench.samples)
-    searching = _Search(bench, budget, cost, advice)
+    searching = _Search(bench, seconds, started + seconds, cost, advice)
     searching.throughput(candidates)
     if P99 in wish.aims:
         searching.p99()
@@ -125,22 +112,22 @@ def advise(bench: Bench, candidates: Sequence[Configuration], wish: Wish, budget
         searching.memory()
     searching.levels()
     advice.remarks += _remarks(bench.samples)
-    advice.seconds = budget.spent()
+    advice.seconds = time.monotonic() - started
     return advice
 
 
-def _probe(bench: Bench, wish: Wish, budget: Budget) -> tuple[Probe, float]:
+def _probe(bench: Bench, budget: float) -> tuple[Probe, float]:
     reasons = []
     for one in PROBED:
-        for seconds in (PROBE_SECONDS, max(10 * PROBE_SECONDS, budget.seconds / 20)):
-            began = budget.spent()
+        for seconds in (PROBE_SECONDS, max(10 * PROBE_SECONDS, budget / 20)):
+            began = time.monotonic()
             sample = bench.take(one, seconds, 1, "alone")
             if sample.requests or not sample.start_seconds:
                 break
         if sample.failure:
             reasons.append(f"{one.name}: {sample.failure}")
             continue
-        cost = max(budget.spent() - began - sample.seconds, 0.05)
+        cost = max(time.monotonic() - began - sample.seconds, 0.05)
         # Not all delays are in the way of a request; none takes less than the fastest.
         least = max(sample.least_us, sample.cpu_us, 1.0)
         mean = max(sample.mean_us - sample.delayed_us, least) / 1e6
@@ -153,12 +140,16 @@ def _probe(bench: Bench, wish: Wish, budget: Budget) -> tuple[Probe, float]:
 
 @dataclass
 class _Search:
-    """One search after the other within the budget; `cost` is the time to start and stop."""
+    """One search after the other within so many seconds; `cost` is the time to start and stop."""
 
     bench: Bench
-    budget: Budget
+    seconds: float
+    end: float
     cost: float
     advice: Advice
+
+    def _left(self) -> float:
+        return self.end - time.monotonic()
 
     def _take(
         self, one: Configuration, seconds: float, stage: str, number: int | None, rate: float = 0.0
@@ -177,13 +168,12 @@ class _Search:
         rate: float = 0.0,
     ) -> Found:
         """Searches for the highest score, for the share of the budget that this aim has."""
-        budget = self.budget
         found = self.advice.found[aim] = Found(guesses)
         later = AIMS[AIMS.index(aim) + 1 :]
-        kept = budget.seconds * sum(KEPT[one] for one in later if one in self.advice.wish.aims)
+        kept = self.seconds * sum(KEPT[one] for one in later if one in self.advice.wish.aims)
 
         def left() -> float:
-            return budget.left() - kept
+            return self._left() - kept
 
         def measure(one: Configuration, seconds: float, number: int | None) -> float | None:
             sample = self._take(one, seconds, STAGES[aim][number is not None], number, rate)
@@ -191,7 +181,7 @@ class _Search:
 
         tempo = pace(max(left(), 0.0), self.cost, self.advice.probe.service, expected)
         if aim == P99:
-            least = min(FOR_P99 / expected, max(budget.seconds / 20, 0.3))
+            least = min(FOR_P99 / expected, max(self.seconds / 20, 0.3))
             tempo = replace(tempo, short=max(tempo.short, least), long=max(tempo.long, least))
         search(measure, found, left, tempo, TIE[aim])
         return found
@@ -260,7 +250,7 @@ class _Search:
 
     def memory(self) -> None:
         """The least memory of those with nearly the best throughput, preloaded or not."""
-        advice, budget = self.advice, self.budget
+        advice = self.advice
         wanted = ENOUGH * advice.best
         enough = [one for one, rate in self._capacities().items() if rate >= wanted]
         preloaded = [replace(one, preload=True) for one in enough if one.workers > 1]
@@ -273,8 +263,8 @@ class _Search:
             sample = self._take(one, seconds, "memory", number)
             return 1 / sample.pss if sample and advice.median(one, "rate") >= wanted else None
 
-        long = pace(max(budget.left(), 0.0), self.cost, advice.probe.service, advice.best).long
-        explore(measure, found, budget.left, Pace(long, long, self.cost))
+        long = pace(max(self._left(), 0.0), self.cost, advice.probe.service, advice.best).long
+        explore(measure, found, self._left, Pace(long, long, self.cost))
         winner = found.winner(TIE[MEMORY])
         if winner is None:
             return
@@ -291,7 +281,7 @@ class _Search:
         seconds = max(0.5, min(2.0, 8 * self.advice.probe.service))
         for connections in reversed(self.advice.wish.connections[:-1]):
             for one in chosen:
-                if self.budget.left() < seconds + self.cost:
+                if self._left() < seconds + self.cost:
                     return
                 self.bench.take(one, seconds, connections, "level")
 

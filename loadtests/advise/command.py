@@ -11,7 +11,7 @@ from typing import Any
 
 from loadtests import store
 from loadtests.advise import prove, report
-from loadtests.advise.answer import AIMS, ENOUGH, LOAD, Budget, Wish, advise
+from loadtests.advise.answer import AIMS, ENOUGH, LOAD, Wish, advise
 from loadtests.advise.asking import from_locust, from_paths, recorded
 from loadtests.advise.configuration import THREADS, Configuration, space
 from loadtests.advise.target import Target
@@ -160,7 +160,7 @@ def _advise(
     say(f"{target.text or target.file}, {asking.words}: about {budget:.0f} s")
     advice = None
     try:
-        advice = advise(bench, candidates, wish, Budget(budget))
+        advice = advise(bench, candidates, wish, budget)
         advice.remarks += remarks
         for aim, (one, reason) in advice.answers.items():
             about = {"aim": aim, "options": one.values(), "reason": reason}

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import product
 from unittest import mock
 
-from loadtests.advise.answer import LOAD, P99, ROOM, THROUGHPUT, Budget, Wish, advise
+from loadtests.advise.answer import LOAD, P99, ROOM, THROUGHPUT, Wish, advise
 from loadtests.advise.asking import from_paths
 from loadtests.advise.configuration import Configuration
 from loadtests.advise.target import Target
@@ -93,10 +93,9 @@ def _proved(bench: Bench, name: str, scale: Scale, candidates: Sequence[Configur
         able = [one for one, score in scores[THROUGHPUT].items() if score > rate * ROOM]
         scores[P99] = _medians(bench, able, "grid p99", scale.seconds, rounds, rate)
     took = time.monotonic() - started
-    budget = Budget(PART * took)
-    say(f"{name}: a search of {budget.seconds:.0f} s")
+    say(f"{name}: a search of {PART * took:.0f} s")
     wish = Wish([CONNECTIONS], len(USABLE), rate, 0, scale.aims)
-    advice = advise(bench, candidates, wish, budget)
+    advice = advise(bench, candidates, wish, PART * took)
     right = True
     for aim, grid in scores.items():
         best = max(grid, key=grid.__getitem__)

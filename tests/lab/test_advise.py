@@ -20,7 +20,7 @@ import pytest
 
 from loadtests import store
 from loadtests.advise import answer, asking, command, prove, report
-from loadtests.advise.answer import MEMORY, P99, THROUGHPUT, Advice, Budget, Wish, advise
+from loadtests.advise.answer import MEMORY, P99, THROUGHPUT, Advice, Wish, advise
 from loadtests.advise.asking import Asking, from_locust, recorded
 from loadtests.advise.configuration import Configuration, Probe, distance, sensible, space
 from loadtests.advise.search import Found, pace, search
@@ -453,7 +453,7 @@ def test_an_application_that_does_not_work(
     (project / "app.py").write_text(source, encoding="utf-8")
     measuring = bench(project)
     with pytest.raises(LabError, match=f"cannot be measured.*{why}"):
-        advise(measuring, space(2, ["single"]), Wish([4], 2), Budget(5))
+        advise(measuring, space(2, ["single"]), Wish([4], 2), 5)
     measuring.store.close()
 
 
@@ -466,7 +466,7 @@ def test_one_that_fails_in_some_modes_only(project: Path) -> None:
     )
     measuring = bench(project)
     candidates = [Configuration("single"), Configuration("threading", 1, 4)]
-    advice = advise(measuring, candidates, Wish([4], 2), Budget(4))
+    advice = advise(measuring, candidates, Wish([4], 2), 4)
     measuring.store.close()
     assert {one.configuration for one in advice.answers.values()} == {Configuration("single")}
     assert any("threading 1 × 4" in remark for remark in advice.remarks)
@@ -517,7 +517,7 @@ def test_a_search(project: Path) -> None:
     candidates = [
         one for one in space(2, ["single", "threading"]) if one.workers == 1 and one.threads <= 16
     ]
-    advice = advise(measuring, candidates, Wish([1, 16], 2), Budget(5))
+    advice = advise(measuring, candidates, Wish([1, 16], 2), 5)
     measuring.store.close()
     assert list(advice.answers) == [THROUGHPUT, P99, MEMORY]
     assert advice.answers[THROUGHPUT].configuration.threads > 1
