@@ -15,7 +15,7 @@ from typing import Any
 from loadtests.measure import resources
 from loadtests.servers.application import Application
 from loadtests.servers.registry import content
-from loadtests.servers.registry.commands import LOOPBACK, UWSGI, ours
+from loadtests.servers.registry.commands import LOOPBACK, UWSGI, configured, ours
 from loadtests.servers.registry.proxied import shipped
 from loadtests.servers.registry.server import Server
 from loadtests.servers.running import Running
@@ -168,19 +168,10 @@ def _passing(protocol: str) -> list[str]:
 
 def nginx(protocol: str) -> Server:
     """nginx before one server that speaks this protocol."""
-    keeping = "\n        keepalive 64;\n        keepalive_requests 1000000000;"
+    kept = "\n        keepalive 64;\n        keepalive_requests 1000000000;"
     lines = "\n".join(f"            {line};" for line in _passing(protocol)).replace("$", "$$")
-    http = f"""\
-    upstream application {{
-        server ADDRESS;{keeping if protocol in (KEPT, "fastcgi") else ""}
-    }}
-    server {{
-        listen 127.0.0.1:$port backlog=$backlog;
-        location / {{
-{lines}
-        }}
-    }}"""
-    return content.nginx("nginx", "", http)
+    keeping = kept if protocol in (KEPT, "fastcgi") else ""
+    return content.nginx("nginx", "", configured("nginx/gateway.conf", KEEPING=keeping, PASS=lines))
 
 
 def _uwsgi(name: str, options: str, unix: bool) -> Setup:

@@ -1,7 +1,6 @@
 """Commands to start each server for each kind of content.
 
-One worker each, no access log, and what its documentation recommends for the job. In their files,
-$port, $folder, $root and the like stand for what they do in commands.
+One worker each, no access log, and what its documentation recommends for the job.
 """
 
 from __future__ import annotations
@@ -10,66 +9,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from loadtests.servers.registry.apache import apache, cgi, prefork
-from loadtests.servers.registry.commands import GRANIAN, PHP_CHILDREN, UWSGI, ours, php_fpm
+from loadtests.servers.registry.commands import (
+    GRANIAN,
+    LOOPBACK,
+    PHP_CHILDREN,
+    UWSGI,
+    configured,
+    ours,
+    php_fpm,
+)
 from loadtests.servers.registry.server import Server
 from loadtests.servers.registry.wsgi import FLOOR
 
 CONNECTIONS = 2048
 APACHE_SPARE = 4
-
-_LIGHTTPD = f"""\
-server.document-root = "$root"
-server.bind = "127.0.0.1"
-server.port = $port
-server.listen-backlog = $backlog
-server.max-fds = {8 * CONNECTIONS}
-server.max-connections = {CONNECTIONS}
-server.max-keep-alive-requests = 65535
-server.max-keep-alive-idle = 75
-server.upload-dirs = ("$folder")
-server.errorlog = "$folder/error.log"
-mimetype.assign = (
-    ".html" => "text/html; charset=utf-8",
-    ".gif" => "image/gif",
-    ".jpg" => "image/jpeg",
-    ".png" => "image/png",
-    "" => "application/octet-stream",
-)
-"""
-
-_LIGHTTPD_CGI = """\
-server.modules += ("mod_cgi")
-cgi.assign = (".sh" => "", ".pl" => "")
-"""
-
-_LIGHTTPD_PHP_CGI = f"""\
-server.modules += ("mod_fastcgi")
-fastcgi.server = (".php" => ((
-    "bin-path" => "$php_cgi",
-    "socket" => "$folder/php.socket",
-    "max-procs" => 1,
-    "bin-environment" => (
-        "PHP_FCGI_CHILDREN" => "{PHP_CHILDREN}",
-        "PHP_FCGI_MAX_REQUESTS" => "0",
-    ),
-)))
-"""
-
-_LIGHTTPD_PHP_FPM = """\
-server.modules += ("mod_fastcgi")
-fastcgi.server = (".php" => (("socket" => "$folder/php.socket")))
-"""
-
-_NGINX_PHP_FPM = """\
-location ~ \\.php$ {
-            fastcgi_pass unix:$folder/php.socket;
-            fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;
-            fastcgi_param SCRIPT_NAME $fastcgi_script_name;
-            fastcgi_param QUERY_STRING $query_string;
-            fastcgi_param REQUEST_METHOD $request_method;
-            fastcgi_param REQUEST_URI $request_uri;
-            fastcgi_param SERVER_PROTOCOL $server_protocol;
-        }"""
 
 
 def nginx(name: str, colour: str, http: str) -> Server:
@@ -77,42 +30,13 @@ def nginx(name: str, colour: str, http: str) -> Server:
 
     `http` is what else stands in `http`, indented.
     """
-    text = f"""\
-daemon off;
-user root;
-worker_processes 1;
-pid $folder/nginx.pid;
-error_log $folder/error.log;
-events {{ worker_connections {CONNECTIONS}; }}
-http {{
-    access_log off;
-    keepalive_requests 1000000000;
-    client_body_temp_path $folder/body;
-    proxy_temp_path $folder/proxy;
-    fastcgi_temp_path $folder/fastcgi;
-    uwsgi_temp_path $folder/uwsgi;
-    scgi_temp_path $folder/scgi;
-{http}
-}}
-"""
+    text = configured("nginx/common.conf", CONNECTIONS=CONNECTIONS, HTTP=http.rstrip("\n"))
     command = "{nginx} -e stderr -c {folder}/nginx.conf"
     return Server(name, colour, command, programs=("nginx",), files=(("nginx.conf", text),))
 
 
 def _nginx(name: str, colour: str, more: str = "", location: str = "") -> Server:
-    http = f"""\
-    sendfile on;
-    tcp_nopush on;
-    types {{ text/html html; image/gif gif; image/jpeg jpg; image/png png; }}
-    charset utf-8;
-    default_type application/octet-stream;
-    {more}
-    server {{
-        listen 127.0.0.1:$port backlog=$backlog;
-        root $root;
-        {location}
-    }}"""
-    return nginx(name, colour, http)
+    return nginx(name, colour, configured("nginx/files.conf", MORE=more, LOCATION=location))
 
 
 def _lighttpd(name: str, colour: str, more: str = "", programs: tuple[str, ...] = ()) -> Server:
@@ -121,7 +45,7 @@ def _lighttpd(name: str, colour: str, more: str = "", programs: tuple[str, ...] 
         colour,
         "{lighttpd} -D -f {folder}/lighttpd.conf",
         programs=("lighttpd", *programs),
-        files=(("lighttpd.conf", _LIGHTTPD + more),),
+        files=(("lighttpd.conf", configured("lighttpd/common.conf") + more),),
     )
 
 
@@ -155,21 +79,20 @@ FILES: Sequence[Server] = (
     _uwsgi(
         "uWSGI",
         "#3f8f3f",
-        "--http-socket 127.0.0.1:{port}",
+        f"--http-socket {LOOPBACK}",
         "--offload-threads 1 ",
         note="closes each connection after a file: its clients connect anew for each request",
     ),
-    _uwsgi(
-        "uWSGI + router",
-        "#7cc38f",
-        "--http 127.0.0.1:{port} --http-keepalive=75 --tcp-nodelay",
-    ),
+    _uwsgi("uWSGI + router", "#7cc38f", f"--http {LOOPBACK} --http-keepalive=75 --tcp-nodelay"),
 )
 
+_PHP_CGI = configured("lighttpd/php-cgi.conf", PROCESSES=PHP_CHILDREN)
+_FPM = configured("lighttpd/php-fpm.conf")
+_LOCATION = configured("nginx/php-fpm.conf").rstrip("\n")
 PHP: Sequence[Server] = (
-    _lighttpd("lighttpd + php-cgi", "#c8452c", _LIGHTTPD_PHP_CGI, ("php_cgi",)),
-    php_fpm("lighttpd + php-fpm", "#e8843c", _lighttpd("", "", _LIGHTTPD_PHP_FPM)),
-    php_fpm("nginx + php-fpm", "#2f7d32", _nginx("", "", location=_NGINX_PHP_FPM)),
+    _lighttpd("lighttpd + php-cgi", "#c8452c", _PHP_CGI, ("php_cgi",)),
+    php_fpm("lighttpd + php-fpm", "#e8843c", _lighttpd("", "", _FPM)),
+    php_fpm("nginx + php-fpm", "#2f7d32", _nginx("", "", location=_LOCATION)),
 )
 # PHP looks for a change every two seconds, ours each time or never.
 _TEMPLATES = "pages:{root} --pages-reload off"
@@ -190,7 +113,7 @@ def programs(at_once: int) -> Sequence[Server]:
     return (
         ours("single", "#0b4f9e", "single", "cgi:{root}"),
         ours("threading", "#1a7fb8", "threading", "cgi:{root}"),
-        _lighttpd("lighttpd", "#c8452c", _LIGHTTPD_CGI),
+        _lighttpd("lighttpd", "#c8452c", configured("lighttpd/cgi.conf")),
         apache("Apache", "#d9a514", prefork(processes, processes), folder),
     )
 
