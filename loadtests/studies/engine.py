@@ -126,7 +126,7 @@ def described(
         "server_busy": round(cpu / elapsed, 3),
         "client_busy": round(load.busy, 3),
         "others_busy": round(max(others, 0.0) / (elapsed * (os.cpu_count() or 1)), 3),
-        **vars(used),
+        **used._asdict(),
     }
 
 
