@@ -39,11 +39,16 @@ def latest(samples: Iterable[Record]) -> list[Record]:
     return list({tuple(map(one.get, keys)): one for one in samples}.values())
 
 
-def by_server(samples: Iterable[Record]) -> dict[str, list[Record]]:
-    found: dict[str, list[Record]] = {}
+def by(samples: Iterable[Record], field: str) -> dict[Any, list[Record]]:
+    """The samples of each value of a field, in the order of their appearance."""
+    found: dict[Any, list[Record]] = {}
     for one in samples:
-        found.setdefault(str(one["server"]), []).append(one)
+        found.setdefault(one[field], []).append(one)
     return found
+
+
+def by_server(samples: Iterable[Record]) -> dict[str, list[Record]]:
+    return by(samples, "server")
 
 
 def each(number: Callable[[Record], float]) -> Value:

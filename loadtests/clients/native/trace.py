@@ -6,9 +6,12 @@ from array import array
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from loadtests.clients.load import KINDS
 from loadtests.errors import LabError
+
+T = TypeVar("T", float, "tuple[float, int]")
 
 MAGIC = 0x3165636172746C
 FIELDS = 9
@@ -69,7 +72,7 @@ class Trace:
         return {name: counts[kind] for kind, name in enumerate(KINDS) if kind and counts[kind]}
 
 
-def curve(values: Sequence[float], points: int = POINTS) -> list[float]:
+def curve(values: Sequence[T], points: int = POINTS) -> list[T]:
     """The values in order of size, or so many of them, from the lowest evenly to the highest.
 
     What stands at `i` has the rank `i / (points - 1)` of all.

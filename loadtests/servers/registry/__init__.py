@@ -32,11 +32,13 @@ from loadtests.servers.registry.server import (
 )
 from loadtests.servers.registry.static import NOT_PACKAGED, STATIC
 from loadtests.servers.registry.studies import MEMORY
-from loadtests.servers.registry.wsgi import FLOOR, SERVERS, WSGI
+from loadtests.servers.registry.wsgi import FLOOR, OURS, SERVERS, WSGI
 
 __all__ = [
+    "ALONE_AND_PROXIED",
     "FLOOR",
     "NOT_PACKAGED",
+    "OURS",
     "PROXIED",
     "SERVERS",
     "STATIC",
@@ -50,6 +52,9 @@ __all__ = [
     "version",
     "versions",
 ]
+
+ALONE_AND_PROXIED = (*OURS, *PROXIED, *(one for one in WSGI if not one.ours))
+"""Servers of WSGI applications, also ours behind a proxy, in the order of tables."""
 
 
 def named(names: Iterable[str]) -> list[Server]:

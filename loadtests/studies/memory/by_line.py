@@ -10,54 +10,60 @@ import sys
 from loadtests.errors import ServerFailure
 from loadtests.measure.cpu_affinity import pinned
 from loadtests.programs import ROOT
-from loadtests.reporting.model import Cell, Column, Section, Table
+from loadtests.reporting.model import MIB, Column, Section, Table
 from loadtests.servers.registry import Server
 from loadtests.stats.results import Results
-from loadtests.store import Record, without_paths
+from loadtests.store import without_paths
 from loadtests.studies import sample
-from loadtests.studies.engine import Lab, Step
-from loadtests.studies.memory.examples import Example, Line
+from loadtests.studies.engine import Lab
+from loadtests.studies.memory.moments import KIB, NAME
+from loadtests.studies.memory.profiled import EXAMPLES, Line
 
 SCENARIO = "by line"
 SECONDS = 60.0
 """Within which an example must have been called often enough."""
-PROFILED = "{python} -m loadtests.studies.memory.profiled"
+PROFILED = "loadtests.studies.memory.profiled"
+COLUMNS = (
+    Column("line"),
+    Column("code"),
+    Column("held after it", "MiB", 2, MIB),
+    Column("increment", "KiB", 1, KIB),
+    Column("runs"),
+)
+SUBJECTS = {
+    Server(one.name, "", f"{{python}} -m {PROFILED}", "memory-profiler", one.package): one
+    for one in EXAMPLES
+}
+"""What stands for the examples where servers are named; no server takes part."""
 
 
-def step(lab: Lab, experiment: str, example: Example, calls: int) -> Step:
-    """Calls an example so often in a process of its own; no server takes part."""
-    subject = Server(example.name, "", PROFILED, "memory-profiler", example.package)
-
-    def action() -> str:
-        lines = profile(example.name, calls, lab.server_core)
-        sample.store(
-            lab,
-            experiment,
-            subject,
-            0,
-            scenario=SCENARIO,
-            file=f"{example.folder}/{example.module}.py",
-            function=example.function,
-            calls=calls,
-            lines=lines,
-        )
-        grown = sum(line.grown or 0 for line in lines)
-        return f"{grown / 1024:,.0f} KiB grown in {calls:,} calls"
-
-    return Step(subject, f"{experiment} by line, {example.name}", action)
+def take(lab: Lab, calls: int, subject: Server) -> str:
+    """Calls an example so often in a process of its own."""
+    lines = profile(subject.name, calls, lab.server_core)
+    example = SUBJECTS[subject]
+    sample.store(
+        lab,
+        NAME,
+        subject,
+        0,
+        scenario=SCENARIO,
+        file=f"{example.folder}/{example.module}.py",
+        function=example.function,
+        calls=calls,
+        lines=lines,
+    )
+    return f"{sum(line.grown or 0 for line in lines) * KIB:,.0f} KiB grown in {calls:,} calls"
 
 
 def profile(name: str, calls: int, core: int | None) -> list[Line]:
-    """What `profiled` says. Raises ServerFailure if it fails or takes too long."""
-    command = [*pinned(core), sys.executable, "-m", "loadtests.studies.memory.profiled"]
-    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    """The lines of an example. Raises ServerFailure if it fails or takes too long."""
     try:
         done = subprocess.run(
-            [*command, name, str(calls)],
+            [*pinned(core), sys.executable, "-m", PROFILED, name, str(calls)],
             capture_output=True,
             text=True,
             timeout=SECONDS,
-            env=environ,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
             check=False,
         )
     except subprocess.TimeoutExpired:
@@ -68,59 +74,40 @@ def profile(name: str, calls: int, core: int | None) -> list[Line]:
     return [Line(*line) for line in json.loads(done.stdout)]
 
 
-COLUMNS = (
-    Column("line"),
-    Column("code"),
-    Column("held after it", "MiB", 2, 1 / 2**20),
-    Column("increment", "KiB", 1, 1 / 2**10),
-    Column("runs"),
-)
-
-
-def section(results: Results) -> list[Section]:
-    """A table for each example, if there are any."""
-    found = {s["server"]: s for s in results.samples if s["scenario"] == SCENARIO}
-    if not found:
-        return []
+def section(results: Results) -> Section:
+    """A table for each example."""
     text = [
         "Which lines of the example applications take memory? memory_profiler looks at the "
         "resident set of the process after each line; increments are added up over all "
         "calls. The first line is where counting begins, so it has none.",
-        *(f"{one['server']}: {one['calls']:,} calls, {_most(one)}." for one in found.values()),
     ]
-    most = max(found.values(), key=_grown)
-    said = "No line takes any memory."
-    if _grown(most):
-        said = f"{most['server']} takes the most memory: {_most(most)}."
-    return [Section("Memory by line", text, [_table(one) for one in found.values()], said)]
-
-
-def _grown(one: Record) -> int:
-    return sum(Line(*line).grown or 0 for line in one["lines"])
-
-
-def _most(one: Record) -> str:
-    grown = {line.number: line.grown for line in (Line(*of) for of in one["lines"]) if line.grown}
-    if not grown:
-        return "no line takes any"
-    most = max(grown, key=lambda number: grown[number])
-    return (
-        f"{_grown(one) / 2**10:,.0f} KiB in all its lines, most in line {most} "
-        f"({grown[most] / 2**10:,.0f} KiB)"
-    )
-
-
-def _table(one: Record) -> Table:
-    rows: list[list[Cell]] = [
-        [str(line.number), line.text, line.held, line.grown, float(line.runs)]
-        for line in (Line(*of) for of in one["lines"])
-        if line.text.strip()
-    ]
-    name = str(one["server"])
-    return Table(
-        "memory-lines-" + "-".join(name.lower().replace(",", "").split()),
-        f"{name}: {one['function']} in {one['file']}",
-        COLUMNS,
-        rows,
-        note=f"{one['calls']:,} calls.",
-    )
+    parts = []
+    said, highest = "No line takes any memory.", 0
+    found = {s["server"]: s for s in results.samples if s["scenario"] == SCENARIO}
+    for name, one in found.items():
+        lines = [Line(*line) for line in one["lines"]]
+        grown = {line.number: line.grown for line in lines if line.grown}
+        total, taken = sum(grown.values()), "no line takes any"
+        if grown:
+            most = max(grown, key=lambda number: grown[number])
+            taken = (
+                f"{total * KIB:,.0f} KiB in all its lines, most in line {most} "
+                f"({grown[most] * KIB:,.0f} KiB)"
+            )
+        if total > highest:
+            said, highest = f"{name} takes the most memory: {taken}.", total
+        text.append(f"{name}: {one['calls']:,} calls, {taken}.")
+        parts.append(
+            Table(
+                "memory-lines-" + "-".join(name.lower().replace(",", "").split()),
+                f"{name}: {one['function']} in {one['file']}",
+                COLUMNS,
+                [
+                    [str(line.number), line.text, line.held, line.grown, float(line.runs)]
+                    for line in lines
+                    if line.text.strip()
+                ],
+                note=f"{one['calls']:,} calls.",
+            )
+        )
+    return Section("Memory by line", text, parts, said)

@@ -1,24 +1,27 @@
-"""Leak check: whether a server's memory grows with the number of requests."""
+"""Leak check: whether memory grows with the number of requests, of all kinds and some aborted."""
 
 from __future__ import annotations
 
-import time
+import random
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from itertools import pairwise
+from typing import NamedTuple
 
+from loadtests.clients.connection import Connection, request_bytes
 from loadtests.errors import ServerFailure
 from loadtests.measure import resources
-from loadtests.reporting.model import Axis, Cell, Column, Line, Lines, Section, Table
+from loadtests.measure.waiting import wait_until
+from loadtests.reporting.model import MIB, Axis, Cell, Column, Line, Lines, Section, Table
 from loadtests.servers.application import Application
-from loadtests.servers.registry import Server, colour_of
+from loadtests.servers.registry import Server
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results
 from loadtests.stats.trend import CONFIDENCE, Slope, theil_sen
-from loadtests.store import Record
 from loadtests.studies import sample, tables
-from loadtests.studies.engine import Lab, Step
-from loadtests.studies.memory import mixture
+from loadtests.studies.engine import Lab
+from loadtests.studies.memory.moments import NAME
 
 SCENARIO = "leak check"
 VARIED = Application("loadtests/apps", "varied", dated=True)
@@ -37,102 +40,133 @@ Less than that comes of allocators whose high-water mark still rises a little.
 SLACK = 1 << 20
 """Bytes that allocators may come to hold besides: few requests only show a leak above that."""
 
-
-@dataclass(frozen=True)
-class Stages:
-    """`count` equal ones after a warm-up, which does not count."""
-
-    warm_up: int
-    count: int
-    requests: int
-
-    @property
-    def total(self) -> int:
-        """Requests of the warm-up and of all stages."""
-        return self.warm_up + self.count * self.requests
-
-    def ends(self) -> list[int]:
-        """After how many requests the warm-up and each stage end."""
-        return [self.warm_up + self.requests * number for number in range(self.count + 1)]
+LANES = 8
+"""Connections, on each of which a request is sent before the answers are read."""
+POSTED = 1, 64_000
+"""The least and the most bytes of a body."""
+HEAD, BODY, ANSWER = "aborted in its head", "aborted in its body", "aborted before its answer"
+SHARES = {"light": 40, "heavy": 20, "not found": 15, "post": 15, HEAD: 3, BODY: 4, ANSWER: 3}
+"""In hundredths."""
 
 
-@dataclass(frozen=True)
-class Point:
-    """What a server holds after so many requests."""
+class Request(NamedTuple):
+    """`status` is that of the right answer, None if the client closes the connection instead."""
 
-    requests: int
-    pss: int
-    uss: int
-    descriptors: int
+    kind: str
+    octets: bytes
+    status: int | None = 200
 
 
-def step(
-    lab: Lab, experiment: str, server: Server, stages: Stages, application: Application = VARIED
-) -> Step:
-    """Looks at a server after each stage, when all clients have left."""
+LIGHT = Request("light", request_bytes("/light"))
+HEAVY = Request("heavy", request_bytes("/heavy"))
+NOT_FOUND = Request("not found", request_bytes("/missing"), 404)
 
-    def action() -> str:
-        points, asked = endure(server, application, stages, lab.server_core)
-        sample.store(
-            lab,
-            experiment,
-            server,
-            0,
-            scenario=SCENARIO,
-            seed=SEED,
-            requests=stages.total,
-            warm_up=stages.warm_up,
-            asked=dict(asked),
-            stages=[asdict(point) for point in points],
-        )
-        slope = growth(points, "uss")
-        return f"{slope.estimate:,.0f} bytes per 1,000 requests"
 
-    return Step(server, f"{experiment} leak check, {server.name}", action)
+def drawn(seed: int, count: int) -> list[Request]:
+    """So many requests, the same for the same seed."""
+    lot = random.Random(seed)
+    kinds = lot.choices(list(SHARES), list(SHARES.values()), k=count)
+    return [_request(kind, lot) for kind in kinds]
+
+
+def _request(kind: str, lot: random.Random) -> Request:
+    for request in (LIGHT, HEAVY, NOT_FOUND):
+        if kind == request.kind:
+            return request
+    if kind == HEAD:
+        return Request(kind, LIGHT.octets[: lot.randrange(1, len(LIGHT.octets) - 1)], None)
+    if kind == ANSWER:
+        return Request(kind, HEAVY.octets, None)
+    post = request_bytes("/post", body=bytes(lot.randint(*POSTED)))
+    if kind == BODY:
+        head = post.index(b"\r\n\r\n") + 4
+        return Request(kind, post[: lot.randrange(head, len(post))], None)
+    return Request(kind, post)
+
+
+def ask(port: int, requests: Sequence[Request]) -> None:
+    """Sends them on LANES connections, of which one that was given up is made anew.
+
+    Raises ServerFailure if one is not answered, or with another status.
+    """
+    with ExitStack() as stack:
+        lanes: dict[int, Connection] = {}
+        for first in range(0, len(requests), LANES):
+            together = requests[first : first + LANES]
+            try:
+                for lane, request in enumerate(together):
+                    if lane not in lanes:
+                        lanes[lane] = stack.enter_context(Connection(port))
+                    lanes[lane].send(request.octets)
+                for lane, request in enumerate(together):
+                    if request.status is None:
+                        lanes.pop(lane).close()
+                    elif (status := lanes[lane].read().status) != request.status:
+                        raise ServerFailure(
+                            f"{request.kind}: status {status}, not {request.status}"
+                        )
+            except OSError as error:
+                raise ServerFailure(f"after {first:,} requests: {error}") from None
+
+
+def take(lab: Lab, ends: range, server: Server) -> str:
+    """Looks at a server after each stage, when all clients have left. The first is a warm-up."""
+    points, asked = endure(server, VARIED, ends, lab.server_core)
+    sample.store(
+        lab,
+        NAME,
+        server,
+        0,
+        scenario=SCENARIO,
+        seed=SEED,
+        requests=ends[-1],
+        warm_up=ends[0],
+        asked=dict(asked),
+        stages=points,
+    )
+    return f"{growth(points, 'uss').estimate:,.0f} bytes per 1,000 requests"
 
 
 def endure(
-    server: Server, application: Application, stages: Stages, core: int | None
-) -> tuple[list[Point], Counter[str]]:
+    server: Server, application: Application, ends: range, core: int | None
+) -> tuple[list[dict[str, int]], Counter[str]]:
     """What is held after the warm-up and each stage, and how many requests there were of a kind.
 
     Raises ServerFailure if an answer is wrong or missing, or if a process of the server ends.
     """
-    requests = mixture.drawn(SEED, stages.total)
-    points = []
-    asked: Counter[str] = Counter()
+    requests = drawn(SEED, ends[-1])
+    points: list[dict[str, int]] = []
     with Running(server, application, target="/light", core=core) as running:
         before: list[int] = []
-        for end in stages.ends():
-            with mixture.Client(running.port) as client:
-                asked += client.ask(requests[asked.total() : end])
+        for begin, end in pairwise((0, *ends)):
+            ask(running.port, requests[begin:end])
             _settle(running)
             now = running.processes()
             if before and now != before:
                 raise ServerFailure(
-                    f"its processes are not the same after {asked.total():,} requests: "
-                    f"{running.last_words()}"
+                    f"its processes are not the same after {end:,} requests: {running.last_words()}"
                 )
             before = now
             used = resources.memory(now)
-            points.append(Point(asked.total(), used.pss, used.uss, resources.descriptors(now)))
-    return points, asked
+            held = {"pss": used.pss, "uss": used.uss, "descriptors": resources.descriptors(now)}
+            points.append({"requests": end, **held})
+    return points, Counter(request.kind for request in requests)
 
 
 def _settle(running: Running) -> None:
     """Waits until a server has closed the connections of clients that have left."""
-    deadline = time.monotonic() + SETTLE_SECONDS
-    before = -1
-    while (now := resources.descriptors(running.processes())) != before:
-        if time.monotonic() > deadline:
-            return
-        before = now
-        time.sleep(STEADY_SECONDS)
+    seen = [-1]
+
+    def steady() -> bool:
+        seen.append(resources.descriptors(running.processes()))
+        return seen[-1] == seen[-2]
+
+    wait_until(steady, SETTLE_SECONDS, STEADY_SECONDS)
 
 
-def growth(points: Sequence[Point], of: str) -> Slope:
+def growth(points: Sequence[Mapping[str, int]], of: str) -> Slope:
     """Of a field of the points, per 1,000 requests."""
-    return theil_sen([(point.requests / 1000, getattr(point, of)) for point in points])
+    return theil_sen([(point["requests"] / 1000, point[of]) for point in points])
 
 
 def verdict(slope: Slope, requests: int) -> str:
@@ -143,12 +177,45 @@ def verdict(slope: Slope, requests: int) -> str:
     return "grows" if slope.low > least else "may grow"
 
 
-def section(results: Results) -> list[Section]:
-    """The slopes and the curves, if there are any."""
+COLUMNS = (
+    Column("configuration"),
+    Column("growth of USS", "bytes"),
+    *(Column(f"{end} of its interval", "bytes") for end in ("low end", "high end")),
+    Column("growth of PSS", "bytes"),
+    *(Column(f"{end} of that", "bytes") for end in ("low end", "high end")),
+    Column("USS at the end", "MiB", 1, MIB),
+    Column("requests"),
+    Column("descriptors at the end"),
+    Column("memory"),
+    Column("descriptors"),
+)
+
+
+def section(results: Results) -> Section:
+    """The slopes and the curves."""
     found = {s["server"]: s for s in results.samples if s["scenario"] == SCENARIO}
-    if not found:
-        return []
-    checks = sorted(map(Check, found.values()), key=lambda check: check.uss.estimate)
+    slopes = {name: growth(one["stages"], "uss") for name, one in found.items()}
+    told: list[str] = []
+    lines: list[Line] = []
+    rows: list[list[Cell]] = []
+    verdicts: dict[str, list[str]] = {}
+    for name in sorted(slopes, key=lambda name: slopes[name].estimate):
+        one, slope, points = found[name], slopes[name], found[name]["stages"]
+        memory = "not told after so short a warm-up"
+        if one["warm_up"] >= WARM_UP:
+            memory = verdict(slope, one["requests"] - one["warm_up"])
+        verdicts.setdefault(memory, []).append(name)
+        grown = growth(points, "descriptors").low > 0
+        descriptors = "grow" if grown else "do not grow"
+        told.append(
+            f"{name}: memory {memory} ({slope.estimate:,.0f} bytes per 1,000 requests, "
+            f"{slope.low:,.0f} to {slope.high:,.0f}), descriptors {descriptors}."
+        )
+        start, last = points[0]["uss"], points[-1]
+        since = [(point["requests"] / 1000, (point["uss"] - start) / 1024) for point in points]
+        lines.append(tables.curve(name, since))
+        held = [float(last[field]) for field in ("uss", "requests", "descriptors")]
+        rows.append([name, *slope, *growth(points, "pss"), *held, memory, descriptors])
     first = next(iter(found.values()))
     asked = ", ".join(f"{count:,} {kind}" for kind, count in first["asked"].items())
     text = [
@@ -160,14 +227,14 @@ def section(results: Results) -> list[Section]:
         f"object of Python for each, and by more than {SLACK >> 20} MiB in all. It does not if the "
         "whole interval is below; else it may, and more requests have to tell. Less is not told "
         "from allocators whose high-water mark still rises a little.",
-        *(check.sentence() for check in checks),
+        *told,
     ]
-    lines = Lines(
+    figure = Lines(
         "memory-leak-lines",
         "Private memory since the warm-up",
         Axis("requests", "thousands", low=0),
         Axis("change of USS", "KiB"),
-        [check.line() for check in checks],
+        lines,
         subtitle="after each stage, when all clients have left",
         caption=f"Seed {first['seed']}.",
         marks=True,
@@ -176,61 +243,10 @@ def section(results: Results) -> list[Section]:
         "memory-leak",
         "Growth per 1,000 requests",
         COLUMNS,
-        [check.row() for check in checks],
+        rows,
         tables.ours(found),
         "USS is private memory, PSS divides shared pages; descriptors at the end.",
         COLUMNS[1].name,
     )
-    verdicts: dict[str, list[str]] = {}
-    for check in checks:
-        verdicts.setdefault(check.memory, []).append(check.name)
-    said = "; ".join(f"{verdict} with {', '.join(who)}" for verdict, who in verdicts.items())
-    return [Section("Does memory grow?", text, [lines, table], f"Memory {said}.")]
-
-
-COLUMNS = (
-    Column("configuration"),
-    Column("growth of USS", "bytes"),
-    *(Column(f"{end} of its interval", "bytes") for end in ("low end", "high end")),
-    Column("growth of PSS", "bytes"),
-    *(Column(f"{end} of that", "bytes") for end in ("low end", "high end")),
-    Column("USS at the end", "MiB", 1, 1 / 2**20),
-    Column("requests"),
-    Column("descriptors at the end"),
-    Column("memory"),
-    Column("descriptors"),
-)
-
-
-class Check:
-    """The check of a server."""
-
-    def __init__(self, sample: Record) -> None:
-        self.name = str(sample["server"])
-        self.points = [Point(**stage) for stage in sample["stages"]]
-        self.uss, self.pss = growth(self.points, "uss"), growth(self.points, "pss")
-        self.memory = "not told after so short a warm-up"
-        if sample["warm_up"] >= WARM_UP:
-            self.memory = verdict(self.uss, sample["requests"] - sample["warm_up"])
-        grown = growth(self.points, "descriptors").low > 0
-        self.descriptors = "grow" if grown else "do not grow"
-
-    def row(self) -> list[Cell]:
-        """Slopes, and what is held at the end."""
-        last = self.points[-1]
-        held = (float(last.uss), float(last.requests), float(last.descriptors))
-        return [self.name, *self.uss, *self.pss, *held, self.memory, self.descriptors]
-
-    def sentence(self) -> str:
-        """The verdict with its interval."""
-        slope = self.uss
-        return (
-            f"{self.name}: memory {self.memory} ({slope.estimate:,.0f} bytes per 1,000 requests, "
-            f"{slope.low:,.0f} to {slope.high:,.0f}), descriptors {self.descriptors}."
-        )
-
-    def line(self) -> Line:
-        """Kibibytes since the warm-up by thousands of requests."""
-        first = self.points[0]
-        points = [(one.requests / 1000, (one.uss - first.uss) / 1024) for one in self.points]
-        return Line(self.name, colour_of(self.name), points, strong=tables.is_ours(self.name))
+    said = "; ".join(f"{words} with {', '.join(who)}" for words, who in verdicts.items())
+    return Section("Does memory grow?", text, [figure, table], f"Memory {said}.")

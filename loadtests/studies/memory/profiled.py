@@ -1,4 +1,4 @@
-"""Calls an example under memory_profiler, in a process of its own: NAME CALLS.
+"""Calls an example application under memory_profiler, in a process of its own: NAME CALLS.
 
 Writes its lines as a JSON array.
 """
@@ -13,18 +13,57 @@ import linecache
 import os
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 from wsgiref.util import setup_testing_defaults
 
-from memory_profiler import LineProfiler
-
 from loadtests.programs import ROOT
-from loadtests.studies.memory.examples import Example, Line, named
-from poorhttp.targets import dispatch
+
+
+class Example(NamedTuple):
+    """A function of a module in `folder`, and the path at which it is called.
+
+    The application is the folder's dispatch table, or `application` of the module. `package` is the
+    distribution it needs.
+    """
+
+    name: str
+    folder: str
+    module: str
+    function: str
+    target: str = "/"
+    table: bool = False
+    package: str = ""
+
+
+EXAMPLES = (
+    Example("light", "apps/lightheavy", "light", "light", "/light", table=True),
+    Example("heavy", "apps/lightheavy", "heavy", "heavy", "/heavy", table=True),
+    Example("light, bare", "apps/lightheavy", "bare", "light"),
+    Example("page of 10 KB", "apps/page", "app", "application"),
+    Example("Flask", "apps/flaskapp", "app", "hello", package="flask"),
+)
+
+
+class Line(NamedTuple):
+    """Bytes held at most after it, and by how much they grew in all its runs.
+
+    Both are None if it never ran; for the first line the growth is, too: it is counted from there.
+    """
+
+    number: int
+    text: str
+    held: int | None
+    grown: int | None
+    runs: int
 
 
 def profile(example: Example, calls: int) -> list[Line]:
     """The lines of a function after so many calls."""
+    # Only here: the lab itself does without them.
+    from memory_profiler import LineProfiler
+
+    from poorhttp.targets import dispatch
+
     folder = ROOT / example.folder
     os.chdir(folder)
     sys.path.insert(0, str(folder))
@@ -41,29 +80,27 @@ def profile(example: Example, calls: int) -> list[Line]:
             body = application(environ, lambda *_: lambda _: None)
             for _ in body:
                 pass
-        close = getattr(body, "close", None)
-        if close:
+        if close := getattr(body, "close", None):
             close()
     return [line for file, lines in profiler.code_map.items() for line in _told(file, lines)]
 
 
 def _told(file: str, lines: Iterable[tuple[int, tuple[float, float, int] | None]]) -> list[Line]:
     told: list[Line] = []
-    first = True
     for number, measured in lines:
         text = linecache.getline(file, number).rstrip("\n")
         if measured is None:
             told.append(Line(number, text, None, None, 0))
             continue
-        grown, held, times = measured
-        rise = None if first else round(grown * 2**20)
-        told.append(Line(number, text, round(held * 2**20), rise, times))
-        first = False
+        grown, held, runs = measured
+        rise = round(grown * 2**20) if any(line.runs for line in told) else None
+        told.append(Line(number, text, round(held * 2**20), rise, runs))
     return told
 
 
 if __name__ == "__main__":
+    known = {example.name: example for example in EXAMPLES}
     # Whatever the libraries print is not the answer.
     with contextlib.redirect_stdout(io.StringIO()):
-        found = profile(named(sys.argv[1]), int(sys.argv[2]))
+        found = profile(known[sys.argv[1]], int(sys.argv[2]))
     json.dump(found, sys.stdout)

@@ -6,23 +6,16 @@ import argparse
 from collections.abc import Sequence
 from functools import partial
 
-from loadtests.servers.registry import Server
+from loadtests.reporting.model import Section
+from loadtests.servers.registry import OURS, Server
 from loadtests.servers.registry.studies import MEMORY
+from loadtests.stats.results import Results
 from loadtests.studies import sample
 from loadtests.studies.engine import Lab, Step
 from loadtests.studies.memory import by_line, curve, leak, moments
-from loadtests.studies.memory.examples import EXAMPLES
-from loadtests.studies.memory.report import report
+from loadtests.studies.memory.moments import NAME
 from loadtests.studies.study import QUICK, Scale, Study
 
-NAME = "memory"
-ENDURING = (
-    "poorhttp single",
-    "poorhttp forking 2",
-    "poorhttp threading 8",
-    "poorhttp gevent",
-)
-"""Each mode, for the leak check."""
 PHASE_SECONDS = 0.15, 0.5
 """Of a curve, for a look and at full scale."""
 REQUESTS = 60_000
@@ -36,21 +29,41 @@ def plan(
     lab: Lab, scale: Scale, chosen: Sequence[Server], options: argparse.Namespace
 ) -> list[Step]:
     """All servers in rounds, their curves, the leak check of our modes, the examples by line."""
-    del options
-    rounds = sample.rounds(lab, chosen, NAME, partial(moments.take, lab, NAME))
     seconds = PHASE_SECONDS[scale.share >= 1]
-    curves = [curve.step(lab, NAME, server, seconds) for server in chosen]
-    enduring = [server for server in chosen if server.name in ENDURING]
-    checks = [leak.step(lab, NAME, server, stages(scale.share)) for server in enduring]
     calls = max(5, round(CALLS * scale.share))
-    return rounds + curves + checks + [by_line.step(lab, NAME, one, calls) for one in EXAMPLES]
+    enduring = [server for server in chosen if server in OURS]
+    once = (
+        (curve.SCENARIO, partial(curve.take, lab, seconds), chosen),
+        (leak.SCENARIO, partial(leak.take, lab, stages(scale.share)), enduring),
+        (by_line.SCENARIO, partial(by_line.take, lab, calls), by_line.SUBJECTS),
+    )
+    return sample.rounds(lab, chosen, NAME, partial(moments.take, lab)) + [
+        Step(server, f"{NAME} {what}, {server.name}", partial(take, server))
+        for what, take, servers in once
+        for server in servers
+    ]
 
 
-def stages(share: float) -> leak.Stages:
-    """A warm-up, and at least ten stages. What only has to work has no time to be warm."""
+def stages(share: float) -> range:
+    """After how many requests the warm-up and each of at least ten stages of a leak check end.
+
+    What only has to work has no time to be warm.
+    """
     count = max(10, round(STAGES * share))
     requests = max(50, round(REQUESTS * share / count))
-    return leak.Stages(leak.WARM_UP if share >= QUICK.share else requests, count, requests)
+    warm_up = leak.WARM_UP if share >= QUICK.share else requests
+    return range(warm_up, warm_up + count * requests + 1, requests)
+
+
+def report(results: Results) -> list[Section]:
+    """A section for each part that was measured."""
+    parts = (
+        (moments.LAST, moments.section),
+        (curve.SCENARIO, curve.section),
+        (leak.SCENARIO, leak.section),
+        (by_line.SCENARIO, by_line.section),
+    )
+    return [section(results) for scenario, section in parts if results.servers(scenario)]
 
 
 STUDY = Study(

@@ -6,7 +6,10 @@ an ad-hoc WLAN (WEP 40), which the study itself calls the bottleneck. Each test 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
+
+from loadtests.reporting.model import Cell, Column, Table
 
 YEAR = 2010
 SOURCE = "Poor HTTP, 2010"
@@ -55,3 +58,19 @@ SIZES = {
     "Apache": (228_832, 237_156, 917_344),
 }
 """Memory in KiB, as `ps` gives it: size, virtual size and 4 × size."""
+
+
+def table(
+    study: str, answered: str, rows: Sequence[Sequence[Cell]], note: str, *more: Column
+) -> Table:
+    """What the serial or the parallel test had: the fields of a Row, and more."""
+    columns = (
+        Column("configuration"),
+        Column("first bytes that fit into a second", places=2),
+        Column("whole pages that fit into a second", places=2),
+        Column(answered, "/s", 2),
+        Column("time to the first bytes", "s", 4),
+        Column("time to the whole page", "s", 4),
+        *more,
+    )
+    return Table(f"{study}-{YEAR}", f"What the study of {YEAR} had", columns, rows, note=note)

@@ -1,148 +1,119 @@
-"""The study `parallel`: steps of a hundred new requests per second, however slow the responses are.
-
-The load is open: all of a second's requests are made at its beginning, whether or not those before
-are answered, and times count from that moment. With 600 unanswered a server counts as flooded.
-"""
+"""The study `parallel`: a hundred new requests per second, however slow the responses are."""
 
 from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from loadtests.clients.load import SATURATED
 from loadtests.clients.native.trace import Trace
-from loadtests.servers.application import Application
+from loadtests.reporting.model import Axis, Cell, Column, Lines, Section, Table
 from loadtests.servers.pages import application_of, with_pages
-from loadtests.servers.registry import PROXIED, WSGI, Server
+from loadtests.servers.registry import ALONE_AND_PROXIED, Server
 from loadtests.servers.running import Running
-from loadtests.studies import sample
-from loadtests.studies.bench.scenarios import SLOW
+from loadtests.stats.results import Results
+from loadtests.store import Record
+from loadtests.studies import engine, sample, tables
+from loadtests.studies.bench import scenarios
 from loadtests.studies.engine import Lab, Step
 from loadtests.studies.originals import poorhttp_2010
 from loadtests.studies.originals.poorhttp_2010 import AT_ONCE, EVERY, MOST_UNANSWERED
-from loadtests.studies.parallel import ramp, report
-from loadtests.studies.study import FULL, QUICK, Scale, Study
+from loadtests.studies.study import FULL, Scale, Study
 
-NAME = report.NAME
+NAME = "parallel"
+SLOW = "slow"
 WAITS = 0.05
 """Seconds that the slow handler waits. Pages that took the netbook 12 ms take less than one here:
 a hundred of them are no load; but who does one thing at a time can wait 20 times a second."""
 PATIENCE = 1.0
 """Seconds for what is unanswered at the end."""
+LIMITS = {"most_unanswered": MOST_UNANSWERED, "patience": PATIENCE}
+RAMP = tuple(100 * 2**power for power in range(8))
+"""Requests per second, raised until responses fall behind."""
+RAMP_SECONDS = 1.0
+RAMP_TARGET = "/light"
+KEPT, FLOODED, BUSY = "kept up with", "flooded at", "client busy"
 ELSEWHERE = (
-    "Apache + single",
-    "Apache + 2 × single",
-    "nginx + 2 × single",
-    "waitress 8 threads, poll",
-    "fastpysgi",
-    "fastwsgi",
+    *("Apache + single", "Apache + 2 × single", "nginx + 2 × single"),
+    *("waitress 8 threads, poll", "fastpysgi", "fastwsgi"),
 )
 """Those that schedule requests as others do; they are asked when they are named."""
 FIRST = (
-    "poorhttp single",
-    "poorhttp forking 2",
-    "poorhttp threading 8",
-    "poorhttp gevent",
-    "lighttpd + single",
-    "lighttpd + 2 × single",
-    "Apache mod_wsgi prefork",
-    "gunicorn sync 2",
+    *("poorhttp single", "poorhttp forking 2", "poorhttp threading 8", "poorhttp gevent"),
+    *("lighttpd + single", "lighttpd + 2 × single", "Apache mod_wsgi prefork", "gunicorn sync 2"),
 )
 """Those of 2010, and some more: all that a quick run has time for."""
 
 
 @dataclass(frozen=True)
 class Handler:
-    """What is asked for, and for how many seconds in a full, a quick and a tiny run (0: not).
+    """What is asked for, and for how many seconds by scale (none: not).
 
     `warm` is what is asked for before, if that is something else.
     """
 
     name: str
+    title: str
     target: str
-    full: float
-    quick: float
-    tiny: float = 0
+    seconds: Mapping[str, float]
     warm: str = ""
-
-    def seconds(self, scale: Scale) -> float:
-        """How long it is asked for."""
-        if scale.name == FULL.name:
-            return self.full
-        return self.quick if scale.name == QUICK.name else self.tiny
-
-    def application(self, server: Server) -> tuple[Server, Application]:
-        """The server as it is started for it, and what it serves."""
-        if self.name == report.SLOW:
-            return server, SLOW
-        [paged] = with_pages([server])
-        return paged, application_of(paged)
 
 
 HANDLERS = (
-    Handler("light", "/light", 1.5, 1.5, 0.5),
-    Handler("heavy", "/heavy", 1.5, 0),
+    Handler("light", "the light page", "/light", {"full": 1.5, "quick": 1.5, "tiny": 0.5}),
+    Handler("heavy", "the heavy page", "/heavy", {"full": 1.5}),
     # One at a time has 600 before it when the eighth second begins, two at a time at the tenth.
-    Handler(report.SLOW, f"/?seconds={WAITS:g}", 9.5, 7.5, 1.5, "/?seconds=0"),
+    Handler(
+        SLOW,
+        "a handler that waits",
+        f"/?seconds={WAITS:g}",
+        {"full": 9.5, "quick": 7.5, "tiny": 1.5},
+        "/?seconds=0",
+    ),
 )
-
-
-def servers() -> Sequence[Server]:
-    """All, alone and behind a proxy."""
-    ours = [server for server in WSGI if server.ours]
-    others = [server for server in WSGI if not server.ours]
-    return [*ours, *PROXIED, *others]
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """For how long requests are made."""
-    parser.add_argument(
-        "--for",
-        dest="parallel_seconds",
-        type=float,
-        metavar="SECONDS",
-        help=f"seconds for each handler of `parallel`, as the study had {poorhttp_2010.SECONDS}",
-    )
-    parser.add_argument(
-        "--raise",
-        dest="raised",
-        action="store_true",
-        help="`parallel` also looks for how many requests each second flood a server",
-    )
+    add = parser.add_argument
+    told = f"seconds for each handler of `parallel`, as the study had {poorhttp_2010.SECONDS}"
+    add("--for", dest="parallel_seconds", type=float, metavar="SECONDS", help=told)
+    told = "`parallel` also looks for how many requests each second flood a server"
+    add("--raise", dest="raised", action="store_true", help=told)
 
 
 def plan(
     lab: Lab, scale: Scale, chosen: Sequence[Server], options: argparse.Namespace
 ) -> list[Step]:
     """Every handler of every server, each on a server of its own; one round, as in 2010."""
-    if not getattr(options, "servers", None):
-        chosen = [server for server in chosen if server.name not in ELSEWHERE]
-        if scale.name != FULL.name:
-            chosen = [server for server in chosen if server.name in FIRST]
-    asked = getattr(options, "parallel_seconds", None)
+    lab = replace(lab, rounds=1)
+    if not options.servers:
+        full = scale.name == FULL.name
+        chosen = [
+            one for one in chosen if (one.name not in ELSEWHERE if full else one.name in FIRST)
+        ]
     steps = []
     for handler in HANDLERS:
-        if seconds := handler.seconds(scale):
-            take = partial(_take, lab, handler, asked or seconds)
-            steps += sample.rounds(replace(lab, rounds=1), chosen, f"{NAME} {handler.name}", take)
-    return steps + (ramp.steps(lab, NAME, chosen) if getattr(options, "raised", False) else [])
+        if seconds := handler.seconds.get(scale.name):
+            take = partial(_take, lab, handler, options.parallel_seconds or seconds)
+            steps += sample.rounds(lab, chosen, f"{NAME} {handler.name}", take)
+    if options.raised:
+        steps += sample.rounds(lab, chosen, f"{NAME} ramp", partial(_raise, lab))
+    return steps
 
 
 def _take(lab: Lab, handler: Handler, seconds: float, number: int, server: Server) -> str:
-    started, application = handler.application(server)
+    started, application = server, scenarios.SLOW
+    if handler.name != SLOW:
+        [started] = with_pages([server])
+        application = application_of(started)
     with Running(started, application, target=handler.target, core=lab.server_core) as running:
         sample.warm(running, handler.warm or handler.target, lab.client_core)
         traced, cpu = sample.load(
-            lab,
-            running,
-            seconds,
-            AT_ONCE,
-            handler.target,
-            every=EVERY,
-            most_unanswered=MOST_UNANSWERED,
-            patience=PATIENCE,
+            lab, running, seconds, AT_ONCE, handler.target, every=EVERY, **LIMITS
         )
     trace = traced.trace
     taken = sample.described(handler.name, traced, cpu)
@@ -159,7 +130,7 @@ def _take(lab: Lab, handler: Handler, seconds: float, number: int, server: Serve
         "most_unanswered": max(waiting),
         "flooded_after": trace.seconds if trace.stopped else None,
         "limit": seconds,
-        **({"waits": WAITS} if handler.name == report.SLOW else {}),
+        **({"waits": WAITS} if handler.name == SLOW else {}),
     }
     sample.store(lab, NAME, server, number, **taken)
     flooded = f", flooded after {trace.seconds:.1f} s" if trace.stopped else ""
@@ -168,26 +139,198 @@ def _take(lab: Lab, handler: Handler, seconds: float, number: int, server: Serve
 
 def unanswered(trace: Trace) -> list[int]:
     """The most requests that were unanswered at the same time, in each second of a run."""
-    changes = sorted(
-        [(begun, 1) for begun in trace.intended] + [(ended, -1) for ended in trace.ended]
-    )
+    changes = [(begun, 1) for begun in trace.intended] + [(ended, -1) for ended in trace.ended]
     most: list[int] = []
     now = 0
-    for time, change in changes:
+    for time, change in sorted(changes):
         second = time // 1_000_000
-        while len(most) <= second:
-            most.append(now)
+        most += [now] * (second + 1 - len(most))
         now += change
         most[second] = max(most[second], now)
     return most
+
+
+def _raise(lab: Lab, number: int, server: Server) -> str:
+    """Raises the rate of new requests until the server is flooded."""
+    [paged] = with_pages([server])
+    kept, flooded, busy = 0, 0, 0.0
+    application = application_of(paged)
+    with Running(paged, application, target=RAMP_TARGET, core=lab.server_core) as running:
+        sample.warm(running, RAMP_TARGET, lab.client_core)
+        for rate in RAMP:
+            traced, _ = sample.load(lab, running, RAMP_SECONDS, 1, RAMP_TARGET, rate=rate, **LIMITS)
+            busy = traced.load.busy
+            if traced.trace.stopped or traced.load.errors:
+                flooded = rate
+                break
+            kept = rate
+    for name, value, unit in ((KEPT, kept, "/s"), (FLOODED, flooded, "/s"), (BUSY, busy, "")):
+        engine.figure(lab, NAME, number, server, name, value, unit)
+    return f"{kept:,}/s, and not {flooded:,}/s" if flooded else f"{kept:,}/s and perhaps more"
+
+
+def _moments(samples: Sequence[Record]) -> list[float]:
+    """When a server was flooded, in the rounds in which it was."""
+    return [one["flooded_after"] for one in samples if one["flooded_after"] is not None]
+
+
+def _flooded(samples: Sequence[Record]) -> str:
+    """When, or not within how long."""
+    moments = _moments(samples)
+    if not moments:
+        return f"not in {max(one['limit'] for one in samples):g} s"
+    words = f"after {min(moments):.1f} s"
+    return words if len(samples) == 1 else f"{words}, {len(moments)} of {len(samples)} times"
+
+
+def _late(samples: Sequence[Record]) -> int:
+    """Requests that were unanswered when it was over."""
+    return sum(int(one["errors"].get("timeout", 0)) for one in samples)
+
+
+def _failed(samples: Sequence[Record]) -> int:
+    """But for those that were unanswered when it was over."""
+    return sum(sum(one["errors"].values()) for one in samples) - _late(samples)
+
+
+MOST, TIME = "most unanswered requests", "time to the whole page"
+WHOLE = tables.each(lambda one: 1e6 / one["mean_us"])
+BEGUN = tables.each(lambda one: 1e6 / one["answer_us"])
+VALUES: Sequence[tuple[Column, tables.Value]] = (
+    (Column(MOST), "most_unanswered"),
+    (Column(f"{MOST_UNANSWERED} unanswered"), _flooded),
+    (Column("answered in the time of the test", "/s", 1), "rate"),
+    (Column(TIME, "ms", 2, 1e-3), "mean_us"),
+    (Column("p99 of that", "ms", 1, 1e-3), "p99_us"),
+    (Column("time to its first bytes", "ms", 2, 1e-3), "answer_us"),
+    (Column("whole pages that fit into a second", "", 1), WHOLE),
+    (Column("first bytes that fit into a second", "", 1), BEGUN),
+    (Column("server CPU per request", "µs"), "cpu_us"),
+    (Column("client busy", "%", 0, 100), "client_busy"),
+    (Column("unanswered at the end"), _late),
+    (Column("failed requests"), _failed),
+)
+
+
+def report(results: Results) -> list[Section]:
+    """A section for each handler, one for the highest rate, and what the study of 2010 had."""
+    samples = tables.latest(results.samples)
+    about = [
+        f"What if requests come whether or not those before are answered? {AT_ONCE} at once at the "
+        f"beginning of each second, until {MOST_UNANSWERED} are unanswered. Times count from the "
+        "beginning of the second, also for a request that had to wait to be connected."
+    ]
+    if waits := sorted({one["waits"] for one in samples if "waits" in one}):
+        about.append(
+            f"The handler that waits does so for {waits[0] * 1e3:g} ms, as for a database: the "
+            "pages themselves are too quick today for a hundred of them to matter, but a server of "
+            f"one request at a time can wait no more than {1 / waits[0]:.0f} times a second."
+        )
+    sections: list[Section] = []
+    measured = tables.by(samples, "scenario")
+    for handler in HANDLERS:
+        if own := measured.get(handler.name):
+            sections.append(_section(handler, own, [] if sections else about))
+    then = poorhttp_2010.table(
+        NAME,
+        "answered in the time of the test",
+        [
+            (*row, "reached" if row.name in poorhttp_2010.FLOODED else "not reached")
+            for row in poorhttp_2010.PARALLEL
+        ],
+        f"The light page over an ad-hoc WLAN, from a netbook, for {poorhttp_2010.SECONDS} "
+        "seconds or until its client was flooded; it does not say when that was.",
+        Column(f"{MOST_UNANSWERED} unanswered"),
+    )
+    title = f"{AT_ONCE} new requests each second in {poorhttp_2010.YEAR}"
+    return [*sections, *ramps(results), Section(title, [], [then])]
+
+
+def _section(handler: Handler, samples: Sequence[Record], about: Sequence[str]) -> Section:
+    heading = f"{AT_ONCE} new requests each second: {handler.title}"
+    own = tables.by_server(samples)
+    best = tables.ranked(most := tables.spreads(samples, "most_unanswered"), own)
+    # The worst of the rounds.
+    waiting = {one: max((taken["unanswered"] for taken in own[one]), key=max) for one in best}
+    figure = Lines(
+        f"{NAME}-{handler.name}-lines",
+        heading,
+        Axis("time", "s", low=0),
+        Axis("most unanswered in the second", low=0),
+        [tables.curve(one, enumerate(counts)) for one, counts in waiting.items()],
+        f"a server that has {MOST_UNANSWERED} counts as flooded, and is asked no more",
+        f"A server that answers all of them within the second stays at {AT_ONCE} or below; behind "
+        "the last burst is the time in which the rest may be answered.",
+        marks=True,
+    )
+    flooded = [f"{one} (after {min(when):.1f} s)" for one in best if (when := _moments(own[one]))]
+    kept = [one for one in best if not _moments(own[one])]
+    behind = [f"{one} ({most[one].high:,.0f} at most)" for one in kept if most[one].high > AT_ONCE]
+    silent = [f"{one} ({late:,})" for one in kept if (late := _late(own[one]))]
+    # If all keep up, their times tell them apart.
+    table = tables.compared(
+        f"{NAME}-{handler.name}",
+        handler.title.capitalize(),
+        samples,
+        VALUES,
+        MOST if flooded or behind else TIME,
+        note="Times are those of answered requests: what was unanswered at the end took longer.",
+    )
+    said = (
+        f"With {handler.title}, {len(kept) - len(behind)} of {len(own)} servers answered all "
+        f"requests of a second within it; {MOST_UNANSWERED} were unanswered at "
+        f"{', '.join(flooded) or 'none'}."
+    )
+    times = tables.spreads([taken for one in kept for taken in own[one]], "mean_us", 1e-3)
+    text = [*about, tables.answer("Time to a whole page", times, "ms")]
+    if behind:
+        text.append(
+            f"Not done with a second's requests when the next came, but below "
+            f"{MOST_UNANSWERED}: {', '.join(behind)}."
+        )
+    if silent:
+        text.append(
+            f"Unanswered when it was over, of a server that hangs or lags: {', '.join(silent)}."
+        )
+    text += [*tables.saturated(samples), *tables.failed(samples, handler.name, "timeout")]
+    return Section(heading, [one for one in text if one], [figure, table], said)
+
+
+def ramps(results: Results) -> list[Section]:
+    """Between which rates each has its limit, if that was looked for; the highest first."""
+    title = "How many new requests each second"
+    figures = tables.by(results.figures, "name")
+    kept, flooded, busy = (
+        tables.spreads(figures.get(name, ()), "value") for name in (KEPT, FLOODED, BUSY)
+    )
+    if not kept:
+        return []
+    rows: list[list[Cell]] = []
+    for server in tables.ranked(kept, kept, highest=True):
+        limit = flooded[server] if flooded[server].median else None
+        said = "client" if busy[server].median >= SATURATED else ""
+        rows.append([server, kept[server], limit, said])
+    table = Table(
+        f"{NAME}-ramp",
+        title,
+        [Column("server"), Column(KEPT, "/s"), Column(FLOODED, "/s"), Column("no time left")],
+        rows,
+        tables.ours(kept),
+        f"The light page, evenly paced, each rate for {RAMP_SECONDS:g} s. Flooded: "
+        f"{MOST_UNANSWERED} unanswered, or a request failed or was unanswered {PATIENCE:g} s after "
+        "the last.",
+        KEPT,
+    )
+    answer = tables.answer("New requests each second", kept, "/s", highest=True)
+    return [Section(title, [], [table], answer)]
 
 
 STUDY = Study(
     NAME,
     f"{AT_ONCE} new requests each second whatever happens, until {MOST_UNANSWERED} are unanswered",
     poorhttp_2010.SOURCE,
-    servers,
+    lambda: ALONE_AND_PROXIED,
     plan,
-    report.report,
+    report,
     arguments,
 )

@@ -8,62 +8,61 @@ import itertools
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from loadtests.clients.native import fetch
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure.sampler import Look, Sampler
+from loadtests.reporting.model import MIB, Axis, Column, Lines, Panels, Section, Table
 from loadtests.servers.pages import TARGETS, running
 from loadtests.servers.registry import Server
 from loadtests.servers.registry.studies import FIVE_PAGES
 from loadtests.servers.running import Running
-from loadtests.studies import sample
+from loadtests.stats.results import Results
+from loadtests.store import Record
+from loadtests.studies import sample, tables
 from loadtests.studies.engine import Lab, Step
+from loadtests.studies.originals import uniserve_2005
 from loadtests.studies.remote import LAN, apart
-from loadtests.studies.resources import report
-from loadtests.studies.study import FULL, QUICK, Scale, Study
+from loadtests.studies.study import Scale, Study
 
 NAME = "resources"
 REQUESTS = 1_000
 """Of each page one after the other, and then again from the first: R2, over and over."""
-SECONDS = {FULL.name: 4.0, QUICK.name: 2.5}
-SHORTEST = 1.0
 QUIET = 0.5
 """Seconds before and after, for the curves."""
 EVERY = 0.25
 WARMING = 20
-ROUNDS = {FULL.name: 2}
+DRAWN = 6
+FULL_LINE = 0.9
+"""The share of what a line can carry from which on it is full."""
 
 
 def plan(
     lab: Lab, scale: Scale, chosen: Sequence[Server], options: argparse.Namespace
 ) -> list[Step]:
     """Interleaved rounds."""
-    seconds, rounds = SECONDS.get(scale.name, SHORTEST), ROUNDS.get(scale.name, 1)
-    lab = replace(lab, seconds=seconds, rounds=rounds)
     return sample.rounds(lab, chosen, NAME, partial(_take, lab))
 
 
 def _take(lab: Lab, number: int, server: Server) -> str:
     """On hosts of a network; where there can be none, on the machine itself."""
+    ends = None
+    where: dict[str, Any] = {"rate_bits": LAN.rate}
     with contextlib.ExitStack() as stack:
         try:
             ends = stack.enter_context(apart(LAN))
         except LabError as reason:
-            ends, why = None, str(reason)
-        else:
-            why = ""
+            where = {"local": str(reason)}
         one = stack.enter_context(running(server, lab.server_core, ends.server if ends else None))
         if ends:
             stack.enter_context(ends.client.inside())
         taken = _load(lab, one, "eth0" if ends else "lo")
-    where = {"rate_bits": LAN.rate} if ends else {"local": why}
     sample.store(lab, NAME, server, number, scenario="R2", **where, **taken)
     return (
         f"{taken['user'] * 100:.0f} % user, {taken['system'] * 100:.0f} % system, "
-        f"{taken['pss'] / 2**20:.1f} MiB, {taken['sent_packets']:,.0f} packets/s"
+        f"{taken['pss'] * MIB:.1f} MiB, {taken['sent_packets']:,.0f} packets/s"
     )
 
 
@@ -72,13 +71,7 @@ def _load(lab: Lab, one: Running, interface: str) -> dict[str, Any]:
 
     def ask(seconds: float, requests: int = 0) -> fetch.Traced:
         seen = fetch.traced(
-            one.port,
-            seconds,
-            1,
-            visits,
-            requests=requests,
-            host=one.ip,
-            core=lab.client_core,
+            one.port, seconds, 1, visits, requests=requests, host=one.ip, core=lab.client_core
         )
         if seen.trace.failed() or not seen.load.requests:
             kinds = seen.trace.failed() or "no answer"
@@ -94,12 +87,11 @@ def _load(lab: Lab, one: Running, interface: str) -> dict[str, Any]:
         one.processes()
         after = sampler.look()
         time.sleep(QUIET)
+    looks = (*sampler.looks, after)
     return {
         # The client also has to be started, and to tell.
         **used(before, after, seen.trace.seconds),
-        "pss": max(look.pss for look in (*sampler.looks, after)),
-        "rss": max(look.rss for look in (*sampler.looks, after)),
-        "processes": max(look.processes for look in (*sampler.looks, after)),
+        **{name: max(getattr(one, name) for one in looks) for name in ("pss", "rss", "processes")},
         "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "interface": interface,
         "requests": seen.load.requests,
@@ -111,27 +103,140 @@ def _load(lab: Lab, one: Running, interface: str) -> dict[str, Any]:
 
 def used(before: Look, after: Look, seconds: float) -> dict[str, float]:
     """Shares of a core and amounts per second, for what was done between two looks."""
-    amounts = {"user": after.user - before.user, "system": after.system - before.system}
-    for field, earlier, later in zip(
-        before.traffic._fields, before.traffic, after.traffic, strict=True
-    ):
-        amounts[field] = later - earlier
-    return {name: round(amount / seconds, 4) for name, amount in amounts.items()}
+    earlier, later = (
+        {"user": look.user, "system": look.system, **look.traffic._asdict()}
+        for look in (before, after)
+    )
+    return {name: round((later[name] - earlier[name]) / seconds, 4) for name in later}
 
 
 def series(looks: Sequence[Look]) -> dict[str, list[float]]:
     """The same between each look and the next, and the memory; `at` is in seconds."""
     found: dict[str, list[float]] = {}
     for before, after in itertools.pairwise(looks):
-        seconds = after.time - before.time
-        values = {
-            "at": round(after.time - looks[0].time, 3),
-            "pss": after.pss,
-            **{name: round(value, 3) for name, value in used(before, after, seconds).items()},
-        }
-        for name, value in values.items():
-            found.setdefault(name, []).append(value)
+        amounts = used(before, after, after.time - before.time)
+        row = {"at": after.time - looks[0].time, "pss": after.pss, **amounts}
+        for name, value in row.items():
+            found.setdefault(name, []).append(round(value, 3))
     return found
+
+
+COST = "CPU time per request"
+CPU = tables.each(lambda s: (s["user"] + s["system"]) * s["seconds"] / s["requests"])
+VALUES: Sequence[tuple[Column, tables.Value]] = (
+    (Column(COST, "µs", 0, 1e6), CPU),
+    (Column("requests", "/s"), tables.each(lambda s: s["requests"] / s["seconds"])),
+    (Column("CPU time in the server", "%", 1, 100), "user"),
+    (Column("CPU time in the kernel", "%", 1, 100), "system"),
+    (Column("memory (PSS)", "MiB", 1, MIB), "pss"),
+    (Column("of the machine", "%", 2, 100), tables.each(lambda s: s["pss"] / s["memory"])),
+    (Column("memory (RSS)", "MiB", 1, MIB), "rss"),
+    (Column("processes"), "processes"),
+    (
+        Column("packets sent per request", "", 1),
+        tables.each(lambda s: s["sent_packets"] * s["seconds"] / s["requests"]),
+    ),
+    (Column("packets sent", "/s"), "sent_packets"),
+    (Column("sent", "Mbit/s", 2, 8e-6), "sent_octets"),
+    (Column("packets received", "/s"), "received_packets"),
+    (Column("received", "Mbit/s", 2, 8e-6), "received_octets"),
+)
+SHOWN = (
+    ("user and system", "CPU", "%", ("user", "system"), 100),
+    ("memory", "PSS", "MiB", ("pss",), MIB),
+    ("packets sent", "Packets", "/s", ("sent_packets",), 1),
+    ("bytes sent", "Sent", "Mbit/s", ("sent_octets",), 8e-6),
+)
+"""Panels of the curves: title, axis, unit, and the fields of the series that are added up."""
+
+
+def report(results: Results) -> list[Section]:
+    """What each server used, and what was in 2005."""
+    samples = tables.latest(results.samples)
+    then = Table(
+        "resources-2005",
+        "What the study of 2005 had",
+        [
+            *map(Column, ("Server", "CPU user, %", "Memory, %", "CPU system, %")),
+            Column("Packets sent", "/s"),
+            Column("Bits sent, 1/s"),
+        ],
+        uniserve_2005.RESOURCES,
+        note="R2 from the Xeon to a Pentium III of 254 MB, by vmstat; the bits as they are printed "
+        "there. Its conclusion: Apache sends half as many packets again, and needs less CPU.",
+    )
+    today = [_used(samples)] if samples else []
+    return [*today, Section("Resources in 2005", tables.lost(results), [then])]
+
+
+def _used(samples: Sequence[Record]) -> Section:
+    local = sorted({sample["local"] for sample in samples if "local" in sample})
+    text = [
+        "What does a server use while one client asks for five pages of 8.6 KB, one request after "
+        "another, each on a connection of its own (R2), "
+        + ("on the machine itself? " if local else f"{LAN.title}? ")
+        + "Several times a second the lab looks at its processes and its interface.",
+        *(f"Not in a network of its own: {reason}." for reason in local),
+    ]
+    full = dict.fromkeys(
+        sample["server"]
+        for sample in samples
+        if "rate_bits" in sample and sample["sent_octets"] * 8 > FULL_LINE * sample["rate_bits"]
+    )
+    if full:
+        text.append(f"The line was full with {', '.join(full)}.")
+    processor = tables.bars(
+        "resources-processor",
+        "CPU time of the server during R2",
+        Axis("share of a core", "%", low=0),
+        {
+            "in the server": tables.spreads(samples, tables.each(lambda s: s["user"] * 100)),
+            "in the kernel": tables.spreads(samples, tables.each(lambda s: s["system"] * 100)),
+        },
+        caption="A server that answers faster is asked more, and works more: see the table.",
+        stacked=True,
+    )
+    table = tables.compared(
+        "resources",
+        "R2: what the server used",
+        samples,
+        VALUES,
+        COST,
+        note="Shares of one core, of all processes of the server together; memory is the highest "
+        "seen. PSS divides what processes share, RSS counts it for each. Traffic is "
+        + (
+            "that of the loopback interface, so it is what the client sends, too, and what others "
+            "do on this machine."
+            if local
+            else "what the server's own interface counts, heads of all layers included."
+        ),
+    )
+    return Section(
+        "What a server uses",
+        [*text, *tables.saturated(samples)],
+        [processor, *_curves(samples), table],
+        tables.answer(COST, tables.spreads(samples, CPU, 1e6), "µs"),
+    )
+
+
+def _curves(samples: Sequence[Record]) -> list[Panels]:
+    first = {s["server"]: s["series"] for s in reversed(samples) if s["series"]}
+    drawn = [server for server in tables.by_server(samples) if server in first][:DRAWN]
+    if not drawn:
+        return []
+    panels = []
+    for title, label, unit, fields, scale in SHOWN:
+        lines = []
+        for server in drawn:
+            values = zip(*(first[server][field] for field in ("at", *fields)), strict=True)
+            lines.append(tables.curve(server, [(at, sum(of) * scale) for at, *of in values]))
+        x, y = Axis("Time", "s", low=0), Axis(label, unit, low=0)
+        panels.append(Lines(f"resources-{label.lower()}", title, x, y, lines))
+    caption = (
+        "The first round, between one look and the next; the load has a pause before it and behind "
+        "it."
+    )
+    return [Panels("resources-time", "A server during R2", panels, caption=caption)]
 
 
 STUDY = Study(
@@ -140,5 +245,6 @@ STUDY = Study(
     "Uniserve, 2005",
     lambda: FIVE_PAGES,
     plan,
-    report.report,
+    report,
+    scales=(Scale("quick", 1, 2.5), Scale("full", 2, 4.0), Scale("tiny", 1, 1.0)),
 )

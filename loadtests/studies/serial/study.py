@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Sequence
 from functools import partial
 
-from loadtests.reporting.model import Axis, Column, Section, Table
+from loadtests.reporting.model import Axis, Column, Section
 from loadtests.servers.pages import PAGES, application_of, with_pages
-from loadtests.servers.registry import PROXIED, WSGI, Server
+from loadtests.servers.registry import ALONE_AND_PROXIED, Server
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results
 from loadtests.store import Record
@@ -25,13 +25,6 @@ LONGEST = 20.0
 """Seconds for all requests for a page: a server that hangs is given up then."""
 PATIENCE = 1.0
 """Seconds more for the last of them."""
-
-
-def servers() -> Sequence[Server]:
-    """All that serve pages, alone and behind a proxy."""
-    ours = [server for server in WSGI if server.ours]
-    others = [server for server in WSGI if not server.ours]
-    return with_pages([*ours, *PROXIED, *others])
 
 
 def plan(
@@ -99,8 +92,8 @@ def _section(page: str, samples: Sequence[Record]) -> Section:
     )
     times = tables.spreads(samples, "mean_us")
     said = tables.answer(f"Time to a whole {page} page", times, "µs")
-    remarks = [*tables.saturated(samples), *tables.failed(samples, page)]
-    text = [*([ABOUT] if page == PAGES[0] else []), *remarks]
+    about = [ABOUT] if page == PAGES[0] else []
+    text = [*about, *tables.saturated(samples), *tables.failed(samples, page)]
     return Section(f"One request after another: the {page} page", text, [figure, table], said)
 
 
@@ -109,34 +102,21 @@ def report(results: Results) -> list[Section]:
     samples = tables.latest(results.samples)
     pages = [(page, [one for one in samples if one["scenario"] == page]) for page in PAGES]
     sections = [_section(page, own) for page, own in pages if own]
-    then = Section(f"One request after another in {poorhttp_2010.YEAR}", [], [_then()])
-    return [*sections, then]
-
-
-def _then() -> Table:
-    names = ("first bytes", "whole pages")
-    columns = (
-        Column("configuration"),
-        *(Column(f"{name} that fit into a second", places=2) for name in names),
-        Column("requests answered", "/s", 2),
-        Column("time to the first bytes", "s", 4),
-        Column("time to the whole page", "s", 4),
-    )
-    return Table(
-        f"{NAME}-{poorhttp_2010.YEAR}",
-        f"What the study of {poorhttp_2010.YEAR} had",
-        columns,
+    then = poorhttp_2010.table(
+        NAME,
+        "requests answered",
         poorhttp_2010.SERIAL,
-        note="The light page over an ad-hoc WLAN, from a netbook: the network was the bottleneck. "
+        "The light page over an ad-hoc WLAN, from a netbook: the network was the bottleneck. "
         "Apache had mod_python.",
     )
+    return [*sections, Section(f"One request after another in {poorhttp_2010.YEAR}", [], [then])]
 
 
 STUDY = Study(
     NAME,
     "one request after another, each on a connection of its own",
     poorhttp_2010.SOURCE,
-    servers,
+    lambda: with_pages(ALONE_AND_PROXIED),
     plan,
     report,
 )

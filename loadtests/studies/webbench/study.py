@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import pairwise
 
+from loadtests.arguments import number
 from loadtests.clients.native import fetch
 from loadtests.clients.native.trace import RIGHT, Trace
 from loadtests.errors import ServerFailure
 from loadtests.measure import histogram, resources
+from loadtests.reporting.model import Axis, Cell, Column, Section, Table
 from loadtests.servers.material import Published
 from loadtests.servers.registry import STATIC, Server
 from loadtests.servers.running import Running
-from loadtests.studies import sample
+from loadtests.stats.results import Results
+from loadtests.studies import sample, tables
 from loadtests.studies.engine import Lab, Step
 from loadtests.studies.originals import client_2001
 from loadtests.studies.study import Scale, Study
-from loadtests.studies.webbench import report, workload
+from loadtests.studies.webbench import workload
 
-NAME = report.NAME
-THREADS = 4
-RECEIVE = 8_192
-THINK = 0.0
+NAME = "webbench"
 OLD, NEW = "1.0", "1.1"
 """Versions of HTTP: a connection for each request, or kept ones."""
 RAMP_SHARE = 0.1
@@ -37,87 +37,44 @@ EACH = 1e6
 
 @dataclass(frozen=True)
 class Settings:
-    """How the client asks. Times in seconds, `receive` in octets."""
+    """How the client asks. Times in seconds, `receive` in bytes."""
 
     length: float
     ramp: float
-    threads: int = THREADS
-    think: float = THINK
-    receive: int = RECEIVE
+    threads: int = 4
+    think: float = 0.0
+    receive: int = 8_192
     http: str = OLD
-
-
-@dataclass(frozen=True)
-class Phase:
-    """Answers that came to their end within a time, and octets of them, heads included."""
-
-    seconds: float
-    answers: int
-    octets: int
-    times: Sequence[int]
-    """Microseconds."""
-
-
-def _number(text: str) -> float:
-    value = float(text)
-    if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is not a time")
-    return value
-
-
-def _count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not 1 or more")
-    return value
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """What could be set in WebBench."""
-    parser.add_argument(
-        "--threads", type=_count, default=THREADS, metavar="N", help=f"default {THREADS}"
-    )
-    parser.add_argument(
-        "--think",
-        type=_number,
-        default=THINK,
-        metavar="SECONDS",
-        help=f"between an answer and the next request; default {THINK:g}",
-    )
-    parser.add_argument(
-        "--buffer",
-        type=_count,
-        default=RECEIVE,
-        metavar="OCTETS",
-        help=f"received at once; default {RECEIVE}",
-    )
-    parser.add_argument(
-        "--ramp",
-        type=_number,
-        metavar="SECONDS",
-        help="before and behind what is counted; default a tenth of its length",
-    )
-    parser.add_argument(
-        "--http",
-        choices=(OLD, NEW),
-        default=OLD,
-        help=f"{OLD} connects for each request, {NEW} keeps its connections; default {OLD}",
-    )
+    add = parser.add_argument
+    count = number(1, kind=int, problem="{text} is not 1 or more")
+    told = f"default {Settings.threads}"
+    add("--threads", type=count, default=Settings.threads, metavar="N", help=told)
+    time = number(0, problem="{text} is not a time")
+    told = f"between an answer and the next request; default {Settings.think:g}"
+    add("--think", type=time, default=Settings.think, metavar="SECONDS", help=told)
+    told = f"received at once; default {Settings.receive}"
+    add("--buffer", type=count, default=Settings.receive, metavar="OCTETS", help=told)
+    told = "before and behind what is counted; default a tenth of its length"
+    add("--ramp", type=time, metavar="SECONDS", help=told)
+    told = f"{OLD} connects for each request, {NEW} keeps its connections; default {OLD}"
+    add("--http", choices=(OLD, NEW), default=OLD, help=told)
 
 
 def settings(scale: Scale, options: argparse.Namespace) -> Settings:
     """Those of the command line; the length is that of the scale."""
     ramp = RAMP_SHARE * scale.seconds if options.ramp is None else options.ramp
-    return Settings(
-        scale.seconds, ramp, options.threads, options.think, options.buffer, options.http
-    )
+    others = (options.threads, options.think, options.buffer, options.http)
+    return Settings(scale.seconds, ramp, *others)
 
 
 def plan(
     lab: Lab, scale: Scale, servers: Sequence[Server], options: argparse.Namespace
 ) -> list[Step]:
     """A step a server and round."""
-    lab = replace(lab, rounds=scale.rounds)
     return sample.rounds(lab, servers, NAME, partial(_take, lab, settings(scale, options)))
 
 
@@ -139,10 +96,15 @@ def _take(lab: Lab, chosen: Settings, number: int, server: Server) -> str:
         )
         cpu = resources.cpu_seconds(running.processes()) - cpu
         said = running.last_words()
-    up, counted, down = phases(seen.trace, chosen)
-    if not counted.answers:
+    trace = seen.trace
+    up, counted, down = phases(trace, chosen)
+    if not counted:
         raise ServerFailure(f"it answered no request in time: {said}")
-    times, longest = histogram.record(counted.times), float(max(counted.times))
+    durations = [trace.ended[row] - trace.intended[row] for row in counted]
+    times, longest = histogram.record(durations), float(max(durations))
+    octets = sum(trace.octets[row] for row in counted)
+    rate, octet_rate = len(counted) / chosen.length, octets / chosen.length
+    ramp = chosen.ramp or float("inf")
     sample.store(
         lab,
         NAME,
@@ -153,13 +115,13 @@ def _take(lab: Lab, chosen: Settings, number: int, server: Server) -> str:
         files=client_2001.FILES,
         file_octets=client_2001.OCTETS,
         **asdict(chosen),
-        requests=counted.answers,
-        octets=counted.octets,
-        seconds=counted.seconds,
-        rate=round(counted.answers / counted.seconds, 2),
-        octet_rate=round(counted.octets / counted.seconds, 1),
-        ramp_up_rate=_rate(up),
-        ramp_down_rate=_rate(down),
+        requests=len(counted),
+        octets=octets,
+        seconds=chosen.length,
+        rate=round(rate, 2),
+        octet_rate=round(octet_rate, 1),
+        ramp_up_rate=round(len(up) / ramp, 2),
+        ramp_down_rate=round(len(down) / ramp, 2),
         p50_us=histogram.quantile(times, 0.5, longest),
         p99_us=histogram.quantile(times, 0.99, longest),
         max_us=longest,
@@ -168,33 +130,146 @@ def _take(lab: Lab, chosen: Settings, number: int, server: Server) -> str:
         client_busy=round(seen.load.busy, 3),
         **({} if server.name in FORKING else {"cpu_us": round(cpu / seen.load.requests * EACH, 2)}),
     )
-    rate, octets = counted.answers / counted.seconds, counted.octets / counted.seconds
-    return f"{rate:9,.0f}/s  {octets / 1e6:8,.1f} MB/s"
+    return f"{rate:9,.0f}/s  {octet_rate / 1e6:8,.1f} MB/s"
 
 
-def phases(trace: Trace, chosen: Settings) -> tuple[Phase, Phase, Phase]:
-    """Ramp up, what is counted, and ramp down: an answer belongs to where it came to its end."""
+def phases(trace: Trace, chosen: Settings) -> list[list[int]]:
+    """The answered requests of ramp up, of what is counted, and of ramp down, by their ends."""
     bounds = [0.0, chosen.ramp, chosen.ramp + chosen.length, chosen.length + 2 * chosen.ramp]
-    found = []
-    for begin, end in pairwise(bounds):
-        rows = [
+    return [
+        [
             row
             for row in range(len(trace))
             if trace.kind[row] == RIGHT and begin * EACH <= trace.ended[row] < end * EACH
         ]
-        found.append(
-            Phase(
-                end - begin,
-                len(rows),
-                sum(trace.octets[row] for row in rows),
-                [trace.ended[row] - trace.intended[row] for row in rows],
-            )
+        for begin, end in pairwise(bounds)
+    ]
+
+
+RATE = "requests"
+VALUES: Sequence[tuple[Column, tables.Value]] = (
+    (Column(RATE, "/s"), "rate"),
+    (Column("bytes", "MB/s", 2, 1e-6), "octet_rate"),
+    (Column("median time of a request", "ms", 2, 1e-3), "p50_us"),
+    (Column("p99 of that", "ms", 2, 1e-3), "p99_us"),
+    (Column("server CPU per request", "µs", 1), "cpu_us"),
+    (Column("requests while ramping up", "/s"), "ramp_up_rate"),
+    (Column("requests while ramping down", "/s"), "ramp_down_rate"),
+    (Column("client busy", "%", 0, 100), "client_busy"),
+)
+FIGURES = (
+    ("rate", "Requests per second", "/s", 1.0),
+    ("octet_rate", "Bytes per second", "MB/s", 1e-6),
+)
+TOLD = {
+    "Ramp up, ramp down": "{ramp:g} s",
+    "Length": "{length:g} s",
+    "Delay, think time": "{think:g} s",
+    "Threads": "{threads}",
+    "Receive buffer": "{receive} bytes",
+    "Request type": "HTTP {http}",
+}
+"""Settings by their names of 2001, as the table has them."""
+
+
+def report(results: Results) -> list[Section]:
+    """All of it; of what failed, that it failed."""
+    samples = results.samples
+    if not samples:
+        return []
+    old_mean = sum(map(sum, client_2001.THROUGHPUT)) / sum(map(sum, client_2001.RPS))
+    text = [
+        f"{client_2001.FILES:,} files of 64 MB ({client_2001.OCTETS:,} bytes) in all are asked "
+        "for at random: how many requests and bytes per second does each server answer?",
+        "WebBench's own distribution is not public. Classes are those of SPECweb96 up to 100 KB, "
+        "their probabilities such that an answer has the length that the study's tables give: "
+        f"{old_mean:,.0f} bytes, its bytes per second over its requests per second. Here a file "
+        f"has {workload.mean_answer():,.0f} bytes in the mean of all requests; a head is added. "
+        "Within a class every file is asked for equally often. Requests that failed are not "
+        "counted.",
+        *tables.saturated(samples),
+        *tables.failed(samples),
+        *tables.lost(results),
+    ]
+    figures = [
+        tables.bars(
+            f"{NAME}-{field}",
+            title,
+            Axis(title.partition(" ")[0].lower(), unit, low=0.0),
+            {title: tables.spreads(samples, field, scale)},
+            highest=True,
         )
-    return found[0], found[1], found[2]
+        for field, title, unit, scale in FIGURES
+    ]
+    table = tables.compared(
+        NAME,
+        "Requests and bytes per second",
+        samples,
+        VALUES,
+        RATE,
+        highest=True,
+        note="Times are from the beginning of a connection, or from the request on one that is "
+        "kept, to the end of the answer. CPU is the server's, and is not known where it serves "
+        "requests by processes that end.",
+    )
+    today = [
+        (name, old, ", ".join(dict.fromkeys(TOLD[name].format(**one) for one in samples)))
+        for name, old in client_2001.SETTINGS.items()
+    ]
+    setup = Table(
+        f"{NAME}-settings",
+        "Settings of the client",
+        [Column("setting"), Column(str(client_2001.YEAR)), Column("here")],
+        today,
+        note="Threads are connections at once. With HTTP 1.0 each request has a connection of its "
+        "own. What ends while it ramps up or down is not counted.",
+    )
+    rates = tables.spreads(samples, "rate")
+    said = tables.answer("Files of the workload per second", rates, "/s", highest=True)
+    then = Section(f"What the study of {client_2001.YEAR} had", [], [_old()])
+    return [Section("Files of a workload", text, [*figures, table, _classes(), setup], said), then]
 
 
-def _rate(phase: Phase) -> float:
-    return round(phase.answers / phase.seconds, 2) if phase.seconds else 0.0
+def _classes() -> Table:
+    rows: list[list[Cell]] = []
+    for kind, of_kind in workload.files().items():
+        sizes = [float(size) for size in of_kind.values()]
+        cells = (sum(sizes), min(sizes), max(sizes), kind.probability)
+        rows.append([kind.name, float(len(sizes)), *cells])
+    rows.append(["all", float(client_2001.FILES), float(client_2001.OCTETS), None, None, 1.0])
+    return Table(
+        f"{NAME}-classes",
+        "The workload",
+        [
+            Column("class"),
+            Column("files"),
+            *(Column(name, "bytes") for name in ("together", "smallest", "largest")),
+            Column("probability", "%", 0, 100),
+        ],
+        rows,
+        note="Sizes are drawn evenly over their logarithms; seeds are stored with the results.",
+    )
+
+
+def _old() -> Table:
+    columns = [Column("server")]
+    values: list[Sequence[Cell]] = [client_2001.SERVERS]
+    for client, *own in zip(
+        client_2001.CLIENTS, client_2001.RPS, client_2001.THROUGHPUT, strict=True
+    ):
+        columns += [
+            Column(f"{client}, RPS", places=2),
+            Column(f"{client}, throughput", "kB/s", 1, 1e-3),
+        ]
+        values += own
+    return Table(
+        f"{NAME}-{client_2001.YEAR}",
+        "Requests and bytes per second of Apache 1.3 on four machines",
+        columns,
+        [*zip(*values, strict=True)],
+        note="Server 1: 25 MHz 68040; 2: 90 MHz Pentium; 3: 233 MHz Alpha; 4: 180 MHz Pentium Pro. "
+        "Client 1: 466 MHz Celeron, Windows 95; 2: 150 MHz Pentium, Windows 98.",
+    )
 
 
 STUDY = Study(
@@ -203,6 +278,6 @@ STUDY = Study(
     "the study of the client's influence, 2001",
     lambda: STATIC,
     plan,
-    report.report,
+    report,
     arguments,
 )

@@ -10,12 +10,12 @@ for the fourth class, of up to 1 MB.
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from statistics import fmean
+from typing import NamedTuple
 
 from loadtests.clients.native.compiled import cache_folder
 from loadtests.errors import LabError
@@ -30,9 +30,8 @@ A_FOLDER = 100
 """Files in each."""
 
 
-@dataclass(frozen=True)
-class Class:
-    """Files from `low` to below `high` octets, evenly over the logarithms.
+class Class(NamedTuple):
+    """Files from `low` to below `high` bytes, evenly over the logarithms.
 
     `files` is the share of them in all files, `probability` that of a request to be for one.
     """
@@ -51,17 +50,8 @@ CLASSES = (
 )
 
 
-@dataclass(frozen=True)
-class File:
-    """A file: its target, its class and its octets."""
-
-    target: str
-    kind: str
-    size: int
-
-
-def files() -> list[File]:
-    """All of them; always the same."""
+def files() -> dict[Class, dict[str, int]]:
+    """The bytes of each file of a class, by its target; always the same."""
     random = Random(SEED)
     counts = [round(kind.files * FILES) for kind in CLASSES]
     counts[-1] = FILES - sum(counts[:-1])
@@ -70,11 +60,10 @@ def files() -> list[File]:
         for kind, count in zip(CLASSES, counts, strict=True)
     ]
     sizes[-1] = _filled(sizes[-1], OCTETS - sum(map(sum, sizes[:-1])), CLASSES[-1])
-    return [
-        File(f"/{kind.name}{number // A_FOLDER}/{number}.gif", kind.name, size)
+    return {
+        kind: {f"/{kind.name}{n // A_FOLDER}/{n}.gif": size for n, size in enumerate(of_kind)}
         for kind, of_kind in zip(CLASSES, sizes, strict=True)
-        for number, size in enumerate(of_kind)
-    ]
+    }
 
 
 def _filled(sizes: Sequence[int], total: int, kind: Class) -> list[int]:
@@ -88,23 +77,17 @@ def _filled(sizes: Sequence[int], total: int, kind: Class) -> list[int]:
     return filled
 
 
-def asked(count: int = ASKED, seed: int = SEED) -> list[str]:
-    """The targets of so many requests, drawn by class; within a class all are as likely."""
-    random = Random(seed)
-    by_kind: dict[str, list[str]] = {}
-    for file in files():
-        by_kind.setdefault(file.kind, []).append(file.target)
-    weights = [kind.probability for kind in CLASSES]
-    kinds = random.choices([kind.name for kind in CLASSES], weights, k=count)
-    return [random.choice(by_kind[kind]) for kind in kinds]
+def asked() -> list[str]:
+    """The targets of all requests, drawn by class; within a class all are as likely."""
+    random = Random(SEED)
+    targets = [list(of_kind) for of_kind in files().values()]
+    drawn = random.choices(targets, [kind.probability for kind in CLASSES], k=ASKED)
+    return [random.choice(of_kind) for of_kind in drawn]
 
 
 def mean_answer() -> float:
-    """Octets of an answer, without its head, in the long run."""
-    sizes: dict[str, list[int]] = {}
-    for file in files():
-        sizes.setdefault(file.kind, []).append(file.size)
-    return sum(kind.probability * sum(sizes[kind.name]) / len(sizes[kind.name]) for kind in CLASSES)
+    """Bytes of an answer, without its head, in the long run."""
+    return sum(kind.probability * fmean(of.values()) for kind, of in files().items())
 
 
 def _base() -> Path:
@@ -112,36 +95,33 @@ def _base() -> Path:
     return Path("/var/cache/poorhttp-loadtests") if os.geteuid() == 0 else cache_folder()
 
 
-def folder(base: Path | None = None) -> Path:
+def folder() -> Path:
     """The folder with the files, made when first needed. Raises LabError if they have no room."""
-    base = base or _base()
+    base = _base()
     ready = base / f"webbench-{VERSION}-{SEED}"
     if ready.is_dir():
         return ready
     try:
         base.mkdir(parents=True, exist_ok=True)
-        unfinished = Path(tempfile.mkdtemp(prefix="webbench-", dir=base))
-    except OSError as error:
-        raise LabError(f"the files of the workload: {base}: {error.strerror}") from None
-    try:
-        unfinished.chmod(0o755)
-        _fill(unfinished)
-        unfinished.rename(ready)
+        with tempfile.TemporaryDirectory(
+            prefix="webbench-", dir=base, ignore_cleanup_errors=True
+        ) as unfinished:
+            top = Path(unfinished) / "files"
+            top.mkdir()
+            top.chmod(0o755)
+            _fill(top)
+            top.rename(ready)
     except OSError as error:
         # Another run may have been faster.
         if not ready.is_dir():
             raise LabError(f"the files of the workload: {base}: {error.strerror}") from None
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
     return ready
 
 
 def _fill(top: Path) -> None:
     random = Random(SEED)
-    made = set()
-    for file in files():
-        path = top / file.target.lstrip("/")
-        if path.parent not in made:
-            path.parent.mkdir(mode=0o755)
-            made.add(path.parent)
-        path.write_bytes(random.randbytes(file.size))
+    for of_kind in files().values():
+        for target, size in of_kind.items():
+            path = top / target[1:]
+            path.parent.mkdir(mode=0o755, exist_ok=True)
+            path.write_bytes(random.randbytes(size))

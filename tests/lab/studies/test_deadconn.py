@@ -19,7 +19,6 @@ from loadtests.servers.registry import Server, missing
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results
 from loadtests.studies import engine
-from loadtests.studies.deadconn import servers as patient
 from loadtests.studies.deadconn import study as deadconn
 from loadtests.studies.study import FULL, QUICK, TINY
 from tests.packages import need
@@ -52,7 +51,7 @@ def failure(server: str, dead: int, reason: str) -> dict[str, Any]:
 
 
 def chosen(*names: str) -> list[Server]:
-    return [server for server in patient.servers() if server.name in names]
+    return [server for server in deadconn.servers() if server.name in names]
 
 
 def run(path: Path, servers: list[Server]) -> Results:
@@ -79,8 +78,8 @@ class TestReport:
             sample("poorhttp single", 128, 18_000, 990),
             sample("waitress 8 threads, poll", 128, 0, 1_000),
             sample("waitress 8 threads, poll", 128, 18_000, 100),
-            sample(patient.SELECT, 128, 0, 1_000, client_busy=0.98),
-            failure(patient.SELECT, 3_000, "it died, exit code 1: it said: ValueError"),
+            sample(deadconn.SELECT, 128, 0, 1_000, client_busy=0.98),
+            failure(deadconn.SELECT, 3_000, "it died, exit code 1: it said: ValueError"),
         ]
     )
 
@@ -124,27 +123,28 @@ class TestReport:
         assert list(figure.panels[0].lines[0].points) == [(0.0, 1_000), (18_000.0, 990)]
 
     def test_the_client_was_the_limit(self) -> None:
-        assert f"limit in samples of: {patient.SELECT}." in words(self.results)
+        assert f"limit in samples of: {deadconn.SELECT}." in words(self.results)
 
     def test_no_results(self) -> None:
         assert deadconn.STUDY.report(Results([])) == []
 
 
 def test_levels() -> None:
-    assert deadconn.levels(FULL)[0] == deadconn.levels(QUICK)[0] == deadconn.levels(TINY)[0] == 0
-    assert deadconn.levels(FULL)[-1] == 18_000
+    assert [levels[0] for levels in deadconn.LEVELS.values()] == [0, 0, 0]
+    assert set(deadconn.LEVELS) == {FULL.name, QUICK.name, TINY.name}
+    assert deadconn.LEVELS[FULL.name][-1] == 18_000
 
 
 def test_servers_may_hold_them() -> None:
     """Each is told to, where its default or our other studies keep it from that."""
-    for server in patient.servers():
+    for server in deadconn.servers():
         told = server.command + "".join(text for _, text in server.files)
         assert "2048" not in told
         assert "--connection-limit 900" not in told
         if server.ours:
             assert "--header-timeout 3600" in told
         else:
-            assert str(patient.MOST) in told
+            assert str(deadconn.MOST) in told
 
 
 # A fifth of a second each: on a busy machine, nothing is answered in it.
@@ -160,7 +160,7 @@ def test_a_small_run(tmp_path: Path) -> None:
         (server.name, size, count)
         for server in servers
         for size in deadconn.SIZES
-        for count in deadconn.TINY_LEVELS
+        for count in deadconn.LEVELS[TINY.name]
     }
     for one in results.samples:
         assert one["errors"] == {}
@@ -178,13 +178,13 @@ def test_a_server_that_takes_too_few(tmp_path: Path, monkeypatch: pytest.MonkeyP
     results = run(tmp_path / "r.jsonl", [narrow])
     assert {one["dead"] for one in results.samples} == {0}
     (ended,) = results.failures
-    assert ended["dead"] == deadconn.TINY_LEVELS[-1]
+    assert ended["dead"] == deadconn.LEVELS[TINY.name][-1]
     assert "of 200 dead connections" in ended["reason"]
 
 
 def test_too_few_descriptors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def allow(count: int) -> None:
-        if count > patient.ROOM:
+        if count > deadconn.ROOM:
             raise LabError(f"{count:,} open files are needed, and the hard limit is 512")
 
     monkeypatch.setattr(deadconn, "allow_files", allow)

@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from loadtests import store
+from loadtests.clients.native import trace
 from loadtests.errors import LabError, ServerFailure
 from loadtests.reporting import markdown
 from loadtests.reporting.model import Section, Table
@@ -28,12 +29,10 @@ from loadtests.stats.results import Results
 from loadtests.stats.trend import Slope, theil_sen
 from loadtests.studies import engine
 from loadtests.studies.bench.scenarios import LIGHT
-from loadtests.studies.memory import by_line, curve, leak, mixture, moments, parallel
-from loadtests.studies.memory.examples import EXAMPLES
-from loadtests.studies.memory.leak import Point, Stages
-from loadtests.studies.memory.study import STUDY
-from loadtests.studies.memory.study import stages as stages_of
-from loadtests.studies.memory.usage import Sizes, look, parse_ps, ps
+from loadtests.studies.memory import by_line, curve, leak, moments
+from loadtests.studies.memory.moments import look, parse_ps, ps
+from loadtests.studies.memory.profiled import EXAMPLES
+from loadtests.studies.memory.study import STUDY, stages
 from loadtests.studies.originals import poorhttp_2010
 from loadtests.studies.study import FULL, QUICK, TINY
 from tests.packages import need
@@ -76,7 +75,7 @@ def a_lab(path: Path) -> engine.Lab:
 
 def test_what_ps_says() -> None:
     said = "    PID  SIZE    VSZ\n      1   304   2576\n  12345 75616 608536\n"
-    assert parse_ps(said) == {1: Sizes(311296, 2637824), 12345: Sizes(77430784, 623140864)}
+    assert parse_ps(said) == {1: (311296, 2637824), 12345: (77430784, 623140864)}
 
 
 @pytest.mark.parametrize("said", ["", "  PID  RSS\n 1 2\n", "  PID SIZE VSZ\n 1 2\n"])
@@ -87,10 +86,9 @@ def test_what_ps_does_not_say(said: str) -> None:
 
 def test_ps_itself() -> None:
     need("ps")
-    told = ps()[os.getpid()]
-    vsize = psutil.Process().memory_info().vms
-    assert 0 < told.size <= told.vsize
-    assert told.vsize == pytest.approx(vsize, rel=0.1)
+    size, vsize = ps()[os.getpid()]
+    assert 0 < size <= vsize
+    assert vsize == pytest.approx(psutil.Process().memory_info().vms, rel=0.1)
 
 
 def test_no_ps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -150,44 +148,44 @@ def test_verdicts(slope: Slope, words: str) -> None:
 
 
 def test_growth() -> None:
-    points = [Point(100 * n, 0, 7 if n else 0, 5 + n) for n in range(11)]
+    points = [{"requests": 100 * n, "uss": 7 if n else 0, "descriptors": 5 + n} for n in range(11)]
     assert leak.growth(points, "uss").estimate == 0
     assert leak.growth(points, "descriptors").estimate == pytest.approx(10)
 
 
 def test_stages_after_a_warm_up() -> None:
-    stages = Stages(500, 4, 100)
-    assert stages.ends() == [500, 600, 700, 800, 900]
-    assert stages.total == 900
-    assert stages_of(QUICK.share).warm_up == stages_of(FULL.share).warm_up == leak.WARM_UP
-    assert stages_of(FULL.share).total >= 50_000 + leak.WARM_UP
+    assert list(stages(TINY.share)) == [60 * number for number in range(1, 12)]
+    assert stages(QUICK.share)[0] == stages(FULL.share)[0] == leak.WARM_UP
+    assert len(stages(QUICK.share)) == 1 + 10
+    assert len(stages(FULL.share)) == 1 + 20
+    assert stages(FULL.share)[-1] >= 50_000 + leak.WARM_UP
 
 
 # Requests
 
 
 def test_the_same_seed_draws_the_same() -> None:
-    assert mixture.drawn(1, 500) == mixture.drawn(1, 500) != mixture.drawn(2, 500)
+    assert leak.drawn(1, 500) == leak.drawn(1, 500) != leak.drawn(2, 500)
 
 
 def test_what_is_drawn() -> None:
-    assert sum(mixture.SHARES.values()) == 100
-    requests = mixture.drawn(3, 10_000)
+    assert sum(leak.SHARES.values()) == 100
+    requests = leak.drawn(3, 10_000)
     counts = Counter(request.kind for request in requests)
-    for kind, share in mixture.SHARES.items():
+    for kind, share in leak.SHARES.items():
         assert counts[kind] == pytest.approx(share * 100, rel=0.2), kind
     for request in requests:
         head, blank, body = request.octets.partition(b"\r\n\r\n")
         length = int((re.findall(rb"Content-Length: (\d+)", head) or [b"0"])[0])
-        assert bool(blank) == (request.kind != mixture.HEAD)
-        assert (len(body) < length) == (request.kind == mixture.BODY)
-        aborted = request.kind in (mixture.HEAD, mixture.BODY, mixture.ANSWER)
+        assert bool(blank) == (request.kind != leak.HEAD)
+        assert (len(body) < length) == (request.kind == leak.BODY)
+        aborted = request.kind in (leak.HEAD, leak.BODY, leak.ANSWER)
         assert (request.status is None) == aborted
 
 
 def test_parallel_requests_at_once(tmp_path: Path) -> None:
     with Running(SINGLE, LIGHT) as running:
-        parallel.ask(running, 30)
+        moments.ask(running, 30)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +198,7 @@ def test_parallel_requests_at_once(tmp_path: Path) -> None:
 def test_parallel_requests_that_fail(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, words: str
 ) -> None:
-    monkeypatch.setattr(parallel, "SECONDS", 1.0)
+    monkeypatch.setattr(moments, "SECONDS", 1.0)
     # One that hangs does not end by itself.
     monkeypatch.setattr(process, "STOP_SECONDS", 0.2)
     threading = BY_NAME["poorhttp threading 8"]
@@ -208,7 +206,7 @@ def test_parallel_requests_that_fail(
         Running(threading, an_application(tmp_path, body)) as running,
         pytest.raises(ServerFailure, match=f"of 30 parallel requests: .*{words}"),
     ):
-        parallel.ask(running, 30)
+        moments.ask(running, 30)
 
 
 # Leaks
@@ -217,26 +215,26 @@ def test_parallel_requests_that_fail(
 def test_a_leak_is_found(tmp_path: Path) -> None:
     (tmp_path / "leaky.py").write_text(LEAKY, encoding="utf-8")
     leaky = Application(str(tmp_path), "leaky", dated=True)
-    points, asked = leak.endure(SINGLE, leaky, Stages(300, 10, 300), None)
+    points, asked = leak.endure(SINGLE, leaky, range(300, 3301, 300), None)
     slope = leak.growth(points, "uss")
     assert asked.total() == 3300
-    assert set(asked) == set(mixture.SHARES)
-    assert [point.requests for point in points] == list(range(300, 3301, 300))
+    assert set(asked) == set(leak.SHARES)
+    assert [point["requests"] for point in points] == list(range(300, 3301, 300))
     assert leak.verdict(slope, 3000) == "grows"
     # 1,000 octets, what Python puts before them, and their place in the list, of most requests.
     assert 800_000 < slope.estimate < 1_500_000
 
 
 def test_what_does_not_leak_is_not_found() -> None:
-    points, _ = leak.endure(SINGLE, leak.VARIED, Stages(300, 10, 300), None)
+    points, _ = leak.endure(SINGLE, leak.VARIED, range(300, 3301, 300), None)
     assert leak.verdict(leak.growth(points, "uss"), 3000) != "grows"
-    assert len({point.descriptors for point in points}) == 1
+    assert len({point["descriptors"] for point in points}) == 1
 
 
 def test_a_process_that_ends_meanwhile(tmp_path: Path) -> None:
     body = "    body = b'x'\n    if len(asked) == 50: os._exit(3)"
     with pytest.raises(ServerFailure):
-        leak.endure(SINGLE, an_application(tmp_path, body), Stages(100, 2, 100), None)
+        leak.endure(SINGLE, an_application(tmp_path, body), range(100, 301, 100), None)
 
 
 # Lines and curves
@@ -264,18 +262,18 @@ def test_a_process_that_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_points_are_thinned() -> None:
-    points = [curve.Point(float(place), place) for place in range(1000)]
-    thin = curve.thinned(points, 201)
+    points = [(float(place), place) for place in range(1000)]
+    thin = trace.curve(points, 201)
     assert len(thin) == 201
     assert (thin[0], thin[-1]) == (points[0], points[-1])
     assert thin == sorted(set(thin))
-    assert curve.thinned(points[:5], 201) == points[:5]
+    assert trace.curve(points[:5], 201) == points[:5]
 
 
 def test_a_curve_of_who_has_gone() -> None:
     with (
         pytest.raises(ServerFailure, match="memory_profiler"),
-        curve.Recorder(2**22 + 1, 0.01),
+        curve.recorder(2**22 + 1, 0.01),
     ):
         pass
 
@@ -366,7 +364,7 @@ def test_a_run_is_stored_as_json(tmp_path: Path) -> None:
     with Running(SINGLE, LIGHT) as running:
         moments.settle(running)
         usage = look(running)
-    lab.store.add("sample", **vars(usage))
+    lab.store.add("sample", **usage)
     lab.store.close()
     line = json.loads((tmp_path / "results").read_text(encoding="utf-8"))
-    assert line["processes"] == usage.processes == 2
+    assert line["processes"] == usage["processes"] == 2

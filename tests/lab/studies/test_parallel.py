@@ -19,7 +19,6 @@ from loadtests.servers.registry import Server
 from loadtests.stats.results import Results, Spread
 from loadtests.studies import engine
 from loadtests.studies.originals.poorhttp_2010 import AT_ONCE
-from loadtests.studies.parallel import ramp
 from loadtests.studies.parallel import study as parallel
 from loadtests.studies.study import FULL, QUICK, TINY, Scale
 
@@ -28,7 +27,7 @@ FLOODED_AT = AT_ONCE + AT_ONCE // 2
 
 
 def _chosen(*names: str) -> list[Server]:
-    return [one for one in parallel.servers() if one.name in names]
+    return [one for one in parallel.STUDY.servers() if one.name in names]
 
 
 def _lab(writing: store.Store, scale: Scale) -> engine.Lab:
@@ -38,7 +37,7 @@ def _lab(writing: store.Store, scale: Scale) -> engine.Lab:
 def _steps(scale: Scale, servers: Sequence[Server], *words: str) -> list[engine.Step]:
     parser = ArgumentParser()
     parallel.STUDY.arguments(parser)
-    options = parser.parse_args(words)
+    options = parser.parse_args(words, Namespace(servers=None))
     nowhere = store.Store(Path("nowhere"), "now")
     return list(parallel.STUDY.plan(_lab(nowhere, scale), scale, servers, options))
 
@@ -51,8 +50,8 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> list[store.Record]:
     chosen = _chosen(SINGLE, THREADING)
     ends = replace(chosen[0], name="ends", command="{python} -c raise~SystemExit(3)")
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(parallel, "MOST_UNANSWERED", FLOODED_AT)
-        options = Namespace(servers=["some"])
+        patched.setitem(parallel.LIMITS, "most_unanswered", FLOODED_AT)
+        options = Namespace(servers=["some"], parallel_seconds=None, raised=False)
         planned = parallel.STUDY.plan(lab, TINY, [*chosen, ends], options)
         engine.run(lab, planned, "test", study="parallel")
     writing.close()
@@ -89,18 +88,18 @@ class TestUnanswered:
 
 class TestPlan:
     def test_quick_asks_some_and_full_most(self) -> None:
-        everybody = parallel.servers()
+        everybody = parallel.STUDY.servers()
         quick = {step.server.name for step in _steps(QUICK, everybody)}
         full = {step.server.name for step in _steps(FULL, everybody)}
         assert quick == set(parallel.FIRST)
         assert full == {server.name for server in everybody} - set(parallel.ELSEWHERE)
 
     def test_each_step_has_its_name(self) -> None:
-        steps = _steps(FULL, parallel.servers())
+        steps = _steps(FULL, parallel.STUDY.servers())
         assert len({step.what for step in steps}) == len(steps)
 
     def test_a_quick_run_is_quick(self) -> None:
-        seconds = sum(handler.seconds(QUICK) for handler in parallel.HANDLERS)
+        seconds = sum(handler.seconds.get(QUICK.name, 0) for handler in parallel.HANDLERS)
         assert len(parallel.FIRST) * seconds < 100
 
 
@@ -142,18 +141,15 @@ class TestOptions:
         assert asked == [60] * len(parallel.HANDLERS)
 
     def test_a_ramp(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(ramp, "RATES", (50, 50_000))
+        monkeypatch.setattr(parallel, "RAMP", (50, 50_000))
+        monkeypatch.setattr(parallel, "HANDLERS", ())
         writing = store.Store(tmp_path / "results.jsonl", "now")
-        engine.run(
-            _lab(writing, TINY),
-            ramp.steps(_lab(writing, TINY), "parallel", _chosen(SINGLE)),
-            "test",
-            study="parallel",
-        )
+        lab = _lab(writing, TINY)
+        options = Namespace(servers=["some"], parallel_seconds=None, raised=True)
+        planned = parallel.STUDY.plan(lab, TINY, _chosen(SINGLE), options)
+        engine.run(lab, planned, "test", study="parallel")
         writing.close()
-        results = Results(writing.records).experiment("parallel")
-        section = ramp.section(results, "parallel")
-        assert section is not None
+        [section] = parallel.ramps(Results(writing.records).experiment("parallel"))
         [table] = section.parts
         assert isinstance(table, Table)
         [[server, kept, flooded, _]] = table.rows

@@ -22,7 +22,6 @@ from loadtests.studies import engine, remote
 from loadtests.studies.engine import Lab
 from loadtests.studies.resources import study as steps
 from loadtests.studies.resources.study import STUDY
-from loadtests.studies.study import TINY
 from tests.support.network import hosts
 from tests.testkit.client import HANG
 from tests.testkit.network.hosts import Network, Unavailable
@@ -104,9 +103,10 @@ def test_a_sampler_looks_until_the_end() -> None:
 
 def measured(path: Path, servers: list[Server]) -> list[Record]:
     results = store.Store(path / "results.jsonl", "run")
-    lab = Lab(results, TINY.seconds, TINY.rounds, None, None)
+    *_, tiny = STUDY.scales
+    lab = Lab(results, tiny.seconds, tiny.rounds, None, None)
     try:
-        planned = STUDY.plan(lab, TINY, servers, argparse.Namespace())
+        planned = STUDY.plan(lab, tiny, servers, argparse.Namespace())
         engine.run(lab, planned, "resources", study=STUDY.name)
     finally:
         results.close()

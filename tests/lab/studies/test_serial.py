@@ -26,7 +26,7 @@ NAMES = ("poorhttp single", "poorhttp threading 8", "lighttpd + single")
 
 
 def _chosen(*names: str) -> list[Server]:
-    chosen = [one for one in serial.servers() if one.name in names]
+    chosen = [one for one in serial.STUDY.servers() if one.name in names]
     if reason := next(filter(None, map(missing, chosen)), ""):
         pytest.skip(reason)
     return chosen
@@ -111,7 +111,9 @@ class TestRun:
         assert {one["server"] for one in records if one["record"] == "sample"} == {chosen[0].name}
 
     def test_nobody_at_all(self, tmp_path: Path) -> None:
-        ends = replace(serial.servers()[0], name="ends", command="{python} -c raise~SystemExit(3)")
+        ends = replace(
+            serial.STUDY.servers()[0], name="ends", command="{python} -c raise~SystemExit(3)"
+        )
         with pytest.raises(LabError, match="nothing could be measured"):
             _run(tmp_path, [ends])
 

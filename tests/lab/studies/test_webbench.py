@@ -32,20 +32,23 @@ def options(*arguments: str) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-class TestFiles:
-    files = workload.files()
+CLASSES = workload.files()
+FILES = {target: size for own in CLASSES.values() for target, size in own.items()}
 
+
+class TestFiles:
     def test_as_many_and_as_large_as_in_2001(self) -> None:
-        assert len(self.files) == 6_471
-        assert sum(file.size for file in self.files) == 67_108_864
-        assert len({file.target for file in self.files}) == 6_471
-        assert workload.files() == self.files
+        assert sum(map(len, CLASSES.values())) == 6_471
+        assert sum(FILES.values()) == 67_108_864
+        assert len(FILES) == 6_471
+        assert workload.files() == CLASSES
 
     def test_sizes_are_those_of_their_class(self) -> None:
-        for kind in workload.CLASSES:
-            sizes = [file.size for file in self.files if file.kind == kind.name]
+        assert tuple(CLASSES) == workload.CLASSES
+        for kind, own in CLASSES.items():
+            sizes = own.values()
             assert kind.low <= min(sizes) < max(sizes) < kind.high
-            assert len(sizes) / len(self.files) == pytest.approx(kind.files, abs=1e-3)
+            assert len(sizes) / len(FILES) == pytest.approx(kind.files, abs=1e-3)
 
     def test_an_answer_is_as_long_as_in_2001(self) -> None:
         """Its bytes per second over its requests per second, less a head of some 250 octets."""
@@ -56,19 +59,19 @@ class TestFiles:
     def test_requests_are_drawn_by_class(self) -> None:
         targets = workload.asked()
         assert targets == workload.asked()
-        assert targets != workload.asked(seed=1)
-        kinds = {file.target: file.kind for file in self.files}
+        kinds = {target: kind.name for kind, own in CLASSES.items() for target in own}
         found = Counter(kinds[target] for target in targets)
         assert sum(kind.probability for kind in workload.CLASSES) == pytest.approx(1)
         for kind in workload.CLASSES:
             assert found[kind.name] / len(targets) == pytest.approx(kind.probability, abs=0.01)
 
-    def test_they_are_made_once(self, tmp_path: Path) -> None:
-        top = workload.folder(tmp_path / "new")
+    def test_they_are_made_once(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(workload, "_base", lambda: tmp_path / "new")
+        top = workload.folder()
         sizes = {f"/{path.relative_to(top)}": path.stat().st_size for path in top.rglob("*.gif")}
-        assert sizes == {file.target: file.size for file in self.files}
+        assert sizes == FILES
         (top / "mark").touch()
-        assert workload.folder(tmp_path / "new") == top
+        assert workload.folder() == top
         assert (top / "mark").exists()
         assert [path.name for path in (tmp_path / "new").iterdir()] == [top.name]
 
@@ -80,8 +83,9 @@ class TestFiles:
             raise OSError(errno.ENOSPC, "No space left on device")
 
         monkeypatch.setattr(workload, "_fill", fill)
+        monkeypatch.setattr(workload, "_base", lambda: tmp_path)
         with pytest.raises(LabError, match="No space left"):
-            workload.folder(tmp_path)
+            workload.folder()
         assert list(tmp_path.iterdir()) == []
 
 
@@ -93,11 +97,9 @@ class TestPhases:
             end = round(ended * 1e6)
             rows += [end - 1_000, end - 1_000, end - 900, end - 500, end, 100, 200, kind, 0]
         trace = Trace(array("Q", rows), began=0.0, seconds=4.0, stopped=False)
-        up, counted, down = webbench.phases(trace, webbench.Settings(2.0, 1.0))
-        assert [one.answers for one in (up, counted, down)] == [1, 2, 2]
-        assert [one.seconds for one in (up, counted, down)] == [1.0, 2.0, 1.0]
-        assert counted.octets == 200
-        assert counted.times == [1_000, 1_000]
+        found = webbench.phases(trace, webbench.Settings(2.0, 1.0))
+        ends = [[trace.ended[row] / 1e6 for row in rows] for rows in found]
+        assert ends == [[0.5], [1.0, 2.9], [3.0, 3.9]]
 
 
 class TestSettings:
