@@ -35,6 +35,7 @@ def sample(server: str, size: int, dead: int, rate: float, **more: Any) -> dict[
         "round": 0,
         "size": size,
         "dead": dead,
+        "requests": 100,
         "rate": rate,
         "mean_us": 1e6 / rate,
         "cpu_us": 1.0,
