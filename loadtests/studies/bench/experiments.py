@@ -21,7 +21,8 @@ from loadtests.servers.running import Running
 from loadtests.studies import engine
 from loadtests.studies.bench import scenarios
 from loadtests.studies.bench.scenarios import Scenario
-from loadtests.studies.engine import Lab, Step, figure
+from loadtests.studies.engine import Lab, Step
+from loadtests.studies.trial import Trial
 
 IDLE_CONNECTIONS = 10_000
 WARM_CONNECTIONS = 100
@@ -85,23 +86,20 @@ def _neighbours(lab: Lab, experiment: str, number: int, server: Server, scenario
     return f"p99 {sample['p99_us'] / 1000:.2f} ms, worst {sample['max_us'] / 1000:.2f} ms"
 
 
-def _memory(lab: Lab, number: int, server: Server) -> str:
+def _memory(this: Trial) -> str:
     """After 1,000 requests for a bare WSGI `light`, from clients enough for all workers."""
-    with Running(server, scenarios.LIGHT) as running:
+    with Running(this.server, scenarios.LIGHT) as running:
         with ThreadPoolExecutor(LIGHT_CLIENTS) as clients:
             share = [LIGHT_REQUESTS // LIGHT_CLIENTS] * LIGHT_CLIENTS
             list(clients.map(partial(ask_often, running), share))
-        used = resources.memory(running.processes())
-    for name in ("pss", "uss", "rss"):
-        figure(lab, "memory", number, server, name, getattr(used, name), "bytes")
-    figure(lab, "memory", number, server, "processes", used.processes, "")
+        used = this.memory(running, "{}")
     return f"PSS {used.pss / 2**20:.1f} MiB in {used.processes} processes"
 
 
-def _idle(lab: Lab, number: int, server: Server) -> str:
+def _idle(this: Trial) -> str:
     """What 10,000 idle keep-alive connections add to private memory, each having had an answer."""
     allow_files(IDLE_CONNECTIONS + WARM_CONNECTIONS + 200)
-    with Running(server, scenarios.HELLO) as running, contextlib.ExitStack() as stack:
+    with Running(this.server, scenarios.HELLO) as running, contextlib.ExitStack() as stack:
         connections: list[Connection] = []
         try:
             _open(running, connections, stack, WARM_CONNECTIONS)
@@ -114,7 +112,7 @@ def _idle(lab: Lab, number: int, server: Server) -> str:
         except (OSError, ServerFailure) as error:
             raise ServerFailure(f"with {len(connections):,} connections open: {error}") from None
     each = (after.uss - before.uss) / IDLE_CONNECTIONS
-    figure(lab, "idle", number, server, "bytes per connection", round(each, 1), "bytes")
+    this.figure("bytes per connection", round(each, 1), "bytes")
     return f"{each:,.0f} bytes per connection"
 
 
@@ -130,15 +128,15 @@ def _open(
             raise ServerFailure(f"a connection was answered {answer.status}")
 
 
-def _start(lab: Lab, number: int, server: Server) -> str:
+def _start(this: Trial) -> str:
     """From exec to the first complete answer, `hello`."""
-    with Running(server, scenarios.HELLO, core=lab.server_core) as running:
+    with Running(this.server, scenarios.HELLO, core=this.lab.server_core) as running:
         taken = running.first_answer_seconds
-    figure(lab, "start", number, server, "seconds", round(taken, 5), "s")
+    this.figure("seconds", round(taken, 5), "s")
     return f"{taken * 1000:.0f} ms"
 
 
-ALONE: dict[str, tuple[str, Callable[[Lab, int, Server], str], Sequence[str]]] = {
+ALONE: dict[str, tuple[str, Callable[[Trial], str], Sequence[str]]] = {
     "memory": (
         "memory, round {}",
         _memory,
@@ -174,7 +172,7 @@ def steps(lab: Lab, name: str) -> list[Step]:
         Step(
             server,
             f"{what.format(number + 1)}, {server.name}",
-            partial(action, lab, number, server),
+            partial(action, Trial(lab, name, number, server)),
         )
         for number, server in engine.in_turns(replace(lab, rounds=rounds), registry.named(servers))
     ]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 
 from loadtests.reporting import faults
-from loadtests.reporting.model import Axis, Cell, Column, Section, Table, method
+from loadtests.reporting.model import Axis, Column, Section, Table, method
 from loadtests.reporting.promises import Promise, all_finished, none, of_figures
 from loadtests.stats.results import Results, Spread
 from loadtests.studies.cluster import experiments
 from loadtests.studies.cluster.experiments import CLIENTS, GONE, INTERVALS, SETUPS
+from loadtests.studies.comparison import Measure, figures
 from loadtests.studies.study import QUICK, TINY, Scale, Study
 from loadtests.studies.tables import bars, ranked, scaled
 from tests.testkit.balancer import FALL, INTERVAL, READ
@@ -41,28 +42,22 @@ PROMISES = (
     _until("nginx", "nginx, its limit for an attempt to connect"),
     all_finished(NAMES),
 )
-Told = tuple[Column, str, Callable[[Iterable[float]], float]]
-"""A column: a figure, and how those of all rounds become one value."""
 
 
-def _sum(name: str, figure: str = "") -> Told:
-    return Column(name), figure or name, sum
+def _sum(name: str, figure: str = "") -> Measure:
+    return figures(Column(name), sum, figure or name)
 
 
-def _longest(name: str, figure: str = "") -> Told:
-    return Column(name, "s", 2), figure or name, max
+def _longest(name: str, figure: str = "") -> Measure:
+    return figures(Column(name, "s", 2), max, figure or name)
 
 
-GAP, FAILED = "longest time without any answer", "failed"
-COMMON: Sequence[Told] = ((Column(GAP, "ms", 0, 1e3), "gap", max), _sum("requests"))
-P50, P99 = ((Column(name, "ms", 1, 1e3), name, statistics.median) for name in ("p50", "p99"))
-LOAD: Sequence[Told] = (
-    *COMMON,
-    _sum(FAILED),
-    *(P50, P99),
-    (Column("slowest quick request", "ms", 0, 1e3), "longest", max),
-)
-CUT: Sequence[Told] = (
+GAP = "longest time without any answer"
+COMMON = (figures(Column(GAP, "ms", 0, 1e3), max, "gap"), _sum("requests"))
+P50, P99 = (figures(Column(name, "ms", 1, 1e3), statistics.median) for name in ("p50", "p99"))
+SLOWEST = figures(Column("slowest quick request", "ms", 0, 1e3), max, "longest")
+LOAD = (*COMMON, _sum("failed"), P50, P99, SLOWEST)
+CUT = (
     *COMMON,
     _sum("in its hands"),
     _sum("of them failed", "failed that it had in hand"),
@@ -84,14 +79,14 @@ KINDS = {
 def report(results: Results) -> list[Section]:
     """A section for each experiment of which something was measured, and how it was measured."""
     sections = [
-        _section(results, experiment, title, columns)
-        for experiment, (title, columns) in KINDS.items()
+        _section(results, experiment, title, measures)
+        for experiment, (title, measures) in KINDS.items()
         if any(results.values(experiment, name, "requests") for name in NAMES)
     ]
     return [*sections, *faults.sections("cluster", results), method(METHOD)]
 
 
-def _section(results: Results, experiment: str, title: str, columns: Sequence[Told]) -> Section:
+def _section(results: Results, experiment: str, title: str, measures: Sequence[Measure]) -> Section:
     def total(figure: str) -> str:
         return f"{sum(sum(results.values(experiment, name, figure)) for name in names):,.0f}"
 
@@ -102,19 +97,12 @@ def _section(results: Results, experiment: str, title: str, columns: Sequence[To
     }
     rounds = {name: float(len(results.values(experiment, name, "requests"))) for name in NAMES}
     names = ranked(gaps, [name for name in NAMES if rounds[name]])
-    rows: list[list[Cell]] = [
-        [
-            name,
-            *(
-                choose(found) if (found := results.values(experiment, name, figure)) else None
-                for _, figure, choose in columns
-            ),
-            rounds[name],
-        ]
+    heads = [Column("balancer"), *(measure.column for measure in measures), Column("rounds")]
+    rows = [
+        [name, *(measure.read(results, experiment, name) for measure in measures), rounds[name]]
         for name in names
     ]
-    heads = [Column("balancer"), *(column for column, *_ in columns), Column("rounds")]
-    answer = f"{total(FAILED)} of {total('requests')} requests failed"
+    answer = f"{total('failed')} of {total('requests')} requests failed"
     if gaps:
         longest, name = max((found.median, name) for name, found in gaps.items())
         answer += f"; the longest time without any answer was {longest:,.0f} ms ({name})"
