@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from loadtests.measure.repeatedly import Repeatedly
-from loadtests.measure.resources import cpu_clock, memory, reaped_seconds, ticked
+from loadtests.measure.resources import memory, ticked
 
 
 class Traffic(NamedTuple):
@@ -42,15 +42,6 @@ def times(processes: Sequence[int]) -> tuple[float, float]:
     To a tick; who ends meanwhile is counted with whoever waits for him.
     """
     return ticked(processes, 11, 13), ticked(processes, 12, 14)
-
-
-def spent(processes: Sequence[int]) -> float:
-    """Both together: exact for processes that live, and to a tick for those that have ended."""
-    total = reaped_seconds(processes)
-    for process in processes:
-        with contextlib.suppress(OSError):
-            total += cpu_clock(process)
-    return total
 
 
 def parse_traffic(text: str, interface: str) -> Traffic:

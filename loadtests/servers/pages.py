@@ -21,7 +21,6 @@ PROXIED = Application("loadtests/apps", "proxied", dated=True)
 TABLE = Application("apps/lightheavy", dated=True, view=PROXIED)
 """The pages as a dispatch table, which is served from its own folder."""
 
-_TABLE = "dispatch:{root}"
 # The pages say no length, and uWSGI would keep the connection for 4 s behind them.
 _KEPT, _CLOSED = "--http11-socket", "--http-socket"
 
@@ -29,14 +28,13 @@ _KEPT, _CLOSED = "--http11-socket", "--http-socket"
 def with_pages(servers: Iterable[Server]) -> list[Server]:
     """These servers with the pages: ours with the dispatch table itself as their target."""
     return [
-        replace(one, command=one.command.replace(CALLABLE, _TABLE).replace(_KEPT, _CLOSED))
+        replace(
+            one,
+            command=one.command.replace(CALLABLE, "dispatch:{root}").replace(_KEPT, _CLOSED),
+            application=TABLE if CALLABLE in one.command else PROXIED,
+        )
         for one in servers
     ]
-
-
-def application_of(server: Server) -> Application:
-    """The content of such a server: the dispatch table, or the same pages as a WSGI application."""
-    return TABLE if _TABLE in server.command else PROXIED
 
 
 TARGETS = tuple(FIVE_PAGES)

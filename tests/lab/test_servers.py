@@ -16,7 +16,7 @@ from loadtests.clients.native import fetch
 from loadtests.errors import LabError, ServerFailure
 from loadtests.servers import peers, registry
 from loadtests.servers.material import Material
-from loadtests.servers.pages import PAGES, application_of, with_pages
+from loadtests.servers.pages import PAGES, PROXIED, with_pages
 from loadtests.servers.registry import Server, missing
 from loadtests.servers.running import Running
 from loadtests.studies import engine
@@ -93,10 +93,9 @@ class TestStart:
     def test_pages(self, page: str, name: str) -> None:
         all_ = {server.name: server for server in (*registry.WSGI, *registry.PROXIED)}
         (server,) = with_pages([_installed(all_[name])])
-        application = application_of(server)
         with (
             _forgiving(server),
-            Running(server, application, target=f"/{page}") as running,
+            Running(server, target=f"/{page}") as running,
         ):
             assert running.processes()
             running.stop()
@@ -107,14 +106,13 @@ class TestStart:
             [server for server in registry.WSGI if server.name in ("poorhttp single", "granian")]
         )
         assert "dispatch:{root}" in ours.command
-        assert application_of(ours) != application_of(peer)
+        assert ours.application != peer.application
 
     def test_nobody_waits_for_the_end_of_a_page(self) -> None:
         """It says no length, so its end is that of the connection."""
         (threads,) = [server for server in registry.WSGI if server.name == "uWSGI 8 threads"]
         (server,) = with_pages([_installed(threads)])
-        application = application_of(server)
-        with Running(server, application, target="/light") as running:
+        with Running(server, target="/light") as running:
             load = fetch.drive(running.port, 1, 1, [["/light"]], keep=False)
             assert load.requests > 1
 
@@ -130,10 +128,9 @@ class TestStart:
         server = _installed(registry.PROXIED[0])
         # Without a table in its folder ours ends, and nobody waits for it.
         command = server.command.replace("{module}.py:{callable}", "dispatch:{folder}")
-        application = application_of(server)
         with (
             pytest.raises(ServerFailure, match="exit code"),
-            Running(replace(server, command=command), application, target="/light"),
+            Running(replace(server, command=command), PROXIED, target="/light"),
         ):
             pass
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from loadtests.clients.native import fetch
 from loadtests.errors import ServerFailure
-from loadtests.measure import histogram, sampler
+from loadtests.measure import histogram
 from loadtests.servers.pages import TARGETS, running
 from loadtests.servers.registry import Server
 from loadtests.servers.registry.studies import FIVE_PAGES
@@ -102,9 +102,9 @@ def _measure(
     """Runs a loop, stores the sample, and returns the mean of its times."""
     seed = SEED + number
     targets = asked(loop, TARGETS, requests, seed)
-    before = sampler.spent(one.processes())
+    before = sample.cpu_seconds(one)
     seen = _ask(lab, one, targets)
-    spent = sampler.spent(one.processes()) - before
+    spent = sample.cpu_seconds(one) - before
     times = seen.trace.total()
     apart_ones = outliers(times, targets)
     kept = sorted(apart_ones, key=lambda outlier: outlier.microseconds)[-report.OUTLIERS_KEPT :]

@@ -11,7 +11,7 @@ from functools import partial
 from loadtests.clients.load import SATURATED
 from loadtests.clients.native.trace import Trace
 from loadtests.reporting.model import Axis, Cell, Column, Lines, Section, Table
-from loadtests.servers.pages import application_of, with_pages
+from loadtests.servers.pages import with_pages
 from loadtests.servers.registry import ALONE_AND_PROXIED, Server
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results
@@ -106,11 +106,10 @@ def plan(
 
 
 def _take(lab: Lab, handler: Handler, seconds: float, number: int, server: Server) -> str:
-    started, application = server, scenarios.SLOW
-    if handler.name != SLOW:
-        [started] = with_pages([server])
-        application = application_of(started)
-    with Running(started, application, target=handler.target, core=lab.server_core) as running:
+    [started] = with_pages([server])
+    if handler.name == SLOW:
+        started = replace(server, application=scenarios.SLOW)
+    with Running(started, target=handler.target, core=lab.server_core) as running:
         sample.warm(running, handler.warm or handler.target, lab.client_core)
         traced, cpu = sample.load(
             lab, running, seconds, AT_ONCE, handler.target, every=EVERY, **LIMITS
@@ -154,8 +153,7 @@ def _raise(lab: Lab, number: int, server: Server) -> str:
     """Raises the rate of new requests until the server is flooded."""
     [paged] = with_pages([server])
     kept, flooded, busy = 0, 0, 0.0
-    application = application_of(paged)
-    with Running(paged, application, target=RAMP_TARGET, core=lab.server_core) as running:
+    with Running(paged, target=RAMP_TARGET, core=lab.server_core) as running:
         sample.warm(running, RAMP_TARGET, lab.client_core)
         for rate in RAMP:
             traced, _ = sample.load(lab, running, RAMP_SECONDS, 1, RAMP_TARGET, rate=rate, **LIMITS)

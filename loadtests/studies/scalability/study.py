@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from loadtests.measure import histogram, sampler
+from loadtests.measure import histogram
 from loadtests.measure.cpu_affinity import USABLE
 from loadtests.servers.pages import running
 from loadtests.servers.registry import Server
@@ -109,9 +109,9 @@ def _take(
         order = injectors.Order(one.ip, one.port, at_once or STAGGERED, requests, 0.0, core, pool)
         if not at_once:
             order = replace(order, stagger=_stagger(order, by))
-        before = sampler.spent(one.processes())
+        before = sample.cpu_seconds(one)
         injected = INJECTORS[by](order)
-        spent = sampler.spent(one.processes()) - before
+        spent = sample.cpu_seconds(one) - before
     times = [time for one in injected.injectors for time in one.times]
     fields: dict[str, Any] = {"scenario": "at once"} if at_once else _in_turn(order, injected)
     sample.store(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from loadtests.reporting.model import Axis, Column, Section
-from loadtests.servers.pages import PAGES, application_of, with_pages
+from loadtests.servers.pages import PAGES, with_pages
 from loadtests.servers.registry import ALONE_AND_PROXIED, Server
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results
@@ -37,8 +37,7 @@ def plan(
 
 def _take(lab: Lab, requests: int, number: int, server: Server) -> str:
     told = []
-    application = application_of(server)
-    with Running(server, application, target=f"/{PAGES[0]}", core=lab.server_core) as running:
+    with Running(server, target=f"/{PAGES[0]}", core=lab.server_core) as running:
         for page in PAGES:
             target = f"/{page}"
             sample.warm(running, target, lab.client_core)
