@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 ML370 = "Pentium III 1.27 GHz"
 BLADE = "4 × Xeon MP 2.2 GHz"
 
@@ -57,20 +55,9 @@ POWER = (
 )
 """The same of R99 with a number of injectors at once, 5,000 requests each."""
 
-
-class Resources(NamedTuple):
-    """Of R2 in the local network: per cent, and per second."""
-
-    server: str
-    user: str
-    memory: str
-    system: str
-    packets: float
-    bits: str
-
-
 RESOURCES = (
-    Resources(_U, "45", "2–3", "17", 2700, "2 × 2,500,000"),
-    Resources(_A, "4", "3–4", "13", 4000, "3,700,000"),
+    (_U, "45", "2–3", "17", 2700, "2 × 2,500,000"),
+    (_A, "4", "3–4", "13", 4000, "3,700,000"),
 )
-"""Bits as printed there ("2 2500 000"); its text has 2.5 MB/s, 5 % of the bandwidth."""
+"""Of R2 in the local network: server; user, memory and system in per cent; packets and bits a
+second, as printed there ("2 2500 000"); its text has 2.5 MB/s, 5 % of the bandwidth."""

@@ -42,9 +42,7 @@ def scenario(way: Way | None, loop: str) -> str:
 def report(results: Results) -> list[Section]:
     """A section for each way, and one for what stands out and what was in 2005."""
     samples = tables.latest(results.samples)
-    loops: dict[str, list[Record]] = {}
-    for one in sorted(samples, key=lambda sample: int(sample["round"])):
-        loops.setdefault(one["scenario"], []).append(one)
+    loops = tables.by(sorted(samples, key=lambda sample: int(sample["round"])), "scenario")
     sections = []
     for way in WAYS:
         own = {name: loops[name] for n in LOOPS if (name := scenario(way, n)) in loops}

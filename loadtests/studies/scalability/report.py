@@ -5,7 +5,6 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
 from typing import TypeAlias
 
 from loadtests.clients.load import SATURATED
@@ -184,8 +183,7 @@ def _table(own: Mapping[str, Sequence[Record]]) -> Table:
     ]
     rows: list[list[Cell]] = []
     for server, of in own.items():
-        for count, level in groupby(of, lambda sample: int(sample["injectors"])):
-            samples = list(level)
+        for count, samples in tables.by(of, "injectors").items():
             rows.append([server, float(count), *(tables.cell(samples, one) for one in values)])
     return Table(
         "power-injectors",
