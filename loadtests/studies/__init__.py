@@ -1,11 +1,10 @@
 """What is measured, a folder each.
 
 Of any study: `study` is the class, `catalogue` the list of all, `command` their command line,
-`docs` draws the figures of README and docs,
-`engine` takes the steps and stores what was measured, `sample` is rounds and what is stored of a
-load, `trial` what is stored of a server in a round without samples, `tables` the tables, figures
-and sentences that compare servers, `comparison` whole sections of them, `remote` networks between
-client and server.
+`docs` draws the figures of README and docs, `engine` takes the steps and stores what was measured
+of a server in a round, `sample` is rounds and what is stored of a load, `tables` the tables,
+figures and sentences that compare servers, `comparison` whole sections of them, `remote` networks
+between client and server.
 
 - `serial/`: one request after another, each on a connection of its own (2010).
 - `parallel/`: 100 new requests each second, however slow the responses are (2010).
@@ -26,5 +25,3 @@ client and server.
 - `cluster/`: three hosts behind a balancer.
 - `reload/`: development servers: `develop`.
 """
-
-from __future__ import annotations

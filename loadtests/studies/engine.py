@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from loadtests import programs
 from loadtests.clients import external
@@ -22,7 +22,12 @@ from loadtests.servers.running import Running
 from loadtests.store import Store
 from loadtests.studies.bench.scenarios import Scenario
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 WARM_SECONDS = 0.4
+SHOWN = 20
+"""Faults of a round that are stored with their details."""
 
 T = TypeVar("T")
 
@@ -55,106 +60,130 @@ class Step:
     action: Callable[[], str]
 
 
-def take(
-    lab: Lab, experiment: str, number: int, server: Server, scenario: Scenario, running: Running
-) -> dict[str, Any]:
-    """Loads a running server and stores the sample.
+@dataclass(frozen=True)
+class Trial:
+    """One server in one round, of this `number`, of an experiment: what is measured and stored.
 
-    Raises ServerFailure if it dies or answers nothing.
+    Studies add how the server is started and loaded.
     """
-    sample = observe(lab, experiment, number, server, scenario, running)
-    lab.store.add("sample", **sample)
-    return sample
+
+    lab: Lab
+    experiment: str
+    number: int
+    server: Server
+
+    def step(self, run: Callable[[Self], str], of: str = "") -> Step:
+        """The step in which `run` does this; `of` tells it from others of the same round."""
+        number = self.number % self.lab.rounds + 1
+        what = f"{self.experiment}{of}, round {number} of {self.lab.rounds}, {self.server.name}"
+        return Step(self.server, what, partial(run, self))
+
+    def started(self, scenario: Scenario) -> Running:
+        """The server, as it is started and checked for a scenario."""
+        return Running(
+            self.server,
+            scenario.application,
+            target=scenario.target,
+            request=scenario.request(),
+            body=scenario.body,
+            count=scenario.depth,
+            core=self.lab.server_core,
+        )
+
+    def observe(
+        self, scenario: Scenario, running: Running, warm: float = WARM_SECONDS
+    ) -> dict[str, Any]:
+        """Loads a running server; the sample, which is not stored yet.
+
+        Raises ServerFailure if it dies or answers nothing.
+        """
+        lab = self.lab
+        if warm:
+            scenario.drive(running.port, min(warm, lab.seconds), lab.client_core)
+        before = running.processes()
+        cpu_before = resources.cpu_seconds(before)
+        busy_before = resources.machine_busy_seconds()
+        began = time.monotonic()
+        load = scenario.drive(running.port, lab.seconds, lab.client_core)
+        elapsed = time.monotonic() - began
+        busy = resources.machine_busy_seconds() - busy_before
+        after = running.processes()
+        if not set(before) <= set(after):
+            raise ServerFailure(f"one of its processes ended under load: {running.last_words()}")
+        cpu = resources.cpu_seconds(after) - cpu_before
+        if load.requests == 0:
+            raise ServerFailure(f"it answered no request of this scenario: {running.last_words()}")
+        return self.described(scenario, load, cpu, elapsed, busy, resources.memory(after))
+
+    def described(
+        self,
+        scenario: Scenario,
+        load: Load,
+        cpu: float,
+        elapsed: float,
+        busy: float,
+        used: resources.Memory,
+    ) -> dict[str, Any]:
+        """A sample as it is stored. `cpu` is what the server used, `busy` what the machine did."""
+        others = busy - cpu - load.busy * load.seconds
+        latencies = ("mean_us", "p50_us", "p99_us", "max_us")
+        return {
+            **self._place(),
+            "scenario": scenario.name,
+            "requests": load.requests,
+            "octets": load.octets,
+            "seconds": load.seconds,
+            "rate": round(load.rate, 1),
+            # wrk's correction loses latencies shorter than its shortest with pipelined requests.
+            **{name: getattr(load, name) for name in latencies if scenario.depth == 1},
+            "errors": load.errors,
+            "cpu_us": round(cpu / load.requests * 1e6, 4),
+            "server_busy": round(cpu / elapsed, 3),
+            "client_busy": round(load.busy, 3),
+            "others_busy": round(max(others, 0.0) / (elapsed * (os.cpu_count() or 1)), 3),
+            **used._asdict(),
+        }
+
+    def take(self, scenario: Scenario, running: Running) -> dict[str, Any]:
+        """As `observe`, and stores the sample."""
+        sample = self.observe(scenario, running)
+        self.lab.store.add("sample", **sample)
+        return sample
+
+    def figure(self, name: str, value: float, unit: str = "") -> None:
+        """Stores a figure."""
+        self._add("figure", name=name, value=round(value, 6), unit=unit)
+
+    def memory(self, running: Running, name: str) -> resources.Memory:
+        """Stores the memory of all processes of a server; `name` has {} where it says of what."""
+        used = resources.memory(running.processes())
+        for kind in ("pss", "uss", "rss"):
+            self.figure(name.format(kind), getattr(used, kind), "bytes")
+        self.figure(name.format("processes"), used.processes)
+        return used
+
+    def note(self, name: str, text: str) -> None:
+        """Stores words: what a log said, for instance."""
+        self._add("note", name=name, text=text)
+
+    def faults(
+        self, kinds: Mapping[str, int], shown: Sequence[dict[str, Any]], **more: object
+    ) -> None:
+        """Stores what failed, if anything did: how many requests by kind, and the first of them."""
+        if kinds:
+            self._add("faults", kinds=kinds, shown=shown[:SHOWN], **more)
+
+    def _add(self, record: str, **values: object) -> None:
+        self.lab.store.add(record, **self._place(), **values)
+
+    def _place(self) -> dict[str, Any]:
+        return {"experiment": self.experiment, "server": self.server.name, "round": self.number}
 
 
-def observe(
-    lab: Lab,
-    experiment: str,
-    number: int,
-    server: Server,
-    scenario: Scenario,
-    running: Running,
-    warm: float = WARM_SECONDS,
-) -> dict[str, Any]:
-    """As `take`, for those who have to look whether the sample counts before they store it."""
-    if warm:
-        scenario.drive(running.port, min(warm, lab.seconds), lab.client_core)
-    before = running.processes()
-    cpu_before = resources.cpu_seconds(before)
-    busy_before = resources.machine_busy_seconds()
-    started = time.monotonic()
-    load = scenario.drive(running.port, lab.seconds, lab.client_core)
-    elapsed = time.monotonic() - started
-    busy = resources.machine_busy_seconds() - busy_before
-    after = running.processes()
-    if not set(before) <= set(after):
-        raise ServerFailure(f"one of its processes ended under load: {running.last_words()}")
-    cpu = resources.cpu_seconds(after) - cpu_before
-    if load.requests == 0:
-        raise ServerFailure(f"it answered no request of this scenario: {running.last_words()}")
-    used = resources.memory(after)
-    return described(experiment, number, server, scenario, load, cpu, elapsed, busy, used)
-
-
-def described(
-    experiment: str,
-    number: int,
-    server: Server,
-    scenario: Scenario,
-    load: Load,
-    cpu: float,
-    elapsed: float,
-    busy: float,
-    used: resources.Memory,
-) -> dict[str, Any]:
-    """A sample as it is stored. `cpu` is what the server used, `busy` what the machine did."""
-    others = busy - cpu - load.busy * load.seconds
-    latencies = ("mean_us", "p50_us", "p99_us", "max_us")
-    return {
-        "experiment": experiment,
-        "scenario": scenario.name,
-        "server": server.name,
-        "round": number,
-        "requests": load.requests,
-        "octets": load.octets,
-        "seconds": load.seconds,
-        "rate": round(load.rate, 1),
-        # wrk's correction loses latencies shorter than its shortest when requests are pipelined.
-        **{name: getattr(load, name) for name in latencies if scenario.depth == 1},
-        "errors": load.errors,
-        "cpu_us": round(cpu / load.requests * 1e6, 4),
-        "server_busy": round(cpu / elapsed, 3),
-        "client_busy": round(load.busy, 3),
-        "others_busy": round(max(others, 0.0) / (elapsed * (os.cpu_count() or 1)), 3),
-        **used._asdict(),
-    }
-
-
-def figure(
-    lab: Lab, experiment: str, number: int, server: Server, name: str, value: float, unit: str
-) -> None:
-    """Stores what is no sample: one value of a server in a round."""
-    fields = {"experiment": experiment, "server": server.name, "round": number}
-    lab.store.add("figure", **fields, name=name, value=value, unit=unit)
-
-
-def started(lab: Lab, server: Server, scenario: Scenario) -> Running:
-    """The server, as it is started and checked for a scenario."""
-    return Running(
-        server,
-        scenario.application,
-        target=scenario.target,
-        request=scenario.request(),
-        body=scenario.body,
-        count=scenario.depth,
-        core=lab.server_core,
-    )
-
-
-def measure(lab: Lab, experiment: str, number: int, server: Server, scenario: Scenario) -> str:
+def measure(trial: Trial, scenario: Scenario) -> str:
     """Starts a server, checks its answer, warms it up, measures it and stops it."""
-    with started(lab, server, scenario) as running:
-        sample = take(lab, experiment, number, server, scenario, running)
+    with trial.started(scenario) as running:
+        sample = trial.take(scenario, running)
     return f"{sample['cpu_us']:8.2f} µs  {sample['rate']:9,.0f}/s"
 
 
@@ -162,7 +191,7 @@ def steps(
     lab: Lab,
     asked: Iterable[Mapping[Server, Scenario]],
     experiment: str = "bench",
-    action: Callable[[Lab, str, int, Server, Any], str] = measure,
+    action: Callable[[Trial, Any], str] = measure,
 ) -> list[Step]:
     """What each server is asked, in rounds, every server once a round, another one first each time.
 
@@ -172,7 +201,7 @@ def steps(
         Step(
             server,
             f"{scenarios[server].name}, round {number + 1}, {server.name}",
-            partial(action, lab, experiment, number, server, scenarios[server]),
+            partial(action, Trial(lab, experiment, number, server), scenarios[server]),
         )
         for scenarios in asked
         for number, server in in_turns(lab, list(scenarios))

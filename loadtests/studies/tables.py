@@ -195,9 +195,9 @@ def failed(samples: Iterable[Record], where: str = "", *ignored: str) -> list[st
     told = []
     for server, own in by_server(samples).items():
         wrong = errors(own)
-        asked = sum(one["requests"] for one in own) + wrong.total()
         counts = {kind: count for kind, count in wrong.items() if kind not in ignored}
         if counts:
+            asked = sum(one["requests"] for one in own) + wrong.total()
             kinds = ", ".join(f"{count:,} {kind}" for kind, count in counts.items())
             place = f", {where}" if where else ""
             count = f"{sum(counts.values()):,} of {asked:,}"

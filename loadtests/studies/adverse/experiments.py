@@ -26,10 +26,10 @@ from loadtests.measure.machine import allow_files
 from loadtests.measure.waiting import wait_until
 from loadtests.servers.registry import Server
 from loadtests.servers.running import Running
-from loadtests.studies import study, trial
+from loadtests.studies import engine, study
 from loadtests.studies.bench.scenarios import SIZED, Scenario
 from loadtests.studies.bench.study import asked_for
-from loadtests.studies.engine import Lab, Step, observe
+from loadtests.studies.engine import Lab, Step
 
 SCALES = FULL, QUICK, TINY = study.scales(
     replace(study.FULL, rounds=4, seconds=2.0),
@@ -75,7 +75,7 @@ def dead_burden(count: int) -> str:
 
 
 @dataclass(frozen=True)
-class Trial(trial.Trial):
+class Trial(engine.Trial):
     """One server beside itself; with a number of dead connections, or a kind of transfers."""
 
     amounts: Any
@@ -123,7 +123,7 @@ class Trial(trial.Trial):
             if (self.number // 2 + position) % 2:
                 turns.reverse()
             samples = {
-                one.name: observe(self.lab, self.experiment, self.number, one, scenario, running)
+                one.name: replace(self, server=one).observe(scenario, running)
                 for one, running in turns
             }
             check()

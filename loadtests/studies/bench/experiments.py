@@ -16,13 +16,11 @@ from loadtests.errors import ServerFailure
 from loadtests.measure import resources
 from loadtests.measure.machine import allow_files
 from loadtests.servers import registry
-from loadtests.servers.registry import Server
 from loadtests.servers.running import Running
 from loadtests.studies import engine
 from loadtests.studies.bench import scenarios
 from loadtests.studies.bench.scenarios import Scenario
-from loadtests.studies.engine import Lab, Step
-from loadtests.studies.trial import Trial
+from loadtests.studies.engine import Lab, Step, Trial
 
 IDLE_CONNECTIONS = 10_000
 WARM_CONNECTIONS = 100
@@ -80,9 +78,9 @@ def _sleeping(port: int) -> Iterator[None]:
         raise ServerFailure("the sleeping request was never answered")
 
 
-def _neighbours(lab: Lab, experiment: str, number: int, server: Server, scenario: Scenario) -> str:
-    with engine.started(lab, server, scenario) as running, _sleeping(running.port):
-        sample = engine.take(lab, experiment, number, server, scenario, running)
+def _neighbours(trial: Trial, scenario: Scenario) -> str:
+    with trial.started(scenario) as running, _sleeping(running.port):
+        sample = trial.take(scenario, running)
     return f"p99 {sample['p99_us'] / 1000:.2f} ms, worst {sample['max_us'] / 1000:.2f} ms"
 
 

@@ -18,9 +18,8 @@ from loadtests.errors import LabError, ServerFailure
 from loadtests.measure.cpu_affinity import USABLE
 from loadtests.measure.waiting import wait_until
 from loadtests.servers.registry import Server
-from loadtests.studies.engine import Lab, Step
+from loadtests.studies.engine import Lab, Step, Trial
 from loadtests.studies.study import Scale
-from loadtests.studies.trial import Trial
 from tests.testkit.balancer import CONNECT, NOTICED, PORT
 from tests.testkit.cluster import NAMES, Cluster, Member
 from tests.testkit.network.hosts import Network, Unavailable

@@ -16,7 +16,7 @@ from loadtests.servers.registry import Server, content
 from loadtests.servers.running import Running
 from loadtests.studies import engine
 from loadtests.studies.bench.scenarios import LONGEST, Fetched, Scenario
-from loadtests.studies.engine import Lab, Step
+from loadtests.studies.engine import Lab, Step, Trial
 from loadtests.studies.study import Scale
 
 PAGE_LOADS = (64, 512)
@@ -85,12 +85,12 @@ def asked(material: Material, requests: int) -> dict[str, list[dict[Server, Scen
     }
 
 
-def _file(lab: Lab, experiment: str, number: int, server: Server, scenario: Scenario) -> str:
+def _file(trial: Trial, scenario: Scenario) -> str:
     """A large file for many clients at once, and the memory that this takes."""
-    with engine.started(lab, server, scenario) as running:
+    with trial.started(scenario) as running:
         before = resources.memory(running.processes())
         with resources.Watch(running.processes) as watch:
-            sample = engine.observe(lab, experiment, number, server, scenario, running)
+            sample = trial.observe(scenario, running)
     cpu = sample["cpu_us"] * sample["requests"] / 1e6
     gigabytes = sample["octets"] / GB
     sample |= {
@@ -101,25 +101,25 @@ def _file(lab: Lab, experiment: str, number: int, server: Server, scenario: Scen
         "rss_before": before.rss,
         "rss_highest": watch.highest.rss,
     }
-    lab.store.add("sample", **sample)
+    trial.lab.store.add("sample", **sample)
     grown = (watch.highest.pss - before.pss) / 2**20
     return f"{sample['cpu_ms_per_gb']:.1f} ms per GB, {grown:.1f} MiB more"
 
 
-def _cgi(lab: Lab, experiment: str, number: int, server: Server, scenario: Fetched) -> str:
+def _cgi(trial: Trial, scenario: Fetched) -> str:
     """A number of requests for programs, so many at once; all cores for everybody.
 
     Programs have ended when they are looked for, so CPU time is that of the server's whole life:
     without its start, which ends with the first answer; its end is part of it.
     """
     ended = resources.ended_seconds()
-    with engine.started(lab, server, scenario) as running:
+    with trial.started(scenario) as running:
         started = resources.cpu_seconds(running.processes())
         warm = fetch.drive(
             running.port, LONGEST, 1, [[scenario.target]], requests=WARM_REQUESTS, keep=False
         )
         busy = resources.machine_busy_seconds()
-        load = scenario.drive(running.port, lab.seconds, lab.client_core)
+        load = scenario.drive(running.port, trial.lab.seconds, trial.lab.client_core)
         busy = resources.machine_busy_seconds() - busy
         if load.requests < scenario.requests:
             raise ServerFailure(f"{load.requests} answers in {LONGEST:.0f} s, {load.errors}")
@@ -127,10 +127,8 @@ def _cgi(lab: Lab, experiment: str, number: int, server: Server, scenario: Fetch
     clients = sum(one.busy * one.seconds for one in (warm, load))
     spent = resources.ended_seconds() - ended - started - clients
     cpu = spent * load.requests / (load.requests + warm.requests)
-    sample = engine.described(
-        experiment, number, server, scenario, load, cpu, load.seconds, busy, used
-    )
-    lab.store.add("sample", **sample)
+    sample = trial.described(scenario, load, cpu, load.seconds, busy, used)
+    trial.lab.store.add("sample", **sample)
     return f"{sample['cpu_us']:8.0f} µs  {sample['rate']:9,.0f}/s"
 
 

@@ -24,7 +24,7 @@ from loadtests.stats.results import Results, Spread
 from loadtests.store import Record
 from loadtests.studies import engine, sample, tables
 from loadtests.studies.bench.scenarios import DOCUMENTS, Scenario
-from loadtests.studies.engine import Lab, Step
+from loadtests.studies.engine import Lab, Step, Trial
 from loadtests.studies.originals import epoll_2001
 from loadtests.studies.study import Scale, Study
 
@@ -178,7 +178,7 @@ def _measure(lab: Lab, number: int, running: Running, count: int) -> float:
         scenario = Scenario(f"document{size}", title, running.application, LIVE, target=target)
         # The first of all warms it up for all.
         warm = engine.WARM_SECONDS if not count and not rates else 0.0
-        taken = engine.observe(lab, NAME, number, running.server, scenario, running, warm)
+        taken = Trial(lab, NAME, number, running.server).observe(scenario, running, warm)
         taken["scenario"] = f"{scenario.name}, {count:,} dead"
         lab.store.add("sample", size=size, dead=count, **taken)
         rates.append(taken["rate"])

@@ -28,7 +28,7 @@ from loadtests.servers.application import Application
 from loadtests.servers.registry.lifecycle import FOUR, GRACE, OperatedServer, hang_up
 from loadtests.servers.running import Running
 from loadtests.store import without_paths
-from loadtests.studies import trial
+from loadtests.studies import engine
 from loadtests.studies.bench.experiments import ask_often
 from loadtests.studies.engine import Lab, Step
 from loadtests.studies.study import Scale, scales
@@ -70,7 +70,7 @@ SCALES = FULL, QUICK, TINY = scales(
 
 
 @dataclass(frozen=True)
-class Trial(trial.Trial):
+class Trial(engine.Trial):
     """A server, a load, and what they show."""
 
     amounts: Any

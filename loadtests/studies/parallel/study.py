@@ -16,9 +16,9 @@ from loadtests.servers.registry import ALONE_AND_PROXIED, Server
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results
 from loadtests.store import Record
-from loadtests.studies import engine, sample, tables
+from loadtests.studies import sample, tables
 from loadtests.studies.bench import scenarios
-from loadtests.studies.engine import Lab, Step
+from loadtests.studies.engine import Lab, Step, Trial
 from loadtests.studies.originals import poorhttp_2010
 from loadtests.studies.originals.poorhttp_2010 import AT_ONCE, EVERY, MOST_UNANSWERED
 from loadtests.studies.study import FULL, Scale, Study
@@ -163,7 +163,7 @@ def _raise(lab: Lab, number: int, server: Server) -> str:
                 break
             kept = rate
     for name, value, unit in ((KEPT, kept, "/s"), (FLOODED, flooded, "/s"), (BUSY, busy, "")):
-        engine.figure(lab, NAME, number, server, name, value, unit)
+        Trial(lab, NAME, number, server).figure(name, value, unit)
     return f"{kept:,}/s, and not {flooded:,}/s" if flooded else f"{kept:,}/s and perhaps more"
 
 

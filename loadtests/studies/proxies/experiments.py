@@ -11,9 +11,8 @@ from loadtests.measure import resources
 from loadtests.servers import proxies
 from loadtests.servers.pages import PROXIED, TABLE
 from loadtests.servers.proxies import Chain, Setup
-from loadtests.studies import engine
 from loadtests.studies.bench.scenarios import Fetched, Scenario
-from loadtests.studies.engine import Lab, Step
+from loadtests.studies.engine import Lab, Step, Trial
 from loadtests.studies.sample import rounds
 
 AT_ONCE, EVERY = 100, 1.0
@@ -54,9 +53,8 @@ def take(lab: Lab, experiment: str, number: int, chain: Chain, scenario: Scenari
     if load.requests == 0:
         raise ServerFailure(f"{scenario.name}: no request was answered, {failed} failed")
     used = resources.memory(chain.processes())
-    sample = engine.described(
-        experiment, number, chain.setup, scenario, load, servers + proxy, elapsed, busy, used
-    )
+    trial = Trial(lab, experiment, number, chain.setup)
+    sample = trial.described(scenario, load, servers + proxy, elapsed, busy, used)
     sample |= {
         "cpu_us": round(servers / load.requests * 1e6, 4),
         "proxy_us": round(proxy / load.requests * 1e6, 4),

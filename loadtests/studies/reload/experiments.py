@@ -27,7 +27,7 @@ from loadtests.servers.projects import FIRST, KINDS, MAIN, SUB, Kind, Project
 from loadtests.servers.registry.reload import MODES, OURS, SERVE, SERVERS, ReloadingServer
 from loadtests.servers.running import Running
 from loadtests.store import without_paths
-from loadtests.studies import trial
+from loadtests.studies import engine
 from loadtests.studies.bench.experiments import ask_often
 from loadtests.studies.engine import Lab, Step, in_turns
 from loadtests.studies.study import Scale, scales
@@ -176,7 +176,7 @@ def judge(saves: Sequence[Save], asked: Sequence[Asked]) -> list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Trial(trial.Trial):
+class Trial(engine.Trial):
     """One server with one project."""
 
     server: ReloadingServer
