@@ -232,10 +232,7 @@ def report(results: Results) -> list[Section]:
     then = poorhttp_2010.table(
         NAME,
         "answered in the time of the test",
-        [
-            (*row, "reached" if row.name in poorhttp_2010.FLOODED else "not reached")
-            for row in poorhttp_2010.PARALLEL
-        ],
+        poorhttp_2010.PARALLEL,
         f"The light page over an ad-hoc WLAN, from a netbook, for {poorhttp_2010.SECONDS} "
         "seconds or until its client was flooded; it does not say when that was.",
         Column(f"{MOST_UNANSWERED} unanswered"),
