@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import http.client
-from collections.abc import Callable
-from http.client import HTTPResponse
 from typing import Any
 
 from loadtests.apps.pattern import PIECE, checksum, pieces, summary
@@ -18,31 +16,25 @@ others wait for the first."""
 
 def upload(port: int, octets: int) -> None:
     """Posts a document. Raises ServerFailure unless the application has received just that."""
-    request = "POST", "/", pieces(octets), {"Content-Length": str(octets)}
-    _transfer("an upload", port, octets, request, lambda answer: answer.read(PIECE))
+    length = {"Content-Length": str(octets)}
+    _transfer("an upload", port, octets, "POST", "/", pieces(octets), length)
 
 
 def download(port: int, octets: int) -> None:
     """Gets a document. Raises ServerFailure unless it is complete and right."""
-    _transfer("a download", port, octets, ("GET", f"/{octets}"), lambda one: summary(one.read))
+    _transfer("a download", port, octets, "GET", f"/{octets}")
 
 
-def _transfer(
-    what: str,
-    port: int,
-    octets: int,
-    request: tuple[Any, ...],
-    arrived: Callable[[HTTPResponse], bytes],
-) -> None:
+def _transfer(what: str, port: int, octets: int, method: str, *request: Any) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     try:
         with contextlib.closing(connection):
-            connection.request(*request)
+            connection.request(method, *request)
             answer = connection.getresponse()
-            said = arrived(answer).decode("latin-1")
+            arrived = summary(answer.read) if method == "GET" else answer.read(PIECE)
     except (OSError, http.client.HTTPException) as error:
         raise ServerFailure(f"{what} failed: {type(error).__name__}: {error}") from None
-    right = f"{octets} {checksum(octets)}"
+    said, right = arrived.decode("latin-1"), f"{octets} {checksum(octets)}"
     if answer.status != 200 or said != right:
         raise ServerFailure(
             f"{what} was answered {answer.status} and arrived as {said[:60]!r}, right is {right!r}"
