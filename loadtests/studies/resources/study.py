@@ -42,7 +42,6 @@ FULL_LINE = 0.9
 def plan(
     lab: Lab, scale: Scale, chosen: Sequence[Server], options: argparse.Namespace
 ) -> list[Step]:
-    """Interleaved rounds."""
     return sample.rounds(lab, chosen, NAME, partial(_take, lab))
 
 

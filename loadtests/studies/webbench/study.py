@@ -67,14 +67,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def settings(scale: Scale, options: argparse.Namespace) -> Settings:
     """Those of the command line; the length is that of the scale."""
     ramp = RAMP_SHARE * scale.seconds if options.ramp is None else options.ramp
-    others = (options.threads, options.think, options.buffer, options.http)
+    others = options.threads, options.think, options.buffer, options.http
     return Settings(scale.seconds, ramp, *others)
 
 
 def plan(
     lab: Lab, scale: Scale, servers: Sequence[Server], options: argparse.Namespace
 ) -> list[Step]:
-    """A step a server and round."""
     return sample.rounds(lab, servers, NAME, partial(_take, lab, settings(scale, options)))
 
 
