@@ -37,7 +37,7 @@ LIVE = 64
 """Connections that ask, one request after another."""
 LEVELS: dict[str, Sequence[int]] = {
     "full": (0, 900, 3_000, 6_000, 9_000, 12_000, 15_000, 18_000),
-    "quick": (0, 900, 6_000, 18_000),
+    "quick": (0, 900, 6_000),
     "tiny": (0, 200),
 }
 """Dead connections by scale. With the live ones, 900 are about as many as select() has room for."""
