@@ -11,7 +11,8 @@
 #   make serial                 a study of the load lab, for a look; SCALE=full as it is reported, LAB="--servers …"
 #                               docs/loadlab.md names the others; compare: all
 #   make advise APP=mine.py:app measures an application, and says which mode, workers and threads it wants
-#   make figures                draws the figures of README and docs from the stored results of the lab
+#   make figures                draws all figures of the stored results of the lab into build/figures, and those that docs
+#                               show into docs/figures; python -m loadtests docs writes the pages made of them
 #   make soak [MINUTES=30] [MODES="forking threading"]   mixed load with every fault at once
 #   make fuzz [TIME=900] [JOBS=2] [TARGETS="head h11"]    TIME seconds for each target
 #   make corpus                 keeps what fuzzing found interesting

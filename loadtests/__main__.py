@@ -8,22 +8,16 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 
 from loadtests import store
 from loadtests.advise import command as advise
-from loadtests.arguments import Parser, names, number, unknown
+from loadtests.arguments import Parser
 from loadtests.errors import LabError
-from loadtests.programs import ROOT
 from loadtests.servers import peers, registry
-from loadtests.soak import report as soak_report
-from loadtests.soak import together
-from loadtests.soak.run import OPTIONS, Plan
+from loadtests.soak import command as soak
 from loadtests.studies import catalogue, docs
 from loadtests.studies import command as studies
 from loadtests.studies.bench import scenarios
-
-_minutes = number(0.1, 24 * 60, problem="must be from 0.1 minutes to a day")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -35,44 +29,18 @@ def _parser() -> argparse.ArgumentParser:
         command.set_defaults(run=lambda options, _: run(options))
         return command
 
-    words = "mixed load with every fault at once: nothing may be wrong, nothing may grow"
-    soaking = add("soak", _soak, words)
-    soaking.add_argument("--minutes", type=_minutes, default=30.0, metavar="N", help="default 30")
-    soaking.add_argument(
-        "--modes",
-        type=lambda text: names(text.replace(" ", ",")),
-        default=["forking", "threading"],
-        metavar="MODE,MODE",
-        help="all at the same time (default forking,threading)",
-    )
-    words = "append the raw results here (JSON Lines)"
-    soaking.add_argument("--output", type=Path, metavar="FILE", help=words)
+    soak.add(commands)
     reporting = add("report", _report, "turn raw results into pages and tables")
     reporting.add_argument("results", nargs="+", type=Path, metavar="RESULTS")
     studies.add_report(reporting)
     studies.add(commands)
     advise.add(commands)
-    add("figures", _figures, "draw the figures of README and docs from stored results")
+    add("figures", _figures, "draw all figures of the stored results, and those that docs show")
+    pages = add("docs", _docs, "write the pages of docs made of stored results")
+    pages.add_argument("names", nargs="*", metavar="NAME", help=f"of: {' '.join(docs.MADE)}")
     add("peers", _peers, "install the servers we compare with, each by pip")
     add("list", _name_all, "name all servers, scenarios and experiments")
     return parser
-
-
-def _soak(options: argparse.Namespace) -> int:
-    for mode in options.modes:
-        if mode not in OPTIONS:
-            raise unknown("mode", mode, list(OPTIONS), " ")
-    run = store.now()
-    path = (options.output or store.new_path(run)).resolve()
-    plans = [Plan.of(mode, options.minutes * 60) for mode in options.modes]
-    failures = together.run(plans, path, run)
-    records = [record for record in store.load([path]) if record["run"] == run]
-    print("\n".join(soak_report.table(soak_report.results(records))))
-    print(f"\nraw results: {path}", file=sys.stderr)
-    for mode, found in failures.items():
-        for failure in found:
-            print(f"loadtests: {mode}: {failure}", file=sys.stderr)
-    return int(any(failures.values()))
 
 
 def _command(arguments: list[str]) -> str:
@@ -82,15 +50,15 @@ def _command(arguments: list[str]) -> str:
 
 
 def _report(options: argparse.Namespace) -> None:
-    records = store.load(options.results)
-    if soaks := soak_report.results(records):
-        print(soak_report.markdown(soaks, options.figures or ROOT / "docs" / "reliability"), end="")
-        return
-    studies.tell(options, records)
+    studies.tell(options, store.load(options.results))
 
 
 def _figures(_: argparse.Namespace) -> None:
-    print("\n".join(docs.make()))
+    print("\n".join(docs.figures()))
+
+
+def _docs(options: argparse.Namespace) -> None:
+    docs.pages(options.names)
 
 
 def _peers(_: argparse.Namespace) -> None:
@@ -108,15 +76,11 @@ def _name_all(_: argparse.Namespace) -> None:
             print(f"experiments of {study.name}: {' '.join(study.experiments)}")
 
 
-def _terminated(number: int, frame: FrameType | None) -> None:
-    # As an exception, so that every server is stopped on the way out.
-    raise SystemExit(128 + number)
-
-
 def main() -> int:
     """Runs one command; returns the exit code."""
     options = _parser().parse_args()
-    signal.signal(signal.SIGTERM, _terminated)
+    # As an exception, so that every server is stopped on the way out.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         return int(options.run(options, _command(sys.argv[1:])) or 0)
     except LabError as error:

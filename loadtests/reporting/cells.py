@@ -24,10 +24,8 @@ def number(value: float, places: int = 0) -> str:
     """With thousands separators and a true minus; a dash if it is no number."""
     if not math.isfinite(value):
         return NOTHING
-    text = f"{value:,.{places}f}"
-    if text.startswith("-"):
-        return MINUS + text[1:] if text.strip("-0.,") else text[1:]
-    return text
+    # What rounds to zero has no sign.
+    return f"{round(value, places) + 0.0:,.{places}f}".replace("-", MINUS)
 
 
 def written(cell: Cell, column: Column, *, text: bool = False) -> Written:
@@ -42,25 +40,23 @@ def written(cell: Cell, column: Column, *, text: bool = False) -> Written:
     return Written(median, f"{low} – {high}" if cell.low != cell.high else "")
 
 
-def heading(column: Column) -> str:
+def heading(of: Column | Axis) -> str:
     """The name with the unit."""
-    return _with_unit(column.name, column.unit)
-
-
-def axis_label(axis: Axis) -> str:
-    """What an axis shows, with the unit."""
-    return _with_unit(axis.label, axis.unit)
-
-
-def _with_unit(name: str, unit: str) -> str:
-    between = "" if unit.startswith("/") else ", "
-    return f"{name}{between}{unit}" if unit else name
+    name = of.name if isinstance(of, Column) else of.label
+    between = "" if of.unit.startswith("/") else ", "
+    return f"{name}{between}{of.unit}" if of.unit else name
 
 
 def is_text(table: Table, place: int) -> bool:
     """Whether the column at this place holds words: the first does, and one of texts only."""
     cells = [row[place] for row in table.rows if place < len(row) and row[place] is not None]
     return place == 0 or (bool(cells) and all(isinstance(cell, str) for cell in cells))
+
+
+def written_column(table: Table, place: int) -> list[Written]:
+    """The cells of a column."""
+    column, text = table.columns[place], is_text(table, place)
+    return [written(row[place], column, text=text) for row in table.rows]
 
 
 def is_strong(table: Table, place: int) -> bool:

@@ -1,13 +1,13 @@
-"""Writes sections as Markdown."""
+"""Writes sections as Markdown, and into pages that somebody has written."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from loadtests.reporting.cells import heading, is_strong, is_text, written
-from loadtests.reporting.model import Listing, Section, Table
-from loadtests.reporting.names import named
+from loadtests.errors import LabError
+from loadtests.reporting.cells import heading, is_strong, is_text, written_column
+from loadtests.reporting.model import Listing, Section, Table, named
 
 WIDEST = 40
 """Characters up to which a column is filled with blanks, so that a terminal shows columns."""
@@ -15,39 +15,33 @@ WIDEST = 40
 
 def tables(sections: Sequence[Section], level: int = 2) -> str:
     """Text and tables only; `level` is that of the headings of sections."""
-    return "\n\n".join(
-        block
-        for section in sections
-        for block in (
-            f"{'#' * level} {section.title}",
-            *filter(None, [section.answer]),
-            *section.text,
-            *(_titled(part) for part in section.parts if isinstance(part, Table)),
-        )
-    )
+    blocks: list[str] = []
+    for section in sections:
+        blocks += _head(section, level)
+        blocks += [_titled(part) for part in section.parts if isinstance(part, Table)]
+    return "\n\n".join(blocks)
 
 
-def document(sections: Sequence[Section], figures: Path, link: str) -> str:
-    """All of it; the figures are written into the folder `figures`, which is at `link`."""
-    write_figures(sections, figures)
+def document(sections: Sequence[Section], figures: Path, link: str, only: str | None = None) -> str:
+    """All of it; figures, or `only` that one, are written into a folder, which is at `link`."""
+    drawn = {path.stem for path in write_figures(sections, figures, only)}
     blocks = []
     for section, parts in named(sections):
-        blocks += [f"## {section.title}", *filter(None, [section.answer]), *section.text]
+        blocks += _head(section, 2)
         for name, part in parts:
             if isinstance(part, Table):
                 blocks.append(_titled(part))
-                continue
-            if isinstance(part, Listing):
+            elif isinstance(part, Listing):
                 blocks.append(f"### {part.title}\n\n```text\n{part.text}\n```")
-                continue
-            blocks.append(f"![{part.title}]({f'{link}/' if link else ''}{name}.svg)")
-            if part.caption:
-                blocks.append(f"*{part.caption}*")
+            elif name in drawn:
+                blocks.append(f"![{part.title}]({f'{link}/' if link else ''}{name}.svg)")
+                if part.caption:
+                    blocks.append(f"*{part.caption}*")
     return "\n\n".join(blocks) + "\n"
 
 
-def write_figures(sections: Sequence[Section], folder: Path) -> list[Path]:
-    """A file for each figure; returns them."""
+def write_figures(sections: Sequence[Section], folder: Path, only: str | None = None) -> list[Path]:
+    """A file for each figure, or for `only` that one; returns them."""
     # Only now: matplotlib is slow to load, and tables do without it.
     from loadtests.reporting.figures import figure
 
@@ -55,11 +49,29 @@ def write_figures(sections: Sequence[Section], folder: Path) -> list[Path]:
     written = []
     for _, parts in named(sections):
         for name, part in parts:
-            if not isinstance(part, (Table, Listing)):
+            if not isinstance(part, (Table, Listing)) and only in (None, name):
                 path = folder / f"{name}.svg"
                 path.write_text(figure.document(part), encoding="utf-8")
                 written.append(path)
     return written
+
+
+def insert(page: Path, study: str, text: str) -> None:
+    """Puts text about a study into a page that somebody has written, between its marks.
+
+    Raises LabError if there is no such place.
+    """
+    begin, end = f"<!-- {study} -->", f"<!-- end of {study} -->"
+    before, first, rest = page.read_text(encoding="utf-8").partition(begin)
+    _, last, after = rest.partition(end)
+    if not (first and last):
+        raise LabError(f"{page} has no place for the tables: {begin} … {end}")
+    parts = [before + begin, text.strip(), end + after]
+    page.write_text("\n\n".join(parts), encoding="utf-8")
+
+
+def _head(section: Section, level: int) -> list[str]:
+    return [f"{'#' * level} {section.title}", *filter(None, [section.answer]), *section.text]
 
 
 def _titled(table: Table) -> str:
@@ -69,28 +81,15 @@ def _titled(table: Table) -> str:
 
 def lines(table: Table) -> str:
     """The table alone."""
-    words = [is_text(table, place) for place in range(len(table.columns))]
-    rows = [[heading(column) for column in table.columns]]
-    for number, row in enumerate(table.rows):
-        cells = []
-        for cell, column, text in zip(row, table.columns, words, strict=True):
-            value, span = written(cell, column, text=text)
-            cells.append(f"{value} ({span})" if span else value)
-        if is_strong(table, number):
-            cells[0] = f"**{cells[0]}**"
-        rows.append(cells)
-    rows = [[" ".join(cell.split()).replace("|", "\\|") for cell in row] for row in rows]
-    widths = [min(max(3, *map(len, column)), WIDEST) for column in zip(*rows, strict=True)]
-    rule = [
-        "-" * width if text else "-" * (width - 1) + ":"
-        for width, text in zip(widths, words, strict=True)
-    ]
-    return "\n".join(
-        "| "
-        + " | ".join(
-            cell.ljust(width) if text else cell.rjust(width)
-            for cell, width, text in zip(row, widths, words, strict=True)
-        )
-        + " |"
-        for row in [rows[0], rule, *rows[1:]]
-    )
+    columns = []
+    for place, column in enumerate(table.columns):
+        written = written_column(table, place)
+        cells = [f"{value} ({span})" if span else value for value, span in written]
+        if place == 0:
+            cells = [f"**{c}**" if is_strong(table, n) else c for n, c in enumerate(cells)]
+        cells = [" ".join(cell.split()).replace("|", "\\|") for cell in [heading(column), *cells]]
+        width = min(max(3, *map(len, cells)), WIDEST)
+        text = is_text(table, place)
+        cells.insert(1, f"{'' if text else ':':->{width}}")
+        columns.append([f"{cell:{'<' if text else '>'}{width}}" for cell in cells])
+    return "\n".join(f"| {' | '.join(row)} |" for row in zip(*columns, strict=True))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from loadtests.stats.results import Spread
@@ -128,6 +129,9 @@ class Listing:
     text: str
 
 
+Part: TypeAlias = Table | Figure | Listing
+
+
 @dataclass(frozen=True)
 class Section:
     """Paragraphs (Markdown within a line only) above figures and tables.
@@ -138,7 +142,7 @@ class Section:
 
     title: str
     text: Sequence[str] = ()
-    parts: Sequence[Table | Figure | Listing] = field(default_factory=tuple)
+    parts: Sequence[Part] = ()
     answer: str = ""
     detail: bool = False
 
@@ -147,3 +151,19 @@ def method(items: str) -> Section:
     """How something is measured: each item of a list in Markdown is a paragraph."""
     text = [" ".join(item.split()) for item in f"\n{items}".split("\n- ")[1:]]
     return Section("Method", text, detail=True)
+
+
+def named(sections: Sequence[Section]) -> Iterator[tuple[Section, list[tuple[str, Part]]]]:
+    """Each section with its parts, each of which has another name that a file may have."""
+    taken: set[str] = set()
+    for section in sections:
+        parts: list[tuple[str, Part]] = []
+        for part in section.parts:
+            plain = re.sub(r"[^\w.+-]+", "-", part.name).strip("-.") or "part"
+            name, number = plain, 1
+            while name in taken:
+                number += 1
+                name = f"{plain}-{number}"
+            taken.add(name)
+            parts.append((name, part))
+        yield section, parts

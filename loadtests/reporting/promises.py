@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -29,15 +29,6 @@ class Promise:
     read: Callable[[Results], Places]
     at_least: bool = False
     places: int = 2
-
-    def worst(self, measured: Places) -> str:
-        """The place whose median is farthest on the wrong side."""
-        choose = min if self.at_least else max
-        return choose(measured, key=lambda place: measured[place].median)
-
-    def met(self, value: float) -> bool:
-        """Whether a median keeps the promise."""
-        return value >= self.limit if self.at_least else value <= self.limit
 
 
 def mode(server: str) -> str:
@@ -91,57 +82,54 @@ def all_finished(servers: Collection[str]) -> Promise:
 
 
 BROKEN = "**no**"
-COLUMNS = (
-    Column("promise"),
-    Column("promised"),
-    Column("worst measured (lowest – highest)"),
-    Column("where"),
-    Column("kept"),
-    Column("command"),
-)
+HEADS = "promise", "promised", "worst measured (lowest – highest)", "where", "kept", "command"
+COLUMNS = tuple(map(Column, HEADS))
 
 
 def table(study: str, promises: Sequence[Promise], results: Results) -> Table | None:
     """Each promise beside the worst that was measured; `None` if nothing of them was."""
-    rows = [
-        _row(study, promise, measured)
-        for promise in promises
-        if (measured := promise.read(results))
-    ]
-    return Table(f"{study}-promises", "Promised and measured", COLUMNS, rows) if rows else None
+    rows = []
+    for promise, where, found, kept in _judged(promises, results):
+        median, low, high = (f"{value:,.{promise.places}f}" for value in found[:3])
+        unit = f" {promise.unit}" if promise.unit else ""
+        rows.append(
+            (
+                promise.what,
+                f"{'≥' if promise.at_least else '≤'} {promise.limit:,g}{unit}",
+                f"{median}{unit} ({low} – {high})",
+                where,
+                "yes" if kept else BROKEN,
+                f"`{' '.join(['python -m loadtests', study, promise.experiment]).rstrip()}`",
+            )
+        )
+    return Table(f"{study}-promises", "", COLUMNS, rows) if rows else None
 
 
 def answer(promises: Sequence[Promise], results: Results) -> str:
     """How many of those that were measured are kept, and by how much the others are missed."""
-    measured = [(promise, found) for promise in promises if (found := promise.read(results))]
+    judged = list(_judged(promises, results))
     missed = [
-        (promise, value)
-        for promise, found in measured
-        if not promise.met(value := found[promise.worst(found)].median)
-    ]
-    if not missed:
-        if len(measured) == 1:
-            return "The one promise that was measured is kept."
-        return f"All {len(measured)} promises that were measured are kept."
-    named = (
         promise.what
-        + (f" (by {abs(value / promise.limit - 1) * 100:.0f} %)" if promise.limit else "")
-        for promise, value in missed
-    )
-    kept = len(measured) - len(missed)
-    return f"{kept} of {len(measured)} promises are kept, not: {'; '.join(named)}."
+        + (f" (by {abs(found.median / promise.limit - 1) * 100:.0f} %)" if promise.limit else "")
+        for promise, _, found, kept in judged
+        if not kept
+    ]
+    if missed:
+        kept = len(judged) - len(missed)
+        return f"{kept} of {len(judged)} promises are kept, not: {'; '.join(missed)}."
+    if len(judged) == 1:
+        return "The one promise that was measured is kept."
+    return f"All {len(judged)} promises that were measured are kept."
 
 
-def _row(study: str, promise: Promise, measured: Places) -> tuple[str, ...]:
-    place = promise.worst(measured)
-    median, low, high = (f"{value:,.{promise.places}f}" for value in measured[place][:3])
-    unit = f" {promise.unit}" if promise.unit else ""
-    of = f"; worst of {len(measured)}" if len(measured) > 1 else ""
-    return (
-        promise.what,
-        f"{'≥' if promise.at_least else '≤'} {promise.limit:,g}{unit}",
-        f"{median}{unit} ({low} – {high})",
-        f"{place}{of}",
-        "yes" if promise.met(measured[place].median) else BROKEN,
-        f"`{' '.join(['python -m loadtests', study, promise.experiment]).rstrip()}`",
-    )
+def _judged(
+    promises: Sequence[Promise], results: Results
+) -> Iterator[tuple[Promise, str, Spread, bool]]:
+    """Those that were measured: the place farthest on the wrong side, and if it is kept there."""
+    for promise in promises:
+        if measured := promise.read(results):
+            choose = min if promise.at_least else max
+            place, found = choose(measured.items(), key=lambda one: one[1].median)
+            where = f"{place}; worst of {len(measured)}" if len(measured) > 1 else place
+            value, limit = found.median, promise.limit
+            yield promise, where, found, value >= limit if promise.at_least else value <= limit

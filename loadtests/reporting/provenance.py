@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from loadtests.reporting.model import Cell, Column, Section, Table
@@ -11,16 +11,6 @@ from loadtests.stats.results import Results
 from loadtests.store import Record
 
 DISTURBED = 0.05
-
-
-def machine_words(machine: dict[str, Any]) -> str:
-    """The machine and the client in one line."""
-    kind = "virtual machine" if machine["virtual"] else "machine"
-    client = f", {machine['client']}" if machine["client"] else ""
-    return (
-        f"{machine['cpu']}, {machine['cores']} cores, {kind}, {machine['memory'] / 2**30:.1f} GiB, "
-        f"Linux {machine['kernel']}, {machine['python']}{client}"
-    )
 
 
 def bare(command: str) -> str:
@@ -31,11 +21,9 @@ def bare(command: str) -> str:
 def summary(results: Results) -> str:
     """When and on what it was measured, in a line; nothing if it was not."""
     days = sorted({str(run["run"])[:10] for run in results.runs})
-    scales = dict.fromkeys(str(run["scale"]) for run in results.runs if "scale" in run)
-    if not days:
-        return ""
-    when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-    return " · ".join((when, *(f"scale {scale}" for scale in scales), *_machines(results)))
+    scales = dict.fromkeys(f"scale {run['scale']}" for run in results.runs if "scale" in run)
+    when = " to ".join(dict.fromkeys([*days[:1], *days[-1:]]))
+    return " · ".join([when, *scales, *_machines(results)])
 
 
 def colophon(results: Results) -> list[Section]:
@@ -45,28 +33,31 @@ def colophon(results: Results) -> list[Section]:
 
 def lost(results: Results) -> list[Section]:
     """Who was left out, what failed and what was not kept. Nothing if all went well."""
-    measured = {s["server"] for s in results.samples} | {f["server"] for f in results.figures}
-    missing = sorted({(m["server"], m["reason"]) for m in results.missing})
-    missing = [(server, reason) for server, reason in missing if server not in measured]
-    failures = _grouped(results.failures)
-    text = [f"The results were not kept in their file: {why}." for why in _not_kept(results)]
+    measured = {one["server"] for one in (*results.samples, *results.figures)}
+    missing = {(one["server"], one["reason"]) for one in results.missing}
+    missing = {one for one in missing if one[0] not in measured}
+    # By server and reason, with the steps in which it happened.
+    groups: dict[tuple[str, str], list[str]] = {}
+    for one in results.failures:
+        groups.setdefault((one["server"], one["reason"]), []).append(one["what"])
+    failures = [
+        (server, len(what), reason, ", ".join(dict.fromkeys(step.split(",")[0] for step in what)))
+        for (server, reason), what in groups.items()
+    ]
+    unkept = sorted({str(note["lost"]) for note in results.notes if "lost" in note})
+    text = [f"The results were not kept in their file: {why}." for why in unkept]
     text += _interrupted(results)
     parts = []
     if missing:
-        parts.append(Table("left-out", "", _columns("left out", "why"), missing))
+        parts.append(_table("left-out", "", "left out, why", sorted(missing)))
     if failures:
-        columns = _columns("failed", "times", "why", "in")
-        parts.append(Table("failed", "", columns, failures))
+        parts.append(_table("failed", "", "failed, times, why, in", failures))
         text.append(f"{len(results.failures):,} measurements failed; the rest went on.")
     return [Section("Left out and failed", text, parts)] if parts or text else []
 
 
-def _columns(*names: str) -> list[Column]:
-    return [Column(name) for name in names]
-
-
-def _not_kept(results: Results) -> list[str]:
-    return sorted({str(note["lost"]) for note in results.notes if "lost" in note})
+def _table(name: str, title: str, heads: str, rows: Sequence[Sequence[Cell]]) -> Table:
+    return Table(name, title, [Column(head) for head in heads.split(", ")], rows)
 
 
 def _interrupted(results: Results) -> list[str]:
@@ -87,17 +78,6 @@ def _interrupted(results: Results) -> list[str]:
     return told
 
 
-def _grouped(failures: Iterable[Record]) -> list[tuple[str, float, str, str]]:
-    """By server and reason, with the steps in which it happened."""
-    groups: dict[tuple[str, str], list[str]] = {}
-    for failure in failures:
-        groups.setdefault((failure["server"], failure["reason"]), []).append(failure["what"])
-    return [
-        (server, len(what), reason, ", ".join(dict.fromkeys(step.split(",")[0] for step in what)))
-        for (server, reason), what in groups.items()
-    ]
-
-
 def _method(results: Results) -> list[Section]:
     if not results.runs:
         return []
@@ -116,23 +96,33 @@ def _method(results: Results) -> list[Section]:
         versions |= run["machine"]["versions"]
         commands |= dict.fromkeys(run["commands"].items())
     rows = [_run(run, results) for run in results.runs]
-    names = ["command", "begun", "scale", "cores", "rounds", "seeds"]
-    if not any(row[-1] for row in rows):
-        names, rows = names[:-1], [row[:-1] for row in rows]
-    parts = [Table("runs", "Runs", _columns(*names), rows)]
+    heads = "command, begun, scale, cores, rounds"
+    if any(row[-1] for row in rows):
+        parts = [_table("runs", "Runs", f"{heads}, seeds", rows)]
+    else:
+        parts = [_table("runs", "Runs", heads, [row[:-1] for row in rows])]
     if versions:
         named = (f"{name} {versions[name]}" for name in sorted(versions, key=str.lower))
         text.append(f"Versions: {', '.join(named)}.")
     if commands:
         started = [(name, f"`{bare(line)}`") for name, line in commands]
-        columns = _columns("server", "command")
-        parts.append(Table("commands", "How the servers were started", columns, started))
+        title = "How the servers were started"
+        parts.append(_table("commands", title, "server, command", started))
     return [Section("How it was measured", text, parts)]
 
 
 def _machines(results: Results) -> list[str]:
-    """Each machine once, in the order of the runs."""
-    return list(dict.fromkeys(machine_words(run["machine"]) for run in results.runs))
+    """Each machine and its client once, in the order of the runs."""
+    return list(dict.fromkeys(_machine(run["machine"]) for run in results.runs))
+
+
+def _machine(machine: dict[str, Any]) -> str:
+    kind = "virtual machine" if machine["virtual"] else "machine"
+    client = f", {machine['client']}" if machine["client"] else ""
+    return (
+        f"{machine['cpu']}, {machine['cores']} cores, {kind}, {machine['memory'] / 2**30:.1f} GiB, "
+        f"Linux {machine['kernel']}, {machine['python']}{client}"
+    )
 
 
 def _run(run: Record, results: Results) -> tuple[Cell, ...]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from loadtests.reporting.cells import axis_label, heading
-from loadtests.reporting.model import Bars, Cell, Column, Figure, Lines, Listing, Section, Table
-from loadtests.reporting.names import named
+from loadtests.reporting.cells import heading
+from loadtests.reporting.model import Bars, Cell, Figure, Lines, Listing, Section, Table, named
 from loadtests.stats.results import Spread
 
 Row = Sequence[str | float | None]
@@ -26,52 +25,44 @@ def write(sections: Sequence[Section], folder: Path) -> list[Path]:
                 continue
             path = folder / f"{name}.csv"
             with path.open("w", encoding="utf-8", newline="") as file:
-                csv.writer(file, lineterminator="\n").writerows(rows(part))
+                csv.writer(file, lineterminator="\n").writerows(_rows(part))
             written.append(path)
     return written
 
 
-def rows(part: Table | Figure) -> Iterator[Row]:
+def _rows(part: Table | Figure) -> Iterator[Row]:
     """The heading and the values; empty where nothing was measured."""
     if isinstance(part, Table):
-        yield from _table(part)
-    elif isinstance(part, Lines):
-        yield ["line", axis_label(part.x), axis_label(part.y), "lowest", "highest"]
-        yield from _lines(part)
+        columns = [_column(part, place) for place in range(len(part.columns))]
+        yield from ([value for cell in row for value in cell] for row in zip(*columns, strict=True))
     elif isinstance(part, Bars):
-        yield ["bar", "part", *(f"{axis_label(part.axis)} {end}" for end in ENDS)]
-        yield from _bars(part)
+        yield ["bar", "part", *(f"{heading(part.axis)} {end}" for end in ENDS)]
+        for bar in part.bars:
+            for name, value in zip(part.parts or [""], bar.values, strict=True):
+                yield [bar.name, name, *(value[:3] if value else (None, None, None))]
+    elif isinstance(part, Lines):
+        yield ["line", heading(part.x), heading(part.y), *ENDS[1:]]
+        yield from _lines(part)
     else:
-        axes = [axis_label(axis) for panel in part.panels[:1] for axis in (panel.x, panel.y)]
-        yield ["panel", "line", *(axes or ["x", "y"]), "lowest", "highest"]
+        axes = [heading(axis) for panel in part.panels[:1] for axis in (panel.x, panel.y)]
+        yield ["panel", "line", *(axes or ["x", "y"]), *ENDS[1:]]
         for panel in part.panels:
             yield from ([panel.title, *row] for row in _lines(panel))
 
 
-def _table(table: Table) -> Iterator[Row]:
-    spreads = [
-        any(isinstance(row[place], Spread) for row in table.rows)
-        for place in range(len(table.columns))
-    ]
-    yield list(_heads(table.columns, spreads))
-    for row in table.rows:
-        values: list[str | float | None] = []
-        for cell, column, three in zip(row, table.columns, spreads, strict=True):
-            values += _values(cell, column) if three else _values(cell, column)[:1]
-        yield values
+def _column(table: Table, place: int) -> list[Row]:
+    """The heading and the cells of a column, each as three values where there are spreads."""
+    column, cells = table.columns[place], [row[place] for row in table.rows]
+    values = [_values(cell, column.scale) for cell in cells]
+    if any(isinstance(cell, Spread) for cell in cells):
+        return [[f"{heading(column)} {end}" for end in ENDS], *values]
+    return [[heading(column)], *(value[:1] for value in values)]
 
 
-def _heads(columns: Iterable[Column], spreads: Iterable[bool]) -> Iterator[str]:
-    for column, three in zip(columns, spreads, strict=True):
-        yield from (f"{heading(column)} {end}" for end in ENDS) if three else (heading(column),)
-
-
-def _values(cell: Cell, column: Column) -> list[str | float | None]:
+def _values(cell: Cell, scale: float) -> list[str | float | None]:
     if isinstance(cell, Spread):
-        return [value * column.scale for value in cell[:3]]
-    if cell is None or isinstance(cell, str):
-        return [cell, None, None]
-    return [cell * column.scale, None, None]
+        return [value * scale for value in cell[:3]]
+    return [cell if cell is None or isinstance(cell, str) else cell * scale, None, None]
 
 
 def _lines(figure: Lines) -> Iterator[Row]:
@@ -79,10 +70,3 @@ def _lines(figure: Lines) -> Iterator[Row]:
         bands = {x: (low, high) for x, low, high in line.band}
         for x, y in line.points:
             yield [line.name, x, y, *bands.get(x, (None, None))]
-
-
-def _bars(figure: Bars) -> Iterator[Row]:
-    for bar in figure.bars:
-        for number, value in enumerate(bar.values):
-            part = figure.parts[number] if figure.parts else ""
-            yield [bar.name, part, *(value[:3] if value else (None, None, None))]

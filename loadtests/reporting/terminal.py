@@ -30,19 +30,19 @@ def tell(told: Sequence[Section], missing: Sequence[Section]) -> None:
     """Prints the report `told`; `missing` says what was left out and what failed."""
     console = Console(highlight=False)
     for section in told:
-        if section.detail:
-            continue
         rankings = _rankings(section)
-        if section.answer or rankings:
+        if not section.detail and (section.answer or rankings):
             console.print(f"\n[bold]{escape(section.title)}[/]")
-        if section.answer:
-            console.print(Markdown(section.answer))
-        for table in rankings:
-            console.print(_grid(table), "")
-    for section in told:
-        for part in section.parts:
-            if isinstance(part, Table) and tuple(part.columns) == promises.COLUMNS:
-                _broken(console, part)
+            if section.answer:
+                console.print(Markdown(section.answer))
+            for table in rankings:
+                console.print(_grid(table), "")
+    for part in (part for section in told for part in section.parts):
+        if isinstance(part, Table) and tuple(part.columns) == promises.COLUMNS:
+            for promise, promised, measured, where, kept, _ in part.rows:
+                if kept == promises.BROKEN:
+                    what = f"{promise}: promised {promised}, measured {measured}, {where}"
+                    console.print(f"[bold red]not kept[/]: {escape(what)}", soft_wrap=True)
     for section in missing:
         console.print(f"\n[bold]{escape(section.title)}[/]")
         for paragraph in section.text:
@@ -63,39 +63,24 @@ def _grid(table: Table) -> Grid:
     place = [column.name for column in table.columns].index(table.ranking)
     column = table.columns[place]
     values = [_value(row[place]) for row in table.rows]
-    most = max((abs(value) for value in values if value is not None), default=0.0)
+    most = max(map(abs, values), default=0.0)
     grid = Grid("", heading(column), "", title=escape(table.title), box=None, title_justify="left")
     grid.columns[1].justify = "right"
-    left = 0
     for number, (row, value) in enumerate(zip(table.rows, values, strict=True)):
         strong = is_strong(table, number)
-        if number >= BEST and not strong:
-            left += 1
-            continue
-        grid.add_row(
-            escape(str(row[0])),
-            written(row[place], column).value,
-            Bar(most, 0, abs(value), width=WIDTH) if value and most else "",
-            style="bold green" if strong else "",
-        )
-    if left:
+        if number < BEST or strong:
+            grid.add_row(
+                escape(str(row[0])),
+                written(row[place], column).value,
+                Bar(most, 0, abs(value), width=WIDTH) if value else "",
+                style="bold green" if strong else "",
+            )
+    if left := len(table.rows) - grid.row_count:
         grid.add_row(f"… {left} more", style="dim")
     return grid
 
 
-def _value(cell: Cell) -> float | None:
+def _value(cell: Cell) -> float:
     if isinstance(cell, Spread):
         return cell.median
-    return cell if isinstance(cell, (int, float)) else None
-
-
-def _broken(console: Console, table: Table) -> None:
-    """A line for each promise that was not kept."""
-    for row in table.rows:
-        promise, promised, measured, where, kept, _ = map(str, row)
-        if kept == promises.BROKEN:
-            console.print(
-                f"[bold red]not kept[/]: {escape(promise)}: promised {escape(promised)}, "
-                f"measured {escape(measured)}, {escape(where)}",
-                soft_wrap=True,
-            )
+    return cell if isinstance(cell, (int, float)) else 0.0

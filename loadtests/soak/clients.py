@@ -3,238 +3,260 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import socket
 import time
 
-from loadtests.clients.steady import known_requests
-from loadtests.clients.steady.known_requests import Nature, Question, Wrong
-from loadtests.soak.client import Client, World
-from loadtests.soak.dead import Dead
-from loadtests.soak.dialogue import Dialogue
+from loadtests.clients.steady import known_requests as known
+from loadtests.clients.steady.known_requests import Nature, Question, Wrong, renamed
+from loadtests.soak.client import DEADLINES, Client, Dialogue, Turn, World
 from tests.testkit.cases.exchanges import Case, read_all
-from tests.testkit.client import BadResponse, Closed
+from tests.testkit.client import HANG
 
 #: What stands behind a message that is refused must never be taken for a request.
 SMUGGLED = b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
 
 PIPELINED = 10
+DRIPS = b"x" * 1_000
 
 
-class Keeper(Client):
+def keeper(client: Client) -> None:
     """Well-behaved: one request after another on a connection that it keeps for a while."""
-
-    def turn(self) -> None:
-        """A request, or the same one several times, whose head is then remembered."""
-        chance = self.random.random()
-        if chance < 0.75:
-            question = self.make(known_requests.SOUND)
-        elif chance < 0.95:
-            question = self.make(known_requests.FAILING)
-        elif chance < 0.99:
-            question = self.make(known_requests.CUT)
-        else:
-            question = self.make(known_requests.LAST)
-        times = self.random.choice((1, 1, 1, 5, 20)) if question.kind == "small" else 1
-        for _ in range(times):
-            if not self.ask(question):
-                return
-        if self.random.random() < 0.02:
-            self.hang_up()
-        if self.random.random() < 0.1:
-            time.sleep(self.random.random() * 0.02)
-
-
-class Pipeliner(Client):
-    """Ten requests in one write; their answers must come in their order."""
-
-    def turn(self) -> None:
-        """A set of ten, the last of which may end the connection."""
-        asked = [self.make(known_requests.SOUND) for _ in range(PIPELINED - 2)]
-        asked.insert(self.random.randrange(len(asked)), self.make(known_requests.FAILING))
-        ends = self.random.random() < 0.2
-        tables = (known_requests.CUT, known_requests.LAST) if ends else (known_requests.SOUND,)
-        asked.append(self.make(*tables))
-        self.ask(
-            *[known_requests.renamed(question, f"pipelined {question.kind}") for question in asked]
-        )
-        time.sleep(self.random.random() * 0.01)
-
-
-class Uploader(Client):
-    """Sends large bodies."""
-
-    def turn(self) -> None:
-        """One of them."""
-        self.ask(self.make(known_requests.UPLOADS))
-        time.sleep(self.random.random() * 0.3)
-
-
-class SlowReader(Client):
-    """Takes a large answer in small portions, with a pause before each."""
-
-    def turn(self) -> None:
-        """One of them."""
-        dialogue = self.connect()
-        dialogue.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16_384)
-        dialogue.pause = self.random.choice((0.001, 0.005))
-        dialogue.portion = self.random.choice((20_000, 60_000))
-        question = known_requests.renamed(self.make(known_requests.DOWNLOADS), "slow reader")
-        self.ask(question)
-        self.hang_up()
-
-
-class Leaver(Client):
-    """Leaves in the middle of a head, a body or an answer, politely or not."""
-
-    def turn(self) -> None:
-        """Come and go."""
-        where = self.random.choice(("head", "body", "answer", "endless answer", "half close"))
-        how = self.random.choice(("close", "reset"))
-        dialogue = self.connect()
-        if where == "half close":
-            self._half_close(dialogue)
+    tables = known.SOUND, known.FAILING, known.CUT, known.LAST
+    (table,) = client.random.choices(tables, (75, 20, 4, 1))
+    question = client.make(table)
+    # The head of a request that comes several times is remembered.
+    times = client.random.choice((1, 1, 1, 5, 20)) if question.kind == "small" else 1
+    for _ in range(times):
+        if not client.ask(question):
             return
-        self.tally.count_fault(f"left in the middle: {where}, {how}")
-        try:
-            if where == "head":
-                request = self.make(known_requests.SOUND).request
-                end = request.index(b"\r\n\r\n")
-                dialogue.say(request[: self.random.randrange(end)])
-            elif where == "body":
-                question = self.make(known_requests.UPLOADS)
-                dialogue.say(question.request[: self.random.randrange(200, len(question.request))])
-            else:
-                question = (
-                    known_requests.endless(self.token())
-                    if where == "endless answer"
-                    else self.make(known_requests.LONG)
-                )
-                dialogue.say(question.request)
-                octets = self.random.choice((0, 1, 300, 100_000, 1_000_000))
-                self._look(dialogue, question, octets)
-        finally:
-            getattr(dialogue, how)()
-            self.dialogue = None
-        time.sleep(self.random.random() * 0.05)
-
-    def _look(self, dialogue: Dialogue, question: Question, octets: int) -> None:
-        try:
-            received = dialogue.peek(octets)
-            question.check_part(received)
-            if len(received) < octets and not self.world.deaths.explain(dialogue.last):
-                raise Wrong(f"the connection ended after {len(received)} octets")
-        except TimeoutError:
-            self.wrong(f"left: {question.kind}", "no answer comes", question.request)
-        except Wrong as wrong:
-            self.wrong(f"left: {question.kind}", str(wrong), question.request)
-
-    def _half_close(self, dialogue: Dialogue) -> None:
-        """A client that has said all it will say still listens."""
-        asked = [
-            known_requests.renamed(self.make(known_requests.SOUND), "half closed")
-            for _ in range(self.random.randrange(1, 4))
-        ]
-        dialogue.say(b"".join(question.request for question in asked))
-        with contextlib.suppress(OSError):
-            dialogue.socket.shutdown(socket.SHUT_WR)
-        if self.hear(*asked) and not dialogue.at_end():
-            self.wrong("half closed", "the connection stays open")
-        self.hang_up()
+    if client.random.random() < 0.02:
+        client.hang_up()
+    if client.random.random() < 0.1:
+        client.pause(0.02)
 
 
-class Malformed(Client):
+def pipeliner(client: Client) -> None:
+    """Ten requests in one write, the last of which may end the connection."""
+    asked = [client.make(known.SOUND) for _ in range(PIPELINED - 2)]
+    asked.insert(client.random.randrange(len(asked)), client.make(known.FAILING))
+    ends = client.random.random() < 0.2
+    asked.append(client.make(*((known.CUT, known.LAST) if ends else (known.SOUND,))))
+    client.ask(*[renamed(one, f"pipelined {one.kind}") for one in asked])
+    client.pause(0.01)
+
+
+def uploader(client: Client) -> None:
+    """Sends large bodies."""
+    client.ask(client.make(known.UPLOADS))
+    client.pause(0.3)
+
+
+def slow_reader(client: Client) -> None:
+    """Takes a large answer in small portions, with a pause before each."""
+    dialogue = client.connect()
+    dialogue.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16_384)
+    dialogue.pause = client.random.choice((0.001, 0.005))
+    dialogue.portion = client.random.choice((20_000, 60_000))
+    client.ask(renamed(client.make(known.DOWNLOADS), "slow reader"))
+    client.hang_up()
+
+
+def _look(client: Client, dialogue: Dialogue, question: Question) -> None:
+    """Ask, and look at the beginning of the answer."""
+    dialogue.say(question.request)
+    size = client.random.choice((0, 1, 300, 100_000, 1_000_000))
+    try:
+        while len(dialogue.received) < size and dialogue.sip():
+            pass
+        question.check_part(bytes(dialogue.received))
+        if len(dialogue.received) < size and not client.world.explains(dialogue.last):
+            raise Wrong(f"the connection ended after {len(dialogue.received)} bytes")
+    except (TimeoutError, Wrong) as error:
+        what = f"{type(error).__name__} {error}"
+        client.wrong(f"left: {question.kind}", what, question.request)
+
+
+def _half_close(client: Client, dialogue: Dialogue) -> None:
+    """A client that has said all it will say still listens."""
+    count = client.random.randrange(1, 4)
+    asked = [renamed(client.make(known.SOUND), "half closed") for _ in range(count)]
+    dialogue.say(b"".join(question.request for question in asked))
+    with contextlib.suppress(OSError):
+        dialogue.socket.shutdown(socket.SHUT_WR)
+    if client.hear(dialogue, *asked) and not dialogue.at_end():
+        client.wrong("half closed", "the connection stays open")
+    client.hang_up()
+
+
+def leaver(client: Client) -> None:
+    """Leaves in the middle of a head, a body or an answer, politely or not."""
+    where = client.random.choice(("head", "body", "answer", "endless answer", "half close"))
+    how = client.random.choice(("close", "reset"))
+    dialogue = client.connect()
+    if where == "half close":
+        _half_close(client, dialogue)
+        return
+    client.world.count(("faults", f"left in the middle: {where}, {how}"))
+    try:
+        if where == "head":
+            request = client.make(known.SOUND).request
+            dialogue.say(request[: client.random.randrange(request.index(b"\r\n\r\n"))])
+        elif where == "body":
+            request = client.make(known.UPLOADS).request
+            dialogue.say(request[: client.random.randrange(200, len(request))])
+        elif where == "answer":
+            _look(client, dialogue, client.make(known.LONG))
+        else:
+            _look(client, dialogue, known.endless(client.token()))
+    finally:
+        getattr(dialogue, how)()
+        client.dialogue = None
+    client.pause(0.05)
+
+
+def _drip(client: Client, dialogue: Dialogue, data: bytes, pause: float) -> None:
+    """Send bytes until the server answers."""
+    dialogue.socket.settimeout(pause)
+    try:
+        for index in range(len(data)):
+            dialogue.say(data[index : index + 1])
+            try:
+                dialogue.socket.recv(1, socket.MSG_PEEK)
+                break
+            except TimeoutError:
+                if client.world.closing:
+                    break
+            except ConnectionResetError:
+                break
+    finally:
+        dialogue.socket.settimeout(HANG)
+
+
+def _ask_for_much(client: Client, dialogue: Dialogue, *, sips: bool) -> None:
+    """A large answer of which nothing or little is read until the server has given up."""
+    dialogue.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16_384)
+    question = known.much("generated", 8_000_000, 8_000_001)(client.token(), client.random)
+    dialogue.say(question.request)
+    dialogue.portion, dialogue.pause = 50, 0.1
+    end = time.monotonic() + DEADLINES["write"] * (3 if sips else 2)
+    while time.monotonic() < end and not client.world.closing:
+        if not sips:
+            time.sleep(dialogue.pause)
+        elif not dialogue.sip():
+            break
+    if client.world.closing:
+        return
+    dialogue.portion, dialogue.pause = 65_536, 0
+    while dialogue.sip():
+        pass
+    question.check_part(bytes(dialogue.received))
+    if len(dialogue.received) > len(question.body):
+        raise Wrong("the connection stayed open although nothing was read")
+
+
+def dead(client: Client) -> None:
+    """Connects and then does too little, or nothing: the server has to end it."""
+    head = functools.partial(known.head, client.token())
+    # What is sent at once, and what then, a byte now and then.
+    unfinished = {
+        "half head": (head("small")[: client.random.randrange(1, 60)], b""),
+        "half body": (head("posted", "Content-Length: 9", method="POST") + b"half", b""),
+        "drips head": (b"GET / HTTP/1.1\r\nX-Drip: ", DRIPS),
+        "drips without end": (head("posted", "Content-Length: 100000", method="POST"), DRIPS),
+    }
+    others = "silent", "idle", "takes nothing", "sips", "drips body"
+    way = client.random.choice((*unfinished, *others))
+    dialogue = client.connect()
+    client.world.count(("faults", f"dead: {way}"))
+    with client.judging(dialogue, f"dead: {way}"):
+        if way in unfinished:
+            begin, rest = unfinished[way]
+            dialogue.say(begin)
+            _drip(client, dialogue, rest, 0.2)
+            dialogue.ends_with(408)
+        elif way == "silent":
+            dialogue.ends_with()
+        elif way == "idle":
+            if client.ask(known.plain("small")(client.token(), client.random)):
+                dialogue.ends_with()
+        elif way == "drips body":
+            # Which becomes complete in time.
+            question = known.post(way, 5, 6, chunked=False)(client.token(), client.random)
+            dialogue.say(question.request[:-5])
+            _drip(client, dialogue, question.request[-5:], 0.05)
+            if not client.world.closing:
+                client.hear(dialogue, question)
+        else:
+            _ask_for_much(client, dialogue, sips=way == "sips")
+    client.hang_up()
+
+
+@functools.cache
+def _refused() -> list[Case]:
+    return [case for case in read_all() if case.refused and b"HEAD" not in case.send]
+
+
+def malformed(client: Client) -> None:
     """Sends what must be refused (`tests/cases`), and behind it a request that must never run."""
-
-    def __init__(self, world: World, name: str, seed: int) -> None:
-        super().__init__(world, name, seed)
-        self.cases = [case for case in read_all() if case.refused and b"HEAD" not in case.send]
-
-    def turn(self) -> None:
-        """One case."""
-        case = self.random.choice(self.cases)
-        self.tally.count_fault("refused request")
-        dialogue = self.connect()
-        dialogue.say(case.send + SMUGGLED)
-        try:
-            self._compare(dialogue, case)
-        except (Wrong, BadResponse, Closed, AssertionError, TimeoutError) as error:
-            if not self.world.deaths.explain(dialogue.last):
-                self.wrong(
-                    f"refused request {case.name}", f"{type(error).__name__} {error}", case.send
-                )
-        self.hang_up()
-        time.sleep(self.random.random() * 0.01)
-
-    def _compare(self, dialogue: Dialogue, case: Case) -> None:
-        for status in (status for status in case.statuses if status >= 200):
-            dialogue.received = bytearray()
-            response = dialogue.response()
-            if response.status != status:
-                raise Wrong(f"status {response.status} instead of {status}")
-        if not dialogue.at_end():
-            raise Wrong("the connection stays open")
-        self.tally.count_right("refused request", Nature.REFUSED)
+    case = client.random.choice(_refused())
+    client.world.count(("faults", "refused request"))
+    dialogue = client.connect()
+    dialogue.say(case.send + SMUGGLED)
+    with client.judging(dialogue, f"refused request {case.name}", case.send):
+        dialogue.ends_with(*(status for status in case.statuses if status >= 200))
+        client.world.count(("right", "refused request"), ("natures", Nature.REFUSED.value))
+    client.hang_up()
+    client.pause(0.01)
 
 
-class Churner(Client):
+def churner(client: Client) -> None:
     """A connection for each request, or for none."""
-
-    def turn(self) -> None:
-        """Connect, ask perhaps, and close."""
-        self.connect()
-        if self.random.random() < 0.8:
-            question = self.make(known_requests.LAST, known_requests.FAILING)
-            self.ask(known_requests.renamed(question, f"alone {question.kind}"))
-        self.hang_up()
-        time.sleep(self.random.random() * 0.01)
+    client.connect()
+    if client.random.random() < 0.8:
+        question = client.make(known.LAST, known.FAILING)
+        client.ask(renamed(question, f"alone {question.kind}"))
+    client.hang_up()
+    client.pause(0.01)
 
 
-class Killer(Client):
+def killer(interval: float) -> Turn:
     """Ends worker processes, one after another, but never the first one that it has met.
 
     That one lives as long as the soak: what a process keeps by mistake adds up in it.
     """
+    spared, then = 0, 0.0
 
-    def __init__(self, world: World, name: str, seed: int, interval: float) -> None:
-        super().__init__(world, name, seed)
-        self.interval = interval
-        self.spared: int | None = None
-        self.killed = 0
-        self._next = 0.0
-
-    def turn(self) -> None:
-        """Look for a worker that may die, and kill it when its time has come."""
+    def turn(client: Client) -> None:
+        nonlocal spared, then
         time.sleep(0.05)
-        dialogue = self.connect()
-        if not self.ask(known_requests.plain("small")(self.token(), self.random)):
+        dialogue = client.connect()
+        if not client.ask(known.plain("small")(client.token(), client.random)):
             return
-        process = dialogue.process
-        if self.spared is None:
-            self.spared = process
-            self._next = time.monotonic() + self.interval
-        if process == self.spared or time.monotonic() < self._next:
+        if not spared:
+            spared = dialogue.process
+        elif dialogue.process == spared or time.monotonic() < then:
             return
-        question = self.make(known_requests.DYING)
-        died = self.world.deaths.begin()
-        try:
-            self.ask(question)
-        finally:
-            died()
-        self.killed += 1
-        self._next = time.monotonic() + self.interval
+        else:
+            with client.world.death():
+                client.ask(client.make(known.DYING))
+            client.world.count(("killed", "worker"))
+        then = time.monotonic() + interval
+
+    return turn
 
 
 #: How many there are of each kind.
-COMPANY: dict[type[Client], int] = {
-    Keeper: 8, Pipeliner: 3, Uploader: 2, SlowReader: 3, Leaver: 3, Dead: 21, Malformed: 1,
-    Churner: 1,
+COMPANY: dict[Turn, int] = {
+    keeper: 8, pipeliner: 3, uploader: 2, slow_reader: 3, leaver: 3, dead: 21, malformed: 1,
+    churner: 1,
 }  # fmt: skip
 
 
 def company(world: World, seed: int) -> list[Client]:
     """All of them, not started yet."""
     return [
-        kind(world, f"{kind.__name__.lower()}{number}", seed)
-        for kind, count in COMPANY.items()
+        Client(world, f"{turn.__name__}{number}", seed, turn)
+        for turn, count in COMPANY.items()
         for number in range(count)
     ]

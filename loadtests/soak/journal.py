@@ -1,15 +1,15 @@
-"""Check of the server's error log: each line must be an expected one."""
+"""Check of the server's error log: each entry must be an expected one."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
-ENTRY = re.compile(
-    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ \[\d+(?: \w+(?: \d+)?)?\] (debug|info|warning|error): (.*)"
-)
+STAMP = r"\d{4}-\d\d-\d\dT[\d:]{8}Z \[\d+(?: \w+(?: \d+)?)?\] (?:debug|info|warning|error): "
+BEGINNING = re.compile(rf"^(?={STAMP})".encode(), re.MULTILINE)
+PEER = r"of 127\.0\.0\.1:\d+"
+ASKED = r"request \d+ (?:GET|POST|HEAD) /\w+\?\S*"
 
 #: The exception that each path of `loadtests/apps/mixed.py` ends in.
 RAISED = {
@@ -24,34 +24,39 @@ RAISED = {
     "MemoryError": "exhausts_memory",
     "RecursionError": "recurses",
 }
-EXCEPTIONS = {f"/{path}": name for name, paths in RAISED.items() for path in paths.split()}
 
-# close() is called when the request is over; then its line is not known any more.
-FAILED = re.compile(
-    r"request \d+(?: (?:(?:GET|POST|HEAD) (/\w+)\?\S*)?)?: the application failed(?:: .*)?"
-)
 
-#: What else is said, by the name under which it is counted.
+def _failed(name: str, paths: str) -> str:
+    """The entry about an exception: after its first line a traceback, once, and nothing else."""
+    path = rf" (?:GET|POST|HEAD) /(?:{paths.replace(' ', '|')})\?\S*"
+    if "close_raises" in paths:
+        # close() is called when the request is over; then its line is not known any more.
+        path = f"(?:{path}| )?"
+    return (
+        rf"request \d+{path}: the application failed(?:: .*)?\n(?!(?s:.*)(?:panicked|ignored))"
+        rf"    Traceback \(most recent call last\):\n(?s:.*\n)?    (?:\w+\.)*{name}\b.*"
+    )
+
+
+#: What is said, by the name under which it is counted.
 EXPECTED = {
-    "the client left": r"request \d+ (?:GET|POST|HEAD) /\w+\?\S*: the client left before it was "
-    r"answered",
-    "left in the middle of a request": r"request \d+ of 127\.0\.0\.1:\d+: the client left in the "
-    r"middle of it",
-    "not run": r"request \d+ (?:GET|POST|HEAD) /\w+\?\S* of 127\.0\.0\.1:\d+: not run with 499: "
-    r"the client has reset the connection",
-    "does not take its answer": r"request \d+ (?:of 127\.0\.0\.1:\d+|(?:GET|POST|HEAD) /\w+\?\S*): "
-    r"the client does not take its answer",
+    **{f"failed: {name}": _failed(name, paths) for name, paths in RAISED.items()},
+    "the client left": rf"{ASKED}: the client left before it was answered",
+    "left in the middle of a request": rf"request \d+ {PEER}: the client left in the middle of it",
+    "not run": rf"{ASKED} {PEER}: not run with 499: the client has reset the connection",
+    "does not take its answer": rf"(?:request \d+ {PEER}|{ASKED}): the client does not take its "
+    r"answer",
     "all threads are busy": r"worker \d+: (?:all \d+ threads have|the thread that runs requests "
     r"has) been busy for .*",
     "a thread is free again": r"worker \d+: a thread is free again after \d+\.\d s",
-    "refused": r"request \d+ of 127\.0\.0\.1:\d+: refused with [45]\d\d \(.*\)",
+    "refused": rf"request \d+ {PEER}: refused with [45]\d\d \(.*\)",
     "more than its Content-Length": r"request \d+ GET /too_much\S*: the application produced \d+ "
     r"bytes more than its Content-Length; they were not sent",
     "less than its Content-Length": r"request \d+ GET /too_little\S*: the application produced 1 "
     r"bytes less than its Content-Length; the connection was closed",
     "worker replaced": r"worker \d+ (?:was killed by SIGABRT|ended with 3)\b.* is replaced\b.*",
 }
-
+ENTRIES = {name: re.compile(STAMP + text) for name, text in EXPECTED.items()}
 
 #: What faulthandler writes for a worker that aborts; nobody else writes to standard error.
 LAST_WORDS = re.compile(
@@ -71,7 +76,7 @@ class Journal:
     """Reads a log while it grows.
 
     Attributes:
-        counts: how often each kind of line came.
+        counts: how often each kind of entry came.
         unexpected: the entries that nobody has expected, at most a hundred.
     """
 
@@ -80,57 +85,17 @@ class Journal:
         self.unexpected: list[str] = []
         self._path = path
         self._at = 0
-        self._entry: list[str] = []
-        self._expected = [(name, re.compile(text)) for name, text in EXPECTED.items()]
 
     def read(self, *, end: bool = False) -> None:
         """Judge what was added; with `end` also the last entry, behind which nothing will come."""
-        for line in self._lines():
-            if ENTRY.fullmatch(line):
-                self._judge()
-                self._entry = []
-            self._entry.append(line)
-        if end:
-            self._judge()
-            self._entry = []
-
-    def _lines(self) -> Iterator[str]:
-        """Complete lines that were added since the last time."""
         with self._path.open("rb") as file:
             file.seek(self._at)
-            for line in file:
-                if not line.endswith(b"\n"):
-                    break
-                self._at += len(line)
-                yield line[:-1].decode("utf-8", "backslashreplace")
-
-    def _judge(self) -> None:
-        if not self._entry:
-            return
-        kind = self._kind()
-        if kind is not None:
-            self.counts[kind] += 1
-        elif len(self.unexpected) < 100:
-            self.unexpected.append("\n".join(self._entry))
-
-    def _kind(self) -> str | None:
-        """Kind of an entry, None if it is not expected."""
-        first, *more = self._entry
-        match = ENTRY.fullmatch(first)
-        if match is None:
-            return None
-        message = match[2]
-        if failed := FAILED.fullmatch(message):
-            name = EXCEPTIONS.get(failed[1] or "/close_raises")
-            # A traceback is all that may follow, once.
-            right = (
-                name is not None
-                and len(more) > 1
-                and more[0] == "    Traceback (most recent call last):"
-                and re.match(rf"    (\w+\.)*{name}\b", more[-1])
-                and not any(word in line for line in more for word in ("panicked", "ignored"))
-            )
-            return f"failed: {name}" if right else None
-        if more:
-            return None
-        return next((name for name, text in self._expected if text.fullmatch(message)), None)
+            entries = BEGINNING.split(file.read())
+        for entry in entries if end else entries[:-1]:
+            self._at += len(entry)
+            text = entry.decode("utf-8", "backslashreplace").removesuffix("\n")
+            kinds = [name for name, expected in ENTRIES.items() if expected.fullmatch(text)]
+            if kinds:
+                self.counts[kinds[0]] += 1
+            elif text and len(self.unexpected) < 100:
+                self.unexpected.append(text)

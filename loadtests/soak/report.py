@@ -1,160 +1,98 @@
-"""Markdown and a plot from the records of a soak; measures nothing."""
+"""The report of soaks, made of their records: counts, memory and descriptors, for each mode."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from loadtests.clients.steady.known_requests import Nature
-from loadtests.reporting.markdown import write_figures
-from loadtests.reporting.model import MIB, Axis, Line, Lines, Panels, Section
-from loadtests.soak.gauge import Reading
+from loadtests.reporting.model import MIB, Axis, Cell, Column, Line, Lines, Panels, Section, Table
 from loadtests.store import Record
 
+NAME = "soak"
 COLOURS = {"threading": "#1a7fb8", "forking": "#c8452c", "single": "#0b4f9e", "gevent": "#3f8f3f"}
-TIME = Axis("time", "min", low=0)
+
+Found: TypeAlias = Mapping[str, tuple[Record, Sequence[Record]]]
+"""The outcome and the readings of each mode."""
+Read: TypeAlias = Callable[[Record, Sequence[Record]], Cell]
+"""What a table says of an outcome and its readings."""
 
 
-class Result:
-    """The records of one mode."""
-
-    def __init__(self, mode: str, records: Iterable[Record]) -> None:
-        self.mode = mode
-        self.outcome: Record = {}
-        self.plan: Record = {}
-        self.readings: list[Reading] = []
-        for record in records:
-            if record["record"] == "soak":
-                self.plan = record
-            elif record["record"] == "outcome":
-                self.outcome = record
-            elif record["record"] == "reading":
-                values = {key: value for key, value in record.items() if key not in _FRAME}
-                self.readings.append(Reading(**values))
-
-    def quiet(self) -> list[Reading]:
-        """The readings between which nothing may have grown."""
-        return [reading for reading in self.readings if reading.quiet]
-
-    def total(self, what: str) -> int:
-        """The sum of a table of the outcome."""
-        counts: dict[str, int] = self.outcome[what]
-        return sum(counts.values())
+def _total(what: str) -> Read:
+    return lambda outcome, _: sum(outcome[what].values())
 
 
-_FRAME = ("record", "run", "mode")
+def _count(what: str, kind: str) -> Read:
+    return lambda outcome, _: outcome[what].get(kind, 0)
 
 
-def results(records: Sequence[Record]) -> list[Result]:
-    """The soaks among the records that came to an end; of several of a mode the last one."""
-    last: dict[str, str] = {}
-    for record in records:
-        if record["record"] == "outcome":
-            last[record["mode"]] = record["run"]
+def _quiet(tell: Callable[[Record], object]) -> Read:
+    """Something of each quiet reading, one after the other."""
+    return lambda _, readings: " ".join(str(tell(one)) for one in readings if one["quiet"])
+
+
+ROWS: dict[str, Read] = {
+    "minutes of load": lambda outcome, _: f"{outcome['seconds'] / 60:.1f}",
+    "answers that were right": _total("right"),
+    "answers that were wrong, crossed or missing": _total("wrong"),
+    **{f"of these {nature.value}": _count("natures", nature.value) for nature in Nature},
+    "clients that left, fell silent, dripped or sent nonsense": _total("faults"),
+    "workers killed and replaced": _total("killed"),
+    "requests lost with a worker": _total("lost"),
+    "lines of the error log, all of them expected": _total("log"),
+    "PSS when quiet, MiB": _quiet(lambda one: f"{one['pss'] * MIB:.1f}"),
+    "anonymous memory when quiet, MiB": _quiet(lambda one: f"{one['anonymous'] * MIB:.1f}"),
+    "descriptors when quiet": _quiet(lambda one: one["descriptors"]),
+    "threads when quiet": _quiet(lambda one: one["threads"]),
+    "processes when quiet": _quiet(lambda one: one["processes"]),
+    "temporary files when quiet": _quiet(lambda one: one["temporary"]),
+}
+
+
+def sections(records: Sequence[Record]) -> list[Section]:
+    """Of the soaks that came to an end; of several of a mode the last one."""
+    outcomes = {one["mode"]: one for one in records if one["record"] == "outcome"}
+    if not outcomes:
+        return []
+    readings = [one for one in records if one["record"] == "reading"]
+    found = {
+        mode: (last, [r for r in readings if (r["mode"], r["run"]) == (mode, last["run"])])
+        for mode, last in sorted(outcomes.items())
+    }
+    failures = [f"{mode}: {what}." for mode, (one, _) in found.items() for what in one["failures"]]
+    right, wrong = (sum(sum(o[w].values()) for o in outcomes.values()) for w in ("right", "wrong"))
+    answer = f"{right:,} answers were right, and {wrong:,} wrong, crossed or missing."
+    kinds = [
+        _table(found, what, {kind: _count(what, kind) for kind in sorted(names)})
+        for what in ("right", "faults", "log", "lost", "wrong")
+        if (names := {kind for one in outcomes.values() for kind in one[what]})
+    ]
     return [
-        Result(mode, [r for r in records if r.get("mode") == mode and r["run"] == run])
-        for mode, run in sorted(last.items())
+        Section("Soak", failures, [_table(found, "", ROWS), _figure(found)], answer),
+        Section("By kind", parts=kinds, detail=True),
     ]
 
 
-def table(found: Sequence[Result]) -> list[str]:
-    """Table of the counts, a column for each mode."""
-    rows: list[tuple[str, list[Any]]] = [
-        ("minutes of load", [f"{r.outcome['seconds'] / 60:.1f}" for r in found]),
-        ("answers that were right", [r.total("right") for r in found]),
-        ("answers that were wrong, crossed or missing", [r.total("wrong") for r in found]),
-        *[
-            (f"of these {nature.value}", [_nature(r, nature.value) for r in found])
-            for nature in Nature
-        ],
-        (
-            "clients that left, fell silent, dripped or sent nonsense",
-            [r.total("faults") for r in found],
-        ),
-        ("workers killed and replaced", [r.outcome["killed"] for r in found]),
-        ("requests lost with a worker", [r.total("lost") for r in found]),
-        ("lines of the error log, all of them expected", [r.total("log") for r in found]),
-    ]
-    for name in ("pss", "anonymous"):
-        label = {"pss": "PSS", "anonymous": "anonymous memory"}[name]
-        rows.append((f"{label} when quiet, MiB", [_quiet(r, name, 2**20) for r in found]))
-    for name in ("descriptors", "threads", "processes", "temporary"):
-        label = {"temporary": "temporary files"}.get(name, name)
-        rows.append((f"{label} when quiet", [_quiet(r, name, 1) for r in found]))
-    return _table("", found, rows)
+def _table(found: Found, name: str, rows: Mapping[str, Read]) -> Table:
+    """A column for each mode."""
+    columns = [Column(name), *map(Column, found)]
+    cells = [(what, *(read(*one) for one in found.values())) for what, read in rows.items()]
+    return Table(f"{NAME}-{name or 'outcome'}", "", columns, cells)
 
 
-def _table(name: str, found: Sequence[Result], rows: Sequence[tuple[str, list[Any]]]) -> list[str]:
-    """The lines of a table with a column for each mode."""
-    lines = [f"|{f' {name} ' if name else ' '}| {' | '.join(result.mode for result in found)} |"]
-    lines.append(f"|---|{'--:|' * len(found)}")
-    for label, values in rows:
-        cells = [f"{value:,}" if isinstance(value, int) else str(value) for value in values]
-        lines.append(f"| {label} | {' | '.join(cells)} |")
-    return lines
-
-
-def kinds(found: Sequence[Result], what: str) -> list[str]:
-    """A table of the outcome in full."""
-    names = sorted({name for result in found for name in result.outcome[what]})
-    rows = [(name, [result.outcome[what].get(name, 0) for result in found]) for name in names]
-    return _table(what, found, rows)
-
-
-def failures(found: Sequence[Result]) -> list[str]:
-    """List of the failures."""
-    return [
-        f"- {result.mode}: {failure}" for result in found for failure in result.outcome["failures"]
-    ]
-
-
-def figure(found: Sequence[Result]) -> Panels:
+def _figure(found: Found) -> Panels:
     """Memory and descriptors over time: under load, and when all clients have gone."""
-
-    def panel(what: str, unit: str, name: str, scale: float, *, quiet: bool) -> Lines:
-        lines = [
-            Line(
-                result.mode,
-                COLOURS[result.mode],
-                [
-                    (r.at / 60, getattr(r, name) * scale)
-                    for r in result.readings
-                    if r.quiet == quiet
-                ],
-            )
-            for result in found
-        ]
-        when = "when all clients have gone" if quiet else "under load"
-        title = f"{what} of all processes, {when}"
-        return Lines(name, title, TIME, Axis(what, unit, low=0), lines, marks=quiet)
-
-    panels = [
-        panel(*what, quiet=quiet)
-        for what in (("PSS", "MiB", "pss", MIB), ("descriptors", "", "descriptors", 1.0))
-        for quiet in (False, True)
-    ]
-    title = "Memory and descriptors under mixed load with every fault at once"
-    return Panels("soak", title, panels)
-
-
-def markdown(found: Sequence[Result], folder: Path) -> str:
-    """Table, details and a plot, which goes into `folder`."""
-    (drawn,) = write_figures([Section("", parts=[figure(found)])], folder)
-    parts = [
-        table(found),
-        failures(found),
-        [f"![Memory and descriptors over time]({folder.name}/{drawn.name})"],
-        *[kinds(found, what) for what in ("right", "faults", "log", "lost", "wrong")],
-    ]
-    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
-
-
-def _nature(result: Result, name: str) -> int:
-    count: int = result.outcome["natures"].get(name, 0)
-    return count
-
-
-def _quiet(result: Result, name: str, scale: int) -> str:
-    values = [getattr(reading, name) / scale for reading in result.quiet()]
-    return " ".join(f"{value:.1f}" if scale > 1 else f"{value:.0f}" for value in values)
+    panels = []
+    for what, unit, name, scale in (
+        ("PSS", "MiB", "pss", MIB),
+        ("descriptors", "", "descriptors", 1.0),
+    ):
+        for quiet, when in ((False, "under load"), (True, "when all clients have gone")):
+            lines = []
+            for mode, (_, readings) in found.items():
+                own = [one for one in readings if one["quiet"] == quiet]
+                points = [(one["at"] / 60, one[name] * scale) for one in own]
+                lines.append(Line(mode, COLOURS[mode], points))
+            title, y = f"{what} of all processes, {when}", Axis(what, unit, low=0)
+            panels.append(Lines(name, title, Axis("time", "min", low=0), y, lines, marks=quiet))
+    return Panels(NAME, "Memory and descriptors under mixed load with every fault at once", panels)

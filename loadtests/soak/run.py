@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
 from loadtests.clients.steady.known_requests import Wrong, tidying
 from loadtests.programs import ROOT
 from loadtests.soak import gauge
-from loadtests.soak.client import Client, Deadlines, World
-from loadtests.soak.clients import COMPANY, Killer, company
-from loadtests.soak.dialogue import Dialogue, Lost
-from loadtests.soak.gate import Gate
+from loadtests.soak.client import DEADLINES, Client, Dialogue, Lost, World
+from loadtests.soak.clients import COMPANY, company, dead, killer
 from loadtests.soak.journal import Journal, unexpected_words
-from loadtests.soak.tally import Deaths, Tally
 from loadtests.store import Store
 from tests.testkit.server import Server
-
-APPLICATION = "loadtests/apps/mixed.py"
 
 #: How each mode is started.
 OPTIONS = {
@@ -45,41 +40,26 @@ ENVIRONMENT = {
 PATIENCE = 60.0
 
 
-@dataclass(frozen=True)
+@dataclass
 class Plan:
-    """Plan of a soak: `seconds` of load and how often something happens in them."""
+    """Plan of a soak: `seconds` of load, and from them how often something happens.
+
+    Load for `warm_up` comes before the first quiet moment, and `rests` others follow. A reading is
+    taken every `interval` seconds, a worker is ended every `killing` seconds. `settled`: whether
+    the load is long enough to judge memory.
+    """
 
     mode: str
     seconds: float
-    #: Load before the first quiet moment; part of `seconds`.
-    warm_up: float
-    #: Quiet moments after the first.
-    rests: int
-    #: From one reading to the next.
-    interval: float
-    #: From the end of one worker to the next.
-    killing: float
-    seed: int
-    application: str = APPLICATION
+    application: str = "loadtests/apps/mixed.py"
+    seed: int = field(default_factory=lambda: Random().randrange(1 << 32))
 
-    @property
-    def settled(self) -> bool:
-        """Whether memory can be judged."""
-        return self.seconds >= 120
-
-    @classmethod
-    def of(cls, mode: str, seconds: float, application: str = APPLICATION) -> Plan:
-        """The usual plan for so many seconds."""
-        return cls(
-            mode=mode,
-            seconds=seconds,
-            warm_up=min(60.0, seconds / 4),
-            rests=4 if seconds >= 60 else 1,
-            interval=min(5.0, seconds / 40),
-            killing=min(15.0, seconds / 8),
-            seed=Random().randrange(1 << 32),
-            application=application,
-        )
+    def __post_init__(self) -> None:
+        self.warm_up = min(60.0, self.seconds / 4)
+        self.rests = 4 if self.seconds >= 60 else 1
+        self.interval = min(5.0, self.seconds / 40)
+        self.killing = min(15.0, self.seconds / 8)
+        self.settled = self.seconds >= 120
 
 
 class Soak:
@@ -91,8 +71,6 @@ class Soak:
         self.say = say
         self.failures: list[str] = []
         self.readings: list[gauge.Reading] = []
-        self.tally = Tally(self._tell)
-        self.gate = Gate(sum(COMPANY.values()) + (plan.mode == "forking"))
         self.loaded = 0.0
 
     def _tell(self, record: str, **values: object) -> None:
@@ -100,51 +78,46 @@ class Soak:
 
     def run(self) -> list[str]:
         """Do it; returns what was wrong, one thing a line."""
-        self._tell("soak", **asdict(self.plan))
+        self._tell("soak", **vars(self.plan))
         with tempfile.TemporaryDirectory(prefix="soak-") as folder:
             logs = {name: Path(folder) / f"{name}.log" for name in ("error", "access")}
-            deadlines = Deadlines()
-            server = Server(
+            self.server = Server(
                 str(ROOT / self.plan.application),
                 self.plan.mode,
                 *OPTIONS[self.plan.mode],
-                *deadlines.options(),
+                *(f"--{name}-timeout={seconds:g}" for name, seconds in DEADLINES.items()),
                 # Clients that have closed their half are to be answered.
                 "--abort-on-close=off",
-                f"--error-log={logs['error']}",
-                f"--access-log={logs['access']}",
+                *(f"--{name}-log={path}" for name, path in logs.items()),
                 tracebacks=True,
                 env=ENVIRONMENT,
             )
-            with server:
-                self.server = server
+            with self.server:
                 self.journal = Journal(logs["error"])
-                self._load(deadlines)
-                self._stop()
-            self._read_logs(logs["access"])
+                self._load()
+                if lines := unexpected_words(self.server.log()):
+                    self.failures.append(f"unexpected on standard error: {lines[:20]}")
+                try:
+                    self.server.stop()
+                except AssertionError as error:
+                    self.failures.append(str(error))
+            self._judge(logs["access"])
         self.failures += gauge.growth(self.readings, settled=self.plan.settled)
         self._tell(
             "outcome",
             seconds=round(self.loaded, 1),
-            right=dict(self.tally.right.most_common()),
-            natures=dict(self.tally.natures),
-            lost=dict(self.tally.lost.most_common()),
-            wrong=dict(self.tally.wrong.most_common()),
-            faults=dict(self.tally.faults.most_common()),
+            **{name: dict(counts.most_common()) for name, counts in self.world.counts.items()},
             log=dict(self.journal.counts.most_common()),
-            killed=self.killed,
             failures=self.failures,
         )
         return self.failures
 
-    # Load
-
-    def _load(self, deadlines: Deadlines) -> None:
-        world = World(self.server.port, self.tally, Deaths(), self.gate, deadlines)
+    def _load(self) -> None:
+        count = sum(COMPANY.values()) + (self.plan.mode == "forking")
+        self.world = world = World(self.server.port, count, self._tell)
         clients: list[Client] = company(world, self.plan.seed)
-        killer = Killer(world, "killer", self.plan.seed, self.plan.killing)
         if self.plan.mode == "forking":
-            clients.append(killer)
+            clients.append(Client(world, "killer", self.plan.seed, killer(self.plan.killing)))
         for client in clients:
             client.thread.start()
         rest = (self.plan.seconds - self.plan.warm_up) / self.plan.rests
@@ -152,19 +125,19 @@ class Soak:
             for seconds in (self.plan.warm_up, *[rest] * self.plan.rests):
                 if not self._stretch(seconds):
                     break
-                self.gate.close()
+                world.closing = True
                 for client in clients:
-                    client.interrupt()
-                if not self.gate.wait(PATIENCE):
+                    if client.turn is dead:
+                        client.interrupt()
+                if not world.rest(PATIENCE):
                     self.failures.append("a client does not come to rest")
                     break
                 self._be_quiet()
-                self.gate.open()
+                world.go_on()
         finally:
-            self.gate.end()
+            world.end()
             for client in clients:
                 client.thread.join(PATIENCE)
-            self.killed = killer.killed
 
     def _stretch(self, seconds: float) -> bool:
         """Load for so long, with readings; False if the server has ended."""
@@ -179,29 +152,24 @@ class Soak:
         self.loaded += time.monotonic() - begun
         return True
 
-    def _take(self, at: float, *, quiet: bool = False) -> gauge.Reading:
+    def _take(self, at: float, *, quiet: bool = False) -> None:
         reading = gauge.read(self.server.process.pid, self.server.port, round(at, 1), quiet=quiet)
         self.readings.append(reading)
-        self._tell("reading", **reading.record())
-        wrong = sum(self.tally.wrong.values())
+        self._tell("reading", **vars(reading))
         self.say(
-            f"{at:6.0f} s of {self.plan.seconds:.0f}  {self.tally.total():10,} right, {wrong} wrong"
-            f"  {reading.pss / 2**20:6.1f} MiB  {reading.descriptors:4} descriptors"
-            f"{'  quiet' if quiet else ''}"
+            f"{at:6.0f} s of {self.plan.seconds:.0f}  {self.world.total('right'):10,} right, "
+            f"{self.world.total('wrong')} wrong  {reading.pss / 2**20:6.1f} MiB  "
+            f"{reading.descriptors:4} descriptors{'  quiet' if quiet else ''}"
         )
-        return reading
 
     def _be_quiet(self) -> None:
         """Wait until nothing is left of the clients, and all workers are there; take a reading."""
-        processes = 1 + self.server.workers
+        pid, port, processes = self.server.process.pid, self.server.port, 1 + self.server.workers
         end = time.monotonic() + PATIENCE
-        while True:
-            reading = gauge.read(self.server.process.pid, self.server.port, 0)
-            if reading.connections == 0 and reading.processes == processes:
-                break
+        while (left := gauge.read(pid, port, 0)).connections or left.processes != processes:
             if time.monotonic() > end:
                 self.failures.append(
-                    f"{reading.connections} connections and {reading.processes} processes are left "
+                    f"{left.connections} connections and {left.processes} processes are left "
                     "when all clients have gone"
                 )
                 break
@@ -212,58 +180,37 @@ class Soak:
     def _tidy(self) -> None:
         """Have every process that serves give back what it does not need; wait for our leaving."""
         tidied: set[int] = set()
-        dialogues = []
         end = time.monotonic() + PATIENCE
-        while len(tidied) < self.server.workers and time.monotonic() < end:
-            # Kept open, so that the next connection is somebody else's.
-            dialogues.append(Dialogue(self.server.port))
-            question = tidying(f"tidy{len(dialogues)}")
-            dialogues[-1].say(question.request)
-            try:
-                dialogues[-1].answer(question)
-            except (Wrong, Lost) as error:
-                self.tally.count_wrong("tidies", str(error), question.request, b"")
-            else:
-                tidied.add(dialogues[-1].process)
-        for dialogue in dialogues:
-            dialogue.close()
+        with ExitStack() as opened:
+            while len(tidied) < self.server.workers and time.monotonic() < end:
+                # Kept open, so that the next connection is somebody else's.
+                dialogue = Dialogue(self.server.port)
+                opened.callback(dialogue.close)
+                question = tidying(f"tidy{len(tidied)}")
+                dialogue.say(question.request)
+                try:
+                    dialogue.answer(question)
+                except (Wrong, Lost) as error:
+                    self.world.count_wrong("tidies", str(error), question.request, b"")
+                else:
+                    tidied.add(dialogue.process)
         if len(tidied) < self.server.workers:
             self.failures.append("a worker is not reached by any of so many connections")
         while gauge.connections(self.server.port) and time.monotonic() < end:
             time.sleep(0.02)
 
-    # The end
-
-    def _stop(self) -> None:
-        if lines := unexpected_words(self.server.log()):
-            self.failures.append(f"unexpected on standard error: {lines[:20]}")
-        try:
-            self.server.stop()
-        except AssertionError as error:
-            self.failures.append(str(error))
-
-    def _read_logs(self, access: Path) -> None:
+    def _judge(self, access: Path) -> None:
+        """What logs and counts tell when the server has ended."""
         self.journal.read(end=True)
         self.failures += [f"unexpected in the log: {entry}" for entry in self.journal.unexpected]
         replaced = self.journal.counts["worker replaced"]
-        if replaced != self.killed:
-            self.failures.append(f"{self.killed} workers were killed, and {replaced} replaced")
+        if replaced != (killed := self.world.total("killed")):
+            self.failures.append(f"{killed} workers were killed, and {replaced} replaced")
         with access.open("rb") as file:
             if any(b"/smuggled" in line for line in file):
                 self.failures.append("a request behind a refused one was run")
-        wrong = sum(self.tally.wrong.values())
-        if wrong:
-            self.failures.append(
-                f"{wrong} answers were wrong: {'; '.join(self.tally.first_wrong[:5])}"
-            )
-        if self.tally.total() == 0:
+        if wrong := self.world.total("wrong"):
+            told = "; ".join(self.world.first_wrong[:5])
+            self.failures.append(f"{wrong} answers were wrong: {told}")
+        if self.world.total("right") == 0:
             self.failures.append("not one request was answered")
-
-
-def run(plan: Plan, path: Path, run: str) -> list[str]:
-    """Runs a plan by itself, for tests: says how it goes on standard error."""
-    store = Store(path, run)
-    try:
-        return Soak(plan, store, lambda line: print(line, file=sys.stderr, flush=True)).run()
-    finally:
-        store.close()

@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,10 @@ from loadtests import store
 from loadtests.arguments import choose, names, number, unknown
 from loadtests.errors import LabError
 from loadtests.measure.cpu_affinity import cores
-from loadtests.reporting import markdown, markdown_insert, promises, sheets
+from loadtests.reporting import markdown, promises, sheets, terminal
 from loadtests.reporting.model import Section
 from loadtests.reporting.provenance import colophon, lost
+from loadtests.soak import report as soak
 from loadtests.stats.results import Results, study_of
 from loadtests.store import Record
 from loadtests.studies import engine
@@ -25,6 +26,7 @@ from loadtests.studies.catalogue import STUDIES
 from loadtests.studies.study import FULL, QUICK, TINY, Study
 
 ORIGIN = "Made by `python -m loadtests report` from raw results; not edited by hand."
+ALL_FIGURES = "`make figures` draws all figures of these results, into `build/figures/`."
 SCALES = (QUICK, FULL, TINY)
 
 
@@ -146,7 +148,8 @@ def measure(options: argparse.Namespace, command: str) -> int:
         if told := sections(results, chosen):
             _print(told, lost(results))
             where = options.page or path.with_suffix(".html")
-            unmade += [] if publish(where, title(chosen), told, results) else ["page"]
+            name = title([one.name for one in chosen])
+            unmade += [] if publish(where, name, told, results) else ["page"]
         if records:
             print(f"raw results: {writing.lost or path}", file=sys.stderr)
     strict = {study.name for study in chosen if study.strict}
@@ -189,25 +192,16 @@ def _interrupted(path: Path) -> tuple[str, str, set[str]]:
 
 
 def _print(told: list[Section], missing: list[Section]) -> None:
-    """The report in short; its tables if it has no answers, or without Rich."""
-    try:
-        # Only now: a run does without it.
-        from loadtests.reporting import terminal
-    except ImportError:
-        shorter = False
-    else:
-        shorter = terminal.short(told)
-    if shorter:
+    """The report in short; its tables if it has no answers."""
+    if terminal.short(told):
         terminal.tell(told, missing)
     else:
         print(markdown.tables([*told, *missing]))
 
 
-def title(chosen: Sequence[Study]) -> str:
+def title(names: Sequence[str]) -> str:
     """What a page about these studies is called."""
-    if len(chosen) > 2:
-        return "All studies"
-    return " and ".join(study.name for study in chosen).capitalize()
+    return "All studies" if len(names) > 2 else " and ".join(names).capitalize()
 
 
 def sections(results: Results, chosen: Sequence[Study]) -> list[Section]:
@@ -220,10 +214,17 @@ def sections(results: Results, chosen: Sequence[Study]) -> list[Section]:
             found = promises.table(study.name, study.promises, known)
             if found:
                 answer = promises.answer(study.promises, known)
-                own_table = replace(found, title="")
-                told.append(Section(found.title, parts=[own_table], answer=answer))
+                told.append(Section("Promised and measured", parts=[found], answer=answer))
             told += study.report(own)
     return told
+
+
+def by_study(records: list[Record]) -> dict[str, list[Section]]:
+    """What is told of each study of which something was measured, and of soaks."""
+    results = Results(records)
+    told = {study.name: sections(results, [study]) for study in reported(records)}
+    told[soak.NAME] = soak.sections(records)
+    return {name: own for name, own in told.items() if own}
 
 
 def tell(options: argparse.Namespace, records: list[Record]) -> None:
@@ -231,35 +232,43 @@ def tell(options: argparse.Namespace, records: list[Record]) -> None:
 
     Raises LabError if there is nothing to tell, or a file cannot be written.
     """
-    results = Results(records)
-    chosen = reported(records)
-    told = sections(results, chosen)
+    results, studies = Results(records), by_study(records)
+    told = [section for own in studies.values() for section in own]
     if not told:
         raise LabError("there is nothing to report in these results")
     if options.html:
-        _write_page(options.html, title(chosen), told, results)
+        _write_page(options.html, title(list(studies)), told, results)
     with _writing():
         if options.csv:
             sheets.write(told, options.csv)
         if options.markdown:
-            folder = options.figures or options.markdown.with_suffix("")
-            link = Path(os.path.relpath(folder, options.markdown.parent)).as_posix()
-            made = markdown.document([*told, *colophon(results)], folder, link)
-            head = f"# {title(chosen)}, measured\n\n{ORIGIN}\n\n"
-            options.markdown.write_text(head + made, encoding="utf-8")
+            write_markdown(options.markdown, records, options.figures)
         elif options.figures:
             markdown.write_figures(told, options.figures)
-    if options.into:
-        for study in chosen:
-            short = [one for one in sections(results, [study]) if not one.detail]
-            markdown_insert.insert(options.into, study.name, markdown.tables(short, level=3))
-    if not is_asked(options):
+        if options.into:
+            insert(options.into, studies)
+    if not any((options.html, options.csv, options.markdown, options.figures, options.into)):
         print(markdown.tables([*told, *lost(results)]))
 
 
-def is_asked(options: argparse.Namespace) -> bool:
-    """Whether something is to be made of results of studies."""
-    return any((options.html, options.csv, options.markdown, options.figures, options.into))
+def write_markdown(
+    page: Path, records: list[Record], figures: Path | None, only: str | None = None
+) -> None:
+    """A page about these records, its figures, or `only` that one, in a folder: else beside it."""
+    studies = by_study(records)
+    told = [section for own in studies.values() for section in own]
+    folder = figures or page.with_suffix("")
+    link = Path(os.path.relpath(folder, page.parent)).as_posix()
+    made = markdown.document([*told, *colophon(Results(records))], folder, link, only)
+    head = [f"# {title(list(studies))}, measured", ORIGIN, *([] if only is None else [ALL_FIGURES])]
+    page.write_text("\n\n".join([*head, made]), encoding="utf-8")
+
+
+def insert(page: Path, studies: Mapping[str, Sequence[Section]]) -> None:
+    """Puts the tables of studies, in short, into a page with marks for them."""
+    for name, told in studies.items():
+        short = markdown.tables([one for one in told if not one.detail], level=3)
+        markdown.insert(page, name, f"{short}\n\n{ALL_FIGURES}")
 
 
 def publish(where: Path, name: str, told: list[Section], results: Results) -> bool:

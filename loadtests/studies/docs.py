@@ -1,49 +1,76 @@
-"""Figures of README and docs, made from the stored results of all studies."""
+"""Pages and figures of docs/, made from the stored results of all studies."""
 
 from __future__ import annotations
 
-import re
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from loadtests import store
+from loadtests.arguments import unknown
 from loadtests.programs import ROOT
-from loadtests.reporting.model import Listing, Table
-from loadtests.reporting.names import named
-from loadtests.stats.results import Results
+from loadtests.reporting import markdown
 from loadtests.studies import command
 
-_SHOWN = re.compile(r"!\[[^]]*\]\(([^)\s]+\.svg)\)")
+
+class Made(NamedTuple):
+    """What docs/ has of a file of results: a whole page, a page with its tables between marks, and
+    the one figure that answers the question of its study."""
+
+    page: str = ""
+    into: str = ""
+    figure: str = ""
 
 
-def shown(root: Path) -> set[Path]:
-    """The SVG files that README and docs of a project show."""
-    pages = [root / "README.md", *(root / "docs").rglob("*.md")]
-    return {
-        (page.parent / link).resolve()
-        for page in pages
-        for link in _SHOWN.findall(page.read_text(encoding="utf-8"))
-    }
+MADE = {
+    "cluster": Made("benchmarks/cluster.md", "scaling.md"),
+    "content": Made("benchmarks/content.md", "benchmarks.md", "content-page"),
+    "deadconn": Made("benchmarks/deadconn.md", figure="deadconn-cpu_us-figure"),
+    "development": Made("development/measured.md", "development.md", "save-to-answer"),
+    "influence": Made("benchmarks/influence.md", figure="influence-interaction"),
+    "loops": Made("benchmarks/loops.md", figure="loops-means-local"),
+    "memory": Made("benchmarks/memory.md", figure="memory-bars"),
+    "operations": Made("operations/comparison.md", "operations.md", "operate-failed-figure"),
+    "ordered": Made("benchmarks/ordered.md", figure="ordered-page-1000-curves"),
+    "parallel": Made("benchmarks/parallel.md", figure="parallel-slow-lines"),
+    "power": Made("benchmarks/power.md", figure="power-total"),
+    "proxies": Made("benchmarks/proxies.md", "benchmarks.md"),
+    "resources": Made("benchmarks/resources.md", figure="resources-time"),
+    "serial": Made("benchmarks/serial.md", figure="serial-light-bars"),
+    "serve": Made("benchmarks/serve.md", figure="cpu-hello"),
+    "soak": Made(into="reliability.md", figure="soak"),
+    "strict": Made("endurance.md", figure="dead-rate"),
+    "webbench": Made("benchmarks/webbench.md", figure="webbench-rate"),
+}
+"""By the name of the results; all other figures are drawn by `make figures` only."""
 
 
-def make(root: Path = ROOT) -> list[str]:
-    """Draws each figure where it is shown; a file is named for its figure, as reports name it.
-
-    Returns a line for each that is shown and has no results, and for each that is not shown.
-    """
-    # Only now: matplotlib is slow to load.
-    from loadtests.reporting.figures import figure
-
-    missing = shown(root)
-    unshown = set((root / "docs").rglob("*.svg")) - missing
+def figures(root: Path = ROOT) -> list[str]:
+    """Draws all figures into build/figures, a folder for each file of results, and those that docs
+    show into docs/figures, too. Returns a line for each that is shown and has no results."""
+    all_of_them, few = root / "build" / "figures", root / "docs" / "figures"
+    shutil.rmtree(all_of_them, ignore_errors=True)
+    few.mkdir(parents=True, exist_ok=True)
+    missing = {made.figure for made in MADE.values() if made.figure}
     for path in sorted((root / store.RESULTS.relative_to(ROOT)).glob("*.jsonl*")):
-        records = store.load([path])
-        told = command.sections(Results(records), command.reported(records))
-        for _, parts in named(told):
-            for name, part in parts:
-                if isinstance(part, (Table, Listing)):
-                    continue
-                for place in [place for place in missing if place.stem == name]:
-                    place.write_text(figure.document(part), encoding="utf-8")
-                    missing.remove(place)
-    lines = [f"{path.relative_to(root)} is shown, and no results have it" for path in missing]
-    return sorted([*lines, *(f"{path.relative_to(root)} is not shown" for path in unshown)])
+        name = path.name.partition(".")[0]
+        for told in command.by_study(store.load([path])).values():
+            for drawn in markdown.write_figures(told, all_of_them / name):
+                if drawn.stem in missing:
+                    shutil.copy(drawn, few)
+                    missing.remove(drawn.stem)
+    return [f"docs/figures/{name}.svg is shown, and no results have it" for name in sorted(missing)]
+
+
+def pages(names: Sequence[str], root: Path = ROOT) -> None:
+    """Writes the pages made of these results, or of all, and the figures that they show."""
+    for name in names or MADE:
+        if name not in MADE:
+            raise unknown("page", name, list(MADE), " ")
+        made, docs = MADE[name], root / "docs"
+        records = store.load([root / store.RESULTS.relative_to(ROOT) / f"{name}.jsonl"])
+        if made.page:
+            command.write_markdown(docs / made.page, records, docs / "figures", made.figure)
+        if made.into:
+            command.insert(docs / made.into, command.by_study(records))

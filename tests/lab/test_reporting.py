@@ -19,12 +19,13 @@ from matplotlib.axis import Axis as Drawn
 from matplotlib.figure import Figure as MatplotlibFigure
 
 from loadtests.__main__ import main
+from loadtests.errors import LabError
 from loadtests.programs import ROOT
 from loadtests.reporting import markdown, page, promises, sheets, terminal
 from loadtests.reporting.cells import brief, number, written
 from loadtests.reporting.figures import figure
+from loadtests.reporting.figures.chart import scale, shown
 from loadtests.reporting.figures.lines import spaced
-from loadtests.reporting.figures.ticks import scale, shown
 from loadtests.reporting.model import (
     Axis,
     Bar,
@@ -579,27 +580,56 @@ class TestCommand:
         assert "nothing to report" in capsys.readouterr().err
 
 
-def test_figures_of_docs(results: Path) -> None:
-    """Each is drawn where a page shows it, and those that no page shows or none has are named."""
+@pytest.fixture
+def project(results: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with stored results and the pages that are made of them."""
     root = results.parent
-    (root / "docs" / "plots").mkdir(parents=True)
     (root / "loadtests" / "results").mkdir(parents=True)
-    (root / "loadtests" / "results" / "one.jsonl.xz").write_bytes(
-        lzma.compress(results.read_bytes())
-    )
-    (root / "README.md").write_text("![a](docs/plots/rate.svg) ![b](docs/memory.svg)")
-    (root / "docs" / "page.md").write_text("![c](plots/parts.svg)\n![d](gone.svg) [e](no.svg)")
-    (root / "docs" / "old.svg").touch()
-    assert docs.make(root) == [
-        "docs/gone.svg is shown, and no results have it",
-        "docs/old.svg is not shown",
-    ]
-    for name in ("plots/rate.svg", "plots/parts.svg", "memory.svg"):
-        ElementTree.parse(root / "docs" / name)
+    for name in ("one", "two"):
+        stored = root / "loadtests" / "results" / f"{name}.jsonl.xz"
+        stored.write_bytes(lzma.compress(results.read_bytes()))
+    (root / "docs" / "plots").mkdir(parents=True)
+    (root / "docs" / "page.md").write_text("# Page\n\n<!-- serial -->\n<!-- end of serial -->\n")
+    made = {"one": docs.Made("plots/one.md", "page.md", "rate"), "two": docs.Made(figure="gone")}
+    monkeypatch.setattr(docs, "MADE", made)
+    return root
 
 
-def test_docs_show_every_figure() -> None:
-    assert set((ROOT / "docs").rglob("*.svg")) == docs.shown(ROOT)
+def test_figures_of_docs(project: Path) -> None:
+    """All are drawn, those that docs show in docs, too, and one that no results have is named."""
+    assert docs.figures(project) == ["docs/figures/gone.svg is shown, and no results have it"]
+    assert [path.name for path in (project / "docs").rglob("*.svg")] == ["rate.svg"]
+    for name in ("one", "two"):
+        drawn = sorted((project / "build" / "figures" / name).iterdir())
+        assert [path.name for path in drawn] == ["memory.svg", "parts.svg", "rate.svg"]
+        for path in drawn:
+            ElementTree.parse(path)
+
+
+def test_pages_of_docs(project: Path) -> None:
+    docs.pages(["one"], project)
+    page = (project / "docs" / "plots" / "one.md").read_text(encoding="utf-8")
+    assert page.startswith("# Serial, measured\n\n")
+    assert re.findall(r"!\[.*?\]\((.*?)\)", page) == ["../figures/rate.svg"]
+    ElementTree.parse(project / "docs" / "figures" / "rate.svg")
+    inserted = (project / "docs" / "page.md").read_text(encoding="utf-8")
+    for text in (page, inserted):
+        assert "| **poorhttp single** |" in text
+        assert "`make figures`" in text
+    with pytest.raises(LabError, match="no page is called 'three'"):
+        docs.pages(["three"], project)
+
+
+def test_docs_show_the_figures_chosen() -> None:
+    """No others are kept, and each is shown."""
+    chosen = {made.figure for made in docs.MADE.values() if made.figure}
+    assert {path.stem for path in (ROOT / "docs").rglob("*.svg")} == chosen
+    shown = {
+        (page.parent / link).resolve()
+        for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
+        for link in re.findall(r"!\[[^]]*\]\(([^)\s]+\.svg)\)", page.read_text(encoding="utf-8"))
+    }
+    assert shown == {ROOT / "docs" / "figures" / f"{name}.svg" for name in chosen}
 
 
 def test_fits_a_desk_and_a_phone(tmp_path: Path, browser: Browser) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from contextlib import closing
 from pathlib import Path
 from random import Random
 from xml.etree import ElementTree
@@ -13,11 +15,11 @@ from loadtests import __main__, store
 from loadtests.apps.content import BLOCK, content, pieces
 from loadtests.clients.steady import known_requests
 from loadtests.clients.steady.known_requests import Question, Wrong, unchunked
-from loadtests.soak import report
+from loadtests.soak import command, report
+from loadtests.soak.client import World
 from loadtests.soak.gauge import Reading, growth
 from loadtests.soak.journal import Journal
-from loadtests.soak.run import Plan, run
-from loadtests.soak.tally import Deaths
+from loadtests.soak.run import Plan, Soak
 from tests.testkit.client import Response
 
 CROSSED = """
@@ -62,13 +64,13 @@ def test_a_short_soak(
     """Both modes at the same time, as `make soak` does it; then the page about it."""
     path = tmp_path / "soak.jsonl"
     # Three seconds: shorter than a soak that is worth the name.
-    monkeypatch.setattr(__main__, "_minutes", float)
+    monkeypatch.setattr(command, "_minutes", float)
     arguments = ["loadtests", "soak", "--minutes", "0.05", "--output", str(path)]
     monkeypatch.setattr(sys, "argv", arguments)
     code = __main__.main()
     said = capsys.readouterr()
     assert code == 0, said.err
-    assert "| answers that were wrong, crossed or missing | 0 | 0 |" in said.out
+    assert re.search(r"\| answers that were wrong, crossed or missing +\| +0 \| +0 \|", said.out)
     outcomes = {r["mode"]: r for r in store.load([path]) if r["record"] == "outcome"}
     assert set(outcomes) == {"forking", "threading"}
     for outcome in outcomes.values():
@@ -76,12 +78,16 @@ def test_a_short_soak(
             known_requests.Nature(name) for name in outcome["natures"]
         }
         assert outcome["faults"]
-    assert outcomes["forking"]["killed"] > 0
-    arguments = ["loadtests", "report", str(path), "--plots", str(tmp_path / "plots")]
-    monkeypatch.setattr(sys, "argv", arguments)
-    assert __main__.main() == 0
-    assert "| workers killed and replaced |" in capsys.readouterr().out
+    assert outcomes["forking"]["killed"]["worker"] > 0
+    pages = ["--plots", str(tmp_path / "plots"), "--html", str(tmp_path / "page.html")]
+    for more in ([], pages):
+        monkeypatch.setattr(sys, "argv", ["loadtests", "report", str(path), *more])
+        assert __main__.main() == 0
+    assert "| workers killed and replaced " in capsys.readouterr().out
     ElementTree.parse(tmp_path / "plots" / "soak.svg")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "poorhttp serve --mode forking --workers 3" in page
+    assert "a refusal by the server" in page
 
 
 @pytest.mark.parametrize(
@@ -94,8 +100,9 @@ def test_a_short_soak(
 )
 def test_what_a_soak_notices(tmp_path: Path, program: str, noticed: str) -> None:
     (tmp_path / "wrong.py").write_text(program)
-    plan = Plan.of("threading", 1, str(tmp_path / "wrong.py"))
-    failures = "\n".join(run(plan, tmp_path / "soak.jsonl", "test"))
+    plan = Plan("threading", 1, str(tmp_path / "wrong.py"))
+    with closing(store.Store(tmp_path / "soak.jsonl", "test")) as keeping:
+        failures = "\n".join(Soak(plan, keeping, print).run())
     with pytest.raises(AssertionError, match=rf"(?s){noticed}"):
         assert not failures, failures
 
@@ -174,13 +181,12 @@ def test_chunks_that_end_anywhere() -> None:
 
 
 def test_what_the_end_of_a_worker_explains() -> None:
-    deaths = Deaths()
-    assert not deaths.explain(0.0)
-    end = deaths.begin()
-    assert deaths.explain(float(1 << 60))
-    end()
-    assert deaths.explain(0.0)
-    assert not deaths.explain(float(1 << 60))
+    world = World(0, 0, print)
+    assert not world.explains(0.0)
+    with world.death():
+        assert world.explains(float(1 << 60))
+    assert world.explains(0.0)
+    assert not world.explains(float(1 << 60))
 
 
 # The log
@@ -277,4 +283,4 @@ def test_growth_under_load() -> None:
 
 
 def test_only_what_came_to_an_end_is_reported() -> None:
-    assert report.results([{"record": "soak", "run": "r", "mode": "single"}]) == []
+    assert report.sections([{"record": "soak", "run": "r", "mode": "single"}]) == []

@@ -64,8 +64,11 @@ class Connection:
     """One connection to a server: TCP as (host, port), a path for a Unix socket.
 
     `source` is the address that it comes from, if that matters: this machine has all of
-    127.0.0.0/8. `was_reset` says that the server has ended the connection by a reset.
+    127.0.0.0/8. `was_reset` says that the server has ended the connection by a reset. `portion` is
+    how much is received at once.
     """
+
+    portion = 65_536
 
     def __init__(
         self, address: tuple[str, int] | str, source: str = "", timeout: float = HANG
@@ -194,7 +197,7 @@ class Connection:
         if self._ended:
             return False
         try:
-            data = self.socket.recv(65536)
+            data = self.socket.recv(self.portion)
         except ConnectionResetError:
             self.was_reset = True
             data = b""

@@ -10,19 +10,9 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from loadtests.reporting.cells import axis_label, brief
-from loadtests.reporting.figures.chart import (
-    FAINT,
-    INK,
-    LETTER,
-    MARKS,
-    NARROW,
-    PAPER,
-    SMALL,
-    chart,
-    nothing,
-)
-from loadtests.reporting.figures.ticks import scale, shown
+from loadtests.reporting.cells import brief, heading
+from loadtests.reporting.figures import chart
+from loadtests.reporting.figures.chart import FAINT, INK, MARKS, NARROW, PAPER, Look, scale, shown
 from loadtests.reporting.model import Bar, Bars
 from loadtests.stats.results import Spread
 
@@ -42,22 +32,23 @@ PALE = (1.0, 0.55, 0.28, 0.15)
 def bars(figure: Bars, width: int) -> Figure:
     """The figure; heights are in pixels from its top."""
     if not any(value for bar in figure.bars for value in bar.values):
-        return nothing(width)
+        return chart.nothing(width)
     narrow = width == NARROW
     names = [bar.name if narrow else textwrap.fill(bar.name, LONGEST) for bar in figure.bars]
     thick = THIN * len(figure.parts) if _grouped(figure) else BAR
     rows = [max(thick, 0 if narrow else (name.count("\n") + 1) * BAR) for name in names]
     over = OVER if narrow else 0.0
     tall = sum(rows) + len(rows) * (BETWEEN + over)
-    made = chart(width, tall + 46, _legend(figure) if len(figure.parts) > 1 else (), above=True)
+    legend = _legend(figure) if len(figure.parts) > 1 else ()
+    made = chart.chart(width, tall + 46, legend, above=True)
     axes = made.subplots()
-    room = width - (0 if narrow else max(map(len, names)) * LETTER)
+    room = width - (0 if narrow else max(map(len, names)) * chart.LETTER)
     scale(axes.xaxis, figure.axis, _ends(figure), int(room // 75))
     axes.set_ylim(tall, 0)
     axes.grid(visible=True, axis="x")
     axes.grid(visible=False, axis="y")
     axes.spines["bottom"].set_visible(False)
-    axes.set_xlabel(axis_label(figure.axis))
+    axes.set_xlabel(heading(figure.axis))
     places, y = [], BETWEEN / 2
     for bar, row in zip(figure.bars, rows, strict=True):
         places.append(y + over + row / 2)
@@ -90,7 +81,7 @@ def _legend(figure: Bars) -> list[Line2D]:
             [],
             [],
             linewidth=0,
-            marker=_mark(number) if figure.axis.log else "s",
+            marker=MARKS[number % len(MARKS)] if figure.axis.log else "s",
             markersize=6 if figure.axis.log else 10,
             color=FAINT if figure.axis.log else _pale(FAINT, number),
             markerfacecolor=PAPER if figure.axis.log and number % 2 == 0 else None,
@@ -98,10 +89,6 @@ def _legend(figure: Bars) -> list[Line2D]:
         )
         for number, name in enumerate(figure.parts)
     ]
-
-
-def _mark(number: int) -> str:
-    return MARKS[number % len(MARKS)]
 
 
 def _pale(colour: str, number: int) -> str:
@@ -122,21 +109,11 @@ def _ends(figure: Bars) -> Iterator[float]:
 
 def _row(axes: Axes, figure: Bars, bar: Bar, y: float) -> None:
     values = [
-        (number, value)
-        for number, value in enumerate(bar.values)
-        if value and shown(figure.axis, value.median)
+        (n, one) for n, one in enumerate(bar.values) if one and shown(figure.axis, one.median)
     ]
     if not values:
         low = axes.get_xlim()[0] if figure.axis.log else 0.0
-        axes.annotate(
-            "not measured",
-            (low, y),
-            (6, 0),
-            textcoords="offset points",
-            fontsize=SMALL,
-            color=FAINT,
-            va="center",
-        )
+        chart.note(axes, "not measured", (low, y), (6, 0), va="center")
     elif figure.axis.log:
         _dots(axes, bar, values, y)
     else:
@@ -147,31 +124,25 @@ def _row(axes: Axes, figure: Bars, bar: Bar, y: float) -> None:
             whisker = _whisker(value)
             if whisker:
                 # A rim shows the whisker on a bar that is as dark as itself.
-                axes.errorbar(
-                    base + value.median,
-                    place,
-                    xerr=whisker,
-                    fmt="none",
-                    ecolor=PAPER,
-                    elinewidth=2.6,
-                    capthick=2.6,
-                    zorder=3,
-                )
+                rim: Look = {"ecolor": PAPER, "elinewidth": 2.6, "capthick": 2.6, "zorder": 3}
+                axes.errorbar(base + value.median, place, xerr=whisker, fmt="none", **rim)
+            look = {"ecolor": INK, "elinewidth": 1.1, "capthick": 1.1, "zorder": 3.1}
+            colour = _pale(bar.colour, number)
             drawn = axes.barh(
                 place,
                 value.median,
                 thick,
                 base,
-                color=_pale(bar.colour, number),
+                color=colour,
                 zorder=2,
                 xerr=whisker,
-                error_kw={"ecolor": INK, "elinewidth": 1.1, "capthick": 1.1, "zorder": 3.1},
+                error_kw=look,
             )
             if figure.stacked:
                 base += value.median
             if not figure.stacked or number == values[-1][0]:
                 text = brief(base if figure.stacked else value.median)
-                axes.bar_label(drawn, [text], padding=6, fontsize=SMALL, weight=_weight(bar))
+                axes.bar_label(drawn, [text], padding=6, fontsize=chart.SMALL, weight=_weight(bar))
 
 
 def _whisker(value: Spread) -> list[list[float]] | None:
@@ -184,14 +155,13 @@ def _dots(axes: Axes, bar: Bar, values: list[tuple[int, Spread]], y: float) -> N
     medians = [value.median for _, value in values]
     axes.plot([min(medians), max(medians)], [y, y], color=bar.colour, linewidth=5, alpha=0.18)
     for number, value in values:
-        axes.errorbar(
-            value.median,
-            y,
-            xerr=_whisker(value) if value.low >= 0 else None,
-            fmt=_mark(number),
-            color=bar.colour,
-            markersize=6.5,
-            markerfacecolor=PAPER if number % 2 == 0 and len(bar.values) > 1 else bar.colour,
-            clip_on=False,
-            zorder=4,
-        )
+        face = PAPER if number % 2 == 0 and len(bar.values) > 1 else bar.colour
+        look: Look = {
+            "color": bar.colour,
+            "markersize": 6.5,
+            "markerfacecolor": face,
+            "clip_on": False,
+        }
+        whisker = _whisker(value) if value.low >= 0 else None
+        mark = MARKS[number % len(MARKS)]
+        axes.errorbar(value.median, y, xerr=whisker, fmt=mark, zorder=4, **look)

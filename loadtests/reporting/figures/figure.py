@@ -8,12 +8,12 @@ from html import escape
 from io import StringIO
 from pathlib import Path
 
-from matplotlib import rc_context, style
+from matplotlib import style
 
-from loadtests.reporting.cells import axis_label
+from loadtests.reporting.cells import heading
 from loadtests.reporting.figures.bars import bars
 from loadtests.reporting.figures.chart import FAINT, INK, LETTER, NARROW, PAPER, WIDE
-from loadtests.reporting.figures.lines import lines, panels
+from loadtests.reporting.figures.lines import lines
 from loadtests.reporting.model import Bars, Figure, Lines
 
 STYLE = Path(__file__).with_name("lab.mplstyle")
@@ -42,14 +42,10 @@ def document(figure: Figure) -> str:
             y += size * 1.35
             look = f"font-size: {size}px; font-weight: {weight}; fill: {colour}"
             heads += f'<text x="0" y="{y - 5:g}" style="{look}">{escape(line)}</text>'
-    box = (-MARGIN, -MARGIN, WIDE + 2 * MARGIN, height + y + 8 + 2 * MARGIN)
-    places = " ".join(
-        f'{name}="{value:g}"'
-        for name, value in zip(("x", "y", "width", "height"), box, strict=True)
-    )
-    paper = f'<rect {places} fill="{PAPER}"/>'
-    moved = f'<g transform="translate(0 {y + 8:g})">{body}</g>'
-    return _element(figure, figure.name, box, paper + heads + moved) + "\n"
+    wide, tall = WIDE + 2 * MARGIN, height + y + 8 + 2 * MARGIN
+    place = f'x="{-MARGIN}" y="{-MARGIN}" width="{wide:g}" height="{tall:g}"'
+    drawn = f'<rect {place} fill="{PAPER}"/>{heads}<g transform="translate(0 {y + 8:g})">{body}</g>'
+    return _element(figure, figure.name, (-MARGIN, -MARGIN, wide, tall), drawn) + "\n"
 
 
 def _element(figure: Figure, key: str, box: tuple[float, ...], body: str) -> str:
@@ -65,25 +61,15 @@ def _element(figure: Figure, key: str, box: tuple[float, ...], body: str) -> str
 
 def _drawn(figure: Figure, key: str, width: int) -> tuple[str, float]:
     """What is in the SVG element, and its height. The same everywhere, whatever is set."""
-    with (
-        style.context(STYLE, after_reset=True),
-        rc_context({"svg.hashsalt": key}),
-    ):
-        if isinstance(figure, Lines):
-            made = lines(figure, width)
-        elif isinstance(figure, Bars):
-            made = bars(figure, width)
-        else:
-            made = panels(figure, width)
+    with style.context([STYLE, {"svg.hashsalt": key}], after_reset=True):
+        made = bars(figure, width) if isinstance(figure, Bars) else lines(figure, width)
         written = StringIO()
         made.savefig(written, format="svg", metadata=NO_METADATA)
-    _, _, body = written.getvalue().partition("<svg")
-    body = body.partition(">")[2].rpartition("</svg>")[0]
+    body = written.getvalue().partition("<svg")[2].partition(">")[2].rpartition("</svg>")[0]
     body = re.sub(r"<!--.*?-->", "", body, flags=re.DOTALL)
     body = re.sub(r"<[^>]*>", lambda tag: _tidied(tag[0], key), body)
-    return re.sub(r">\s+<", "><", body.strip()).replace("<g/>", ""), float(
-        made.get_figheight()
-    ) * 72
+    body = re.sub(r">\s+<", "><", body.strip()).replace("<g/>", "")
+    return body, float(made.get_figheight()) * 72
 
 
 def _tidied(tag: str, key: str) -> str:
@@ -94,22 +80,18 @@ def _tidied(tag: str, key: str) -> str:
     tag = re.sub(r' transform="rotate\(-0 [^"]*"', "", tag)
     tag = re.sub(r"font-family: [^;\"]*; ?", "", tag)
     # Matplotlib before 3.11 writes size, weight and family together.
-    tag = re.sub(r"font: (?:(\w+) )?([\d.]+px) [^;\"]*", _font, tag)
+    tag = re.sub(r"font: ([\d.]+px) [^;\"]*", r"font-size: \1", tag)
+    tag = re.sub(r"font: \w+ ([\d.]+px) [^;\"]*", r"font-size: \1; font-weight: 600", tag)
     return re.sub(r"-?\d+\.\d{3,}", lambda found: f"{float(found[0]):.2f}", tag)
-
-
-def _font(found: re.Match[str]) -> str:
-    weight = "; font-weight: 600" if found[1] else ""
-    return f"font-size: {found[2]}{weight}"
 
 
 def description(figure: Figure) -> str:
     """What is to be seen, for those who cannot."""
     if isinstance(figure, Lines):
         names = ", ".join(line.name for line in figure.lines) or "nothing"
-        return f"{axis_label(figure.y)} over {axis_label(figure.x)}, for {names}."
+        return f"{heading(figure.y)} over {heading(figure.x)}, for {names}."
     if isinstance(figure, Bars):
         names = ", ".join(bar.name for bar in figure.bars) or "nothing"
         parts = f" ({', '.join(figure.parts)})" if figure.parts else ""
-        return f"{axis_label(figure.axis)}{parts}, for {names}."
+        return f"{heading(figure.axis)}{parts}, for {names}."
     return " ".join(f"{panel.title}: {description(panel)}" for panel in figure.panels)

@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from scipy.optimize import isotonic_regression
 
-from loadtests.reporting.cells import axis_label
-from loadtests.reporting.figures.chart import (
-    FAINT,
-    LETTER,
-    MARKS,
-    NARROW,
-    PAPER,
-    SMALL,
-    chart,
-    nothing,
-)
-from loadtests.reporting.figures.ticks import scale, shown
+from loadtests.reporting.cells import heading
+from loadtests.reporting.figures import chart
+from loadtests.reporting.figures.chart import FAINT, NARROW, Look, scale, shown
 from loadtests.reporting.model import Line, Lines, Panels
 
 AROUND = 70
@@ -32,47 +24,35 @@ FEW = 6
 """So many bands can be told apart."""
 
 
-def lines(figure: Lines, width: int) -> Figure:
-    """One figure: names stand at the ends of its lines if there is room, else below."""
-    if not any(map(_measured, figure.lines)):
-        return nothing(width)
-    handles = [_handle(figure, number) for number in range(len(figure.lines))]
-    if width == NARROW or len(handles) < 2:
-        made = chart(
-            width,
-            AROUND + (230 if width == NARROW else 300),
-            handles if len(handles) > 1 else (),
-        )
-        _draw(made.subplots(), figure, width)
-        return made
-    made = chart(width, AROUND + max(300.0, NAMES * len(handles) + 40))
-    axes = made.subplots()
-    _draw(axes, figure, width - max(len(line.name) for line in figure.lines) * LETTER)
-    _names(axes, figure, handles)
-    return made
-
-
-def panels(figure: Panels, width: int) -> Figure:
-    """Several figures with one legend."""
-    drawn = [panel for panel in figure.panels if any(map(_measured, panel.lines))]
+def lines(figure: Lines | Panels, width: int) -> Figure:
+    """A figure, or several with one legend; of one, names stand at its lines if there is room."""
+    one, narrow = isinstance(figure, Lines), width == NARROW
+    panels = [figure] if isinstance(figure, Lines) else figure.panels
+    drawn = [panel for panel in panels if any(map(_measured, panel.lines))]
     if not drawn:
-        return nothing(width)
-    across = 1 if width == NARROW else min(len(drawn), 3 if len(drawn) != 4 else 2)
-    rows = math.ceil(len(drawn) / across)
+        return chart.nothing(width)
     # Who was measured in one panel only has the line of that one.
-    handles: dict[str, Line2D] = {}
+    named: dict[str, Line2D] = {}
     for panel in drawn:
         for number, line in enumerate(panel.lines):
-            if line.name not in handles or _measured(line):
-                handles[line.name] = _handle(panel, number)
-    made = chart(
-        width,
-        rows * (AROUND + 24 + (190 if width == NARROW else 240)),
-        list(handles.values()) if len(handles) > 1 else (),
-    )
+            if line.name not in named or _measured(line):
+                named[line.name] = _handle(panel, number)
+    handles = list(named.values()) if len(named) > 1 else []
+    if one and handles and not narrow:
+        made = chart.chart(width, AROUND + max(300.0, NAMES * len(handles) + 40))
+        axes = made.subplots()
+        _draw(axes, drawn[0], width - max(map(len, named)) * chart.LETTER)
+        _names(axes, drawn[0], handles)
+        return made
+    across = 1 if narrow else min(len(drawn), 3 if len(drawn) != 4 else 2)
+    rows = math.ceil(len(drawn) / across)
+    tall = AROUND + (230 if narrow else 300)
+    if not one:
+        tall = rows * (AROUND + 24 + (190 if narrow else 240))
+    made = chart.chart(width, tall, handles)
     places = made.subplots(rows, across, squeeze=False).flat
     for axes, panel in zip(places, drawn, strict=False):
-        axes.set_title(panel.title)
+        axes.set_title("" if one else panel.title)
         _draw(axes, panel, width / across)
     for axes in list(places)[len(drawn) :]:
         axes.remove()
@@ -93,8 +73,8 @@ def _handle(figure: Lines, number: int) -> Line2D:
         [],
         color=line.colour,
         linewidth=2.2 if line.strong else 1.6 if len(figure.lines) <= FEW else 1.1,
-        marker=MARKS[number % len(MARKS)] if figure.marks else None,
-        markerfacecolor=line.colour if line.strong else PAPER,
+        marker=chart.MARKS[number % len(chart.MARKS)] if figure.marks else None,
+        markerfacecolor=line.colour if line.strong else chart.PAPER,
         drawstyle="steps-post" if figure.steps else "default",
         label=line.name,
         gid="bold" if line.strong else None,
@@ -110,40 +90,29 @@ def _draw(axes: Axes, figure: Lines, width: float) -> None:
     scale(axes.xaxis, figure.x, xs, int(width // 70), from_zero=False)
     for number in range(len(figure.lines)):
         _line(axes, figure, number)
-    axes.set_xlabel(axis_label(figure.x))
-    axes.annotate(
-        axis_label(figure.y),
-        (0, 1),
-        (-4, 8),
-        xycoords="axes fraction",
-        textcoords="offset points",
-        fontsize=SMALL,
-        color=FAINT,
-    )
+    axes.set_xlabel(heading(figure.x))
+    chart.note(axes, heading(figure.y), (0, 1), (-4, 8), xycoords="axes fraction")
 
 
 def _line(axes: Axes, figure: Lines, number: int) -> None:
     line, handle = figure.lines[number], _handle(figure, number)
-    order = 3.0 if line.strong else 2.0
-    ordered = sorted(line.points, key=lambda point: point[0])
-    points = [(x, y if shown(figure.y, y) else math.nan) for x, y in ordered if shown(figure.x, x)]
+    colour, order = line.colour, 3.0 if line.strong else 2.0
+    points = [
+        (x, y if shown(figure.y, y) else math.nan)
+        for x, y in sorted(line.points, key=lambda point: point[0])
+        if shown(figure.x, x)
+    ]
     band = sorted(
-        (x, low, high)
-        for x, low, high in line.band
-        if shown(figure.x, x) and shown(figure.y, low) and shown(figure.y, high)
+        one
+        for one in line.band
+        if shown(figure.x, one[0]) and all(shown(figure.y, y) for y in one[1:])
     )
     xs, lows, highs = ([one[place] for one in band] for place in range(3))
     if len(band) > 1 and (line.strong or len(figure.lines) <= FEW):
-        step: Literal["post"] | None = "post" if figure.steps else None
-        look: dict[str, Any] = {
-            "color": line.colour,
-            "alpha": 0.14,
-            "linewidth": 0,
-            "zorder": order - 1,
-        }
-        axes.fill_between(xs, lows, highs, step=step, **look)
+        look: Look = {"color": colour, "alpha": 0.14, "linewidth": 0, "zorder": order - 1}
+        axes.fill_between(xs, lows, highs, step="post" if figure.steps else None, **look)
     elif band:
-        axes.vlines(xs, lows, highs, color=line.colour, alpha=0.45, linewidth=1, zorder=1.5)
+        axes.vlines(xs, lows, highs, color=colour, alpha=0.45, linewidth=1, zorder=1.5)
     if not points:
         return
     # What lies on an edge is drawn whole, unless the study cuts the axis off.
@@ -153,60 +122,45 @@ def _line(axes: Axes, figure: Lines, number: int) -> None:
     axes.add_line(handle)
     # A point without neighbours has no line, and would not be seen.
     if not figure.marks and (alone := list(_alone(points))):
-        axes.plot(
-            *zip(*alone, strict=True), color=line.colour, linewidth=0, marker="o", zorder=order
-        )
+        axes.plot(*zip(*alone, strict=True), color=colour, linewidth=0, marker="o", zorder=order)
 
 
 def _alone(points: Sequence[tuple[float, float]]) -> Iterator[tuple[float, float]]:
     known = [False, *(math.isfinite(y) for _, y in points), False]
-    for number, point in enumerate(points, 1):
-        if known[number] and not known[number - 1] and not known[number + 1]:
+    for point, before, there, behind in zip(points, known, known[1:], known[2:], strict=False):
+        if there and not before and not behind:
             yield point
 
 
 def _names(axes: Axes, figure: Lines, handles: Sequence[Line2D]) -> None:
     """The names in the order in which the lines end, each led to its line."""
     ends = [_end(axes, figure, line) for line in figure.lines]
-    order = sorted(range(len(ends)), key=lambda number: ends[number][1])
-    names = [
-        axes.text(
-            1.065,
-            0.5,
-            str(handle.get_label()),
-            transform=axes.transAxes,
-            va="center_baseline",
-            color=None if handle.get_linewidth() else FAINT,
-            weight="bold" if line.strong else "normal",
-        )
-        for handle, line in zip(handles, figure.lines, strict=True)
-    ]
+    names = []
+    for handle, line in zip(handles, figure.lines, strict=True):
+        name = axes.text(1.065, 0.5, str(handle.get_label()), transform=axes.transAxes)
+        name.set(va="center_baseline", weight="bold" if line.strong else "normal")
+        if not handle.get_linewidth():
+            name.set_color(FAINT)
+        names.append(name)
     # How tall the axes are is known as soon as the widths of the names are.
     axes.figure.draw_without_rendering()  # type: ignore[union-attr]
+    order = sorted(range(len(ends)), key=lambda number: ends[number][1])
     places = spaced([ends[number][1] for number in order], NAMES / axes.bbox.height, 0.0, 1.0)
     for number, place in zip(order, places, strict=True):
         names[number].set_y(place)
         there, end = ends[number]
-        colour, width = figure.lines[number].colour, handles[number].get_linewidth()
-        for begin, stop, first, thick in ((1.005, 1.035, end, 0.8), (1.035, 1.055, place, width)):
-            if width and (there or thick == width):
-                axes.add_line(
-                    Line2D(
-                        [begin, stop],
-                        [first, place],
-                        color=colour,
-                        linewidth=thick,
-                        transform=axes.transAxes,
-                        clip_on=False,
-                    )
-                )
+        width = handles[number].get_linewidth()
+        colour = figure.lines[number].colour
+        look: Look = {"color": colour, "transform": axes.transAxes, "clip_on": False}
+        if width and there:
+            axes.add_line(Line2D([1.005, 1.035], [end, place], linewidth=0.8, **look))
+        if width:
+            axes.add_line(Line2D([1.035, 1.055], [place, place], linewidth=width, **look))
 
 
 def _end(axes: Axes, figure: Lines, line: Line) -> tuple[bool, float]:
     """Whether the last point of a line is at the right edge, and where it is: 0 to 1."""
-    points = [
-        point for point in line.points if shown(figure.x, point[0]) and shown(figure.y, point[1])
-    ]
+    points = [(x, y) for x, y in line.points if shown(figure.x, x) and shown(figure.y, y)]
     if not points:
         return False, 0.0
     x, y = axes.transAxes.inverted().transform(axes.transData.transform(max(points)))
@@ -215,15 +169,6 @@ def _end(axes: Axes, figure: Lines, line: Line) -> tuple[bool, float]:
 
 def spaced(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
     """The places nearest to the wanted ones, which ascend: `gap` apart and within the bounds."""
-    # Isotonic regression: neighbours that are too near form a block around their mean.
-    blocks: list[tuple[float, int]] = []
-    for number, place in enumerate(wanted):
-        mean, count = place - number * gap, 1
-        while blocks and blocks[-1][0] > mean:
-            other, members = blocks.pop()
-            mean = (other * members + mean * count) / (members + count)
-            count += members
-        blocks.append((mean, count))
-    starts = [mean for mean, count in blocks for _ in range(count)]
-    last = max(low, high - gap * (len(wanted) - 1))
-    return [min(max(start, low), last) + number * gap for number, start in enumerate(starts)]
+    steps = gap * np.arange(len(wanted))
+    starts = isotonic_regression(np.array(wanted) - steps).x
+    return list(np.clip(starts, low, max(low, high - steps[-1])) + steps)

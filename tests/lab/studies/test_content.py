@@ -21,7 +21,7 @@ from loadtests.errors import LabError
 from loadtests.measure.cpu_affinity import cores
 from loadtests.measure.process_tree import ProcessTree, have_ended
 from loadtests.reporting import markdown, promises
-from loadtests.reporting.markdown_insert import insert
+from loadtests.reporting.markdown import insert
 from loadtests.reporting.model import Bars, Cell, Section, Table
 from loadtests.servers import material, registry
 from loadtests.servers.registry import content
