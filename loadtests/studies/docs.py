@@ -74,4 +74,7 @@ def pages(names: Sequence[str], root: Path = ROOT) -> None:
         if made.page:
             command.write_markdown(docs / made.page, records, docs / "figures", made.figure)
         if made.into:
-            command.insert(docs / made.into, command.by_study(records))
+            studies = command.by_study(records)
+            command.insert(docs / made.into, studies)
+            for told in studies.values():
+                markdown.write_figures(told, docs / "figures", made.figure)
