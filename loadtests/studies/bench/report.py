@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from loadtests.reporting.model import MIB, Axis, Bars, Column, Section, Table, method
-from loadtests.reporting.promises import Places, Promise, mode
+from loadtests.reporting.promises import Places, Promise, mode, of_figures
 from loadtests.servers.registry import FLOOR, SERVERS
 from loadtests.stats.results import Results, Spread
 from loadtests.studies import comparison, tables
@@ -95,17 +95,17 @@ def _alone() -> Iterator[Promise]:
         (SINGLE, "single", 10),
         ("poorhttp forking 4", "forking, 4 workers, all processes", 16),
     ):
-        what = f"PSS after 1,000 requests for `light`, {words}"
-        used = _of(Results.figure, "memory", server, "pss", scale=MIB)
-        yield Promise("memory", what, limit, "MiB", used, places=1)
-    for server in (SINGLE, THREADING):
-        what = f"memory of each of 10,000 idle keep-alive connections, {mode(server)}"
-        used = _of(Results.figure, "idle", server, "bytes per connection")
-        yield Promise("idle", what, 1024, "B", used, places=0)
-    for server in (SINGLE, THREADING):
-        what = f"from start to first answer, {mode(server)}"
-        time = _of(Results.figure, "start", server, "seconds", scale=1e3)
-        yield Promise("start", what, 150, "ms", time, places=0)
+        what, of = f"PSS after 1,000 requests for `light`, {words}", {server: mode(server)}
+        yield of_figures("memory", what, limit, "MiB", of, ["pss"], scale=MIB, places=1)
+    ours = {server: mode(server) for server in (SINGLE, THREADING)}
+    for server, word in ours.items():
+        what = f"memory of each of 10,000 idle keep-alive connections, {word}"
+        yield of_figures(
+            "idle", what, 1024, "B", {server: word}, ["bytes per connection"], places=0
+        )
+    for server, word in ours.items():
+        what, of = f"from start to first answer, {word}", {server: word}
+        yield of_figures("start", what, 150, "ms", of, ["seconds"], scale=1e3, places=0)
 
 
 PROMISES = (*_cost(), *_loaded(), *_alone())
