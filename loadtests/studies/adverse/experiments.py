@@ -64,14 +64,9 @@ STALLED = "not reading"
 TRANSFERS = {"uploads": transfer.upload, "downloads": transfer.download}
 
 
-def burdened(server: str, burden: str) -> str:
-    """What the server with the burden is called in the results."""
-    return f"{server}, {burden}"
-
-
-def dead_burden(count: int) -> str:
-    """The burden of so many dead connections in words."""
-    return f"{count:,} dead"
+def burdened(server: str, burden: str | int) -> str:
+    """What the server with a burden is called in the results; a number is of dead connections."""
+    return f"{server}, {burden:,} dead" if isinstance(burden, int) else f"{server}, {burden}"
 
 
 @dataclass(frozen=True)
@@ -107,7 +102,7 @@ class Trial(engine.Trial):
     def compare(
         self,
         pair: tuple[Running, Running],
-        burden: str,
+        burden: str | int,
         scenarios: Sequence[Scenario],
         check: Callable[[], None],
     ) -> str:
@@ -183,7 +178,7 @@ def dead(trial: Trial) -> str:
                     )
 
             _settle(pair[0], files, count)
-            return trial.compare(pair, dead_burden(count), sizes, check)
+            return trial.compare(pair, count, sizes, check)
 
 
 def drip(trial: Trial) -> str:

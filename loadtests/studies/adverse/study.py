@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import statistics
 
-from loadtests.reporting.model import MIB, Axis, Cell, Column, Line, Lines, Section, Table
+from loadtests.reporting.model import MIB, Axis, Cell, Column, Line, Lines, Section, Table, method
 from loadtests.reporting.promises import Places, Promise, mode, of_figures
 from loadtests.servers.registry import SERVERS
 from loadtests.stats.results import Results, Spread
 from loadtests.studies import tables
 from loadtests.studies.adverse import experiments
-from loadtests.studies.adverse.experiments import DRIPPING, FULL, STALLED, burdened, dead_burden
+from loadtests.studies.adverse.experiments import DRIPPING, FULL, STALLED, burdened
 from loadtests.studies.bench.scenarios import heading
 from loadtests.studies.study import Study
 
@@ -70,7 +70,7 @@ def _ends(experiment: str, what: str, words: str, limit: float) -> tuple[Promise
 
 
 _MUCH = FULL.amounts
-_DEAD = dead_burden(_MUCH.dead)
+_DEAD = f"{_MUCH.dead:,} dead"
 _HEADS = f"{_MUCH.heads:,} clients that send a byte of a head each second"
 _BODIES = f"{_MUCH.bodies:,} clients that send a byte of a body each second"
 _STALLED = f"{_MUCH.stalled:,} clients that do not read an answer of 10 MB"
@@ -133,7 +133,7 @@ def report(results: Results) -> list[Section]:
         ]
         if parts:
             told.append(Section(title, parts=parts, answer=_answer(chosen)))
-    return [*told, Section("Method", METHOD, detail=True)] if told else []
+    return [*told, method(METHOD)] if told else []
 
 
 def _ratios(results: Results, field: str) -> dict[tuple[str, str], Spread]:
@@ -203,12 +203,12 @@ def _figures(results: Results) -> list[Lines]:
     for field, (what, limit) in PROMISED.items():
         lines = []
         for server in servers:
-            ratios = {
-                count: results.ratio(scenario, burdened(server, dead_burden(count)), server, field)
+            points = [
+                (count, found)
                 for count in counts
-            }
-            ratios = {0: Spread(1, 1, 1, 1), **ratios}
-            lines.append(tables.line(server, [(x, one) for x, one in ratios.items() if one]))
+                if (found := results.ratio(scenario, burdened(server, count), server, field))
+            ]
+            lines.append(tables.line(server, [(0, Spread(1, 1, 1, 1)), *points]))
         made.append(
             Lines(
                 f"dead-{field.removesuffix('_us')}",
@@ -226,23 +226,22 @@ def _figures(results: Results) -> list[Lines]:
     return made
 
 
-METHOD = [
-    "Two instances of a server are started together on one core, and one gets the burden. Each is "
-    "measured while the other has nothing to do, in turns; ratios are formed within a round, then "
-    "made a median. wrk with 64 connections and the clients of the burden share the other core.",
-    "Dead connections come from many addresses of 127.0.0.0/8. Half of them say nothing, half stop "
-    "in the middle of a head. The server is told to be patient with them (`--header-timeout 3600`)."
-    " Before and after each pair of samples all must be there, for them and for the server; else "
-    "the pair does not count.",
-    "A client that drips and is closed connects again at once. Times count from the first byte to "
-    "the end.",
-    "A client that does not read has a receive buffer of 4 KiB, or the usual one, in turns. Times "
-    "count from its request, which may have waited for others; it is measured beside live clients "
-    "when all answers have begun and the server has come to rest.",
-    "Transfers are checked by length and checksum; memory is looked at ten times a second. Memory "
-    "is RSS, which counts a page shared by several processes once for each.",
-]
-
+METHOD = """\
+- Two instances of a server are started together on one core, and one gets the burden. Each is
+  measured while the other has nothing to do, in turns; ratios are formed within a round, then made
+  a median. wrk with 64 connections and the clients of the burden share the other core.
+- Dead connections come from many addresses of 127.0.0.0/8. Half of them say nothing, half stop in
+  the middle of a head. The server is told to be patient with them (`--header-timeout 3600`). Before
+  and after each pair of samples all must be there, for them and for the server; else the pair does
+  not count.
+- A client that drips and is closed connects again at once. Times count from the first byte to the
+  end.
+- A client that does not read has a receive buffer of 4 KiB, or the usual one, in turns. Times count
+  from its request, which may have waited for others; it is measured beside live clients when all
+  answers have begun and the server has come to rest.
+- Transfers are checked by length and checksum; memory is looked at ten times a second. Memory is
+  RSS, which counts a page shared by several processes once for each.
+"""
 STUDY = Study(
     "endure",
     "run the experiments with dead, slow and large clients",
