@@ -43,11 +43,11 @@ class Running:
 
     Entering waits until `request` (default: a GET of `target`) gets the answer of the application
     (default: the server's own), and raises ServerFailure if it does not within START_SECONDS or
-    gets another one.
-    `files` are written before into `folder`, which vanishes with the run; `environ` goes to the
-    environment. `main` is the process that gets signals: the one that was started, until somebody
-    knows of a successor. On a `host` of a network it listens at its address `ip`, and is checked
-    from there; whoever loads it has to be on a host of that network himself.
+    gets another one. `folder` vanishes with the run; `environ` goes to the environment.
+
+    `main` is the process that gets signals: the one that was started, until somebody knows of a
+    successor. On a `host` of a network it listens at its address `ip`, and is checked from there;
+    whoever loads it has to be on a host of that network himself.
     """
 
     def __init__(
@@ -60,7 +60,6 @@ class Running:
         body: bytes = b"",
         count: int = 1,
         core: int | None = None,
-        files: Mapping[str, str] | None = None,
         environ: Mapping[str, str] | None = None,
         host: Host | None = None,
     ) -> None:
@@ -111,8 +110,6 @@ class Running:
         for name, text in server.files:
             template = string.Template(text.replace(LOOPBACK, self.ip))
             (self.folder / name).write_text(template.safe_substitute(values), encoding="utf-8")
-        for name, text in (files or {}).items():
-            (self.folder / name).write_text(text, encoding="utf-8")
         # Split before it is filled in, so a path may hold spaces; "~" is a space within a word.
         words = server.command.replace(LOOPBACK, self.ip).split()
         self.command = [part.replace("~", " ").format(**values) for part in words]

@@ -22,14 +22,7 @@ from loadtests.arguments import unknown
 from loadtests.servers.registry import content
 from loadtests.servers.registry import reload as development
 from loadtests.servers.registry.proxied import PROXIED
-from loadtests.servers.registry.server import (
-    Server,
-    chosen,
-    missing,
-    require_release,
-    version,
-    versions,
-)
+from loadtests.servers.registry.server import Server, missing, require_release, version, versions
 from loadtests.servers.registry.static import NOT_PACKAGED, STATIC
 from loadtests.servers.registry.studies import MEMORY
 from loadtests.servers.registry.wsgi import FLOOR, OURS, SERVERS, WSGI
@@ -44,7 +37,6 @@ __all__ = [
     "STATIC",
     "WSGI",
     "Server",
-    "chosen",
     "colour_of",
     "missing",
     "named",

@@ -84,7 +84,8 @@ class Trial(engine.Trial):
         if self.one.configuration:
             files[self.one.configuration.name] = self.one.configuration.sound
         core, environ = self.lab.server_core, {"LOADTESTS_VERSION": "{folder}/version"}
-        return Running(self.server, application, files=files, environ=environ, core=core)
+        server = replace(self.server, files=tuple(files.items()))
+        return Running(server, application, environ=environ, core=core)
 
     @contextlib.contextmanager
     def loaded(self, **clients: int) -> Iterator[tuple[Running, SteadyClients]]:
