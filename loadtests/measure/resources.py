@@ -54,26 +54,16 @@ def session_processes(session: int) -> list[int]:
     return sorted(found.process for found in living() if found.session == session)
 
 
-def cpu_clock(process: int) -> float:
-    """User and system time of all threads of a process (clock_getcpuclockid(3)). OSError if ended.
-
-    Exactly what /proc/PID/stat rounds to ticks of 10 ms, threads that have ended included.
-    """
-    return time.clock_gettime((~process << 3) | 2)
-
-
 def cpu_seconds(processes: Iterable[int]) -> float:
-    """User and system time of all threads of these processes, in nanosecond resolution.
+    """User and system time of all threads of these processes (clock_getcpuclockid(3)).
 
-    Raises ServerFailure if a process has ended, because its time would be missing.
+    Exactly what /proc/PID/stat rounds to ticks of 10 ms, threads that have ended included. Raises
+    ServerFailure if a process has ended, because its time would be missing.
     """
-    total = 0.0
-    for process in processes:
-        try:
-            total += cpu_clock(process)
-        except OSError:
-            raise ServerFailure("one of its processes ended while it was measured") from None
-    return total
+    try:
+        return sum(time.clock_gettime((~process << 3) | 2) for process in processes)
+    except OSError:
+        raise ServerFailure("one of its processes ended while it was measured") from None
 
 
 def reaped_seconds(processes: Iterable[int]) -> float:
