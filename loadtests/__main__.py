@@ -30,13 +30,16 @@ def _parser() -> argparse.ArgumentParser:
         return command
 
     soak.add(commands)
-    reporting = add("report", _report, "turn raw results into pages and tables")
+    words = "turn raw results into pages and tables"
+    reporting = add("report", lambda one: studies.tell(one, store.load(one.results)), words)
     reporting.add_argument("results", nargs="+", type=Path, metavar="RESULTS")
     studies.add_report(reporting)
     studies.add(commands)
     advise.add(commands)
-    add("figures", _figures, "draw all figures of the stored results, and those that docs show")
-    pages = add("docs", _docs, "write the pages of docs made of stored results")
+    words = "draw all figures of the stored results, and those that docs show"
+    add("figures", lambda _: print("\n".join(docs.figures())), words)
+    words = "write the pages of docs made of stored results"
+    pages = add("docs", lambda options: docs.pages(options.names), words)
     pages.add_argument("names", nargs="*", metavar="NAME", help=f"of: {' '.join(docs.MADE)}")
     add("peers", _peers, "install the servers we compare with, each by pip")
     add("list", _name_all, "name all servers, scenarios and experiments")
@@ -47,18 +50,6 @@ def _command(arguments: list[str]) -> str:
     """The command line as it goes into the results: without the paths of what it writes."""
     text = "\0".join(["python -m loadtests", *arguments])
     return re.sub(r"\0--(output|page|write)(=|\0)[^\0]*", "", text).replace("\0", " ")
-
-
-def _report(options: argparse.Namespace) -> None:
-    studies.tell(options, store.load(options.results))
-
-
-def _figures(_: argparse.Namespace) -> None:
-    print("\n".join(docs.figures()))
-
-
-def _docs(options: argparse.Namespace) -> None:
-    docs.pages(options.names)
 
 
 def _peers(_: argparse.Namespace) -> None:

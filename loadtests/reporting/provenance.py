@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from typing import Any
 
 from loadtests.reporting.model import Cell, Column, Section, Table
 from loadtests.stats.results import Results
@@ -113,16 +112,13 @@ def _method(results: Results) -> list[Section]:
 
 def _machines(results: Results) -> list[str]:
     """Each machine and its client once, in the order of the runs."""
-    return list(dict.fromkeys(_machine(run["machine"]) for run in results.runs))
-
-
-def _machine(machine: dict[str, Any]) -> str:
-    kind = "virtual machine" if machine["virtual"] else "machine"
-    client = f", {machine['client']}" if machine["client"] else ""
-    return (
-        f"{machine['cpu']}, {machine['cores']} cores, {kind}, {machine['memory'] / 2**30:.1f} GiB, "
-        f"Linux {machine['kernel']}, {machine['python']}{client}"
-    )
+    told: dict[str, None] = {}
+    for one in (run["machine"] for run in results.runs):
+        kind = "virtual machine" if one["virtual"] else "machine"
+        client = f", {one['client']}" if one["client"] else ""
+        size = f"{one['cores']} cores, {kind}, {one['memory'] / 2**30:.1f} GiB"
+        told[f"{one['cpu']}, {size}, Linux {one['kernel']}, {one['python']}{client}"] = None
+    return list(told)
 
 
 def _run(run: Record, results: Results) -> tuple[Cell, ...]:

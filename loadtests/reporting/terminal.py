@@ -12,7 +12,7 @@ from rich.table import Table as Grid
 
 from loadtests.reporting import promises
 from loadtests.reporting.cells import heading, is_strong, written
-from loadtests.reporting.model import Cell, Section, Table
+from loadtests.reporting.model import Section, Table
 from loadtests.stats.results import Spread
 
 BEST = 10
@@ -62,7 +62,8 @@ def _grid(table: Table) -> Grid:
     """Name, value and bar of each row; ours in bold."""
     place = [column.name for column in table.columns].index(table.ranking)
     column = table.columns[place]
-    values = [_value(row[place]) for row in table.rows]
+    medians = [c.median if isinstance(c := row[place], Spread) else c for row in table.rows]
+    values = [one if isinstance(one, (int, float)) else 0.0 for one in medians]
     most = max(map(abs, values), default=0.0)
     grid = Grid("", heading(column), "", title=escape(table.title), box=None, title_justify="left")
     grid.columns[1].justify = "right"
@@ -78,9 +79,3 @@ def _grid(table: Table) -> Grid:
     if left := len(table.rows) - grid.row_count:
         grid.add_row(f"… {left} more", style="dim")
     return grid
-
-
-def _value(cell: Cell) -> float:
-    if isinstance(cell, Spread):
-        return cell.median
-    return cell if isinstance(cell, (int, float)) else 0.0

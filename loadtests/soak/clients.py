@@ -6,10 +6,11 @@ import contextlib
 import functools
 import socket
 import time
+from collections import Counter
 
 from loadtests.clients.steady import known_requests as known
 from loadtests.clients.steady.known_requests import Nature, Question, Wrong, renamed
-from loadtests.soak.client import DEADLINES, Client, Dialogue, Turn, World
+from loadtests.soak.client import DEADLINES, Client, Dialogue, Turn
 from tests.testkit.cases.exchanges import Case, read_all
 from tests.testkit.client import HANG
 
@@ -247,16 +248,7 @@ def killer(interval: float) -> Turn:
 
 
 #: How many there are of each kind.
-COMPANY: dict[Turn, int] = {
+COMPANY = Counter({
     keeper: 8, pipeliner: 3, uploader: 2, slow_reader: 3, leaver: 3, dead: 21, malformed: 1,
     churner: 1,
-}  # fmt: skip
-
-
-def company(world: World, seed: int) -> list[Client]:
-    """All of them, not started yet."""
-    return [
-        Client(world, f"{turn.__name__}{number}", seed, turn)
-        for turn, count in COMPANY.items()
-        for number in range(count)
-    ]
+})  # fmt: skip

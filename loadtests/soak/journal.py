@@ -58,18 +58,17 @@ EXPECTED = {
 }
 ENTRIES = {name: re.compile(STAMP + text) for name, text in EXPECTED.items()}
 
-#: What faulthandler writes for a worker that aborts; nobody else writes to standard error.
-LAST_WORDS = re.compile(
-    r"|Fatal Python error: Aborted|(?:Current t|T)hread 0x\w+ .*|  File \".*\", line \d+ in .+"
-    r"|Extension modules: .*"
+#: The ready line, and what faulthandler writes for a worker that aborts; nobody else writes to
+#: standard error.
+WORDS = re.compile(
+    r"|poorhttp \S+ listening on .*|Fatal Python error: Aborted"
+    r"|(?:Current t|T)hread 0x\w+ .*|  File \".*\", line \d+ in .+|Extension modules: .*"
 )
 
 
 def unexpected_words(text: str) -> list[str]:
     """Lines of standard error besides the ready line and the last words of workers."""
-    ready, *lines = text.splitlines()
-    found = [] if " listening on " in ready else [ready]
-    return found + [line for line in lines if not LAST_WORDS.fullmatch(line)]
+    return [line for line in text.splitlines() if not WORDS.fullmatch(line)]
 
 
 class Journal:

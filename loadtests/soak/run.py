@@ -13,8 +13,8 @@ from random import Random
 from loadtests.clients.steady.known_requests import Wrong, tidying
 from loadtests.programs import ROOT
 from loadtests.soak import gauge
-from loadtests.soak.client import DEADLINES, Client, Dialogue, Lost, World
-from loadtests.soak.clients import COMPANY, company, dead, killer
+from loadtests.soak.client import DEADLINES, Client, Dialogue, Lost, Turn, World
+from loadtests.soak.clients import COMPANY, dead, killer
 from loadtests.soak.journal import Journal, unexpected_words
 from loadtests.store import Store
 from tests.testkit.server import Server
@@ -113,11 +113,14 @@ class Soak:
         return self.failures
 
     def _load(self) -> None:
-        count = sum(COMPANY.values()) + (self.plan.mode == "forking")
-        self.world = world = World(self.server.port, count, self._tell)
-        clients: list[Client] = company(world, self.plan.seed)
+        turns: list[Turn] = list(COMPANY.elements())
         if self.plan.mode == "forking":
-            clients.append(Client(world, "killer", self.plan.seed, killer(self.plan.killing)))
+            turns.append(killer(self.plan.killing))
+        self.world = world = World(self.server.port, len(turns), self._tell)
+        clients = [
+            Client(world, f"{turn.__name__}{number}", self.plan.seed, turn)
+            for number, turn in enumerate(turns)
+        ]
         for client in clients:
             client.thread.start()
         rest = (self.plan.seconds - self.plan.warm_up) / self.plan.rests
