@@ -18,8 +18,8 @@ from loadtests.clients import asker, external, locust, program
 from loadtests.clients.load import KINDS, Job, Load
 from loadtests.clients.locust import swarm
 from loadtests.clients.locust.swarm import Outcome, Report
-from loadtests.clients.native import fetch, trace
-from loadtests.clients.native.trace import FIELDS, MAGIC, Trace
+from loadtests.clients.native import fetch
+from loadtests.clients.native.fetch import FIELDS, MAGIC, Trace, read_trace
 from loadtests.clients.registry import CLIENTS, Client
 from loadtests.errors import LabError
 from loadtests.programs import Program
@@ -125,22 +125,16 @@ class TestTrace:
     def test_failures_by_kind(self) -> None:
         assert self.known.failed() == {"connect": 1, "status": 1, "timeout": 1}
 
-    def test_a_curve(self) -> None:
-        assert trace.curve([3, 1, 2]) == [1, 2, 3]
-        assert trace.curve(range(1001, 0, -1), 5) == [1, 251, 501, 751, 1001]
-        assert len(trace.curve(range(100_000))) == trace.POINTS
-        assert trace.curve([]) == []
-
     def test_a_file_that_is_not_whole(self, tmp_path: Path) -> None:
         path = tmp_path / "trace"
         header = [MAGIC, 1, 7, 2_000_000_000, 1, 0, 0, 0, 0]
         path.write_bytes(array("Q", header + list(range(FIELDS))).tobytes())
-        assert trace.read(path).seconds == 2
-        assert trace.read(path).stopped
+        assert read_trace(path).seconds == 2
+        assert read_trace(path).stopped
         for numbers in (header, [*header, 1], [8, *header[1:], *range(FIELDS)], []):
             path.write_bytes(array("Q", numbers).tobytes())
             with pytest.raises(LabError, match="the trace trace is not whole"):
-                trace.read(path)
+                read_trace(path)
 
 
 class TestTraced:

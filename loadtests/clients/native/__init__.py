@@ -1,7 +1,6 @@
 """Our clients in C.
 
-- `fetch`: for large responses and request traces (`fetch.c`).
-- `trace`: the outcome of every request of a run of `fetch`.
+- `fetch`: for large responses, and for traces: the outcome of every request (`fetch.c`).
 - `replay`: sends given requests, as fast as they are answered or at a rate (`replay.c`).
 - `client.h`: the common part of both: clock, connections, parts of an answer, line of the result.
 - `compiled`: programs of the lab that are written in C, compiled when first needed.

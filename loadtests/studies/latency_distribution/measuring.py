@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from loadtests.clients.native import fetch
-from loadtests.clients.native.fetch import Traced
-from loadtests.clients.native.trace import Trace
+from loadtests.clients.native.fetch import Trace, Traced
 from loadtests.errors import ServerFailure
 from loadtests.measure import histogram, resources
 from loadtests.measure.machine import allow_files

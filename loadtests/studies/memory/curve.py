@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
-from loadtests.clients.native import trace
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure.repeatedly import Repeatedly
 from loadtests.reporting.model import MIB, Axis, Line, Lines, Panels, Section
@@ -50,6 +50,13 @@ def recorder(process: int, every: float) -> Repeatedly[tuple[float, int]]:
     return Repeatedly(look, every)
 
 
+def thinned(looks: Sequence[tuple[float, int]], most: int = POINTS) -> list[tuple[float, int]]:
+    """So many of them at most, evenly from the first to the last."""
+    if len(looks) <= most:
+        return list(looks)
+    return [looks[round(place * (len(looks) - 1) / (most - 1))] for place in range(most)]
+
+
 def take(lab: Lab, seconds: float, server: Server) -> str:
     """Records a server over all phases, each of so many seconds."""
     begins = []
@@ -66,7 +73,7 @@ def take(lab: Lab, seconds: float, server: Server) -> str:
                 ask(running, count)
                 asked += count
             time.sleep(max(end - time.monotonic(), 0))
-    points = trace.curve(recording.looks, POINTS)
+    points = thinned(recording.looks)
     sample.store(
         lab,
         NAME,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from loadtests.clients.load import SATURATED
-from loadtests.clients.native.trace import Trace
+from loadtests.clients.native.fetch import Trace
 from loadtests.reporting.model import Axis, Cell, Column, Lines, Section, Table
 from loadtests.servers.pages import with_pages
 from loadtests.servers.registry import ALONE_AND_PROXIED, Server

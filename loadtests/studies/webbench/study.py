@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from loadtests.arguments import number
 from loadtests.clients.native import fetch
-from loadtests.clients.native.trace import RIGHT, Trace
+from loadtests.clients.native.fetch import RIGHT, Trace
 from loadtests.errors import ServerFailure
 from loadtests.measure import histogram, resources
 from loadtests.reporting.model import Axis, Cell, Column, Section, Table

@@ -16,7 +16,6 @@ import psutil
 import pytest
 
 from loadtests import store
-from loadtests.clients.native import trace
 from loadtests.errors import LabError, ServerFailure
 from loadtests.reporting import markdown
 from loadtests.reporting.model import Section, Table
@@ -263,11 +262,12 @@ def test_a_process_that_is_not_ready(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_points_are_thinned() -> None:
     points = [(float(place), place) for place in range(1000)]
-    thin = trace.curve(points, 201)
+    thin = curve.thinned(points, 201)
     assert len(thin) == 201
     assert (thin[0], thin[-1]) == (points[0], points[-1])
     assert thin == sorted(set(thin))
-    assert trace.curve(points[:5], 201) == points[:5]
+    assert [place for _, place in curve.thinned(points, 4)] == [0, 333, 666, 999]
+    assert curve.thinned(points[:5], 201) == points[:5]
 
 
 def test_a_curve_of_who_has_gone() -> None:

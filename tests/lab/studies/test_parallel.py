@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from loadtests import store
-from loadtests.clients.native.trace import Trace
+from loadtests.clients.native.fetch import Trace
 from loadtests.measure.cpu_affinity import cores
 from loadtests.reporting.model import Lines, Table
 from loadtests.servers.registry import Server

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from loadtests import store
-from loadtests.clients.native.trace import Trace
+from loadtests.clients.native.fetch import Trace
 from loadtests.errors import LabError
 from loadtests.measure import histogram
 from loadtests.measure.cpu_affinity import cores
