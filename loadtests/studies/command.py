@@ -211,8 +211,7 @@ def sections(results: Results, chosen: Sequence[Study]) -> list[Section]:
         own = results.of_study(study.name, study.experiments)
         if own.samples or own.figures or own.failures:
             known = sum((results.of_study(other, ()) for other in study.also), own)
-            found = promises.table(study.name, study.promises, known)
-            if found:
+            if found := promises.table(study.name, study.promises, known):
                 answer = promises.answer(study.promises, known)
                 told.append(Section("Promised and measured", parts=[found], answer=answer))
             told += study.report(own)
@@ -242,7 +241,7 @@ def tell(options: argparse.Namespace, records: list[Record]) -> None:
         if options.csv:
             sheets.write(told, options.csv)
         if options.markdown:
-            write_markdown(options.markdown, records, options.figures)
+            write_markdown(options.markdown, results, studies, options.figures)
         elif options.figures:
             markdown.write_figures(told, options.figures)
         if options.into:
@@ -252,14 +251,17 @@ def tell(options: argparse.Namespace, records: list[Record]) -> None:
 
 
 def write_markdown(
-    page: Path, records: list[Record], figures: Path | None, only: str | None = None
+    page: Path,
+    results: Results,
+    studies: Mapping[str, Sequence[Section]],
+    figures: Path | None,
+    only: str | None = None,
 ) -> None:
-    """A page about these records, its figures, or `only` that one, in a folder: else beside it."""
-    studies = by_study(records)
+    """A page about these studies, its figures, or `only` that one, in a folder: else beside it."""
     told = [section for own in studies.values() for section in own]
     folder = figures or page.with_suffix("")
     link = Path(os.path.relpath(folder, page.parent)).as_posix()
-    made = markdown.document([*told, *colophon(Results(records))], folder, link, only)
+    made = markdown.document([*told, *colophon(results)], folder, link, only)
     head = [f"# {title(list(studies))}, measured", ORIGIN, *([] if only is None else [ALL_FIGURES])]
     page.write_text("\n\n".join([*head, made]), encoding="utf-8")
 

@@ -11,6 +11,7 @@ from loadtests import store
 from loadtests.arguments import unknown
 from loadtests.programs import ROOT
 from loadtests.reporting import markdown
+from loadtests.stats.results import Results
 from loadtests.studies import command
 
 
@@ -70,11 +71,12 @@ def pages(names: Sequence[str], root: Path = ROOT) -> None:
         if name not in MADE:
             raise unknown("page", name, list(MADE), " ")
         made, docs = MADE[name], root / "docs"
+        figures = docs / "figures"
         records = store.load([root / store.RESULTS.relative_to(ROOT) / f"{name}.jsonl"])
+        results, studies = Results(records), command.by_study(records)
         if made.page:
-            command.write_markdown(docs / made.page, records, docs / "figures", made.figure)
+            command.write_markdown(docs / made.page, results, studies, figures, made.figure)
         if made.into:
-            studies = command.by_study(records)
             command.insert(docs / made.into, studies)
             for told in studies.values():
-                markdown.write_figures(told, docs / "figures", made.figure)
+                markdown.write_figures(told, figures, made.figure)
