@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
@@ -142,14 +142,16 @@ def crowding(advice: Advice) -> str:
     return ""
 
 
-def others(advice: Advice, chosen: Configuration) -> Iterator[tuple[Configuration, str]]:
-    """The other answers, and in words what it costs to take them instead."""
+def others(advice: Advice, chosen: Configuration) -> list[str]:
+    """Sentences on the other answers: what it costs to take them instead."""
     aims: dict[Configuration, list[str]] = {}
-    for aim, answer in advice.answers.items():
-        aims.setdefault(answer.configuration, []).append(aim)
-    for one, which in aims.items():
+    for aim, (one, _) in advice.answers.items():
         if one != chosen:
-            yield one, f"for {' and '.join(which)}: {_against(advice, one, chosen)}"
+            aims.setdefault(one, []).append(aim)
+    return [
+        f"{one.name}, for {' and '.join(which)}: {_against(advice, one, chosen)}."
+        for one, which in aims.items()
+    ]
 
 
 def _against(advice: Advice, one: Configuration, chosen: Configuration) -> str:
@@ -227,7 +229,7 @@ def sentences(advice: Advice, chosen: Configuration) -> list[str]:
     told = [
         f"Alone a request takes {probe.service * 1e3:,.1f} ms, {probe.cpu * 1e3:,.1f} ms of CPU "
         f"time: {probe.kind}. What limits it under load is {limit(advice, chosen)[1]}",
-        *(f"{one.name}, {why}." for one, why in others(advice, chosen)),
+        *others(advice, chosen),
         f"A step up, {step(advice, chosen)}",
         crowding(advice),
         *advice.remarks,

@@ -870,10 +870,9 @@ def test_waiting_threads_want_more_threads() -> None:
 def test_a_step_up_and_other_choices_have_their_cost() -> None:
     advice = advised({SMALL: 500, LARGE: 1000})
     advice.answers[MEMORY] = answer.Answer(SMALL, "why")
-    ((other, words),) = report.others(advice, LARGE)
-    assert other == SMALL
-    assert words.startswith("for memory: 500 requests/s instead of 1,000")
-    assert words.endswith("16 MiB less")
+    (words,) = report.others(advice, LARGE)
+    assert words.startswith("threading 1 × 64, for memory: 500 requests/s instead of 1,000")
+    assert words.endswith("16 MiB less.")
     assert report.step(advice, SMALL).startswith("threading 2 × 64: +16 MiB for 2.00 × ")
     # A third worker computes on a third core only.
     assert "on 3 cores" in report.step(advice, LARGE)
