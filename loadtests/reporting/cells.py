@@ -69,8 +69,5 @@ def brief(value: float) -> str:
     size = abs(value)
     if not math.isfinite(value) or size >= 100 or value == 0:
         return number(value)
-    places = 1 if size >= 10 else 2
-    if size < 1:
-        places = 2 - math.floor(math.log10(size))
-    text = number(value, min(places, 6))
+    text = number(value, min(2 - math.floor(math.log10(size)), 6))
     return text.rstrip("0").rstrip(".") if "." in text else text

@@ -33,8 +33,7 @@ def colophon(results: Results) -> list[Section]:
 def lost(results: Results) -> list[Section]:
     """Who was left out, what failed and what was not kept. Nothing if all went well."""
     measured = {one["server"] for one in (*results.samples, *results.figures)}
-    missing = {(one["server"], one["reason"]) for one in results.missing}
-    missing = {one for one in missing if one[0] not in measured}
+    missing = {(m["server"], m["reason"]) for m in results.missing if m["server"] not in measured}
     # By server and reason, with the steps in which it happened.
     groups: dict[tuple[str, str], list[str]] = {}
     for one in results.failures:
@@ -62,9 +61,8 @@ def _table(name: str, title: str, heads: str, rows: Sequence[Sequence[Cell]]) ->
 def _interrupted(results: Results) -> list[str]:
     """Of each run that did not come to its end, how far it came. A run may have several studies."""
     planned = {(run["run"], run.get("study")): run.get("steps", 0) for run in results.runs}
-    taken = {
-        (one["run"], one.get("study"), one["what"]) for one in (*results.done, *results.failures)
-    }
+    known = (*results.done, *results.failures)
+    taken = {(one["run"], one.get("study"), one["what"]) for one in known}
     told = []
     for (run, study), steps in planned.items():
         left = steps - sum(one[:2] == (run, study) for one in taken)

@@ -108,9 +108,7 @@ def _ends(figure: Bars) -> Iterator[float]:
 
 
 def _row(axes: Axes, figure: Bars, bar: Bar, y: float) -> None:
-    values = [
-        (n, one) for n, one in enumerate(bar.values) if one and shown(figure.axis, one.median)
-    ]
+    values = [(n, v) for n, v in enumerate(bar.values) if v and shown(figure.axis, v.median)]
     if not values:
         low = axes.get_xlim()[0] if figure.axis.log else 0.0
         chart.note(axes, "not measured", (low, y), (6, 0), va="center")

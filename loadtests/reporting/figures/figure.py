@@ -34,10 +34,8 @@ def document(figure: Figure) -> str:
     """For a file, on paper and with its title; the caption belongs beside it."""
     body, height = _drawn(figure, figure.name, WIDE)
     y, heads = 0.0, ""
-    for text, size, colour, weight in (
-        (figure.title, 16, INK, 600),
-        (figure.subtitle, 12, FAINT, 400),
-    ):
+    texts = (figure.title, 16, INK, 600), (figure.subtitle, 12, FAINT, 400)
+    for text, size, colour, weight in texts:
         for line in textwrap.wrap(text, int(WIDE / LETTER * 12 / size)):
             y += size * 1.35
             look = f"font-size: {size}px; font-weight: {weight}; fill: {colour}"

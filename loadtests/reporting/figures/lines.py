@@ -97,16 +97,10 @@ def _draw(axes: Axes, figure: Lines, width: float) -> None:
 def _line(axes: Axes, figure: Lines, number: int) -> None:
     line, handle = figure.lines[number], _handle(figure, number)
     colour, order = line.colour, 3.0 if line.strong else 2.0
-    points = [
-        (x, y if shown(figure.y, y) else math.nan)
-        for x, y in sorted(line.points, key=lambda point: point[0])
-        if shown(figure.x, x)
-    ]
-    band = sorted(
-        one
-        for one in line.band
-        if shown(figure.x, one[0]) and all(shown(figure.y, y) for y in one[1:])
-    )
+    across, up = figure.x, figure.y
+    ordered = sorted((p for p in line.points if shown(across, p[0])), key=lambda p: p[0])
+    points = [(x, y if shown(up, y) else math.nan) for x, y in ordered]
+    band = sorted(b for b in line.band if shown(across, b[0]) and all(shown(up, y) for y in b[1:]))
     xs, lows, highs = ([one[place] for one in band] for place in range(3))
     if len(band) > 1 and (line.strong or len(figure.lines) <= FEW):
         look: Look = {"color": colour, "alpha": 0.14, "linewidth": 0, "zorder": order - 1}
@@ -116,7 +110,7 @@ def _line(axes: Axes, figure: Lines, number: int) -> None:
     if not points:
         return
     # What lies on an edge is drawn whole, unless the study cuts the axis off.
-    cut = any(end is not None for axis in (figure.x, figure.y) for end in (axis.low, axis.high))
+    cut = any(end is not None for axis in (across, up) for end in (axis.low, axis.high))
     handle.set_data(*zip(*points, strict=True))
     handle.set(clip_on=cut, zorder=order, gid=None)
     axes.add_line(handle)
