@@ -150,6 +150,10 @@ class Trial:
         self.lab.store.add("sample", **sample)
         return sample
 
+    def sample(self, **fields: Any) -> None:
+        """Stores a sample of another kind of load."""
+        self._add("sample", **fields)
+
     def figure(self, name: str, value: float, unit: str = "") -> None:
         """Stores a figure."""
         self._add("figure", name=name, value=round(value, 6), unit=unit)

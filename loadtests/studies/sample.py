@@ -34,11 +34,6 @@ def rounds(
     ]
 
 
-def store(lab: Lab, study: str, server: Server, number: int, **fields: Any) -> None:
-    """Stores a sample of a server in a round."""
-    lab.store.add("sample", experiment=study, server=server.name, round=number, **fields)
-
-
 def warm(running: Running, target: str, core: int | None) -> None:
     """Requests before any is measured: some begin processes and load applications only now."""
     load = (WARM_SECONDS, WARM_CONNECTIONS, [[target]])

@@ -17,7 +17,7 @@ from loadtests.servers.running import Running
 from loadtests.studies import sample
 from loadtests.studies.bench.scenarios import PAGE
 from loadtests.studies.client_effect import report
-from loadtests.studies.engine import Lab, Step
+from loadtests.studies.engine import Lab, Step, Trial
 from loadtests.studies.study import FULL, Scale, Study
 
 NAME = report.NAME
@@ -110,11 +110,7 @@ def _take(lab: Lab, number: int, server: Server, client: Client, running: Runnin
     cpu = resources.cpu_seconds(running.processes()) - before
     if load.requests == 0:
         raise ServerFailure(f"it answered no request: {running.last_words()}")
-    sample.store(
-        lab,
-        NAME,
-        server,
-        number,
+    Trial(lab, NAME, number, server).sample(
         scenario=f"page-{CONNECTIONS}, {client.name}",
         client=client.name,
         version=client.version(),

@@ -11,7 +11,7 @@ from loadtests.servers.material import Material
 from loadtests.servers.registry import Server
 from loadtests.servers.registry.studies import ORDERED
 from loadtests.studies import sample
-from loadtests.studies.engine import Lab, Step
+from loadtests.studies.engine import Lab, Step, Trial
 from loadtests.studies.latency_distribution import measuring, report, second_client
 from loadtests.studies.latency_distribution.contents import CONTENTS, PAGE
 from loadtests.studies.latency_distribution.measuring import Task
@@ -54,7 +54,7 @@ def _take(lab: Lab, servers: Serving, content: str, task: Task, number: int, ser
     one = servers[server.name]
     described, died = measuring.sample(lab, one, task)
     scenario, command = f"{content}-{task.at_once}", one.command.replace("~", " ")
-    sample.store(lab, NAME, server, number, scenario=scenario, command=command, **described)
+    Trial(lab, NAME, number, server).sample(scenario=scenario, command=command, **described)
     if died:
         raise died
     return f"{described['rate']:9,.0f}/s  {described['failed']} failed"
@@ -63,7 +63,7 @@ def _take(lab: Lab, servers: Serving, content: str, task: Task, number: int, ser
 def _compare(lab: Lab, servers: Serving, task: Task, server: Server) -> str:
     found = second_client.compare(lab, servers[server.name], task)
     scenario = f"{second_client.KIND}-{task.at_once}"
-    sample.store(lab, NAME, server, 0, scenario=scenario, **found)
+    Trial(lab, NAME, 0, server).sample(scenario=scenario, **found)
     return f"{found['fetch_ms']['total']:.2f} ms, by ab {found['ab_ms']['total']:.0f} ms"
 
 

@@ -14,8 +14,7 @@ from loadtests.reporting.model import MIB, Column, Section, Table
 from loadtests.servers.registry import Server
 from loadtests.stats.results import Results
 from loadtests.store import without_paths
-from loadtests.studies import sample
-from loadtests.studies.engine import Lab
+from loadtests.studies.engine import Lab, Trial
 from loadtests.studies.memory.moments import KIB, NAME
 from loadtests.studies.memory.profiled import EXAMPLES, Line
 
@@ -41,11 +40,7 @@ def take(lab: Lab, calls: int, subject: Server) -> str:
     """Calls an example so often in a process of its own."""
     lines = profile(subject.name, calls, lab.server_core)
     example = SUBJECTS[subject]
-    sample.store(
-        lab,
-        NAME,
-        subject,
-        0,
+    Trial(lab, NAME, 0, subject).sample(
         scenario=SCENARIO,
         file=f"{example.folder}/{example.module}.py",
         function=example.function,

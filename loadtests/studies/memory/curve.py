@@ -11,9 +11,9 @@ from loadtests.reporting.model import MIB, Axis, Line, Lines, Panels, Section
 from loadtests.servers.registry import Server
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results
-from loadtests.studies import sample, tables
+from loadtests.studies import tables
 from loadtests.studies.bench.scenarios import LIGHT
-from loadtests.studies.engine import Lab
+from loadtests.studies.engine import Lab, Trial
 from loadtests.studies.memory.moments import IDLE, NAME, ask
 
 SCENARIO = "over time"
@@ -74,11 +74,7 @@ def take(lab: Lab, seconds: float, server: Server) -> str:
                 asked += count
             time.sleep(max(end - time.monotonic(), 0))
     points = thinned(recording.looks)
-    sample.store(
-        lab,
-        NAME,
-        server,
-        0,
+    Trial(lab, NAME, 0, server).sample(
         scenario=SCENARIO,
         requests=asked,
         begins=begins,

@@ -19,8 +19,8 @@ from loadtests.servers.registry import Server
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results
 from loadtests.stats.trend import CONFIDENCE, Slope, theil_sen
-from loadtests.studies import sample, tables
-from loadtests.studies.engine import Lab
+from loadtests.studies import tables
+from loadtests.studies.engine import Lab, Trial
 from loadtests.studies.memory.moments import NAME
 
 SCENARIO = "leak check"
@@ -112,11 +112,7 @@ def ask(port: int, requests: Sequence[Request]) -> None:
 def take(lab: Lab, ends: range, server: Server) -> str:
     """Looks at a server after each stage, when all clients have left. The first is a warm-up."""
     points, asked = endure(server, VARIED, ends, lab.server_core)
-    sample.store(
-        lab,
-        NAME,
-        server,
-        0,
+    Trial(lab, NAME, 0, server).sample(
         scenario=SCENARIO,
         seed=SEED,
         requests=ends[-1],

@@ -22,9 +22,9 @@ from loadtests.servers.registry import Server
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results
 from loadtests.store import Record
-from loadtests.studies import sample, tables
+from loadtests.studies import tables
 from loadtests.studies.bench.scenarios import LIGHT
-from loadtests.studies.engine import Lab
+from loadtests.studies.engine import Lab, Trial
 from loadtests.studies.originals import poorhttp_2010
 
 NAME = "memory"
@@ -52,7 +52,7 @@ def take(lab: Lab, number: int, server: Server) -> str:
     requests = 1
     for moment, usage in looks.items():
         requests += AFTER.get(moment, 0)
-        sample.store(lab, NAME, server, number, scenario=moment, requests=requests, **usage)
+        Trial(lab, NAME, number, server).sample(scenario=moment, requests=requests, **usage)
     last = looks[LAST]
     return f"PSS {last['pss'] * MIB:.1f} MiB in {last['processes']} processes"
 

@@ -19,7 +19,7 @@ from loadtests.servers.registry import Server
 from loadtests.servers.registry.studies import FIVE_PAGES
 from loadtests.servers.running import Running
 from loadtests.studies import sample
-from loadtests.studies.engine import Lab, Step
+from loadtests.studies.engine import Lab, Step, Trial
 from loadtests.studies.page_latency import report
 from loadtests.studies.remote import LAN, OUTSIDE, Way, apart
 from loadtests.studies.study import FULL, QUICK, Scale, Study
@@ -109,11 +109,7 @@ def _measure(
     apart_ones = outliers(times, targets)
     kept = sorted(apart_ones, key=lambda outlier: outlier.microseconds)[-report.OUTLIERS_KEPT :]
     mean = statistics.fmean(times)
-    sample.store(
-        lab,
-        NAME,
-        one.server,
-        number,
+    Trial(lab, NAME, number, one.server).sample(
         scenario=report.scenario(way, loop),
         requests=len(times),
         seconds=seen.trace.seconds,

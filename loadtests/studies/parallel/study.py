@@ -131,7 +131,7 @@ def _take(lab: Lab, handler: Handler, seconds: float, number: int, server: Serve
         "limit": seconds,
         **({"waits": WAITS} if handler.name == SLOW else {}),
     }
-    sample.store(lab, NAME, server, number, **taken)
+    Trial(lab, NAME, number, server).sample(**taken)
     flooded = f", flooded after {trace.seconds:.1f} s" if trace.stopped else ""
     return f"{taken['rate']:,.0f}/s, at most {max(waiting):,} unanswered{flooded}"
 

@@ -22,7 +22,7 @@ from loadtests.servers.running import Running
 from loadtests.stats.results import Results
 from loadtests.store import Record
 from loadtests.studies import sample, tables
-from loadtests.studies.engine import Lab, Step
+from loadtests.studies.engine import Lab, Step, Trial
 from loadtests.studies.originals import uniserve_2005
 from loadtests.studies.remote import LAN, apart
 from loadtests.studies.study import Scale, Study
@@ -58,7 +58,7 @@ def _take(lab: Lab, number: int, server: Server) -> str:
         if ends:
             stack.enter_context(ends.client.inside())
         taken = _load(lab, one, "eth0" if ends else "lo")
-    sample.store(lab, NAME, server, number, scenario="R2", **where, **taken)
+    Trial(lab, NAME, number, server).sample(scenario="R2", **where, **taken)
     return (
         f"{taken['user'] * 100:.0f} % user, {taken['system'] * 100:.0f} % system, "
         f"{taken['pss'] * MIB:.1f} MiB, {taken['sent_packets']:,.0f} packets/s"

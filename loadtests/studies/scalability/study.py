@@ -15,7 +15,7 @@ from loadtests.servers.pages import running
 from loadtests.servers.registry import Server
 from loadtests.servers.registry.studies import FIVE_PAGES
 from loadtests.studies import sample
-from loadtests.studies.engine import Lab, Step
+from loadtests.studies.engine import Lab, Step, Trial
 from loadtests.studies.scalability import injectors, report
 from loadtests.studies.study import QUICK, TINY, Scale, Study
 
@@ -114,11 +114,7 @@ def _take(
         spent = sample.cpu_seconds(one) - before
     times = [time for one in injected.injectors for time in one.times]
     fields: dict[str, Any] = {"scenario": "at once"} if at_once else _in_turn(order, injected)
-    sample.store(
-        lab,
-        NAME,
-        server,
-        number,
+    Trial(lab, NAME, number, server).sample(
         requests=len(times),
         seconds=round(injected.seconds, 6),
         low_us=min(times),

@@ -13,7 +13,7 @@ from loadtests.servers.running import Running
 from loadtests.stats.results import Results
 from loadtests.store import Record
 from loadtests.studies import sample, tables
-from loadtests.studies.engine import Lab, Step
+from loadtests.studies.engine import Lab, Step, Trial
 from loadtests.studies.originals import poorhttp_2010
 from loadtests.studies.study import Scale, Study
 
@@ -45,7 +45,7 @@ def _take(lab: Lab, requests: int, number: int, server: Server) -> str:
                 lab, running, LONGEST, 1, target, requests=requests, patience=PATIENCE
             )
             taken = sample.described(page, *seen)
-            sample.store(lab, NAME, server, number, **taken)
+            Trial(lab, NAME, number, server).sample(**taken)
             told.append(f"{page} {taken['rate']:,.0f}/s, {taken['mean_us']:,.0f} µs")
     return "; ".join(told)
 

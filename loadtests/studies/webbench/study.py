@@ -19,7 +19,7 @@ from loadtests.servers.registry import STATIC, Server
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results
 from loadtests.studies import sample, tables
-from loadtests.studies.engine import Lab, Step
+from loadtests.studies.engine import Lab, Step, Trial
 from loadtests.studies.originals import client_2001
 from loadtests.studies.study import Scale, Study
 from loadtests.studies.webbench import workload
@@ -104,11 +104,7 @@ def _take(lab: Lab, chosen: Settings, number: int, server: Server) -> str:
     octets = sum(trace.octets[row] for row in counted)
     rate, octet_rate = len(counted) / chosen.length, octets / chosen.length
     ramp = chosen.ramp or float("inf")
-    sample.store(
-        lab,
-        NAME,
-        server,
-        number,
+    Trial(lab, NAME, number, server).sample(
         scenario=f"workload-{chosen.threads}",
         seed=workload.SEED,
         files=client_2001.FILES,
