@@ -83,10 +83,8 @@ def _table(found: Found, name: str, rows: Mapping[str, Read]) -> Table:
 def _figure(found: Found) -> Panels:
     """Memory and descriptors over time: under load, and when all clients have gone."""
     panels = []
-    for what, unit, name, scale in (
-        ("PSS", "MiB", "pss", MIB),
-        ("descriptors", "", "descriptors", 1.0),
-    ):
+    kinds = ("PSS", "MiB", "pss", MIB), ("descriptors", "", "descriptors", 1.0)
+    for what, unit, name, scale in kinds:
         for quiet, when in ((False, "under load"), (True, "when all clients have gone")):
             lines = []
             for mode, (_, readings) in found.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -115,15 +115,11 @@ def _line(axes: Axes, figure: Lines, number: int) -> None:
     handle.set(clip_on=cut, zorder=order, gid=None)
     axes.add_line(handle)
     # A point without neighbours has no line, and would not be seen.
-    if not figure.marks and (alone := list(_alone(points))):
-        axes.plot(*zip(*alone, strict=True), color=colour, linewidth=0, marker="o", zorder=order)
-
-
-def _alone(points: Sequence[tuple[float, float]]) -> Iterator[tuple[float, float]]:
     known = [False, *(math.isfinite(y) for _, y in points), False]
-    for point, before, there, behind in zip(points, known, known[1:], known[2:], strict=False):
-        if there and not before and not behind:
-            yield point
+    near = zip(points, known, known[1:], known[2:], strict=False)
+    alone = [point for point, *three in near if three == [False, True, False]]
+    if alone and not figure.marks:
+        axes.plot(*zip(*alone, strict=True), color=colour, linewidth=0, marker="o", zorder=order)
 
 
 def _names(axes: Axes, figure: Lines, handles: Sequence[Line2D]) -> None:
