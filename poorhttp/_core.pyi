@@ -159,6 +159,12 @@ class WorkerStatus:
     def set_watched(self, watched: bool) -> None:
         """Set whether the supervisor checks `is_full`; if not, the worker reports being full."""
 
+    def await_request(self) -> None:
+        """Have the worker report its next request."""
+
+    def stop_accepting(self) -> None:
+        """Show the other workers that this one does not accept."""
+
     def is_full(self) -> bool:
         """Whether the application runs as many requests as it can."""
 
@@ -262,7 +268,7 @@ class Reactor:
         *,
         access_log: tuple[Sink, str] | None = None,
         temp_dir: str = "/tmp",
-        accept_balance: tuple[int, int] | None = None,
+        accept_balance: tuple[memoryview, int] | None = None,
         worker_status: WorkerStatus | None = None,
         wait_writable: Callable[[int], object] | None = None,
         external_loop: bool = False,
@@ -283,8 +289,8 @@ class Reactor:
             settings: source of limits, timeouts and other options.
             access_log: sink of the access log, and its `access_log_format`.
             temp_dir: absolute path of the folder for temporary files.
-            accept_balance: if other processes accept from the same sockets: descriptor of a file
-                with a 32-bit number of connections for each, and the place of this one in it.
+            accept_balance: if other processes accept from the same sockets: memory with the
+                `WorkerStatus` of each, one behind the other, and the place of this one in it.
             worker_status: memory in which a supervisor reads the requests in flight.
             wait_writable: called with a descriptor when an application has to wait for its client;
                 by default the thread blocks.

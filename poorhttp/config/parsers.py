@@ -94,6 +94,11 @@ def seconds(minimum: float) -> Callable[[str], float]:
     return parse
 
 
+def auto_or_seconds(text: str) -> float | None:
+    """Read a time in seconds, or `auto`, which is None."""
+    return None if text == "auto" else seconds(0)(text)
+
+
 def choice(*words: str) -> Callable[[str], str]:
     """Return a parser that accepts exactly `words`."""
 

@@ -4,7 +4,8 @@ To a worker: `PING`, `DRAIN`, `RETIRE`, `DETACH` (retire, and leave idle connect
 successor), `END_LONG_POLLS`. From a worker: `SERVING`, `BROKEN` (it serves an error page, because
 the application cannot be loaded), `PONG`, `FULL` (all its threads are busy, and the main process
 does not check for that: `supervisor/saturation.py`), `RECYCLE` (it has begun `max_requests`
-requests), `STUCK` (a request cannot be interrupted). End of file means that the other process is
+requests), `ACTIVE` (it has begun a request: `max_rss` is to be checked), `STUCK` (a request cannot
+be interrupted). End of file means that the other process is
 gone. The worker's side is `core/reactor/src/control/channel.rs`.
 """
 
@@ -25,6 +26,7 @@ SERVING = b"+"
 BROKEN = b"x"
 PONG = b"."
 RECYCLE = b"m"
+ACTIVE = b"a"
 FULL = b"f"
 STUCK = b"t"
 

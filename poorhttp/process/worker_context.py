@@ -12,7 +12,7 @@ class WorkerContext:
         index: its number among the workers of its service, from 0; its successor gets the same.
         slot: its number in the scoreboard, among all workers that are alive, from 0.
         channel: descriptor of its end of the control channel.
-        balance_fd: descriptor of the file with the number of connections of each worker; `None` if
+        siblings: memory of the scoreboard, with the number of connections of each worker; `None` if
             accepts are not balanced.
         status: shared memory in which it records its requests in flight.
         recycle_after: requests after which it asks to be replaced; 0: never.
@@ -25,14 +25,14 @@ class WorkerContext:
         index: int,
         slot: int,
         channel: int,
-        balance_fd: int | None,
+        siblings: memoryview | None,
         status: WorkerStatus | None,
         recycle_after: int,
     ) -> None:
         self.index = index
         self.slot = slot
         self.channel = channel
-        self.balance_fd = balance_fd
+        self.siblings = siblings
         self.status = status
         self.recycle_after = recycle_after
         self.handoff: tuple[int, int, int] | None = None

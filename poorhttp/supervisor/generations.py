@@ -85,12 +85,10 @@ class Generations:
         return max(pool.stop_timeout for pool in self)
 
     def tick(self, now: float) -> None:
-        """Do what is due, and close pools whose last worker has ended."""
+        """Do what is due, and forget pools whose last worker has ended."""
         for pool in self:
             pool.tick(now)
-        for pool in [pool for pool in self.retiring if pool.ended]:
-            self.retiring.remove(pool)
-            pool.close()
+        self.retiring[:] = [pool for pool in self.retiring if not pool.ended]
 
     def counts(self, service: str) -> Counts:
         """Return the counts of all workers of a service, including those that have ended."""
@@ -196,8 +194,6 @@ class Generations:
         """Close everything."""
         for listener in self.listeners:
             listener.close()
-        for pool in self:
-            pool.close()
 
     def _pools(self, services: Sequence[Settings], have: Sequence[Listener]) -> list[WorkerPool]:
         made: list[Service] = []

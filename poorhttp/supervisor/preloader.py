@@ -108,7 +108,7 @@ class Preloader:
     def fork(self, context: WorkerContext) -> int:
         """Have a worker forked; return its process ID, or 0 if that fails."""
         muted = int(self._service.start_errors_muted)
-        shared = int(context.balance_fd is not None)
+        shared = int(context.siblings is not None)
         message = f"{context.index} {context.slot} {shared} {context.recycle_after} {muted}"
         if not self.channel.send_fd(message, context.channel):
             return 0
@@ -146,7 +146,7 @@ def _run(service: Service, scoreboard: Scoreboard, channel_fd: int, parent: int)
         service.start_errors_muted = bool(muted)
         status = scoreboard.open(slot)
         context = WorkerContext(
-            index, slot, fds[0], scoreboard.balance_fd if shared else None, status, recycle_after
+            index, slot, fds[0], scoreboard.memory if shared else None, status, recycle_after
         )
         channel.send(f"{_fork(service, context, channel, parent)}\n".encode())
         os.close(fds[0])

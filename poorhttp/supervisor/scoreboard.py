@@ -1,13 +1,12 @@
 """The scoreboard: counters and requests in flight of each worker, in memory that workers share.
 
 A worker that is killed can log nothing. So it records each request in its status before it calls
-the application, and removes it afterwards (`core/python/src/worker_status.rs`). Workers also share
-a file with the number of connections of each, by which they balance accepts.
+the application, and removes it afterwards (`core/python/src/worker_status.rs`). Workers also see
+there how many connections each has, by which they balance accepts.
 """
 
 from __future__ import annotations
 
-import os
 from mmap import mmap
 
 from poorhttp._core import WorkerStatus
@@ -17,11 +16,6 @@ Counts = tuple[int, int, int, list[int]]
 
 #: Requests in a log line, the newest first; of more only the number is given.
 MOST_NAMED = 10
-
-#: Bytes in which a worker counts its connections, and their value where no worker accepts
-#: (`core/reactor/src/connection/accept_balance.rs`).
-SHARE = 4
-NO_WORKER = b"\xff" * SHARE
 
 NO_COUNTS: Counts = (0, 0, 0, [0] * 5)
 
@@ -55,14 +49,13 @@ class Scoreboard:
     """Numbered slots, each taken by one worker at a time.
 
     Attributes:
-        balance_fd: descriptor of the file in which workers count their connections.
+        memory: of all workers.
     """
 
     def __init__(self, slots: int) -> None:
         """Make it before workers are forked; workers in slots beyond `slots` have no status."""
-        self.balance_fd = os.memfd_create("poorhttp-shares")
         # Pages that are never written cost no memory.
-        self._memory = memoryview(mmap(-1, slots * WorkerStatus.SIZE))
+        self.memory = memoryview(mmap(-1, slots * WorkerStatus.SIZE))
         self._statuses: dict[int, WorkerStatus] = {}
         self._taken: set[int] = set()
 
@@ -70,12 +63,12 @@ class Scoreboard:
         """Take the lowest free slot."""
         slot = min(set(range(len(self._taken) + 1)) - self._taken)
         self._taken.add(slot)
-        self.stop_accepting(slot)
         return slot
 
     def stop_accepting(self, slot: int) -> None:
         """Show the other workers that the one in this slot does not accept."""
-        os.pwrite(self.balance_fd, NO_WORKER, SHARE * slot)
+        if (status := self.status(slot)) is not None:
+            status.stop_accepting()
 
     def free(self, slot: int) -> None:
         """Free the slot of a worker that has ended."""
@@ -85,7 +78,7 @@ class Scoreboard:
     def open(self, slot: int) -> WorkerStatus | None:
         """Return the status of a new worker, emptied; `None` if the slot has none."""
         if slot not in self._statuses:
-            memory = self._memory[slot * WorkerStatus.SIZE : (slot + 1) * WorkerStatus.SIZE]
+            memory = self.memory[slot * WorkerStatus.SIZE : (slot + 1) * WorkerStatus.SIZE]
             if not memory:
                 return None
             self._statuses[slot] = WorkerStatus(memory)
@@ -107,7 +100,3 @@ class Scoreboard:
         if len(requests) > MOST_NAMED:
             named.append(f"and {len(requests) - MOST_NAMED} more")
         return ", ".join(named)
-
-    def close(self) -> None:
-        """Close the file; the memory is freed with the last status."""
-        os.close(self.balance_fd)

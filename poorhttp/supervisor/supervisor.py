@@ -343,6 +343,7 @@ class Supervisor:
             if self.takeover is not None:
                 self.takeover.done()
                 self.admin.start(self.generations)
+                self.admin.tick(time.monotonic())
             self.notifier.ready(self._status())
 
     def _status(self) -> str:

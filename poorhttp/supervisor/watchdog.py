@@ -9,9 +9,13 @@ from poorhttp import logs
 from poorhttp.net.systemd import Notifier
 from poorhttp.supervisor.worker_pool import WorkerPool
 
+#: Seconds between two pings while `admin` is asked, and for how long after a question.
+PING_INTERVAL = 2.0
+ASKED = 30.0
+
 
 class Watchdog:
-    """Pings the workers, if systemd's watchdog or `admin` needs their answers.
+    """Pings the workers, if systemd's watchdog needs their answers, or while `admin` is asked.
 
     Each service must have a worker that answers, or whose threads all have requests: a request that
     hangs is a matter for `request_timeout`, not for killing the server. A ping is answered by the
@@ -21,25 +25,28 @@ class Watchdog:
     def __init__(self, notifier: Notifier) -> None:
         self._notifier = notifier
         self._within = notifier.watchdog_seconds
-        self._interval = self._within / 4 or float("inf")
-        self._next = time.monotonic()
+        self._next = time.monotonic() if self._within else float("inf")
+        self._asked_until = 0.0
         #: Each service had a responsive worker at the last check.
         self._was_responsive = False
 
     def due(self) -> float:
         """Return when `tick` has to be called."""
-        return self._next if self._interval < float("inf") else float("inf")
+        return self._next
 
-    def ping_every(self, seconds: float) -> None:
-        """Ping the workers at least so often."""
-        self._interval = min(self._within / 4 or float("inf"), seconds)
-        self._next = min(self._next, time.monotonic() + self._interval)
+    def on_question(self) -> None:
+        """Ping the workers for a while: somebody asks `admin` whether they answer."""
+        now = time.monotonic()
+        if now >= self._asked_until:
+            self._next = now
+        self._asked_until = now + ASKED
 
     def tick(self, pools: Sequence[WorkerPool], now: float) -> None:
         """Notify systemd and ping the workers, if it is time."""
         if now < self.due():
             return
-        self._next = now + self._interval
+        asked = PING_INTERVAL if now < self._asked_until else float("inf")
+        self._next = now + min(self._within / 4 or float("inf"), asked)
         if self._within:
             self._notify(pools, now)
         for pool in pools:

@@ -8,6 +8,7 @@ import time
 from poorhttp import logs
 from poorhttp.config.settings import Settings
 from poorhttp.process.control_channel import (
+    ACTIVE,
     BROKEN,
     FULL,
     PING,
@@ -20,8 +21,15 @@ from poorhttp.process.control_channel import (
 )
 from poorhttp.process.exit_status import signal_name
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from poorhttp._core import WorkerStatus
+
 #: The reason for which a worker is replaced at once, also if another is being replaced.
 CANNOT_WAIT = "a request in it cannot be interrupted"
+
+#: Seconds between two looks at the memory of a worker that has requests.
+CHECK_INTERVAL = 1.0
 
 #: Seconds after which a ping without an answer counts as failed.
 SILENCE = 3.0
@@ -44,6 +52,7 @@ class WorkerHandle:
         started: when it was forked.
         last_answer: when it last answered a ping, or began to serve.
         pinged: since when a ping has no answer; 0: none is open.
+        memory_due: when `max_rss` is checked next; infinite until it gets a request.
         full: it has reported that all its threads have requests, and is not being checked yet.
         serves: it has reported that it serves.
         broken: it serves an error page, because its application could not be loaded.
@@ -65,6 +74,7 @@ class WorkerHandle:
         self.started = self.last_answer = time.monotonic()
         self.pinged = 0.0
         self.full = False
+        self.memory_due = 0.0
         self.serves = False
         self.broken = False
         self.balances = balances
@@ -79,6 +89,8 @@ class WorkerHandle:
         received = self.channel.receive()
         self.serves |= SERVING in received
         self.full |= FULL in received
+        if ACTIVE in received:
+            self.memory_due = min(self.memory_due, now + CHECK_INTERVAL)
         self.broken |= BROKEN in received
         if SERVING in received or PONG in received:
             self.last_answer = now
@@ -117,14 +129,26 @@ class WorkerHandle:
             then = f"{then}, and is killed and replaced in {STOPPED:.0f} s"
         logs.write("warning", f"worker {self.pid} was stopped by {signal_name(number)}: {then}")
 
-    def check_limits(self, settings: Settings, now: float) -> None:
-        """Have it replaced if it exceeds `max_lifetime` or `max_rss`."""
+    def limits_due(self, settings: Settings) -> float:
+        """Return when `check_limits` has to be called."""
         if self.recycle_reason or not self.serves:
-            return
+            return float("inf")
+        ends = self.started + settings.max_lifetime if settings.max_lifetime else float("inf")
+        return min(ends, self.memory_due if settings.max_rss else float("inf"))
+
+    def check_limits(self, settings: Settings, status: WorkerStatus | None, now: float) -> None:
+        """Have it replaced if it exceeds `max_lifetime` or `max_rss`."""
         if settings.max_lifetime and now - self.started >= settings.max_lifetime:
             self.recycle_reason = "max_lifetime is over"
-        elif settings.max_rss and (resident := self._rss()) > settings.max_rss:
-            self.recycle_reason = f"it holds {resident >> 20} MiB (max_rss)"
+        elif settings.max_rss and self.memory_due <= now:
+            if status is not None:
+                # Before its requests are counted, so that none begins unnoticed.
+                status.await_request()
+            is_idle = status is not None and not status.counts()[1]
+            # Nobody has to look at it until it gets another request.
+            self.memory_due = float("inf") if is_idle else now + CHECK_INTERVAL
+            if (resident := self._rss()) > settings.max_rss:
+                self.recycle_reason = f"it holds {resident >> 20} MiB (max_rss)"
 
     def retire(self, kill_at: float, message: bytes = RETIRE) -> None:
         """Have it finish its requests and end; it is killed at `kill_at`."""

@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 #: Seconds between two SIGTERMs to a worker that is still loading its application.
 TERM_INTERVAL = 1.0
 
-#: Seconds between two checks of `max_lifetime` and `max_rss`.
-CHECK_INTERVAL = 1.0
-
 #: Seconds after which a preloader that has no more workers to fork is ended.
 IDLE = 0.5
 
@@ -71,8 +68,6 @@ class WorkerPool:
         self.scoreboard = spawner.scoreboard if spawner else Scoreboard(2 * self.count + 8)
         self.backoff = Backoff()
         self.last_start = 0.0
-        limited = self.settings.max_lifetime or self.settings.max_rss
-        self.next_check = time.monotonic() + CHECK_INTERVAL if limited else float("inf")
 
     # State
 
@@ -180,10 +175,9 @@ class WorkerPool:
         if self.serving >= self.count:
             self.complete = True
         self._check_recovery(now)
-        if self.next_check <= now:
-            self.next_check = now + CHECK_INTERVAL
-            for worker in self._present:
-                worker.check_limits(self.settings, now)
+        for worker in self._present:
+            if worker.limits_due(self.settings) <= now:
+                worker.check_limits(self.settings, self.scoreboard.status(worker.slot), now)
         self._recycle(now)
 
     def due(self) -> float:
@@ -197,7 +191,8 @@ class WorkerPool:
                 times.append(self.backoff.until)
             elif self.backoff.count and self.serving >= self.count:
                 times.append(self.last_start + PAUSE)
-            times += [self._preloader_idle_at(), self.next_check]
+            times.append(self._preloader_idle_at())
+            times += [worker.limits_due(self.settings) for worker in self._present]
         return min(times, default=float("inf"))
 
     def ping(self) -> None:
@@ -281,11 +276,6 @@ class WorkerPool:
         self._on_worker_exit(worker, code)
         self.scoreboard.free(worker.slot)
         return True
-
-    def close(self) -> None:
-        """Close the scoreboard, unless it is shared with other versions."""
-        if self.spawner is None:
-            self.scoreboard.close()
 
     def _retire(self, worker: WorkerHandle) -> None:
         self.scoreboard.stop_accepting(worker.slot)
@@ -371,10 +361,10 @@ class WorkerPool:
         slot = self.scoreboard.take()
         # With `reuse_port`, no other worker accepts from a worker's socket.
         shared = self.count > 1 and not self.settings.reuse_port
-        balance_fd = self.scoreboard.balance_fd if shared else None
+        siblings = self.scoreboard.memory if shared else None
         status = self.scoreboard.open(slot)
         context = WorkerContext(
-            index, slot, channel.child_fd, balance_fd, status, self._recycle_after()
+            index, slot, channel.child_fd, siblings, status, self._recycle_after()
         )
         parent, pid = os.getpid(), 0
         try:
@@ -395,7 +385,7 @@ class WorkerPool:
             self.backoff.fail()
             return None
         self.last_start = time.monotonic()
-        worker = WorkerHandle(pid, index, slot, channel, balances=balance_fd is not None)
+        worker = WorkerHandle(pid, index, slot, channel, balances=shared)
         self.workers[pid] = worker
         if self.draining:
             worker.channel.send(DRAIN)

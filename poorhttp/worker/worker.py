@@ -104,8 +104,8 @@ class Worker:
             # An event loop counts as one slot, however many requests it runs.
             context.status.set_slots(self.settings.threads if multithread and hub is None else 1)
         accept_balance = None
-        if context and context.balance_fd is not None:
-            accept_balance = (context.balance_fd, context.slot)
+        if context and context.siblings is not None:
+            accept_balance = (context.siblings, context.slot)
         interrupter = None
         if self.settings.request_timeout:
             from poorhttp.worker.timeouts import GreenletInterrupter, ThreadInterrupter

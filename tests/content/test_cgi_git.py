@@ -89,7 +89,7 @@ def test_clone_push_and_shallow_clone(server: Server, git: Git, tmp_path: Path) 
     git(tmp_path, "clone", address, "one")
     one, two, shallow = (tmp_path / name for name in ("one", "two", "shallow"))
     commit(git, one, "small", b"small\n")
-    # Beyond `http.postBuffer` (1 MiB) it is sent in chunks; beyond 256 KiB it is in a file here.
+    # Beyond `http.postBuffer` (1 MiB) it is sent in chunks; beyond as much it is in a file here.
     large = os.urandom(3_000_000)
     last = commit(git, one, "large", large)
     git(one, "push", "origin", "HEAD:main")

@@ -224,7 +224,7 @@ def test_a_form(serve: Serve, site: str) -> None:
 
 
 def test_a_form_with_a_file(serve: Serve, site: str) -> None:
-    content = os.urandom(300_000)
+    content = os.urandom(1_100_000)
     body = (
         b'--x\r\nContent-Disposition: form-data; name="file"; filename="<a>.bin"\r\n\r\n'
         + content
@@ -232,7 +232,7 @@ def test_a_form_with_a_file(serve: Serve, site: str) -> None:
     )
     header = "Content-Type: multipart/form-data; boundary=x"
     answer = serve(site).request("POST", "/file", header, body=body)
-    assert answer.body == b"&lt;a&gt;.bin: 300000\n"
+    assert answer.body == b"&lt;a&gt;.bin: 1100000\n"
 
 
 @pytest.mark.threading_only

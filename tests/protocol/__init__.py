@@ -8,6 +8,8 @@ test_head_cache.py          A repeated head is not parsed again, and shares noth
 test_http.py                HTTP/1.0 and 1.1 in every mode (RFC 9110, RFC 9112)
 test_limits.py              Limits of time and size over real connections, and responses beyond them
 test_long_poll.py           Long polls: responses that stay open without a thread, in every mode
+test_pieces.py              Responses in pieces: those made quickly leave together, none waits
+test_queue_timeout.py       `queue_timeout`: who has waited too long for a thread is refused
 test_request_timeout.py     `request_timeout`: a hanging request is interrupted, others go on
 test_response_spool.py      Responses spooled to temporary files for slow clients
 test_tcp_services.py        Handlers of raw connections and their orderly end, in every mode

@@ -249,7 +249,7 @@ def test_body_that_cannot_be_opened(mode: str) -> None:
             assert connection.request("POST", "/", body=b"x" * 1000).status == 200
             held = descriptors(worker)
             for _ in range(20):
-                assert connection.request("POST", "/", body=b"x" * 300_000).status == 500
+                assert connection.request("POST", "/", body=b"x" * 1_100_000).status == 500
             # The server may open something of its own meanwhile, but not as many; the thread that
             # writes bodies closes them.
             wait_for(lambda: descriptors(worker) < held + 20, "the end of the temporary files")
@@ -258,7 +258,7 @@ def test_body_that_cannot_be_opened(mode: str) -> None:
 # The disk
 
 
-BODY = bytes(range(256)) * 4096
+BODY = bytes(range(256)) * 8192
 
 
 @pytest.mark.threading_only
@@ -281,7 +281,8 @@ def test_full_disk(mode: str, tmp_path: Path) -> None:
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, before[1]))
         try:
-            server = stack.enter_context(Server(ECHO, mode, env={"TMPDIR": str(tmp_path)}))
+            small = ("--body-buffer-size", "256K")
+            server = stack.enter_context(Server(ECHO, mode, *small, env={"TMPDIR": str(tmp_path)}))
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
         held = descriptors(server.process.pid)

@@ -13,6 +13,7 @@ import os
 import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -22,10 +23,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from poorhttp import logs, modes
+from poorhttp._core import WorkerStatus
 from poorhttp.config.settings import Settings
 from poorhttp.dev.live_reload import LiveReload, script
 from poorhttp.net import sockets
 from poorhttp.process.worker_context import WorkerContext
+from poorhttp.supervisor.scoreboard import Scoreboard
 from poorhttp.targets.routes import Routes
 from poorhttp.worker.stop_signals import StopSignals
 from poorhttp.worker.worker import Worker
@@ -37,6 +40,8 @@ if TYPE_CHECKING:
 
 #: Places for workers that live at the same time.
 PLACES = 64
+#: Where a worker's status has the number of its connections and 1 more; 0: it does not accept.
+ACCEPTING = 88
 
 
 def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -71,8 +76,7 @@ def main(mode_name: str, *options: str) -> None:
     recycle_after = int(given.pop("recycle_after", "0"))
     settings = Settings(mode=mode_name, **{"bind": "127.0.0.1:0", **given})
     (listener,) = sockets.open_listeners(settings)
-    shares = os.memfd_create("shares")
-    os.pwrite(shares, b"\xff" * 4 * PLACES, 0)
+    scoreboard = Scoreboard(PLACES)
     mode = modes.load(settings)
     app: WSGIApplication = LiveReload(application, "1") if settings.live else application
     live = script("1") if settings.live else None
@@ -85,7 +89,8 @@ def main(mode_name: str, *options: str) -> None:
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         theirs.setblocking(False)
-        place = min(set(range(PLACES)) - set(places.values()))
+        place = scoreboard.take()
+        status = scoreboard.open(place)
         pid = os.fork()
         if pid == 0:
             ours.close()
@@ -93,7 +98,9 @@ def main(mode_name: str, *options: str) -> None:
                 channel.close()
             modes.prepare(mode, settings)
             logs.error_log.open(settings)
-            context = WorkerContext(place, place, theirs.fileno(), shares, None, recycle_after)
+            context = WorkerContext(
+                place, place, theirs.fileno(), scoreboard.memory, status, recycle_after
+            )
 
             def ready() -> None:
                 theirs.send(b"+")
@@ -133,7 +140,7 @@ def main(mode_name: str, *options: str) -> None:
         for pid in list(places):
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
-                os.pwrite(shares, b"\xff" * 4, 4 * places.pop(pid))
+                scoreboard.free(places.pop(pid))
                 print(pid, "ended", os.waitstatus_to_exitcode(status), flush=True)
 
     commands = ""
@@ -159,8 +166,9 @@ def main(mode_name: str, *options: str) -> None:
                     case ["kill", pid, number]:
                         os.kill(int(pid), int(number))
                     case ["count", pid]:
-                        told = os.pread(shares, 4, 4 * places[int(pid)])
-                        print(pid, "counts", int.from_bytes(told, sys.byteorder), flush=True)
+                        at = places[int(pid)] * WorkerStatus.SIZE + ACCEPTING
+                        (told,) = struct.unpack_from("Q", scoreboard.memory, at)
+                        print(pid, "counts", told - 1, flush=True)
 
 
 class MainProcess:

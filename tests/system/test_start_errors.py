@@ -130,8 +130,8 @@ def test_folder_of_temporary_files_that_cannot_be_written(mode: str, tmp_path: P
 
 def test_body_lies_in_the_folder_of_temporary_files(tmp_path: Path) -> None:
     with Server(ECHO, "single", "--temp-dir", str(tmp_path)) as server, server.connect() as client:
-        client.send(b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 300001\r\n\r\n")
-        client.send(b"x" * 300_000)
+        client.send(b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 1100001\r\n\r\n")
+        client.send(b"x" * 1_100_000)
         wait_for(
             lambda: any(str(tmp_path) in link for link in files_of_workers(server)),
             "a file of the body",

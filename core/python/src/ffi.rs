@@ -1,8 +1,11 @@
-//! All unsafe code: owning a file descriptor given as a number, and counters in memory shared by processes.
+//! All unsafe code: a file descriptor given as a number, counters in memory shared by processes, and TCP_INFO.
 
-#![expect(unsafe_code, reason = "Python passes descriptors by number and shared memory by address")]
+#![expect(
+    unsafe_code,
+    reason = "Python passes descriptors by number and shared memory by address; no crate has TCP_INFO"
+)]
 
-use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use poorhttp_reactor::Counters;
 use pyo3::buffer::PyBuffer;
@@ -10,6 +13,18 @@ use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 
 use crate::errors::value_error;
+
+/// Milliseconds since the last bytes have come on a TCP socket.
+pub(crate) fn since_input(socket: BorrowedFd<'_>) -> Option<u64> {
+    // The fields of `struct tcp_info` (tcp(7)): eight bytes, and then 32-bit numbers.
+    const LAST_DATA_RECV: usize = 13;
+    let mut info = [0_u32; LAST_DATA_RECV + 1];
+    let mut length = size_of_val(&info) as libc::socklen_t;
+    let room = info.as_mut_ptr().cast();
+    // SAFETY: the descriptor is open, and the kernel writes at most `length` bytes, which `info` has. Any bytes are numbers.
+    let failed = unsafe { libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, room, &mut length) };
+    (failed == 0 && length as usize == size_of_val(&info)).then(|| u64::from(info[LAST_DATA_RECV]))
+}
 
 /// Duplicates a descriptor that Python knows by its number.
 pub(crate) fn duplicate(fd: RawFd) -> PyResult<OwnedFd> {
@@ -24,12 +39,27 @@ pub(crate) fn duplicate(fd: RawFd) -> PyResult<OwnedFd> {
 
 /// The counters of a worker at the beginning of `memory`, which is kept for as long as the process lives.
 pub(crate) fn counters_in(memory: PyBuffer<u8>) -> PyResult<(&'static PyBuffer<u8>, &'static Counters)> {
-    let counters = memory.buf_ptr().cast::<Counters>();
-    if memory.readonly() || memory.len_bytes() < size_of::<Counters>() || !counters.is_aligned() {
+    let only = memory.len_bytes();
+    let (memory, counters) = all_counters_in(memory, only)?;
+    match counters[..] {
+        [counters] => Ok((memory, counters)),
+        _ => Err(value_error("counters need more memory")),
+    }
+}
+
+/// The counters of several workers, each so many bytes behind the one before.
+pub(crate) fn all_counters_in(
+    memory: PyBuffer<u8>,
+    distance: usize,
+) -> PyResult<(&'static PyBuffer<u8>, Vec<&'static Counters>)> {
+    let begin = memory.buf_ptr().cast::<u8>();
+    if memory.readonly() || !begin.cast::<Counters>().is_aligned() || !distance.is_multiple_of(align_of::<Counters>()) {
         return Err(value_error("counters need writable memory that is aligned for 64 bits"));
     }
     let memory = Box::leak(Box::new(memory));
+    let last = memory.len_bytes().checked_sub(size_of::<Counters>());
+    let places = last.into_iter().flat_map(|last| (0..=last).step_by(distance));
     // SAFETY: the buffer is writable, aligned and large enough, and is never released. Any bytes are a valid `Counters`, which
-    // consists of atomics, and nothing else accesses this part of the buffer.
-    Ok((memory, unsafe { &*counters }))
+    // consists of atomics, and nothing else accesses these parts of the buffer.
+    Ok((memory, places.map(|at| unsafe { &*begin.add(at).cast::<Counters>() }).collect()))
 }

@@ -10,6 +10,7 @@ use poorhttp_reactor::{
     AcceptBalance, AccessLog, BodyMemory, Channel, Exchange, FdHandoff, Level, Listener, Next, Options, SendError,
     Spool, TempDir, TimeoutHandler, Timeouts,
 };
+use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PySystemExit};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -19,13 +20,13 @@ use crate::dispatched::Dispatched;
 use crate::environ::Environs;
 use crate::error_log::LogWriter;
 use crate::errors::{os_error, value_error};
-use crate::ffi::duplicate;
+use crate::ffi::{duplicate, since_input};
 use crate::interrupter::{Interrupter, OverdueRequests};
 use crate::request::Request;
-use crate::settings::{milliseconds, option};
+use crate::settings::{milliseconds, option, queue_limit};
 use crate::sink::Sink;
 use crate::static_files::{Route, open_routes, open_sendfile_roots};
-use crate::worker_status::WorkerStatus;
+use crate::worker_status::{WorkerStatus, all_counters};
 
 /// Iterator over the requests of a process.
 #[pyclass(frozen, module = "poorhttp._core")]
@@ -125,7 +126,7 @@ impl Reactor {
         error_log: &Bound<'_, LogWriter>,
         access_log: Option<(Bound<'_, Sink>, String)>,
         temp_dir: PathBuf,
-        accept_balance: Option<(RawFd, usize)>,
+        accept_balance: Option<(PyBuffer<u8>, usize)>,
         worker_status: Option<Py<WorkerStatus>>,
         wait_writable: Option<Py<PyAny>>,
         external_loop: bool,
@@ -169,12 +170,16 @@ impl Reactor {
                 request: milliseconds(settings, "request_timeout")?,
                 least_rate: option(settings, "min_rate")?,
             },
-            body_memory: BodyMemory(option(settings, "body_memory")?),
+            body_memory: BodyMemory {
+                one: option(settings, "body_buffer_size")?,
+                all: option(settings, "body_memory")?,
+            },
             max_connections: option(settings, "max_connections")?,
             server_line: if server.is_empty() { Vec::new() } else { format!("Server: {server}\r\n").into_bytes() },
             accept_balance: accept_balance
-                .map(|(fd, ours)| PyResult::Ok(AcceptBalance::new(duplicate(fd)?, ours)))
-                .transpose()?,
+                .map(|(memory, ours)| PyResult::Ok(AcceptBalance::new(all_counters(memory)?, ours)))
+                .transpose()?
+                .flatten(),
             channel: channel.map(duplicate).transpose()?.map(Channel::new),
             fd_handoff: fd_handoff
                 .map(|(give, take, version)| PyResult::Ok(FdHandoff::new(duplicate(give)?, duplicate(take)?, version)))
@@ -194,6 +199,8 @@ impl Reactor {
             sendfile_roots: open_sendfile_roots(settings, &cache)?,
             trust: trust(settings)?,
             abort_on_close: option(settings, "abort_on_close")?,
+            queue_limit: queue_limit(settings)?,
+            since_input: Some(since_input),
             raw_tcp,
             external_loop,
             slow_request: milliseconds(settings, "slow_request")? * 1_000,

@@ -1,5 +1,6 @@
 //! Options of a service, read from its Python settings.
 
+use poorhttp_reactor::QueueLimit;
 use pyo3::prelude::*;
 
 use crate::errors::value_error;
@@ -10,6 +11,15 @@ pub(crate) fn option<T: for<'a, 'py> FromPyObject<'a, 'py, Error = PyErr>>(
 ) -> PyResult<T> {
     let value = settings.getattr(name)?;
     value.extract::<T>().map_err(|error| value_error(format_args!("option {name}: {error}")))
+}
+
+/// Reads `queue_timeout`: a time, or `auto`, which is None in Python.
+pub(crate) fn queue_limit(settings: &Bound<'_, PyAny>) -> PyResult<QueueLimit> {
+    Ok(match option::<Option<f64>>(settings, "queue_timeout")? {
+        None => QueueLimit::Adaptive,
+        Some(seconds) if seconds > 0.0 => QueueLimit::Fixed((seconds * 1_000.0) as u64),
+        Some(_) => QueueLimit::None,
+    })
 }
 
 /// Reads an option given in seconds.

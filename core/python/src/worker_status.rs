@@ -16,7 +16,7 @@ use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 
 use crate::errors::value_error;
-use crate::ffi::counters_in;
+use crate::ffi::{all_counters_in, counters_in};
 
 /// Bits of [`WorkerStatus::free`].
 const SLOTS: usize = u64::BITS as usize;
@@ -110,6 +110,11 @@ impl Entry {
     }
 }
 
+/// The counters of all workers whose statuses follow each other in `memory`.
+pub(crate) fn all_counters(memory: PyBuffer<u8>) -> PyResult<Vec<&'static Counters>> {
+    Ok(all_counters_in(memory, WorkerStatus::SIZE)?.1)
+}
+
 #[pymethods]
 impl WorkerStatus {
     #[classattr]
@@ -161,6 +166,16 @@ impl WorkerStatus {
     /// Sets whether the supervisor checks for free slots; if not, the worker reports when all are taken.
     fn set_watched(&self, watched: bool) {
         self.counters.set_watched(watched);
+    }
+
+    /// Has the worker report its next request.
+    fn await_request(&self) {
+        self.counters.await_request();
+    }
+
+    /// Shows the other workers that this one does not accept.
+    fn stop_accepting(&self) {
+        self.counters.set_accepting(None);
     }
 
     /// Whether they are all taken.

@@ -5,14 +5,17 @@ use std::sync::Arc;
 use poorhttp_files::{Cache, Routes, SendfileRoots};
 use poorhttp_http::{Limits, TrustedProxies};
 
-use crate::connection::accept_balance::AcceptBalance;
+use crate::connection::body_spool::BodyMemory;
 use crate::connection::temp_file::{Spool, TempDir};
 use crate::connection::throughput::MinimumRate;
+use crate::control::accept_balance::AcceptBalance;
 use crate::control::channel::Channel;
 use crate::control::counters::Counters;
+use crate::control::queue_timeout::QueueLimit;
 use crate::control::request_timeout::TimeoutHandler;
 use crate::log::access::AccessLog;
 use crate::log::error::ErrorLog;
+use crate::sys::BorrowedFd;
 use crate::sys::fd_handoff::FdHandoff;
 
 /// How long a client may take, in milliseconds; `docs/options.md` has the reasons.
@@ -63,16 +66,6 @@ impl Timeouts {
     }
 }
 
-/// Bytes of request bodies in memory.
-#[derive(Clone, Copy, Debug)]
-pub struct BodyMemory(pub usize);
-
-impl Default for BodyMemory {
-    fn default() -> Self {
-        BodyMemory(64 << 20)
-    }
-}
-
 /// All options of a reactor.
 #[derive(Debug, Default)]
 pub struct Options {
@@ -80,7 +73,7 @@ pub struct Options {
     pub limits: Limits,
     /// Deadlines.
     pub timeouts: Timeouts,
-    /// Bytes of request bodies in memory, all together; beyond, they are written to disk.
+    /// Bytes of request bodies in memory.
     pub body_memory: BodyMemory,
     /// Connections at the same time; 0: as many as descriptors allow.
     pub max_connections: usize,
@@ -112,6 +105,10 @@ pub struct Options {
     pub trust: Option<TrustedProxies>,
     /// A request is not run if its client closes its sending half while the request waits for others.
     pub abort_on_close: bool,
+    /// How long a request may wait for a thread.
+    pub queue_limit: QueueLimit,
+    /// Milliseconds since the last bytes have come on a socket, if they can be had: without it no request is refused.
+    pub since_input: Option<fn(BorrowedFd<'_>) -> Option<u64>>,
     /// Connections are not read, but handed out as they are.
     pub raw_tcp: bool,
     /// The event loop of another library watches [`crate::Reactor::fd`], and no thread waits inside the reactor.

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from poorhttp.config.options.option import Option
-from poorhttp.config.parsers import boolean, integer, optional_folder, seconds, size
+from poorhttp.config.parsers import (
+    auto_or_seconds,
+    boolean,
+    integer,
+    optional_folder,
+    seconds,
+    size,
+)
 
 
 class TimeLimits:
@@ -76,6 +83,20 @@ class TimeLimits:
         "application's author knows what is long; uWSGI `harakiri` is off too, gunicorn's "
         "`timeout` is 30 and logs less.",
     )
+    queue_timeout = Option(
+        auto_or_seconds,
+        "auto",
+        "How long a request may wait for a free thread; one that has waited longer is answered "
+        "with 503 and `Retry-After`. `auto` follows the load; 0 sets no limit.",
+        metavar="SECONDS",
+        reason="A server that gets more requests than it can answer, and answers all of them in "
+        "turn, soon answers only clients that are about to give up. `auto` refuses nothing until "
+        "every request has had to wait for a second or longer, so no burst is refused; then it "
+        "refuses what has waited for more than 0.1 s, or for the time in which ten requests are "
+        "answered if that is longer. The kernel tells how long a request has waited, also before "
+        "it was accepted; for Unix sockets it does not, so those are never refused. CoDel "
+        "(RFC 8289) and HAProxy's `timeout queue` do the like; gunicorn, waitress and uWSGI none.",
+    )
     abort_on_close = Option(
         boolean,
         "on",
@@ -122,20 +143,28 @@ class SizeLimits:
         "temporary file, so this is a limit of disk space, not of memory. waitress 1 GiB, "
         "nginx 1 MiB, gunicorn none.",
     )
+    body_buffer_size = Option(
+        size(0, 2**63 - 1),
+        "1MiB",
+        "Largest request body that is kept in memory; a larger one is written to a temporary file.",
+        reason="Writing a body to a file and reading it again costs more than receiving it. 16 KiB "
+        "are kept in any case. nginx 16k (`client_body_buffer_size`), waitress 512 KiB "
+        "(`inbuf_overflow`).",
+    )
     body_memory = Option(
         size(0, 2**63 - 1),
         "64MiB",
         "Memory of a worker for request bodies that are being received; beyond, smaller bodies are "
         "written to disk too.",
-        reason="A body is written to a temporary file beyond 256 KiB; when all bodies together "
-        "need more than this, beyond 16 KiB. A client whose body can be neither kept nor written "
-        "gets 503. It does not limit what the application reads into memory.",
+        reason="A body is written to a temporary file beyond `body_buffer_size`; when all bodies "
+        "together need more than this, beyond 16 KiB. A client whose body can be neither kept nor "
+        "written gets 503. It does not limit what the application reads into memory.",
     )
     temp_dir = Option(
         optional_folder,
         "",
-        "Folder of the temporary files: request bodies beyond 256 KiB, and parts of responses "
-        "beyond 1 MiB that wait for their client.",
+        "Folder of the temporary files: request bodies beyond `body_buffer_size`, and parts of "
+        "responses beyond 1 MiB that wait for their client.",
         metavar="FOLDER",
         reason="If empty, the folder that `TMPDIR` names, else `/tmp`. The files have no names, so "
         "nothing is left behind. A folder in which the server cannot create files is an error at "

@@ -163,7 +163,7 @@ class ForkServer:
     def fork(self, generation: Generation, context: WorkerContext) -> int:
         """Have a worker of a generation forked; return its pid, or 0 on failure."""
         words = [generation.number, generation.service_index, context.index, context.slot]
-        words.append(int(context.balance_fd is not None))
+        words.append(int(context.siblings is not None))
         self._wait_requested = self._is_waiting = False
         try:
             send(self._socket, FORK + " ".join(map(str, words)).encode(), context.channel)
@@ -327,6 +327,6 @@ class _ForkServerProcess:
         self.orders.close()
         number, service_index, index, slot, balanced = map(int, words.split())
         scoreboard = self.shared.scoreboards[service_index]
-        balance_fd = scoreboard.balance_fd if balanced else None
-        context = WorkerContext(index, slot, channel, balance_fd, scoreboard.open(slot), 0)
+        siblings = scoreboard.memory if balanced else None
+        context = WorkerContext(index, slot, channel, siblings, scoreboard.open(slot), 0)
         Generation(number, self.shared, service_index).run(context, self.parent, preimporter)

@@ -99,7 +99,5 @@ class SharedState:
         """End the watcher, and close everything."""
         self.watcher.close()
         self.stack_dump.close()
-        for scoreboard in self.scoreboards:
-            scoreboard.close()
         for end in self._sockets:
             end.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 
 from poorhttp import logs
@@ -14,9 +15,6 @@ from poorhttp.supervisor.worker_pool import WorkerPool
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp.supervisor.admin.endpoint import AdminEndpoint
-
-#: Seconds between two pings to the workers, where `admin` reports whether they answer.
-PING_INTERVAL = 2.0
 
 
 class AdminControl:
@@ -89,6 +87,7 @@ class AdminControl:
             self._previous.append(previous)
         elif previous is not None:
             previous.close()
+        self.tick(time.monotonic())
 
     def cancel(self) -> None:
         """Close the address that `prepare` has opened."""
@@ -118,7 +117,11 @@ class AdminControl:
                 each.close(keep=each.listeners)
         if self._generations is not None:
             for each in self._endpoints:
-                each.tick(now, self._generations, self._why_not_ready)
+                each.tick(now, self._generations, self._on_question)
+
+    def _on_question(self) -> str:
+        self._watchdog.on_question()
+        return self._why_not_ready()
 
     def detach(self) -> None:
         """Leave the address to a new main process, which has the same sockets."""
@@ -135,11 +138,10 @@ class AdminControl:
             each.close()
 
     def _begin(self, have: Sequence[Listener]) -> None:
-        """Log the address, unless it is that of `have`, and ping the workers if there is one."""
+        """Log the address, unless it is that of `have`."""
         if self._endpoint is not None and self.listeners != have:
             where = ", ".join(listener.url for listener in self.listeners)
             logs.write("info", f"/-/live, /-/ready and /-/metrics are at {where}")
-        self._watchdog.ping_every(PING_INTERVAL if self._endpoint is not None else float("inf"))
 
 
 def _opened(services: Sequence[Settings], have: Sequence[Listener]) -> AdminEndpoint | None:

@@ -159,7 +159,6 @@ class AdminEndpoint:
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
             worker.channel.close()
-        self.pool.close()
         self._close_after_fork()
         fork.after_fork_in_child.remove(self._close_after_fork)
 

@@ -9,6 +9,8 @@
 
 mod fields;
 
+use std::io::Write as _;
+
 use crate::parser::gateway::fastcgi;
 use crate::parser::head::Head;
 use crate::parser::version::Version;
@@ -351,7 +353,8 @@ impl Response {
     #[inline]
     pub fn open_chunk(&self, out: &mut Vec<u8>, length: usize) {
         if self.state == State::Streaming(Framing::Chunked) && length > 0 {
-            out.extend_from_slice(format!("{length:x}\r\n").as_bytes());
+            // Writing to a vector cannot fail.
+            let _ = write!(out, "{length:x}\r\n");
         } else if let Some(head) = self.record(length) {
             out.extend_from_slice(&head);
         }

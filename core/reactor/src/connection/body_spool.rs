@@ -12,7 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 use std::{io, thread};
 
-use crate::connection::body::Buffer;
+use crate::connection::body::{ALWAYS, Buffer};
 use crate::connection::temp_file::TempDir;
 use crate::sys::Errno;
 use crate::sys::clock;
@@ -22,6 +22,21 @@ use crate::sys::process::forks;
 const IDLE: Duration = Duration::from_secs(5);
 /// Bytes of its stack.
 const STACK: usize = 128 << 10;
+
+/// Bytes of request bodies in memory; beyond, they are written to disk.
+#[derive(Clone, Copy, Debug)]
+pub struct BodyMemory {
+    /// Of one body.
+    pub one: usize,
+    /// Of all bodies together.
+    pub all: usize,
+}
+
+impl Default for BodyMemory {
+    fn default() -> Self {
+        BodyMemory { one: 1 << 20, all: 64 << 20 }
+    }
+}
 
 /// A job of the thread.
 #[derive(Debug)]
@@ -124,19 +139,18 @@ pub(crate) struct BodySpool {
     owner: OnceLock<Weak<dyn SpoolOwner>>,
     /// Bytes of bodies in memory.
     memory: AtomicUsize,
-    /// Limit of `memory`.
-    most_memory: usize,
+    limits: BodyMemory,
     forks: u64,
 }
 
 impl BodySpool {
-    pub(crate) fn new(most_memory: usize) -> Self {
+    pub(crate) fn new(limits: BodyMemory) -> Self {
         BodySpool {
             queue: Mutex::default(),
             more: Condvar::new(),
             owner: OnceLock::new(),
             memory: AtomicUsize::new(0),
-            most_memory,
+            limits,
             forks: forks(),
         }
     }
@@ -162,6 +176,11 @@ impl BodySpool {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Bytes of one body that are kept in memory.
+    pub(crate) fn most_of_one(&self) -> usize {
+        self.limits.one.max(ALWAYS)
+    }
+
     pub(crate) fn charge(&self, bytes: usize) {
         if bytes > 0 {
             self.memory.fetch_add(bytes, Ordering::Relaxed);
@@ -170,7 +189,7 @@ impl BodySpool {
 
     /// Counts so many bytes more, unless that exceeds the limit.
     pub(crate) fn try_charge(&self, bytes: usize) -> bool {
-        if bytes > 0 && self.memory.fetch_add(bytes, Ordering::Relaxed) + bytes > self.most_memory {
+        if bytes > 0 && self.memory.fetch_add(bytes, Ordering::Relaxed) + bytes > self.limits.all {
             self.discharge(bytes);
             return false;
         }
@@ -185,7 +204,7 @@ impl BodySpool {
 
     /// Whether all bodies together need more memory than they may.
     pub(crate) fn is_exceeded(&self) -> bool {
-        self.memory.load(Ordering::Relaxed) > self.most_memory
+        self.memory.load(Ordering::Relaxed) > self.limits.all
     }
 
     /// Queues a job, and starts the thread if none is running. Fails if there can be none.

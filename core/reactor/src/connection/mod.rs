@@ -3,23 +3,23 @@
 //! ```text
 //! state.rs            phase of a connection, and the transitions between phases
 //! listener.rs         listening sockets
-//! accept_balance.rs   connections of each worker, so that workers accept evenly; pauses of accepting
 //! peer_trust.rs       PROXY protocol headers and forwarded fields of trusted peers
 //! request.rs          the request that is received or answered: its head and body, who sent it, its output
 //! body.rs             buffer of a request body while it is received
 //! body_spool.rs       thread that writes large request bodies to temporary files
 //! temp_file.rs        temporary files of request bodies and of unsent responses
+//! postponed.rs        pieces of a response that wait a millisecond for the next one
 //! send.rs             sends at once and queues what the socket does not take
 //! send_queue.rs       unsent bytes and files of a response, in memory or in a temporary file
 //! shared_socket.rs    socket and send queue, shared with other threads
 //! throughput.rs       minimum rate of uploads and downloads
 //! ```
 
-pub(crate) mod accept_balance;
 pub(crate) mod body;
 pub(crate) mod body_spool;
 pub(crate) mod listener;
 pub(crate) mod peer_trust;
+pub(crate) mod postponed;
 pub(crate) mod request;
 pub(crate) mod send;
 pub(crate) mod send_queue;
@@ -76,6 +76,8 @@ pub(crate) struct Connection {
     pub(crate) time_limit: u64,
     /// The send queue is in use; spares its lock if it is not.
     has_send_queue: bool,
+    /// Bytes that were postponed since those that wait were last taken.
+    postponed: u64,
     /// The socket may take more of the send queue, and no event will report that.
     paused: bool,
     /// The client has sent a request before the response to the one before.
@@ -130,6 +132,7 @@ impl Connection {
             expired: false,
             time_limit: 0,
             has_send_queue: false,
+            postponed: 0,
             paused: false,
             pipelines: false,
             last_request_end: 0,
@@ -215,7 +218,8 @@ impl Connection {
         if room.is_empty() {
             return Received::NoMemory;
         }
-        let received = receive_into(&self.socket.transport, room, &mut self.readable, self.hangup);
+        let (length, transport) = (room.len(), &self.socket.transport);
+        let received = note_received(transport.receive(room), transport, length, &mut self.readable, self.hangup);
         if let Received::Something(bytes) = received {
             buffer.received(bytes);
         }
@@ -232,12 +236,12 @@ impl Connection {
             .filter(|buffers| expected >= DIRECT as u64 && buffers.read_buffer.is_drained())?;
         let body = buffers.body.as_mut()?;
         let room = body.room(expected);
-        if room.is_empty() {
+        if room == 0 {
             return None;
         }
-        let received = receive_into(&self.socket.transport, room, &mut self.readable, self.hangup);
+        let transport = &self.socket.transport;
+        let received = note_received(body.receive(transport), transport, room, &mut self.readable, self.hangup);
         if let Received::Something(bytes) = received {
-            body.fill(bytes);
             self.request.parser.take_content(bytes as u64);
         }
         Some(received)
@@ -271,13 +275,19 @@ impl Connection {
     }
 }
 
-/// Receives into `room`, and notes whether more may be there. `hangup`: an end is to be received after the last byte.
+/// What was received into so much room; notes whether more may be there. `hangup`: an end is to be received after the last
+/// byte.
 #[inline]
-fn receive_into(transport: &impl Transport, room: &mut [u8], readable: &mut bool, hangup: bool) -> Received {
-    let length = room.len();
-    match transport.receive(room) {
+fn note_received(
+    received: Result<usize, Errno>,
+    transport: &impl Transport,
+    room: usize,
+    readable: &mut bool,
+    hangup: bool,
+) -> Received {
+    match received {
         Ok(bytes @ 1..) => {
-            *readable = hangup || transport.may_have_more(bytes, length);
+            *readable = hangup || transport.may_have_more(bytes, room);
             Received::Something(bytes)
         }
         Err(Errno::AGAIN) => {
@@ -310,6 +320,7 @@ impl Connection {
         self.taken
             + self.dropped
             + waiting
+            + self.postponed
             + self.request.buffers.as_ref().map_or(0, |buffers| buffers.out.len() as u64)
     }
 }

@@ -1,9 +1,12 @@
 //! Sends on a connection: to the socket at once, the rest to the send queue.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::connection::Connection;
+use crate::connection::postponed::PostponedSender;
 use crate::connection::send_queue::{Flushed, Lost, SendQueue};
+use crate::limits::MOST_POSTPONED;
 use crate::sys::Errno;
 use crate::sys::socket::Transport;
 use poorhttp_files::Part;
@@ -21,8 +24,38 @@ impl Connection {
         self.transmit_with(true, &[])
     }
 
+    /// Whether so many bytes more may wait for those that follow.
+    pub(crate) fn may_postpone(&self, bytes: usize) -> bool {
+        let is_empty = self.request.buffers.as_ref().is_none_or(|buffers| buffers.out.is_empty());
+        is_empty && self.postponed + bytes as u64 <= MOST_POSTPONED
+    }
+
+    /// Has bytes, which `add` writes behind those that wait already, sent within a millisecond, or with the next. `false`: they
+    /// must be sent now.
+    pub(crate) fn postpone(&mut self, sender: &Arc<PostponedSender>, add: impl FnOnce(&mut Vec<u8>)) -> bool {
+        let mut postponed = self.socket.postponed();
+        let before = postponed.bytes.len();
+        add(&mut postponed.bytes);
+        self.postponed += (postponed.bytes.len() - before) as u64;
+        sender.watch(&self.socket, &mut postponed)
+    }
+
+    /// Takes back what was postponed and not sent: before all other output.
+    #[cold]
+    fn take_postponed(&mut self) {
+        let mut postponed = self.socket.postponed();
+        self.postponed = 0;
+        self.taken += std::mem::take(&mut postponed.sent);
+        let out = &mut self.request.buffers.get_or_insert_default().out;
+        postponed.bytes.append(out);
+        std::mem::swap(&mut postponed.bytes, out);
+    }
+
     #[inline]
     fn transmit_with(&mut self, end_follows: bool, more: &[&[u8]]) -> Result<(), Lost> {
+        if self.postponed > 0 {
+            self.take_postponed();
+        }
         let Some(buffers) = &mut self.request.buffers else { return Ok(()) };
         if !self.has_send_queue {
             let total = buffers.out.len() + more.iter().map(|part| part.len()).sum::<usize>();
@@ -80,6 +113,9 @@ impl Connection {
 
     /// Calls `store` to queue the output and what follows it, and flushes the queue.
     fn fill(&mut self, store: impl FnOnce(&Self, &[u8])) -> Result<(), Lost> {
+        if self.postponed > 0 {
+            self.take_postponed();
+        }
         let mut out = std::mem::take(&mut self.request.buffers().out);
         self.socket.send_queue().get_or_insert_with(SendQueue::new);
         self.socket.waiting.store(true, Ordering::Release);

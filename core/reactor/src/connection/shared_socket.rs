@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
+use crate::connection::postponed::Postponed;
 use crate::connection::send_queue::{Flushed, SendQueue};
 use crate::connection::temp_file::Spool;
 use crate::connection::throughput::MinimumRate;
@@ -15,6 +16,8 @@ use crate::sys::socket::{PlainSocket, Transport};
 pub(crate) struct SharedSocket {
     pub(crate) transport: PlainSocket,
     send_queue: Mutex<Option<SendQueue>>,
+    /// Comes before the send queue, which is empty while this is not.
+    postponed: Mutex<Postponed>,
     /// The send queue is not empty; read without its lock.
     pub(crate) waiting: AtomicBool,
     /// The server has ended the connection because its client was too slow.
@@ -27,6 +30,7 @@ impl SharedSocket {
         SharedSocket {
             transport: socket.into(),
             send_queue: Mutex::new(None),
+            postponed: Mutex::default(),
             waiting: AtomicBool::new(false),
             disconnected: AtomicBool::new(false),
             spool,
@@ -35,6 +39,10 @@ impl SharedSocket {
 
     pub(crate) fn send_queue(&self) -> MutexGuard<'_, Option<SendQueue>> {
         self.send_queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn postponed(&self) -> MutexGuard<'_, Postponed> {
+        self.postponed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn is_waiting(&self) -> bool {

@@ -18,6 +18,8 @@ const DRAIN: u8 = b'd';
 const END_LONG_POLLS: u8 = b'l';
 /// This worker has begun as many requests as `recycle_after` allows.
 pub(crate) const RECYCLE: u8 = b'm';
+/// This worker has begun a request since the main process last looked at its memory.
+pub(crate) const ACTIVE: u8 = b'a';
 /// All slots of this worker are taken, and the main process does not check that.
 pub(crate) const FULL: u8 = b'f';
 /// A request of this worker cannot be interrupted.

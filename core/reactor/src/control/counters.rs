@@ -18,6 +18,10 @@ pub struct Counters {
     slots: AtomicU64,
     /// 1 while the main process checks periodically whether all slots are taken.
     is_watched: AtomicU64,
+    /// 1 if the main process wants to know when a request begins.
+    awaits_request: AtomicU64,
+    /// Connections of a worker that accepts, and 1 more; 0: it does not accept.
+    accepting: AtomicU64,
 }
 
 /// The counters at one moment.
@@ -72,6 +76,27 @@ impl Counters {
             && self.in_flight.load(Ordering::SeqCst) >= self.slots.load(Ordering::Relaxed)
     }
 
+    /// Sets how many connections this worker has while it accepts more; `None`: it accepts none.
+    pub fn set_accepting(&self, connections: Option<u64>) {
+        self.accepting.store(connections.map_or(0, |connections| connections.saturating_add(1)), Ordering::Relaxed);
+    }
+
+    /// The number that was set.
+    pub(crate) fn accepting(&self) -> Option<u64> {
+        self.accepting.load(Ordering::Relaxed).checked_sub(1)
+    }
+
+    /// The main process wants to know when a request begins.
+    pub fn await_request(&self) {
+        self.awaits_request.store(1, Ordering::Relaxed);
+    }
+
+    /// Whether the main process wants to know that a request begins; it does no more then.
+    #[inline]
+    pub(crate) fn takes_request(&self) -> bool {
+        self.awaits_request.load(Ordering::Relaxed) != 0 && self.awaits_request.swap(0, Ordering::Relaxed) != 0
+    }
+
     /// Sets whether the main process checks periodically that all slots are taken. `true`: this is a change.
     pub fn set_watched(&self, is_watched: bool) -> bool {
         self.is_watched.swap(is_watched.into(), Ordering::SeqCst) != u64::from(is_watched)
@@ -100,7 +125,15 @@ impl Counters {
 
     /// Resets all counters.
     pub fn clear(&self) {
-        let counters = [&self.requests, &self.in_flight, &self.connections, &self.slots, &self.is_watched];
+        let counters = [
+            &self.requests,
+            &self.in_flight,
+            &self.connections,
+            &self.slots,
+            &self.is_watched,
+            &self.awaits_request,
+            &self.accepting,
+        ];
         counters.into_iter().chain(&self.answers).for_each(|counter| counter.store(0, Ordering::Relaxed));
     }
 }

@@ -1,13 +1,17 @@
-//! Control channel to the main process, request timeout, shutdown and counters.
+//! Control channel to the main process, limits of waiting and running, shutdown, counters, and the balance of workers.
 //!
 //! ```text
 //! channel.rs           one-byte messages between worker and main process
+//! accept_balance.rs    connections of each worker, so that workers accept evenly; pauses of accepting
+//! queue_timeout.rs     which requests have waited too long for a thread
 //! request_timeout.rs   thread that enforces `request_timeout`
 //! shutdown.rs          stages of a shutdown: the requested one and the one in effect
 //! counters.rs          counters in memory that the main process can read
 //! ```
 
+pub(crate) mod accept_balance;
 pub(crate) mod channel;
 pub(crate) mod counters;
+pub(crate) mod queue_timeout;
 pub(crate) mod request_timeout;
 pub(crate) mod shutdown;

@@ -3,12 +3,14 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::connection::accept_balance::{AcceptState, max_by_descriptors};
 use crate::connection::body_spool::BodySpool;
 use crate::connection::listener::{Listener, Listeners};
+use crate::connection::postponed::PostponedSender;
 use crate::connection::shared_socket::SharedSocket;
+use crate::control::accept_balance::{AcceptState, max_by_descriptors};
 use crate::control::channel;
 use crate::control::counters::Counters;
+use crate::control::queue_timeout::QueueTimeout;
 use crate::control::request_timeout::{RequestTimeouts, Server};
 use crate::control::shutdown::{ShutdownState, Stage, Stopping};
 use crate::event_loop::connections::Connections;
@@ -67,10 +69,14 @@ pub struct Reactor {
     pub(super) tidying: AtomicBool,
     /// For how long requests have waited for others.
     pub(crate) queue_time: QueueTime,
+    /// Refuses requests that have waited too long.
+    pub(crate) queue_timeout: QueueTimeout,
     /// Enforces `request_timeout`, if it is set.
     pub(crate) request_timeouts: Option<RequestTimeouts>,
     /// Writes bodies to disk.
     pub(crate) body_spool: Arc<BodySpool>,
+    /// Sends pieces of responses that nothing follows.
+    pub(crate) postponed_sender: Arc<PostponedSender>,
 }
 
 impl Drop for Reactor {
@@ -107,7 +113,8 @@ impl Reactor {
         };
         // A few bytes leaked for each reactor without a supervisor, of which a process has few.
         let counters = options.counters.unwrap_or_else(|| Box::leak(Box::default()));
-        let body_spool = Arc::new(BodySpool::new(options.body_memory.0));
+        let body_spool = Arc::new(BodySpool::new(options.body_memory));
+        let queue_timeout = QueueTimeout::new(options.queue_limit);
         let reactor = Arc::new(Reactor {
             options,
             poller,
@@ -124,8 +131,10 @@ impl Reactor {
             long_polls_ended: AtomicU64::new(0),
             tidying: AtomicBool::new(false),
             queue_time: QueueTime::default(),
+            queue_timeout,
             request_timeouts,
             body_spool,
+            postponed_sender: Arc::new(PostponedSender::new()),
         });
         let weak = Arc::downgrade(&reactor);
         reactor.body_spool.serve(weak);
@@ -158,6 +167,9 @@ impl Reactor {
         let number = self.counters.next_request_number();
         if number == self.options.recycle_after {
             self.send(channel::RECYCLE);
+        }
+        if self.counters.takes_request() {
+            self.send(channel::ACTIVE);
         }
         number
     }

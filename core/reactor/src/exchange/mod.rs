@@ -68,6 +68,8 @@ pub struct Exchange {
     pub(crate) start: u64,
     pub(crate) body: u64,
     pub(crate) lost: bool,
+    /// When a piece of the body was last sent, in microseconds of [`crate::sys::clock::precise_us`]. 0: none was.
+    pub(crate) piece_sent: u64,
     /// The server has ended the connection before the response was complete, and logged why.
     pub(crate) cut: bool,
     /// Since when the client is half-closed while the application has nothing to send, in milliseconds of
@@ -105,6 +107,7 @@ impl Exchange {
             start,
             body: start,
             lost,
+            piece_sent: 0,
             cut: false,
             half_closed_since: 0,
             caches_head,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use poorhttp_files::{Content, Part, Reply};
 use poorhttp_http::{Ending, Response, ServerFields};
 
+use crate::connection::postponed::POSTPONED_FOR;
 use crate::control::request_timeout::Progress;
 use crate::event_loop::poll;
 use crate::exchange::stream::Stream;
@@ -143,7 +144,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// Sends a piece of the body now.
+    /// Sends a piece of the body: at once, or within a millisecond if the last one was sent no longer ago.
     pub fn write(&mut self, piece: &[u8]) -> Result<(), SendError> {
         if piece.is_empty() || self.names_file() {
             return self.check_client();
@@ -151,6 +152,11 @@ impl Exchange {
         if !self.response.is_committed() {
             self.commit(None)?;
         }
+        let now = clock::precise_us();
+        if now < self.piece_sent + POSTPONED_FOR && self.postpone(piece)? {
+            return Ok(());
+        }
+        self.piece_sent = now;
         self.add_unless_full(piece)?;
         let stream = self.stream.as_mut().ok_or(SendError::Over)?;
         if let Err(lost) = stream.send(&[]) {
@@ -162,6 +168,28 @@ impl Exchange {
         }
         self.half_closed_since = 0;
         self.check_send_queue()
+    }
+
+    /// Has a piece of the body sent within a millisecond, or with those that follow. `false`: it must be sent now.
+    fn postpone(&mut self, piece: &[u8]) -> Result<bool, SendError> {
+        self.check_lost()?;
+        let stream = self.stream.as_mut().ok_or(SendError::Over)?;
+        if !stream.may_postpone(piece.len()) || !self.response.wants_more() || self.reactor.is_foreign() {
+            return Ok(false);
+        }
+        let response = &mut self.response;
+        let admitted = response.admit(piece.len());
+        let has_thread = stream.postpone(&self.reactor, |out| {
+            for piece in piece[..admitted].chunks(response.largest_chunk()) {
+                response.open_chunk(out, piece.len());
+                out.extend_from_slice(piece);
+                out.extend_from_slice(response.end_of_chunk(piece.len()));
+            }
+        });
+        if !has_thread && let Err(lost) = stream.send(&[]) {
+            return Err(self.disconnected(lost));
+        }
+        Ok(true)
     }
 
     /// Adds a piece of the body, unless the send queue is full; sends it if it is large.

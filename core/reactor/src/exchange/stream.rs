@@ -66,6 +66,16 @@ impl Stream {
         self.0.transmit(more)
     }
 
+    /// Whether so many bytes more may wait for those that follow: only behind what was sent.
+    pub(crate) fn may_postpone(&self, bytes: usize) -> bool {
+        !self.0.is_behind() && self.0.may_postpone(bytes)
+    }
+
+    /// Has what `add` writes sent within a millisecond. `false`: it must be sent now.
+    pub(crate) fn postpone(&mut self, reactor: &Reactor, add: impl FnOnce(&mut Vec<u8>)) -> bool {
+        self.0.postpone(&reactor.postponed_sender, add)
+    }
+
     /// Sends the output and then parts of files and of what is in memory.
     pub(crate) fn send_parts(&mut self, parts: impl Iterator<Item = Part>) -> Result<(), Lost> {
         self.0.transmit_parts(parts)

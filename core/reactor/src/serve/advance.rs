@@ -14,7 +14,7 @@ use crate::event_loop::reactor::Reactor;
 use crate::event_loop::{finish, logging, poll, ready_queue, shutdown};
 use crate::exchange::{Exchange, long_poll};
 use crate::handlers::static_files::Outcome;
-use crate::handlers::{client_abort, health, static_files};
+use crate::handlers::{client_abort, health, queue_timeout, static_files};
 use crate::limits::RECEIVED_AT_ONCE;
 use crate::log::error::Level;
 use crate::sys::Errno;
@@ -92,10 +92,14 @@ pub(crate) fn advance(
                 }
             }
             if connection.has_hung_up() || reactor.queue_time.has_waited_since(arrived) {
-                match client_abort::drop_if_aborted(reactor, connection, arrived) {
+                let remaining = client_abort::drop_if_aborted(reactor, connection, arrived)
+                    .and_then(|back| queue_timeout::refuse_if_late(reactor, back));
+                match remaining {
                     Some(back) => connection = back,
                     None => return Advanced::Nothing,
                 }
+            } else {
+                reactor.queue_timeout.note_prompt();
             }
             let caches_head = connection.request.cache_head(&reactor.cached_heads);
             let number = reactor.next_number();

@@ -1,4 +1,4 @@
-//! Opens, reads and writes files and pipes: those of the logs, and the file of counters that workers share for balancing.
+//! Opens and reads files and pipes: those of the logs.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
@@ -6,7 +6,6 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
 use rustix::io::{Result, retry_on_intr};
-pub(crate) use rustix::io::{pread as read_at, pwrite as write_at};
 
 /// The type of an open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,64 +1,46 @@
 //! The number of connections of each worker, so that workers accept evenly.
 //!
-//! Workers accept from the same socket, and the first one to wake up would accept everything. So each worker writes its
-//! number of connections into a file in memory, and one with clearly more connections than another yields to it for a
+//! Workers accept from the same socket, and the first one to wake up would accept everything. So each worker publishes its
+//! number of connections in memory that all share, and one with clearly more connections than another yields to it for a
 //! moment.
 
+use crate::control::counters::Counters;
 use crate::log::error::RateLimit;
-use crate::sys::OwnedFd;
 use crate::sys::clock::NEVER;
-use crate::sys::file::{read_at, write_at};
 use crate::sys::process::max_descriptors;
-
-/// Workers whose numbers are compared, at most.
-const MOST: usize = 256;
-/// Number of a worker that does not accept: not started yet, told to stop, or dead. The supervisor writes it for dead
-/// workers.
-const ABSENT: u32 = u32::MAX;
-const WIDTH: usize = size_of::<u32>();
 
 /// The numbers of all workers.
 #[derive(Debug)]
 pub struct AcceptBalance {
-    file: OwnedFd,
-    ours: usize,
+    /// Those that may accept from the same sockets, also if they do not now.
+    workers: Vec<&'static Counters>,
+    ours: &'static Counters,
 }
 
 impl AcceptBalance {
-    /// `file` holds a 32-bit number for each worker, in native byte order; this worker is number `ours`.
-    pub fn new(file: OwnedFd, ours: usize) -> Self {
-        let balance = AcceptBalance { file, ours };
+    /// This worker is number `ours` of `workers`. None: it is not among them.
+    pub fn new(workers: Vec<&'static Counters>, ours: usize) -> Option<Self> {
+        let ours = *workers.get(ours)?;
+        let balance = AcceptBalance { workers, ours };
         balance.publish(0);
-        balance
+        Some(balance)
     }
 
     /// Publishes the number of connections of this worker.
     pub(crate) fn publish(&self, connections: usize) {
-        self.write(u32::try_from(connections).unwrap_or(ABSENT - 1));
+        self.ours.set_accepting(Some(connections as u64));
     }
 
     /// Publishes that this worker does not accept any more.
     pub(crate) fn withdraw(&self) {
-        self.write(ABSENT);
-    }
-
-    fn write(&self, number: u32) {
-        // If it fails, the other workers see an older number: less even, nothing worse.
-        let _ = write_at(&self.file, &number.to_ne_bytes(), (self.ours * WIDTH) as u64);
+        self.ours.set_accepting(None);
     }
 
     /// Whether another worker has so few connections that it should accept the next one.
     pub(crate) fn should_yield(&self, connections: usize) -> bool {
-        let mut numbers = [0; MOST * WIDTH];
-        let Ok(length) = read_at(&self.file, &mut numbers, 0) else { return false };
-        let least = numbers[..length]
-            .chunks_exact(WIDTH)
-            .enumerate()
-            .filter(|(worker, _)| *worker != self.ours)
-            .map(|(_, number)| u32::from_ne_bytes([number[0], number[1], number[2], number[3]]))
-            .min()
-            .unwrap_or(ABSENT);
-        least != ABSENT && connections > least as usize + (least as usize / 8).max(1)
+        let others = self.workers.iter().filter(|worker| !std::ptr::eq(**worker, self.ours));
+        let least = others.filter_map(|worker| worker.accepting()).min();
+        least.is_some_and(|least| connections as u64 > least + (least / 8).max(1))
     }
 }
 
@@ -161,13 +143,11 @@ mod tests {
 
     #[test]
     fn the_worker_with_clearly_more_connections_yields() {
-        let file = tempfile::tempfile().unwrap();
-        let absent = ABSENT.to_ne_bytes().repeat(3);
-        std::io::Write::write_all(&mut &file, &absent).unwrap();
-        let copy = || OwnedFd::from(file.try_clone().unwrap());
-        let one = AcceptBalance::new(copy(), 0);
+        let workers: Vec<&'static Counters> = (0..3).map(|_| &*Box::leak(Box::default())).collect();
+        let balance = |ours| AcceptBalance::new(workers.clone(), ours).unwrap();
+        let one = balance(0);
         assert!(!one.should_yield(100), "no other worker accepts");
-        let two = AcceptBalance::new(copy(), 2);
+        let two = balance(2);
         one.publish(2);
         assert!(one.should_yield(2) && !two.should_yield(0));
         two.publish(1);

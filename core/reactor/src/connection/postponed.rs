@@ -1,0 +1,175 @@
+//! Pieces of a response that wait for the next piece, and the thread that sends them if none comes within a millisecond.
+//!
+//! An application that makes its pieces quickly costs one system call for many of them. PEP 3333 allows that if another
+//! thread goes on sending while the application makes the next piece. One that makes them slowly has each sent at once.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread;
+use std::time::Duration;
+
+use crate::connection::shared_socket::SharedSocket;
+use crate::sys::process::forks;
+use crate::sys::socket::Transport;
+
+/// Pieces wait no longer than this.
+const TICK: Duration = Duration::from_millis(1);
+/// Microseconds after which a piece is not postponed any more.
+pub(crate) const POSTPONED_FOR: u64 = 1_000;
+/// Ticks without a piece after which the thread sleeps until there is one.
+const IDLE_TICKS: u32 = 20;
+/// For how long it sleeps before it ends.
+const IDLE: Duration = Duration::from_secs(5);
+/// Bytes of its stack.
+const STACK: usize = 64 << 10;
+
+/// What waits on one connection.
+#[derive(Debug, Default)]
+pub(crate) struct Postponed {
+    pub(crate) bytes: Vec<u8>,
+    /// Bytes that the thread has sent since the owner of the connection took the rest.
+    pub(crate) sent: u64,
+    /// The thread will look at it.
+    listed: bool,
+}
+
+impl Postponed {
+    /// Sends what waits. `false`: not all was taken.
+    fn send(&mut self, transport: &impl Transport) -> bool {
+        if !self.bytes.is_empty()
+            && let Ok(taken) = transport.send(&self.bytes, false)
+        {
+            self.sent += taken as u64;
+            self.bytes.drain(..taken);
+        }
+        self.listed = !self.bytes.is_empty();
+        !self.listed
+    }
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    sockets: Vec<Weak<SharedSocket>>,
+    running: bool,
+    asleep: bool,
+}
+
+/// The thread, which starts with the first piece that is postponed.
+#[derive(Debug)]
+pub(crate) struct PostponedSender {
+    queue: Mutex<Queue>,
+    more: Condvar,
+    forks: u64,
+}
+
+impl PostponedSender {
+    pub(crate) fn new() -> Self {
+        PostponedSender { queue: Mutex::default(), more: Condvar::new(), forks: forks() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has what waits on a connection sent within a millisecond. `false`: there is no thread for it.
+    #[inline]
+    pub(crate) fn watch(self: &Arc<Self>, socket: &Arc<SharedSocket>, postponed: &mut Postponed) -> bool {
+        if !postponed.listed {
+            postponed.listed = self.push(Arc::downgrade(socket));
+        }
+        postponed.listed
+    }
+
+    fn push(self: &Arc<Self>, socket: Weak<SharedSocket>) -> bool {
+        // In a fork, the lock may be held by a thread that exists only in the parent.
+        if self.forks != forks() {
+            return false;
+        }
+        let mut queue = self.lock();
+        if !queue.running {
+            let (sender, thread) = (Arc::clone(self), thread::Builder::new().name("poorhttp-pieces".to_owned()));
+            if thread.stack_size(STACK).spawn(move || sender.run()).is_err() {
+                return false;
+            }
+            queue.running = true;
+        }
+        queue.sockets.push(socket);
+        if std::mem::take(&mut queue.asleep) {
+            drop(queue);
+            self.more.notify_one();
+        }
+        true
+    }
+
+    fn run(&self) {
+        let (mut idle, mut queue) = (0, self.lock());
+        loop {
+            queue = self.more.wait_timeout(queue, TICK).unwrap_or_else(PoisonError::into_inner).0;
+            if queue.sockets.is_empty() {
+                idle += 1;
+                if idle > IDLE_TICKS {
+                    queue.asleep = true;
+                    queue = self.more.wait_timeout(queue, IDLE).unwrap_or_else(PoisonError::into_inner).0;
+                    if std::mem::take(&mut queue.asleep) {
+                        queue.running = false;
+                        return;
+                    }
+                }
+                continue;
+            }
+            idle = 0;
+            let mut sockets = std::mem::take(&mut queue.sockets);
+            drop(queue);
+            sockets.retain(|socket| socket.upgrade().is_some_and(|socket| !socket.postponed().send(&socket.transport)));
+            queue = self.lock();
+            queue.sockets.append(&mut sockets);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn what_nothing_follows_is_sent_by_the_thread() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let socket = Arc::new(SharedSocket::new(OwnedFd::from(ours), Arc::default()));
+        let sender = Arc::new(PostponedSender::new());
+        let mut received = [0; 5];
+        for _ in 0..3 {
+            let mut postponed = socket.postponed();
+            postponed.bytes.extend_from_slice(b"piece");
+            assert!(sender.watch(&socket, &mut postponed));
+            drop(postponed);
+            theirs.read_exact(&mut received).unwrap();
+            assert_eq!(&received, b"piece");
+            // It sleeps then, and is woken by the next piece.
+            while !sender.lock().asleep {
+                thread::yield_now();
+            }
+        }
+        assert_eq!(socket.postponed().sent, 15);
+    }
+
+    #[test]
+    fn a_socket_that_is_full_is_tried_again() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let socket = Arc::new(SharedSocket::new(OwnedFd::from(ours), Arc::default()));
+        let mut filled = 0;
+        while let Ok(taken) = socket.transport.send(&[b'-'; 4096], false) {
+            filled += taken;
+        }
+        let sender = Arc::new(PostponedSender::new());
+        let mut postponed = socket.postponed();
+        postponed.bytes.extend_from_slice(b"piece");
+        sender.watch(&socket, &mut postponed);
+        drop(postponed);
+        let mut received = vec![0; filled + 5];
+        theirs.read_exact(&mut received).unwrap();
+        assert!(received.ends_with(b"-piece"));
+    }
+}

@@ -1,0 +1,102 @@
+"""`queue_timeout`: requests that have waited too long for a thread are refused, and no others."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.testkit.client import Connection
+from tests.testkit.server import Server, wait_for
+
+BUSY = "tests/apps/busy.py"
+#: In seconds: shorter than what a request waits here.
+SHORT = 0.05
+LONG = 0.2
+
+
+@contextmanager
+def one_thread(mode: str, *options: str, bind: str = "127.0.0.1:0") -> Iterator[Server]:
+    with Server(BUSY, mode, "--workers", "1", *options, bind=(bind,)) as server:
+        yield server
+
+
+def statuses(server: Server, gate: Path, count: int, address: str = "") -> list[int]:
+    """Of requests that wait for `LONG` seconds, each on a connection of its own, behind one."""
+    with ExitStack() as stack:
+        to = address or ("127.0.0.1", server.port)
+        holding, kept, *others = (stack.enter_context(Connection(to)) for _ in range(1 + count))
+        assert kept.request("GET", "/before").status == 200
+        holding.send_request("GET", f"/hold?{gate}")
+        server.wait_log(f"holds {gate}\n")
+        for connection in (kept, *others):
+            connection.send_request("POST", "/waiting", "Content-Length: 3")
+            connection.send(b"abc")
+        # No limit that is asserted: whoever waits has to wait for so long at least.
+        time.sleep(LONG)
+        gate.touch()
+        assert holding.response().status == 200
+        responses = [connection.response() for connection in (kept, *others)]
+        for response in responses:
+            if response.status == 503:
+                assert response.get("Retry-After") == "1"
+        # Refused or not, they are kept.
+        assert kept.request("GET", "/after").status == 200
+        return [response.status for response in responses]
+
+
+def options(mode: str, *more: str) -> tuple[str, ...]:
+    return (*(("--threads", "1") if mode == "threading" else ()), *more)
+
+
+def test_a_request_that_has_waited_too_long_is_refused(mode: str, tmp_path: Path) -> None:
+    with one_thread(mode, *options(mode, "--queue-timeout", str(SHORT))) as server:
+        assert statuses(server, tmp_path / "gate", 3) == [503] * 3
+        assert server.get("/prompt").status == 200
+        assert server.log().count("(queue_timeout)") == 1
+        assert "ran POST /waiting" not in server.log()
+
+
+@pytest.mark.parametrize("limit", ["0", "60", "auto"])
+def test_a_burst_is_not_refused(mode: str, limit: str, tmp_path: Path) -> None:
+    with one_thread(mode, *options(mode, "--queue-timeout", limit)) as server:
+        assert statuses(server, tmp_path / "gate", 3) == [200] * 3
+
+
+@pytest.mark.threading_only
+def test_who_always_has_to_wait_is_refused(mode: str, tmp_path: Path) -> None:
+    """By default, once every request has had to wait for a second."""
+    with one_thread(mode, "--threads", "1") as server, ExitStack() as stack:
+        waiting = [stack.enter_context(server.connect()) for _ in range(30)]
+        gate = tmp_path / "gate"
+        holding = stack.enter_context(server.connect())
+        holding.send_request("GET", f"/hold?{gate}")
+        server.wait_log(f"holds {gate}\n")
+
+        def refused() -> bool:
+            """All wait for the one that holds the thread, and so does the next one that will."""
+            nonlocal gate, holding
+            for connection in waiting:
+                connection.send_request("GET", "/waiting")
+            next_gate = tmp_path / str(time.monotonic_ns())
+            next_holding = stack.enter_context(server.connect())
+            next_holding.send_request("GET", f"/hold?{next_gate}")
+            time.sleep(LONG)
+            gate.touch()
+            holding.response()
+            gate, holding = next_gate, next_holding
+            return 503 in [connection.response().status for connection in waiting]
+
+        wait_for(refused, "a 503")
+        gate.touch()
+        holding.response()
+
+
+def test_unix_sockets_do_not_tell(mode: str, tmp_path: Path) -> None:
+    path = f"{tmp_path}/socket"
+    limit = options(mode, "--queue-timeout", str(SHORT))
+    with one_thread(mode, *limit, bind=f"unix:{path}") as server:
+        assert statuses(server, tmp_path / "gate", 2, path) == [200] * 2
