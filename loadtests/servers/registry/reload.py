@@ -35,8 +35,16 @@ class ReloadingServer(Server):
 
 
 # Some watch every folder of sys.path, and where ours is installed as editable, that has this
-# repository in it, which is no business of theirs.
-_WITHOUT_US = f"import sys\nsys.path[:] = [path for path in sys.path if path != {str(ROOT)!r}]\n"
+# repository in it, which is no business of theirs. Flask loads the command that ours adds to it, so
+# the package itself stays importable.
+_WITHOUT_US = f"""\
+import contextlib
+import sys
+
+with contextlib.suppress(ImportError):
+    import poorhttp
+sys.path[:] = [path for path in sys.path if path != {str(ROOT)!r}]
+"""
 _RUN_SIMPLE = """\
 from werkzeug.serving import run_simple
 
