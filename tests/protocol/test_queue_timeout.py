@@ -66,33 +66,56 @@ def test_a_burst_is_not_refused(mode: str, limit: str, tmp_path: Path) -> None:
         assert statuses(server, tmp_path / "gate", 3) == [200] * 3
 
 
-@pytest.mark.threading_only
-def test_who_always_has_to_wait_is_refused(mode: str, tmp_path: Path) -> None:
-    """By default, once every request has had to wait for a second."""
-    with one_thread(mode, "--threads", "1") as server, ExitStack() as stack:
-        waiting = [stack.enter_context(server.connect()) for _ in range(30)]
-        gate = tmp_path / "gate"
-        holding = stack.enter_context(server.connect())
+class Queue:
+    """Clients that always have to wait: for one that holds the thread, and for the next one."""
+
+    def __init__(self, server: Server, stack: ExitStack, folder: Path, *, leaving: int) -> None:
+        self.server, self.stack, self.folder, self.leaving = server, stack, folder, leaving
+        self.waiting = [stack.enter_context(server.connect()) for _ in range(30)]
+        self.gate, self.holding = self.hold()
+        server.wait_log(f"holds {self.gate}\n")
+
+    def hold(self) -> tuple[Path, Connection]:
+        gate = self.folder / str(time.monotonic_ns())
+        holding = self.stack.enter_context(self.server.connect())
         holding.send_request("GET", f"/hold?{gate}")
-        server.wait_log(f"holds {gate}\n")
+        return gate, holding
 
-        def refused() -> bool:
-            """All wait for the one that holds the thread, and so does the next one that will."""
-            nonlocal gate, holding
-            for connection in waiting:
-                connection.send_request("GET", "/waiting")
-            next_gate = tmp_path / str(time.monotonic_ns())
-            next_holding = stack.enter_context(server.connect())
-            next_holding.send_request("GET", f"/hold?{next_gate}")
-            time.sleep(LONG)
-            gate.touch()
-            holding.response()
-            gate, holding = next_gate, next_holding
-            return 503 in [connection.response().status for connection in waiting]
+    def statuses(self) -> set[int]:
+        """Of one request of each, after it has waited for `LONG`; some clients leave meanwhile."""
+        for connection in self.waiting:
+            connection.send_request("GET", "/waiting")
+        for _ in range(self.leaving):
+            with self.server.connect() as connection:
+                connection.send_request("GET", "/left")
+        before, (self.gate, holding) = self.gate, self.hold()
+        time.sleep(LONG)
+        before.touch()
+        self.holding.response()
+        self.holding = holding
+        return {connection.response().status for connection in self.waiting}
 
-        wait_for(refused, "a 503")
-        gate.touch()
-        holding.response()
+    def end(self) -> None:
+        self.gate.touch()
+        self.holding.response()
+
+
+@pytest.mark.threading_only
+def test_who_always_has_to_wait_is_refused_if_clients_leave(mode: str, tmp_path: Path) -> None:
+    """By default."""
+    with one_thread(mode, "--threads", "1") as server, ExitStack() as stack:
+        queue = Queue(server, stack, tmp_path, leaving=10)
+        wait_for(lambda: 503 in queue.statuses(), "a 503")
+        queue.end()
+
+
+@pytest.mark.threading_only
+def test_who_waits_patiently_is_not_refused(mode: str, tmp_path: Path) -> None:
+    with one_thread(mode, "--threads", "1") as server, ExitStack() as stack:
+        queue = Queue(server, stack, tmp_path, leaving=0)
+        for _ in range(10):
+            assert queue.statuses() == {200}
+        queue.end()
 
 
 def test_unix_sockets_do_not_tell(mode: str, tmp_path: Path) -> None:

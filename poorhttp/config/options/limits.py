@@ -90,12 +90,13 @@ class TimeLimits:
         "with 503 and `Retry-After`. `auto` follows the load; 0 sets no limit.",
         metavar="SECONDS",
         reason="A server that gets more requests than it can answer, and answers all of them in "
-        "turn, soon answers only clients that are about to give up. `auto` refuses nothing until "
-        "every request has had to wait for a second or longer, so no burst is refused; then it "
-        "refuses what has waited for more than 0.1 s, or for the time in which ten requests are "
-        "answered if that is longer. The kernel tells how long a request has waited, also before "
-        "it was accepted; for Unix sockets it does not, so those are never refused. CoDel "
-        "(RFC 8289) and HAProxy's `timeout queue` do the like; gunicorn, waitress and uWSGI none.",
+        "turn, soon answers only clients that are about to give up. `auto` refuses nothing as long "
+        "as clients wait for their answers. If every request has had to wait for a second or "
+        "longer and more than a tenth of the clients leave, it refuses what has waited for over "
+        "0.1 s, or for the time in which ten requests are answered if that is longer, until one "
+        "has not had to wait. The kernel tells how long a request has waited, also before it was "
+        "accepted; for Unix sockets it does not, so those are never refused. HAProxy "
+        "`timeout queue`; gunicorn, waitress and uWSGI have none.",
     )
     abort_on_close = Option(
         boolean,

@@ -183,6 +183,7 @@ def test_a_server_that_takes_too_few(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "of 200 dead connections" in ended["reason"]
 
 
+@pytest.mark.timing
 def test_too_few_descriptors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def allow(count: int) -> None:
         if count > deadconn.ROOM:
@@ -194,6 +195,7 @@ def test_too_few_descriptors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert "open files are needed" in results.failures[0]["reason"]
 
 
+@pytest.mark.timing
 def test_a_server_that_dies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The reason is its death, not that its clients were refused."""
 

@@ -2,8 +2,8 @@
 //!
 //! A server that gets more requests than it can answer, and answers them in turn, soon answers only those whose clients are
 //! about to give up. So it refuses those that have waited too long: the rest are answered in time, and as many as before.
-//! A burst is not refused: by default requests are refused only if *all* have had to wait for a while, as in CoDel
-//! (RFC 8289). What is too long follows from the rate at which requests are answered.
+//! Who waits patiently is not refused: by default requests are refused only while *all* have to wait and some clients have
+//! left in the meantime. What is too long follows from the rate at which requests are answered.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -26,9 +26,10 @@ pub enum QueueLimit {
 const LEAST: u64 = 100;
 /// So many requests may be answered while one waits, however long that takes.
 const ANSWERED_MEANWHILE: u64 = 10;
-/// Milliseconds for which all requests must have had to wait before any is refused, and how many times its limit at least.
+/// Milliseconds for which all requests must have had to wait before any is refused.
 const STANDING: u64 = 1_000;
-const STANDING_TIMES: u64 = 2;
+/// One client must have left for so many requests that were run.
+const RUN_FOR_EACH_LEFT: u64 = 10;
 
 /// A time in which every request had to wait.
 #[derive(Debug, Default)]
@@ -37,6 +38,10 @@ struct Standing {
     since: u64,
     /// Requests run in it.
     run: u64,
+    /// Requests whose clients left before they were run.
+    left: u64,
+    /// Too many have left; from then on requests are refused.
+    is_overload: bool,
 }
 
 /// Whether requests are refused now.
@@ -62,6 +67,19 @@ impl QueueTimeout {
         }
     }
 
+    fn begin(&self, standing: &mut Standing, now: u64) {
+        if !self.is_standing.swap(true, Ordering::Relaxed) {
+            *standing = Standing { since: now, ..Standing::default() };
+        }
+    }
+
+    /// A client has left before its request was run.
+    pub(crate) fn note_left(&self, now: u64) {
+        let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.begin(&mut standing, now);
+        standing.left += 1;
+    }
+
     /// Counts a request that has waited for so many milliseconds. The limit, if that is beyond it.
     pub(crate) fn exceeded(&self, waited: u64, now: u64) -> Option<u64> {
         let limit = match self.limit {
@@ -69,12 +87,11 @@ impl QueueTimeout {
             QueueLimit::Fixed(limit) => limit,
             QueueLimit::Adaptive => {
                 let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
-                if !self.is_standing.swap(true, Ordering::Relaxed) {
-                    *standing = Standing { since: now, run: 0 };
-                }
+                self.begin(&mut standing, now);
                 let lasted = now.saturating_sub(standing.since);
+                standing.is_overload |= lasted >= STANDING && standing.left * RUN_FOR_EACH_LEFT > standing.run;
                 let limit = (ANSWERED_MEANWHILE * lasted / standing.run.max(1)).max(LEAST);
-                let is_beyond = waited > limit && lasted >= STANDING.max(STANDING_TIMES * limit);
+                let is_beyond = waited > limit && standing.is_overload;
                 standing.run += u64::from(!is_beyond);
                 return is_beyond.then_some(limit);
             }
@@ -85,31 +102,45 @@ impl QueueTimeout {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use super::*;
 
-    /// Requests that arrive every `interval` milliseconds and have waited as `waited` says; returns those refused, by
-    /// time. Each that is run takes `service` milliseconds.
-    fn refused(timeout: &QueueTimeout, times: std::ops::Range<u64>, service: usize, waited: u64) -> Vec<u64> {
-        times.step_by(service).filter(|now| timeout.exceeded(waited, *now).is_some()).collect()
+    /// The requests refused of those run at these times, each of which takes `service` milliseconds and has waited as long
+    /// as `waited` says; one of `leaving` clients has left (0: none).
+    fn refused(timeout: &QueueTimeout, times: Range<u64>, service: usize, waited: u64, leaving: u64) -> usize {
+        let is_refused = |now: &u64| {
+            if leaving > 0 && now.is_multiple_of(leaving) {
+                timeout.note_left(*now);
+            }
+            timeout.exceeded(waited, *now).is_some()
+        };
+        times.step_by(service).filter(is_refused).count()
     }
 
     #[test]
-    fn a_burst_is_not_refused_and_a_standing_queue_is() {
+    fn who_always_waits_is_refused_if_clients_leave() {
         let timeout = QueueTimeout::new(QueueLimit::Adaptive);
-        assert!(refused(&timeout, 0..1_000, 2, 500).is_empty());
+        assert_eq!(refused(&timeout, 0..1_000, 2, 500, 8), 0, "it has not lasted long");
         timeout.note_prompt();
-        assert!(refused(&timeout, 1_000..2_000, 2, 500).is_empty(), "one was prompt in between");
-        let late = refused(&timeout, 2_000..3_000, 2, 500);
-        assert!(late.len() == 500, "{late:?}");
-        assert!(refused(&timeout, 3_000..4_000, 2, 90).is_empty(), "they have not waited long");
+        assert_eq!(refused(&timeout, 1_000..2_000, 2, 500, 8), 0, "one was prompt in between");
+        assert_eq!(refused(&timeout, 2_000..3_000, 2, 500, 0), 500);
+        assert_eq!(refused(&timeout, 3_000..4_000, 2, 90, 8), 0, "they have not waited long");
+    }
+
+    #[test]
+    fn who_waits_patiently_is_not_refused() {
+        let timeout = QueueTimeout::new(QueueLimit::Adaptive);
+        assert_eq!(refused(&timeout, 0..60_000, 2, 5_000, 0), 0);
+        assert_eq!(refused(&timeout, 60_000..120_000, 2, 5_000, 100), 0, "a few leave always");
     }
 
     #[test]
     fn slow_requests_may_wait_longer() {
         let timeout = QueueTimeout::new(QueueLimit::Adaptive);
         // One each second: ten seconds are no long time.
-        assert!(refused(&timeout, 0..60_000, 1_000, 9_000).is_empty());
-        assert!(!refused(&timeout, 60_000..120_000, 1_000, 30_000).is_empty());
+        assert_eq!(refused(&timeout, 0..60_000, 1_000, 9_000, 1_000), 0);
+        assert!(refused(&timeout, 60_000..120_000, 1_000, 30_000, 1_000) > 0);
     }
 
     #[test]

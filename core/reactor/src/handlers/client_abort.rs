@@ -12,6 +12,7 @@ use crate::connection::peer_trust::client_suffix;
 use crate::event_loop::reactor::Reactor;
 use crate::exchange::Exchange;
 use crate::log::error::Level;
+use crate::sys::clock;
 use crate::sys::socket::Transport;
 
 /// Status in the log, as in nginx's; never sent.
@@ -26,6 +27,7 @@ pub(crate) fn drop_if_aborted(
     arrived: u64,
 ) -> Option<Box<Connection>> {
     let Some(how) = find_abort(reactor, &connection, arrived) else { return Some(connection) };
+    reactor.queue_timeout.note_left(clock::now());
     let number = reactor.next_number();
     let client = client_suffix(connection.request.client());
     let mut exchange = Exchange::new(Arc::clone(reactor), connection, number, false);
