@@ -23,7 +23,7 @@ pub enum QueueLimit {
 }
 
 /// Milliseconds that a request may always wait.
-const LEAST: u64 = 100;
+const LEAST: u64 = 50;
 /// So many requests may be answered while one waits, however long that takes.
 const ANSWERED_MEANWHILE: u64 = 10;
 /// Milliseconds for which all requests must have had to wait before any is refused.
@@ -125,7 +125,7 @@ mod tests {
         timeout.note_prompt();
         assert_eq!(refused(&timeout, 1_000..2_000, 2, 500, 8), 0, "one was prompt in between");
         assert_eq!(refused(&timeout, 2_000..3_000, 2, 500, 0), 500);
-        assert_eq!(refused(&timeout, 3_000..4_000, 2, 90, 8), 0, "they have not waited long");
+        assert_eq!(refused(&timeout, 3_000..4_000, 2, 40, 8), 0, "they have not waited long");
     }
 
     #[test]
