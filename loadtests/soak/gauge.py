@@ -17,7 +17,7 @@ QUIET = (1.05, 2.0)
 #: And under load, where the bodies that are in flight just then are a part of it.
 LOADED = (1.10, 4.0)
 #: Threads of the core that end when they have had nothing to write for some seconds.
-PASSING = ("poorhttp-bodies", "poorhttp-log", "poorhttp-tidy")
+PASSING = ("poorhttp-bodies", "poorhttp-log", "poorhttp-pieces", "poorhttp-tidy")
 
 
 @dataclass
