@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::connection::shared_socket::SharedSocket;
+use crate::sys::Errno;
 use crate::sys::process::forks;
 use crate::sys::socket::Transport;
 
@@ -19,6 +20,8 @@ pub(crate) const POSTPONED_FOR: u64 = 1_000;
 const IDLE_TICKS: u32 = 20;
 /// For how long it sleeps before it ends.
 const IDLE: Duration = Duration::from_secs(5);
+/// Longest pause before a socket that is full is tried again.
+const LONGEST: Duration = Duration::from_millis(50);
 /// Bytes of its stack.
 const STACK: usize = 64 << 10;
 
@@ -33,15 +36,15 @@ pub(crate) struct Postponed {
 }
 
 impl Postponed {
-    /// Sends what waits. `false`: not all was taken.
+    /// Sends what waits. `false`: the socket takes no more for now.
     fn send(&mut self, transport: &impl Transport) -> bool {
-        if !self.bytes.is_empty()
-            && let Ok(taken) = transport.send(&self.bytes, false)
-        {
+        let sent = if self.bytes.is_empty() { Ok(0) } else { transport.send(&self.bytes, false) };
+        if let Ok(taken) = sent {
             self.sent += taken as u64;
             self.bytes.drain(..taken);
         }
-        self.listed = !self.bytes.is_empty();
+        // If the client has gone, the owner of the connection finds that, too.
+        self.listed = !self.bytes.is_empty() && matches!(sent, Ok(_) | Err(Errno::AGAIN));
         !self.listed
     }
 }
@@ -50,6 +53,7 @@ impl Postponed {
 struct Queue {
     sockets: Vec<Weak<SharedSocket>>,
     running: bool,
+    /// It waits for longer than a tick, and is to be woken by a piece.
     asleep: bool,
 }
 
@@ -101,27 +105,30 @@ impl PostponedSender {
     }
 
     fn run(&self) {
-        let (mut idle, mut queue) = (0, self.lock());
+        let (mut idle, mut pause, mut queue) = (0, TICK, self.lock());
         loop {
-            queue = self.more.wait_timeout(queue, TICK).unwrap_or_else(PoisonError::into_inner).0;
-            if queue.sockets.is_empty() {
+            queue.asleep = pause > TICK;
+            queue = self.more.wait_timeout(queue, pause).unwrap_or_else(PoisonError::into_inner).0;
+            if pause > TICK && !std::mem::take(&mut queue.asleep) {
+                // There is a new piece, which waits for its millisecond.
+                (idle, pause) = (0, TICK);
+            } else if !queue.sockets.is_empty() {
+                let mut sockets = std::mem::take(&mut queue.sockets);
+                drop(queue);
+                sockets.retain(|socket| {
+                    socket.upgrade().is_some_and(|socket| !socket.postponed().send(&socket.transport))
+                });
+                // Those that are left are full.
+                (idle, pause) = (0, if sockets.is_empty() { TICK } else { (2 * pause).min(LONGEST) });
+                queue = self.lock();
+                queue.sockets.append(&mut sockets);
+            } else if pause == IDLE {
+                queue.running = false;
+                return;
+            } else {
                 idle += 1;
-                if idle > IDLE_TICKS {
-                    queue.asleep = true;
-                    queue = self.more.wait_timeout(queue, IDLE).unwrap_or_else(PoisonError::into_inner).0;
-                    if std::mem::take(&mut queue.asleep) {
-                        queue.running = false;
-                        return;
-                    }
-                }
-                continue;
+                pause = if idle > IDLE_TICKS { IDLE } else { TICK };
             }
-            idle = 0;
-            let mut sockets = std::mem::take(&mut queue.sockets);
-            drop(queue);
-            sockets.retain(|socket| socket.upgrade().is_some_and(|socket| !socket.postponed().send(&socket.transport)));
-            queue = self.lock();
-            queue.sockets.append(&mut sockets);
         }
     }
 }
@@ -153,6 +160,16 @@ mod tests {
             }
         }
         assert_eq!(socket.postponed().sent, 15);
+    }
+
+    #[test]
+    fn a_client_that_has_gone_is_not_tried_again() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let socket = SharedSocket::new(OwnedFd::from(ours), Arc::default());
+        drop(theirs);
+        let mut postponed = socket.postponed();
+        postponed.bytes.extend_from_slice(b"piece");
+        assert!(postponed.send(&socket.transport) && postponed.bytes == b"piece");
     }
 
     #[test]
