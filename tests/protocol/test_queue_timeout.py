@@ -60,7 +60,9 @@ def test_a_request_that_has_waited_too_long_is_refused(mode: str, tmp_path: Path
         assert "ran POST /waiting" not in server.log()
 
 
-@pytest.mark.parametrize("limit", ["0", "60", "auto"])
+@pytest.mark.parametrize(
+    "limit", ["auto", *(pytest.param(text, marks=pytest.mark.full) for text in ("0", "60"))]
+)
 def test_a_burst_is_not_refused(mode: str, limit: str, tmp_path: Path) -> None:
     with one_thread(mode, *options(mode, "--queue-timeout", limit)) as server:
         assert statuses(server, tmp_path / "gate", 3) == [200] * 3
