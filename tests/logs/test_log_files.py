@@ -388,7 +388,8 @@ def test_full_disk_under_the_error_log(mode: str, tmp_path: Path) -> None:
     assert int(count[1]) + log.count("ValueError: lost\n    Traceback") >= 5
 
 
-@pytest.mark.timing  # If the disk of the machine does not answer for a while, that is logged instead.
+# If the disk of the machine does not answer for a while, that is logged instead.
+@pytest.mark.timing
 def test_line_that_is_torn_by_a_full_disk(tmp_path: Path) -> None:
     """Here: a limit of the file size. Nothing is added to a line of which a part is lost."""
     path = tmp_path / "access.log"
