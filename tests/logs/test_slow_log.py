@@ -112,6 +112,7 @@ def test_sending_to_a_slow_reader(mode: str) -> None:
         assert slow.sending > 1
 
 
+@pytest.mark.timing
 @pytest.mark.threading_only
 def test_an_answer_that_nobody_takes(mode: str) -> None:
     with Server(SLOW, mode, *LIMIT) as server:
