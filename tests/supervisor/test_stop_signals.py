@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -81,28 +83,32 @@ def test_forking_application_that_ends_at_import(number: str, tmp_path: Path) ->
         assert not READY.search(text)
 
 
+@contextmanager
+def in_flight(server: Server, gate: Path) -> Iterator[None]:
+    """A request, which is answered although the server is told to stop; then the server ends."""
+    connection = server.enter(gate)
+    yield
+    wait_for(lambda: refuses(server), "the closed port")
+    gate.touch()
+    assert connection.response().json() == "waited"
+    assert server.wait() == 0, server.log()
+    server.ended()
+
+
 def test_interrupt_from_the_keyboard(mode: str, tmp_path: Path) -> None:
     """Ctrl-C reaches the workers twice: from the terminal, and from their supervisor."""
-    with Server(GATE, mode, "--workers", "2", *PATIENT) as server:
-        connection = server.enter(tmp_path / "gate")
+    options = ("--workers", "2", *PATIENT)
+    with Server(GATE, mode, *options) as server, in_flight(server, tmp_path / "gate"):
         os.killpg(server.process.pid, signal.SIGINT)
-        wait_for(lambda: refuses(server), "the closed port")
-        (tmp_path / "gate").touch()
-        assert connection.response().json() == "waited"
-        assert server.wait() == 0, server.log()
-        server.ended()
 
 
 @pytest.mark.parametrize("number", ["1", "2"])
-def test_port_is_closed_while_requests_are_in_hand(mode: str, number: str, tmp_path: Path) -> None:
-    with Server(GATE, mode, "--workers", number, *PATIENT) as server:
-        connection = server.enter(tmp_path / "gate")
+def test_port_is_closed_while_requests_are_in_flight(
+    mode: str, number: str, tmp_path: Path
+) -> None:
+    options = ("--workers", number, *PATIENT)
+    with Server(GATE, mode, *options) as server, in_flight(server, tmp_path / "gate"):
         server.process.terminate()
-        wait_for(lambda: refuses(server), "the closed port")
-        (tmp_path / "gate").touch()
-        assert connection.response().json() == "waited"
-        assert server.wait() == 0, server.log()
-        server.ended()
 
 
 @pytest.mark.parametrize("number", ["1", "2"])
