@@ -47,8 +47,10 @@ impl Connection {
         self.postponed = 0;
         self.taken += std::mem::take(&mut postponed.sent);
         let out = &mut self.request.buffers.get_or_insert_default().out;
-        postponed.bytes.append(out);
-        std::mem::swap(&mut postponed.bytes, out);
+        // The socket keeps no buffer: it may be idle for long.
+        let mut waiting = std::mem::take(&mut postponed.bytes);
+        waiting.append(out);
+        *out = waiting;
     }
 
     #[inline]
