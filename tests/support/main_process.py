@@ -13,7 +13,6 @@ import os
 import select
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import tempfile
@@ -40,8 +39,8 @@ if TYPE_CHECKING:
 
 #: Places for workers that live at the same time.
 PLACES = 64
-#: Where a worker's status has the number of its connections and 1 more; 0: it does not accept.
-ACCEPTING = 88
+#: Where a worker's status says whether it accepts connections.
+ACCEPTS = 88
 
 
 def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -166,9 +165,10 @@ def main(mode_name: str, *options: str) -> None:
                     case ["kill", pid, number]:
                         os.kill(int(pid), int(number))
                     case ["count", pid]:
-                        at = places[int(pid)] * WorkerStatus.SIZE + ACCEPTING
-                        (told,) = struct.unpack_from("Q", scoreboard.memory, at)
-                        print(pid, "counts", told - 1, flush=True)
+                        place = places[int(pid)]
+                        accepts = scoreboard.memory[place * WorkerStatus.SIZE + ACCEPTS]
+                        told = scoreboard.counts(place)[2] if accepts else -1
+                        print(pid, "counts", told, flush=True)
 
 
 class MainProcess:

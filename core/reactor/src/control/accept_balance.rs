@@ -1,7 +1,7 @@
 //! The number of connections of each worker, so that workers accept evenly.
 //!
-//! Workers accept from the same socket, and the first one to wake up would accept everything. So each worker publishes its
-//! number of connections in memory that all share, and one with clearly more connections than another yields to it for a
+//! Workers accept from the same socket, and the first one to wake up would accept everything. So each worker sees the
+//! numbers of all in memory that they share, and one with clearly more connections than another yields to it for a
 //! moment.
 
 use crate::control::counters::Counters;
@@ -21,19 +21,13 @@ impl AcceptBalance {
     /// This worker is number `ours` of `workers`. None: it is not among them.
     pub fn new(workers: Vec<&'static Counters>, ours: usize) -> Option<Self> {
         let ours = *workers.get(ours)?;
-        let balance = AcceptBalance { workers, ours };
-        balance.publish(0);
-        Some(balance)
-    }
-
-    /// Publishes the number of connections of this worker.
-    pub(crate) fn publish(&self, connections: usize) {
-        self.ours.set_accepting(Some(connections as u64));
+        ours.set_accepting(true);
+        Some(AcceptBalance { workers, ours })
     }
 
     /// Publishes that this worker does not accept any more.
     pub(crate) fn withdraw(&self) {
-        self.ours.set_accepting(None);
+        self.ours.set_accepting(false);
     }
 
     /// Whether another worker has so few connections that it should accept the next one.
@@ -148,11 +142,11 @@ mod tests {
         let one = balance(0);
         assert!(!one.should_yield(100), "no other worker accepts");
         let two = balance(2);
-        one.publish(2);
+        workers[0].set_connections(2);
         assert!(one.should_yield(2) && !two.should_yield(0));
-        two.publish(1);
+        workers[2].set_connections(1);
         assert!(!one.should_yield(2) && !two.should_yield(1));
-        two.publish(80);
+        workers[2].set_connections(80);
         assert!(!one.should_yield(90) && one.should_yield(91));
         two.withdraw();
         assert!(!one.should_yield(91), "the other worker has stopped accepting");

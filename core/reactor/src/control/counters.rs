@@ -20,8 +20,8 @@ pub struct Counters {
     is_watched: AtomicU64,
     /// 1 if the main process wants to know when a request begins.
     awaits_request: AtomicU64,
-    /// Connections of a worker that accepts, and 1 more; 0: it does not accept.
-    accepting: AtomicU64,
+    /// 1 while this worker accepts connections.
+    accepts: AtomicU64,
 }
 
 /// The counters at one moment.
@@ -76,14 +76,14 @@ impl Counters {
             && self.in_flight.load(Ordering::SeqCst) >= self.slots.load(Ordering::Relaxed)
     }
 
-    /// Sets how many connections this worker has while it accepts more; `None`: it accepts none.
-    pub fn set_accepting(&self, connections: Option<u64>) {
-        self.accepting.store(connections.map_or(0, |connections| connections.saturating_add(1)), Ordering::Relaxed);
+    /// Sets whether this worker accepts connections.
+    pub fn set_accepting(&self, accepts: bool) {
+        self.accepts.store(accepts.into(), Ordering::Relaxed);
     }
 
-    /// The number that was set.
+    /// The connections of this worker; `None`: it does not accept any.
     pub(crate) fn accepting(&self) -> Option<u64> {
-        self.accepting.load(Ordering::Relaxed).checked_sub(1)
+        (self.accepts.load(Ordering::Relaxed) != 0).then(|| self.connections.load(Ordering::Relaxed))
     }
 
     /// The main process wants to know when a request begins.
@@ -132,7 +132,7 @@ impl Counters {
             &self.slots,
             &self.is_watched,
             &self.awaits_request,
-            &self.accepting,
+            &self.accepts,
         ];
         counters.into_iter().chain(&self.answers).for_each(|counter| counter.store(0, Ordering::Relaxed));
     }

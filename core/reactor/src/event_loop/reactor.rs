@@ -312,11 +312,6 @@ impl Reactor {
 
     pub(crate) fn publish_connections(&self, shared: &Shared) {
         self.counters.set_connections(shared.connections.live());
-        if let Some(accept_balance) = &self.options.accept_balance
-            && !self.is_stopping()
-        {
-            accept_balance.publish(shared.connections.live());
-        }
     }
 }
 
