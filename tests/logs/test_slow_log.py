@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from dataclasses import dataclass
 
 import pytest
@@ -102,6 +103,8 @@ def test_sending_to_a_slow_reader(mode: str) -> None:
     with Server(SLOW, mode, *LIMIT) as server:
         with server.connect() as connection:
             connection.send_request("GET", f"/large?{octets}")
+            # The answer is on its way: to make it takes time, too.
+            assert connection.socket.recv(1, socket.MSG_PEEK) == b"H"
             # Nothing is read while the others are answered.
             for _ in range(2):
                 assert server.get("/briefly?0.6").status == 200
