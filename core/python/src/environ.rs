@@ -12,8 +12,10 @@ use poorhttp_http::{AddressText, Field, Gateway, Head, Origin, Scheme, TrustedPr
 use poorhttp_reactor::{Body, BodyFile, Exchange, Request};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString};
+use pyo3::types::{PyDict, PyString};
 use rustc_hash::FxHashMap;
+
+use crate::ffi::bytes;
 
 /// Makes the environs of a reactor's requests.
 pub(crate) struct Environs {
@@ -73,13 +75,7 @@ impl Environs {
                 exchange.cache(|| environ.copy().ok().map(Bound::unbind));
                 return Ok(environ);
             }
-            Body::Memory(bytes) => {
-                let copy = PyBytes::new_with(py, bytes.len(), |room| {
-                    room.copy_from_slice(&bytes);
-                    Ok(())
-                })?;
-                self.bytes_io.call1(py, (copy,))?
-            }
+            Body::Memory(content) => self.bytes_io.call1(py, (bytes(py, &content)?,))?,
             Body::File(file, _) => {
                 let (fd, is_closed_with_it) = (file.file().map_or(-1, AsRawFd::as_raw_fd), false);
                 let raw = self.file_io.call1(py, (fd, intern!(py, "rb"), is_closed_with_it))?;

@@ -1,8 +1,9 @@
-//! All unsafe code: a file descriptor given as a number, counters in memory shared by processes, and TCP_INFO.
+//! All unsafe code: a file descriptor given as a number, counters in memory shared by processes, TCP_INFO, and large bytes.
 
 #![expect(
     unsafe_code,
-    reason = "Python passes descriptors by number and shared memory by address; no crate has TCP_INFO"
+    reason = "Python passes descriptors by number and shared memory by address; no crate has TCP_INFO; \
+        PyO3 clears the memory of bytes before it fills them, or panics if there is none"
 )]
 
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -10,7 +11,9 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use poorhttp_reactor::Counters;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyOSError;
+use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use crate::errors::value_error;
 
@@ -24,6 +27,17 @@ pub(crate) fn since_input(socket: BorrowedFd<'_>) -> Option<u64> {
     // SAFETY: the descriptor is open, and the kernel writes at most `length` bytes, which `info` has. Any bytes are numbers.
     let failed = unsafe { libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, room, &mut length) };
     (failed == 0 && length as usize == size_of_val(&info)).then(|| u64::from(info[LAST_DATA_RECV]))
+}
+
+/// A `bytes` with this content, or a MemoryError.
+pub(crate) fn bytes<'py>(py: Python<'py>, content: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    // SAFETY: a slice has at most `isize::MAX` bytes, which Python copies. The result is a new reference, or null with an
+    // exception set.
+    let made = unsafe {
+        let made = ffi::PyBytes_FromStringAndSize(content.as_ptr().cast(), content.len() as ffi::Py_ssize_t);
+        Bound::from_owned_ptr_or_err(py, made)
+    }?;
+    Ok(made.cast_into()?)
 }
 
 /// Duplicates a descriptor that Python knows by its number.

@@ -31,7 +31,7 @@ mod options;
 mod serve;
 mod sys;
 
-pub use connection::body::Body;
+pub use connection::body::{Body, BodyBytes};
 pub use connection::body_spool::BodyFile;
 pub use connection::body_spool::BodyMemory;
 pub use connection::listener::Listener;

@@ -1,6 +1,7 @@
 //! The body of a request: its buffer while it is received, and the complete body.
 
 use std::io;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::connection::body_spool::{BodyFile, BodySpool, Job, Pending, Written};
@@ -15,7 +16,7 @@ pub enum Body {
     #[default]
     Empty,
     /// In memory.
-    Memory(Vec<u8>),
+    Memory(BodyBytes),
     /// In an unlinked file, from its beginning, and the length.
     File(BodyFile, u64),
 }
@@ -36,58 +37,100 @@ impl Body {
 pub(crate) const ALWAYS: usize = 16 << 10;
 /// Bytes of content from which on they are received directly, without the buffer for heads and framing.
 pub(crate) const DIRECT: usize = 8 << 10;
+/// Bytes of memory from which on it is kept for the next body.
+pub(crate) const SPARE_FROM: usize = 64 << 10;
 
-/// A part of a body in memory. Its bytes beyond [`ALWAYS`] count for the limit of all bodies together.
+/// A body in memory, or a part of one. Its memory is kept for the next body if it is large.
 #[derive(Debug)]
-pub(crate) struct Buffer {
-    /// Content; its spare capacity is filled next.
+pub struct BodyBytes {
+    /// Content, and behind it room, which is initialised as well: memory that is used again is not cleared.
     bytes: Vec<u8>,
+    /// Bytes of content.
+    filled: usize,
+    /// Bytes that count for the limit of all bodies together: those beyond [`ALWAYS`], while the body is received.
     charged: usize,
     spool: Arc<BodySpool>,
 }
 
-impl Buffer {
+impl Deref for BodyBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.filled]
+    }
+}
+
+impl BodyBytes {
     fn new(spool: Arc<BodySpool>) -> Self {
-        Buffer { bytes: Vec::new(), charged: 0, spool }
+        BodyBytes { bytes: Vec::new(), filled: 0, charged: 0, spool }
     }
 
-    pub(crate) fn content(&self) -> &[u8] {
-        &self.bytes
-    }
-
+    /// Bytes that can be received behind the content.
     fn spare(&self) -> usize {
-        self.bytes.capacity() - self.bytes.len()
+        self.bytes.len() - self.filled
+    }
+
+    /// Counts so many bytes of memory, if the limit of all bodies allows it.
+    fn charge(&mut self, size: usize) -> bool {
+        let charge = size.saturating_sub(ALWAYS).saturating_sub(self.charged);
+        let is_allowed = self.spool.try_charge(charge);
+        if is_allowed {
+            self.charged += charge;
+        }
+        is_allowed
     }
 
     /// Grows to `size` bytes if the limit of all bodies and the system have memory for them.
     fn grow(&mut self, size: usize) {
-        let charge = size.saturating_sub(ALWAYS).saturating_sub(self.charged);
-        if size > self.bytes.capacity() && self.spool.try_charge(charge) {
-            self.charged += charge;
-            // Exactly: what is received into it must not exceed the body.
-            _ = self.bytes.try_reserve_exact(size - self.bytes.len());
+        if size > self.bytes.len() && self.charge(size) && self.bytes.try_reserve_exact(size - self.bytes.len()).is_ok()
+        {
+            self.bytes.resize(size, 0);
+        }
+    }
+
+    /// Moves to the memory of an earlier body, if there is some: it costs no page faults.
+    fn reuse(&mut self) {
+        let Some(mut bytes) = self.spool.take_spare() else { return };
+        if bytes.len() > self.bytes.len() && self.charge(bytes.len()) {
+            bytes[..self.filled].copy_from_slice(self);
+            self.bytes = bytes;
+        } else {
+            self.spool.keep_spare(bytes);
         }
     }
 
     fn append(&mut self, content: &[u8]) -> io::Result<()> {
-        self.bytes.try_reserve(content.len()).map_err(|_| Errno::NOMEM)?;
-        self.bytes.extend_from_slice(content);
-        // The bytes are here already, so they count even beyond the limit.
-        let charge = self.bytes.capacity().saturating_sub(ALWAYS).saturating_sub(self.charged);
-        self.spool.charge(charge);
-        self.charged += charge;
+        let filled = self.filled + content.len();
+        if let Some(room) = self.bytes.get_mut(self.filled..filled) {
+            room.copy_from_slice(content);
+        } else {
+            self.bytes.truncate(self.filled);
+            self.bytes.try_reserve(content.len()).map_err(|_| Errno::NOMEM)?;
+            self.bytes.extend_from_slice(content);
+            // The bytes are here already, so they count even beyond the limit.
+            let charge = self.bytes.capacity().saturating_sub(ALWAYS).saturating_sub(self.charged);
+            self.spool.charge(charge);
+            self.charged += charge;
+        }
+        self.filled = filled;
         Ok(())
     }
 
+    /// Drops the content and keeps the memory.
+    fn clear(&mut self) {
+        self.filled = 0;
+    }
+
     fn give_back(&mut self) {
-        self.bytes = Vec::new();
+        self.clear();
         self.spool.discharge(std::mem::take(&mut self.charged));
+        self.spool.keep_spare(std::mem::take(&mut self.bytes));
     }
 }
 
-impl Drop for Buffer {
+impl Drop for BodyBytes {
     fn drop(&mut self) {
-        self.spool.discharge(self.charged);
+        self.give_back();
     }
 }
 
@@ -96,7 +139,7 @@ impl Drop for Buffer {
 #[derive(Debug)]
 pub(crate) struct IncomingBody {
     /// Content that is not in the file yet.
-    buffer: Buffer,
+    buffer: BodyBytes,
     file: Option<BodyFile>,
     /// Bytes in the file.
     written: u64,
@@ -111,7 +154,7 @@ pub(crate) struct IncomingBody {
 impl IncomingBody {
     pub(crate) fn new(spool: &Arc<BodySpool>) -> Self {
         IncomingBody {
-            buffer: Buffer::new(Arc::clone(spool)),
+            buffer: BodyBytes::new(Arc::clone(spool)),
             file: None,
             written: 0,
             received: 0,
@@ -136,16 +179,17 @@ impl IncomingBody {
         self.buffer.append(content)
     }
 
-    /// Bytes that can be received directly, if there is room and nothing but the next `expected` bytes of content would fill
-    /// it; else 0.
+    /// How many of the next `expected` bytes, which follow without framing between them, can be received directly.
     pub(crate) fn room(&self, expected: u64) -> usize {
-        let spare = self.buffer.spare();
-        if spare as u64 <= expected { spare } else { 0 }
+        let most = self.most(expected).saturating_sub(self.buffer.filled);
+        self.buffer.spare().min(most).min(usize::try_from(expected).unwrap_or(usize::MAX))
     }
 
-    /// Receives into the room. 0: the peer will send nothing more.
-    pub(crate) fn receive(&mut self, transport: &impl Transport) -> Result<usize, Errno> {
-        let bytes = transport.receive_behind(&mut self.buffer.bytes)?;
+    /// Receives into so much room. 0: the peer will send nothing more.
+    pub(crate) fn receive(&mut self, transport: &impl Transport, room: usize) -> Result<usize, Errno> {
+        let filled = self.buffer.filled;
+        let bytes = transport.receive(&mut self.buffer.bytes[filled..filled + room])?;
+        self.buffer.filled += bytes;
         self.received += bytes as u64;
         Ok(bytes)
     }
@@ -162,7 +206,7 @@ impl IncomingBody {
     pub(crate) fn must_be_written(&mut self, expected: u64) -> bool {
         let most = self.most(expected);
         let buffer = &mut self.buffer;
-        let filled = buffer.bytes.len();
+        let filled = buffer.filled;
         let wanted = usize::try_from(expected).unwrap_or(usize::MAX);
         let is_direct = wanted >= DIRECT;
         if filled > most - DIRECT && (is_direct || filled >= most) {
@@ -172,6 +216,9 @@ impl IncomingBody {
         self.early = if is_direct {
             // Memory grows with what has arrived, not with what was announced.
             let likely = usize::try_from(self.received).unwrap_or(usize::MAX).saturating_mul(3).max(ALWAYS);
+            if buffer.spare() < wanted && wanted >= SPARE_FROM {
+                buffer.reuse();
+            }
             buffer.grow((filled + wanted.min(likely)).min(most));
             buffer.grow(ALWAYS.min(filled + wanted.min(ALWAYS)));
             buffer.spare() < DIRECT && filled > 0
@@ -183,12 +230,12 @@ impl IncomingBody {
 
     /// Whether the rest of a complete body must be written to the file.
     pub(crate) fn is_unwritten(&self) -> bool {
-        self.buffer.bytes.len() > if self.file.is_some() { 0 } else { self.buffer.spool.most_of_one() }
+        self.buffer.filled > if self.file.is_some() { 0 } else { self.buffer.spool.most_of_one() }
     }
 
     /// Frees an empty buffer while nothing arrives.
     pub(crate) fn rest(&mut self) {
-        if self.buffer.bytes.is_empty() {
+        if self.buffer.is_empty() {
             self.buffer.give_back();
         }
     }
@@ -197,7 +244,7 @@ impl IncomingBody {
     /// [`IncomingBody::take_written`].
     pub(crate) fn write(&mut self, index: u32, generation: u32) -> Job {
         let pending = Arc::new(Pending::new());
-        let empty = Buffer::new(Arc::clone(&self.buffer.spool));
+        let empty = BodyBytes::new(Arc::clone(&self.buffer.spool));
         let buffer = std::mem::replace(&mut self.buffer, empty);
         let (file, at) = (self.file.take(), self.written);
         self.pending = Some(Arc::clone(&pending));
@@ -210,9 +257,9 @@ impl IncomingBody {
         let (outcome, lasted) = self.pending.as_ref()?.take()?;
         self.pending = None;
         Some(outcome.map(|Written { mut buffer, file }| {
-            self.written += buffer.bytes.len() as u64;
+            self.written += buffer.len() as u64;
             self.file = Some(file);
-            buffer.bytes.clear();
+            buffer.clear();
             if buffer.spool.is_exceeded() {
                 buffer.give_back();
             }
@@ -225,8 +272,12 @@ impl IncomingBody {
     pub(crate) fn take(mut self) -> Body {
         match self.file {
             Some(file) => Body::File(file, self.written),
-            None if self.buffer.bytes.is_empty() => Body::Empty,
-            None => Body::Memory(std::mem::take(&mut self.buffer.bytes)),
+            None if self.buffer.is_empty() => Body::Empty,
+            None => {
+                // It is the application's from now on.
+                self.buffer.spool.discharge(std::mem::take(&mut self.buffer.charged));
+                Body::Memory(self.buffer)
+            }
         }
     }
 }
@@ -261,7 +312,7 @@ mod tests {
                 let sent = std::io::Write::write(&mut &theirs, &vec![b'v'; room]).unwrap();
                 let mut waiting = sent;
                 while waiting > 0 {
-                    let received = body.receive(&transport).unwrap();
+                    let received = body.receive(&transport, room).unwrap();
                     (waiting, room, rest) = (waiting - received, room - received, rest - received as u64);
                 }
             }
@@ -304,5 +355,37 @@ mod tests {
         assert!(spool.is_exceeded() && chunked.must_be_written(0));
         drop(chunked);
         assert!(!spool.is_exceeded());
+    }
+
+    #[test]
+    fn the_memory_of_a_body_is_used_again_and_freed_if_no_body_needs_it() {
+        let spool = spool(64 << 20);
+        let mut first = IncomingBody::new(&spool);
+        read(&mut first, ONE as u64);
+        let Body::Memory(content) = first.take() else { panic!("not in memory") };
+        assert!(content.len() == ONE && content.iter().all(|&byte| byte == b'v'));
+        drop(content);
+        let mut second = IncomingBody::new(&spool);
+        second.append(b"begin").unwrap();
+        assert!(!second.must_be_written(100_000) && second.room(100_000) == 100_000, "no more than the body");
+        assert_eq!(read(&mut second, 100_000), 1);
+        assert!(spool.try_charge((64 << 20) - (ONE - ALWAYS)) && !spool.try_charge(1), "all of it counts");
+        assert!(!spool.tidy());
+        let Body::Memory(content) = second.take() else { panic!("not in memory") };
+        assert!(content.starts_with(b"beginvvv") && content.len() == 100_005);
+        spool.discharge((64 << 20) - (ONE - ALWAYS));
+        drop(content);
+        assert!(spool.tidy(), "it was needed");
+        assert!(!spool.tidy() && spool.take_spare().is_none());
+    }
+
+    #[test]
+    fn memory_is_kept_within_the_limit_only() {
+        let spool = spool(ONE);
+        spool.charge(ONE / 2);
+        spool.keep_spare(vec![0; ONE]);
+        assert!(spool.take_spare().is_none());
+        spool.keep_spare(vec![0; SPARE_FROM]);
+        assert!(spool.take_spare().is_some());
     }
 }

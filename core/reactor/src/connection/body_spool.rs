@@ -12,7 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 use std::{io, thread};
 
-use crate::connection::body::{ALWAYS, Buffer};
+use crate::connection::body::{ALWAYS, BodyBytes, SPARE_FROM};
 use crate::connection::temp_file::TempDir;
 use crate::sys::Errno;
 use crate::sys::clock;
@@ -22,6 +22,8 @@ use crate::sys::process::forks;
 const IDLE: Duration = Duration::from_secs(5);
 /// Bytes of its stack.
 const STACK: usize = 128 << 10;
+/// Bytes of memory that are kept for the next bodies.
+const SPARE: usize = 4 << 20;
 
 /// Bytes of request bodies in memory; beyond, they are written to disk.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +45,7 @@ impl Default for BodyMemory {
 pub(crate) enum Job {
     /// Writes a part of a body to its file, which is created if there is none.
     Write {
-        buffer: Buffer,
+        buffer: BodyBytes,
         file: Option<BodyFile>,
         at: u64,
         pending: Arc<Pending>,
@@ -58,7 +60,7 @@ pub(crate) enum Job {
 /// A part of a body that was written: its buffer can be used again.
 #[derive(Debug)]
 pub(crate) struct Written {
-    pub(crate) buffer: Buffer,
+    pub(crate) buffer: BodyBytes,
     pub(crate) file: BodyFile,
 }
 
@@ -95,6 +97,9 @@ pub(crate) trait SpoolOwner: Send + Sync {
 
     /// A part of the body of this connection was written, or cannot be.
     fn tell_written(&self, index: u32, generation: u32, pending: &Pending, outcome: io::Result<Written>);
+
+    /// Memory is kept: [`BodySpool::tidy`] is to be called some time.
+    fn note_spare(&self);
 }
 
 /// The temporary file of a body. Keep it for as long as the file is read: dropping it closes the file on another thread,
@@ -131,6 +136,15 @@ struct Queue {
     ended: bool,
 }
 
+/// Memory of earlier bodies, for the next ones.
+#[derive(Debug, Default)]
+struct Spare {
+    buffers: Vec<Vec<u8>>,
+    bytes: usize,
+    /// Least number of buffers since the last [`BodySpool::tidy`].
+    least: usize,
+}
+
 /// The thread with its queue, and the memory of all bodies.
 #[derive(Debug)]
 pub(crate) struct BodySpool {
@@ -139,6 +153,7 @@ pub(crate) struct BodySpool {
     owner: OnceLock<Weak<dyn SpoolOwner>>,
     /// Bytes of bodies in memory.
     memory: AtomicUsize,
+    spare: Mutex<Spare>,
     limits: BodyMemory,
     forks: u64,
 }
@@ -150,6 +165,7 @@ impl BodySpool {
             more: Condvar::new(),
             owner: OnceLock::new(),
             memory: AtomicUsize::new(0),
+            spare: Mutex::default(),
             limits,
             forks: forks(),
         }
@@ -207,6 +223,48 @@ impl BodySpool {
         self.memory.load(Ordering::Relaxed) > self.limits.all
     }
 
+    fn spare(&self) -> MutexGuard<'_, Spare> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Memory of an earlier body, initialised.
+    pub(crate) fn take_spare(&self) -> Option<Vec<u8>> {
+        let mut spare = self.spare();
+        let buffer = spare.buffers.pop()?;
+        spare.bytes -= buffer.len();
+        spare.least = spare.least.min(spare.buffers.len());
+        Some(buffer)
+    }
+
+    /// Keeps the memory of a body for the next one, if it is large and there is not too much of it.
+    pub(crate) fn keep_spare(&self, buffer: Vec<u8>) {
+        let bytes = buffer.len();
+        // In a fork, the lock may be held by a thread that exists only in the parent.
+        if bytes < SPARE_FROM || self.forks != forks() {
+            return;
+        }
+        let mut spare = self.spare();
+        if spare.bytes + bytes > SPARE.min(self.limits.all.saturating_sub(self.memory.load(Ordering::Relaxed))) {
+            return;
+        }
+        spare.bytes += bytes;
+        spare.buffers.push(buffer);
+        drop(spare);
+        if let Some(owner) = self.owner.get().and_then(Weak::upgrade) {
+            owner.note_spare();
+        }
+    }
+
+    /// Frees memory that no body has needed since the last call. Returns whether some is left.
+    pub(crate) fn tidy(&self) -> bool {
+        let mut spare = self.spare();
+        let unused = spare.least;
+        let gone: Vec<_> = spare.buffers.drain(..unused).collect();
+        spare.bytes -= gone.iter().map(Vec::len).sum::<usize>();
+        spare.least = spare.buffers.len();
+        spare.least > 0
+    }
+
     /// Queues a job, and starts the thread if none is running. Fails if there can be none.
     pub(crate) fn push(self: &Arc<Self>, job: Job) -> io::Result<()> {
         // In a fork, the lock may be held by a thread that exists only in the parent.
@@ -255,7 +313,7 @@ impl BodySpool {
                 let Some(owner) = self.owner.get().and_then(Weak::upgrade) else { return };
                 let make = || Ok(BodyFile { file: Some(owner.temp_dir().create()?), spool: Arc::clone(self) });
                 let outcome = file.map_or_else(make, Ok).and_then(|file| {
-                    file.file().map_or(Ok(()), |file| file.write_all_at(buffer.content(), at))?;
+                    file.file().map_or(Ok(()), |file| file.write_all_at(&buffer, at))?;
                     Ok(Written { buffer, file })
                 });
                 owner.tell_written(index, generation, &pending, outcome);

@@ -240,7 +240,7 @@ impl Connection {
             return None;
         }
         let transport = &self.socket.transport;
-        let received = note_received(body.receive(transport), transport, room, &mut self.readable, self.hangup);
+        let received = note_received(body.receive(transport, room), transport, room, &mut self.readable, self.hangup);
         if let Received::Something(bytes) = received {
             self.request.parser.take_content(bytes as u64);
         }

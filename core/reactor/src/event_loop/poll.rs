@@ -112,8 +112,8 @@ pub(crate) fn poll(reactor: &Arc<Reactor>, block: bool) -> Result<bool, Errno> {
     if disk_work.flush_log {
         reactor.flush_log();
     }
-    if disk_work.tidy_files {
-        tidy_files(reactor);
+    if disk_work.tidy {
+        tidy(reactor);
     }
     for socket in others.sockets {
         if socket.flush() == Flushed::Paused {
@@ -179,9 +179,6 @@ impl Shared {
 
 /// Milliseconds after which a queue that another thread is busy with is checked again.
 const RETRY: u64 = 100;
-
-/// Milliseconds between checks for files that need not be open any more.
-const TIDY_INTERVAL: u64 = 10_000;
 
 /// Runs expired timers. Returns the work that must be done without the lock because it may wait for a disk.
 #[cold]
@@ -249,37 +246,21 @@ fn go_on_sending(reactor: &Reactor, shared: &mut Shared, socket: &Arc<SharedSock
     reactor.wake();
 }
 
-/// A file is open that may not be asked for again.
-#[inline]
-pub(crate) fn note_open_file(reactor: &Reactor) {
-    if !reactor.tidying.load(Ordering::Relaxed) {
-        schedule_tidy(reactor);
-    }
-}
-
+/// Closes the files that no request has asked for lately, since a removed file needs room on the disk until then, and frees
+/// memory that no request body has needed. A thread does it, because closing a file may take as long as writing to it.
 #[cold]
-fn schedule_tidy(reactor: &Reactor) {
-    let mut shared = reactor.lock();
-    reactor.tidying.store(true, Ordering::Relaxed);
-    shared.timers.tidy_files_at(clock::now() + TIDY_INTERVAL);
-    reactor.set_timer(&mut shared);
-}
-
-/// Closes the files that no request has asked for lately, since a removed file needs room on the disk until then. A thread
-/// does it, because closing a file may take as long as writing to it.
-#[cold]
-fn tidy_files(reactor: &Arc<Reactor>) {
-    let (files, weak) = (Arc::clone(&reactor.options.files), Arc::downgrade(reactor));
+fn tidy(reactor: &Arc<Reactor>) {
+    let (files, body_spool) = (Arc::clone(&reactor.options.files), Arc::clone(&reactor.body_spool));
+    let weak = Arc::downgrade(reactor);
     let tidy = move || {
-        let some_are_left = files.tidy(clock::unix_time());
-        if let Some(reactor) = weak.upgrade() {
-            reactor.tidying.store(some_are_left, Ordering::Relaxed);
-            if some_are_left {
-                schedule_tidy(&reactor);
-            }
+        let some_are_left = files.tidy(clock::unix_time()) | body_spool.tidy();
+        if some_are_left && let Some(reactor) = weak.upgrade() {
+            reactor.tidy_soon();
         }
     };
+    // Before it looks: what comes later needs another look.
+    reactor.tidying.store(false, Ordering::Relaxed);
     if thread::Builder::new().name("poorhttp-tidy".to_owned()).spawn(tidy).is_err() {
-        schedule_tidy(reactor);
+        reactor.tidy_soon();
     }
 }

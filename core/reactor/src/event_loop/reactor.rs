@@ -27,6 +27,9 @@ use crate::sys::poller::{Poller, Source};
 use crate::sys::process::forks;
 use crate::sys::{BorrowedFd, Errno, clock};
 
+/// Milliseconds between checks for files and memory that are not needed any more.
+const TIDY_INTERVAL: u64 = 10_000;
+
 /// The state that threads share under the lock. Each part guards its own invariants.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
@@ -65,7 +68,7 @@ pub struct Reactor {
     pub(crate) shutdown: ShutdownState,
     /// When long polls were last ended, in microseconds of [`clock::precise_us`].
     pub(super) long_polls_ended: AtomicU64,
-    /// The closing of unused files is scheduled.
+    /// Closing unused files and freeing unused memory is scheduled.
     pub(super) tidying: AtomicBool,
     /// For how long requests have waited for others.
     pub(crate) queue_time: QueueTime,
@@ -232,6 +235,22 @@ impl Reactor {
         if shared.timers.flush_log_at(clock::now() + DELAY) {
             self.set_timer(&mut shared);
         }
+    }
+
+    /// A file is open, or memory is kept, that may not be needed again.
+    #[inline]
+    pub(crate) fn tidy_soon(&self) {
+        if !self.tidying.load(Ordering::Relaxed) {
+            self.schedule_tidy();
+        }
+    }
+
+    #[cold]
+    fn schedule_tidy(&self) {
+        let mut shared = self.lock();
+        self.tidying.store(true, Ordering::Relaxed);
+        shared.timers.tidy_at(clock::now() + TIDY_INTERVAL);
+        self.set_timer(&mut shared);
     }
 
     /// Writes the waiting lines of the access log for the last time.

@@ -107,4 +107,8 @@ impl SpoolOwner for Reactor {
             self.poller.nudge();
         }
     }
+
+    fn note_spare(&self) {
+        self.tidy_soon();
+    }
 }

@@ -37,7 +37,7 @@ pub(super) type Entry = (u64, u32, u32);
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct DiskWork {
     pub(super) flush_log: bool,
-    pub(super) tidy_files: bool,
+    pub(super) tidy: bool,
 }
 
 /// Everything that is due at some time, in milliseconds of [`crate::sys::clock::now`].
@@ -46,15 +46,15 @@ pub(super) struct Timers {
     queue: BinaryHeap<Reverse<Entry>>,
     /// When the access log is to be flushed.
     flush_log: u64,
-    /// When files that are not asked for any more are to be closed.
-    tidy_files: u64,
+    /// When files and memory that are not needed any more are to be closed and freed.
+    tidy: u64,
     /// When the timer of the poller will go off.
     armed_at: u64,
 }
 
 impl Default for Timers {
     fn default() -> Self {
-        Timers { queue: BinaryHeap::new(), flush_log: NEVER, tidy_files: NEVER, armed_at: NEVER }
+        Timers { queue: BinaryHeap::new(), flush_log: NEVER, tidy: NEVER, armed_at: NEVER }
     }
 }
 
@@ -89,13 +89,13 @@ impl Timers {
             }
             is_due
         };
-        DiskWork { flush_log: take(&mut self.flush_log), tidy_files: take(&mut self.tidy_files) }
+        DiskWork { flush_log: take(&mut self.flush_log), tidy: take(&mut self.tidy) }
     }
 
     /// When the next of all is due.
     #[inline]
     pub(super) fn next_of_all(&self) -> u64 {
-        self.next().min(self.flush_log).min(self.tidy_files)
+        self.next().min(self.flush_log).min(self.tidy)
     }
 
     /// Whether the timer of the poller must be set, because it would go off later than `due`; it counts as set then.
@@ -113,9 +113,9 @@ impl Timers {
         self.armed_at = NEVER;
     }
 
-    /// Files are to be checked then.
-    pub(super) fn tidy_files_at(&mut self, at: u64) {
-        self.tidy_files = at;
+    /// Files and memory are to be checked then.
+    pub(super) fn tidy_at(&mut self, at: u64) {
+        self.tidy = at;
     }
 
     /// The earliest deadline.

@@ -414,7 +414,7 @@ impl Exchange {
         }
         self.commit(Some(reply.length))?;
         if reply.content.is_on_disk() {
-            poll::note_open_file(&self.reactor);
+            self.reactor.tidy_soon();
         }
         match reply.content {
             Content::Nothing => {}

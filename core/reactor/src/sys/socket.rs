@@ -4,7 +4,6 @@ use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Result, retry_on_intr};
 use rustix::net::sockopt::set_socket_linger;
@@ -21,9 +20,6 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, connect_u
 pub(crate) trait Transport: AsFd {
     /// Receives into `room`, which is not empty. 0: the peer will send nothing more.
     fn receive(&self, room: &mut [u8]) -> Result<usize>;
-
-    /// Receives into the spare capacity of `bytes`, of which there is some. 0: the peer will send nothing more.
-    fn receive_behind(&self, bytes: &mut Vec<u8>) -> Result<usize>;
 
     /// Whether more may be there after so many bytes were received into so large a room: if not, the poller reports
     /// what comes next.
@@ -93,10 +89,6 @@ impl Transport for PlainSocket {
     #[inline]
     fn receive(&self, room: &mut [u8]) -> Result<usize> {
         retry_on_intr(|| recv(&self.0, &mut *room, RecvFlags::DONTWAIT).map(|(_, bytes)| bytes))
-    }
-
-    fn receive_behind(&self, bytes: &mut Vec<u8>) -> Result<usize> {
-        retry_on_intr(|| recv(&self.0, spare_capacity(bytes), RecvFlags::DONTWAIT).map(|(received, _)| received))
     }
 
     #[inline]
