@@ -22,7 +22,8 @@ from poorhttp.net.inherited import listeners_from_json, listeners_to_json
 from poorhttp.net.listener import Listener
 from poorhttp.net.sockets import listeners_of, open_listeners
 from tests.testkit.client import HANG, Connection
-from tests.testkit.server import ROOT, Program, Server, command, mode_options
+from tests.testkit.process import children, fdinfo
+from tests.testkit.server import ROOT, Program, Server, command, mode_options, wait_for
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -236,6 +237,21 @@ def test_workers_with_sockets_of_their_own_serve(mode: str) -> None:
 
 
 # Unix sockets: permissions, owners, files
+
+
+@pytest.mark.threading_only
+def test_a_connection_wakes_few_of_many_workers() -> None:
+    """Of workers beyond the four with the fewest connections, each wakes only one."""
+    with Server(ECHO, "single", "--workers", "7") as server:
+
+        def in_turn() -> int:
+            """Workers whose poller has the listening socket with EPOLLEXCLUSIVE."""
+            assert server.get("/").status == 200
+            text = "".join(map(fdinfo, children(server.process.pid)))
+            return len(re.findall(r"^tfd: .* events: 1\w{7} ", text, re.MULTILINE))
+
+        # All are woken until the first connections have told each of the others.
+        wait_for(lambda: in_turn() == 3, "three workers that take turns")
 
 
 def mode_of(path: Path) -> int:

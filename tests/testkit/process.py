@@ -79,16 +79,19 @@ def stopped(pid: int) -> Iterator[None]:
         os.kill(pid, signal.SIGCONT)
 
 
+def fdinfo(pid: int) -> str:
+    """What the kernel says about everything that a process has open."""
+    texts = []
+    for file in Path(f"/proc/{pid}/fdinfo").iterdir():
+        # It may be closed while we look.
+        with suppress(FileNotFoundError):
+            texts.append(file.read_text())
+    return "".join(texts)
+
+
 def watches(pid: int) -> int:
     """How many folders a process watches by inotify."""
-    found = 0
-    for entry in os.listdir(f"/proc/{pid}/fdinfo"):
-        try:
-            text = Path(f"/proc/{pid}/fdinfo/{entry}").read_text()
-        except FileNotFoundError:
-            continue
-        found += sum(line.startswith("inotify wd:") for line in text.splitlines())
-    return found
+    return sum(line.startswith("inotify wd:") for line in fdinfo(pid).splitlines())
 
 
 def wait_for_end(pid: int) -> None:

@@ -175,7 +175,7 @@ impl WorkerStatus {
 
     /// Shows the other workers that this one does not accept.
     fn stop_accepting(&self) {
-        self.counters.set_accepting(false);
+        self.counters.stop_accepting();
     }
 
     /// Whether they are all taken.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use poorhttp_http::Protocol;
 
 use crate::sys::net::{self, NotAccepted};
-use crate::sys::poller::{Poller, Source};
+use crate::sys::poller::Poller;
 use crate::sys::{AsFd, Errno, OwnedFd};
 
 /// One listening socket.
@@ -56,12 +56,12 @@ impl Listeners {
         self.open().get(number as usize).cloned()
     }
 
-    /// Registers all with the poller.
-    pub(crate) fn watch(&self, poller: &Poller) -> Result<(), Errno> {
+    /// Registers all with the poller. `in_turn`: a connection wakes only one of the workers that are registered so.
+    pub(crate) fn watch(&self, poller: &Poller, in_turn: bool) -> Result<(), Errno> {
         let open = self.open();
         (0..)
             .zip(open.iter())
-            .try_for_each(|(number, listener)| poller.add(listener.socket.as_fd(), Source::Listener(number)))
+            .try_for_each(|(number, listener)| poller.add_listener(listener.socket.as_fd(), number, in_turn))
     }
 
     pub(crate) fn unwatch(&self, poller: &Poller) {

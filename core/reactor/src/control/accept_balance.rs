@@ -3,11 +3,18 @@
 //! Workers accept from the same socket, and the first one to wake up would accept everything. So each worker sees the
 //! numbers of all in memory that they share, and one with clearly more connections than another yields to it for a
 //! moment.
+//!
+//! A connection does not wake all workers, which would cost more than to answer it if there are many, but those [`WOKEN`]
+//! with the fewest connections, and one of the others in turn (`EPOLLEXCLUSIVE`). A worker that was woken decides to
+//! which of these it belongs from now on. Only workers that each connection wakes are yielded to.
 
-use crate::control::counters::Counters;
+use crate::control::counters::{Accepting, Counters};
 use crate::log::error::RateLimit;
 use crate::sys::clock::NEVER;
 use crate::sys::process::max_descriptors;
+
+/// Workers that each new connection wakes, as long as their number is not decided anew.
+const WOKEN: usize = 4;
 
 /// The numbers of all workers.
 #[derive(Debug)]
@@ -21,20 +28,42 @@ impl AcceptBalance {
     /// This worker is number `ours` of `workers`. None: it is not among them.
     pub fn new(workers: Vec<&'static Counters>, ours: usize) -> Option<Self> {
         let ours = *workers.get(ours)?;
-        ours.set_accepting(true);
+        ours.set_accepting(Accepting::Each);
         Some(AcceptBalance { workers, ours })
     }
 
     /// Publishes that this worker does not accept any more.
     pub(crate) fn withdraw(&self) {
-        self.ours.set_accepting(false);
+        self.ours.stop_accepting();
+    }
+
+    /// The other workers that each connection wakes, and their numbers of connections.
+    fn woken(&self) -> impl Iterator<Item = (&'static Counters, u64)> {
+        let others = self.workers.iter().filter(|worker| !std::ptr::eq(**worker, self.ours));
+        others.filter_map(|worker| Some((*worker, worker.woken_by_each()?)))
     }
 
     /// Whether another worker has so few connections that it should accept the next one.
     pub(crate) fn should_yield(&self, connections: usize) -> bool {
-        let others = self.workers.iter().filter(|worker| !std::ptr::eq(**worker, self.ours));
-        let least = others.filter_map(|worker| worker.accepting()).min();
+        let least = self.woken().map(|(_, connections)| connections).min();
         least.is_some_and(|least| connections as u64 > least + (least / 8).max(1))
+    }
+
+    /// Decides whether each connection wakes this worker from now on. `true`: it must register with the poller again, which
+    /// puts it behind the others whose turn it is.
+    pub(crate) fn decide(&self, connections: usize) -> bool {
+        let (ours, took_turns) = ((connections as u64, std::ptr::from_ref(self.ours)), self.ours.takes_turns());
+        let before = self.woken().filter(|(worker, others)| (*others, std::ptr::from_ref(*worker)) < ours).count();
+        let takes_turns = before >= WOKEN;
+        if takes_turns != took_turns {
+            self.ours.set_accepting(if takes_turns { Accepting::InTurn } else { Accepting::Each });
+        }
+        takes_turns || took_turns
+    }
+
+    /// Whether connections wake this worker in turn with others.
+    pub(crate) fn takes_turns(&self) -> bool {
+        self.ours.takes_turns()
     }
 }
 
@@ -150,6 +179,29 @@ mod tests {
         assert!(!one.should_yield(90) && one.should_yield(91));
         two.withdraw();
         assert!(!one.should_yield(91), "the other worker has stopped accepting");
+    }
+
+    #[test]
+    fn each_connection_wakes_the_workers_with_the_fewest() {
+        let workers: Vec<&'static Counters> = (0..WOKEN + 2).map(|_| &*Box::leak(Box::default())).collect();
+        let balances: Vec<_> =
+            (0..workers.len()).map(|ours| AcceptBalance::new(workers.clone(), ours).unwrap()).collect();
+        let woken = || workers.iter().map(|worker| worker.woken_by_each().is_some()).collect::<Vec<_>>();
+        let decide = |ours: usize| balances[ours].decide(workers[ours].counts().connections as usize);
+        assert_eq!([0, 1, 2, 3, 4, 5].map(decide), [false, false, false, false, true, true]);
+        assert_eq!(woken(), [true, true, true, true, false, false]);
+        // It has the most, so it takes turns; the next one whose turn it is takes its place.
+        workers[0].set_connections(3);
+        assert!(balances[4].should_yield(2), "one that takes turns yields to those that are woken");
+        workers[0].set_connections(1);
+        assert!(!decide(0) && decide(4) && decide(0));
+        assert_eq!(woken(), [false, true, true, true, true, false]);
+        assert!(!decide(4) && decide(5) && balances[5].takes_turns());
+        // Those that take turns are not yielded to: nobody may have woken them.
+        (1..5).for_each(|worker| workers[worker].set_connections(9));
+        assert!(!balances[1].should_yield(10));
+        balances[1].withdraw();
+        assert!(decide(0) && !balances[0].takes_turns());
     }
 
     #[test]

@@ -20,8 +20,17 @@ pub struct Counters {
     is_watched: AtomicU64,
     /// 1 if the main process wants to know when a request begins.
     awaits_request: AtomicU64,
-    /// 1 while this worker accepts connections.
+    /// [`Accepting`] while this worker accepts connections, otherwise 0.
     accepts: AtomicU64,
+}
+
+/// Which new connections wake a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Accepting {
+    /// Each one.
+    Each = 1,
+    /// One of several, in turn with other workers.
+    InTurn = 2,
 }
 
 /// The counters at one moment.
@@ -76,14 +85,25 @@ impl Counters {
             && self.in_flight.load(Ordering::SeqCst) >= self.slots.load(Ordering::Relaxed)
     }
 
-    /// Sets whether this worker accepts connections.
-    pub fn set_accepting(&self, accepts: bool) {
-        self.accepts.store(accepts.into(), Ordering::Relaxed);
+    /// Sets which connections wake this worker.
+    pub(crate) fn set_accepting(&self, accepting: Accepting) {
+        self.accepts.store(accepting as u64, Ordering::Relaxed);
     }
 
-    /// The connections of this worker; `None`: it does not accept any.
-    pub(crate) fn accepting(&self) -> Option<u64> {
-        (self.accepts.load(Ordering::Relaxed) != 0).then(|| self.connections.load(Ordering::Relaxed))
+    /// This worker does not accept connections any more.
+    pub fn stop_accepting(&self) {
+        self.accepts.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether connections wake this worker in turn with others.
+    pub(crate) fn takes_turns(&self) -> bool {
+        self.accepts.load(Ordering::Relaxed) == Accepting::InTurn as u64
+    }
+
+    /// The connections of a worker that each new one wakes; `None`: this is not one.
+    pub(crate) fn woken_by_each(&self) -> Option<u64> {
+        let is_woken = self.accepts.load(Ordering::Relaxed) == Accepting::Each as u64;
+        is_woken.then(|| self.connections.load(Ordering::Relaxed))
     }
 
     /// The main process wants to know when a request begins.

@@ -9,6 +9,7 @@ use crate::connection::Connection;
 use crate::connection::listener::Listener;
 use crate::connection::shared_socket::SharedSocket;
 use crate::connection::state::PhaseEvent;
+use crate::control::accept_balance::AcceptBalance;
 use crate::control::shutdown::Stage;
 use crate::event_loop::reactor::{Reactor, Shared};
 use crate::event_loop::ready_queue;
@@ -26,23 +27,40 @@ const RETRY_TIME: u64 = 500;
 
 pub(crate) fn accept(reactor: &Reactor, number: u32) {
     let Some(listener) = reactor.listeners.get(number) else { return };
-    let mut limit = ACCEPTED_AT_ONCE;
-    if let Some(accept_balance) = &reactor.options.accept_balance {
-        limit = 1;
-        let mut shared = reactor.lock();
-        let now = clock::now();
-        let live = shared.connections.live();
-        if shared.accepting.yields(now, || accept_balance.should_yield(live)) {
-            reactor.queue_time.note_rest();
-            return pause_listeners(reactor, &mut shared, YIELD_TIME);
-        }
+    let Some(accept_balance) = &reactor.options.accept_balance else {
+        return accept_up_to(reactor, number, &listener, ACCEPTED_AT_ONCE);
+    };
+    let mut shared = reactor.lock();
+    let now = clock::now();
+    let live = shared.connections.live();
+    if shared.accepting.yields(now, || accept_balance.should_yield(live)) {
+        reactor.queue_time.note_rest();
+        return pause_listeners(reactor, &mut shared, YIELD_TIME);
     }
+    drop(shared);
+    accept_up_to(reactor, number, &listener, 1);
+    let shared = reactor.lock();
+    // A worker that stops has withdrawn under this lock, and another one may have its place.
+    if !reactor.is_stopping() && accept_balance.decide(shared.connections.live()) && !shared.accepting.is_paused() {
+        reactor.listeners.unwatch(&reactor.poller);
+        watch_listeners(reactor);
+    }
+}
+
+/// Registers all listening sockets with the poller, so that connections wake this worker.
+pub(crate) fn watch_listeners(reactor: &Reactor) {
+    let in_turn = reactor.options.accept_balance.as_ref().is_some_and(AcceptBalance::takes_turns);
+    let _ = reactor.listeners.watch(&reactor.poller, in_turn);
+}
+
+/// Accepts so many connections at most.
+fn accept_up_to(reactor: &Reactor, number: u32, listener: &Listener, limit: usize) {
     for _ in 0..limit {
         if !has_room(reactor) {
             return;
         }
         match listener.accept() {
-            Ok((socket, peer)) => add_connection(reactor, number, &listener, socket, peer, 0),
+            Ok((socket, peer)) => add_connection(reactor, number, listener, socket, peer, 0),
             Err(NotAccepted::Empty) => return,
             Err(NotAccepted::Exhausted(error)) => return on_exhausted(reactor, error),
         }

@@ -191,7 +191,7 @@ fn run_timers(reactor: &Reactor, shared: &mut Shared) -> DiskWork {
     }
     let disk_work = shared.timers.take_disk_work(now);
     if shared.accepting.resume(now) && shared.stopping.stage() == Stage::Running {
-        let _ = reactor.listeners.watch(&reactor.poller);
+        accept::watch_listeners(reactor);
     }
     while let Some(entry) = shared.timers.pop(now) {
         let (_, index, generation) = entry;

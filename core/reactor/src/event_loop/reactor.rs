@@ -99,7 +99,7 @@ impl Reactor {
             most => most,
         };
         let listeners = Listeners::new(listeners.into_iter().map(Into::into).collect());
-        listeners.watch(&poller)?;
+        listeners.watch(&poller, false)?;
         if let Some(channel) = &options.channel {
             poller.add(channel.fd(), Source::Channel)?;
         }

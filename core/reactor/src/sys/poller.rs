@@ -143,6 +143,16 @@ impl Poller {
         epoll::add(&self.epoll, fd, EventData::new_u64(source.encode()), flags)
     }
 
+    /// Registers a listening socket. `in_turn`: of the pollers that have registered it so, an event wakes only the first one that
+    /// waits.
+    pub(crate) fn add_listener(&self, fd: BorrowedFd<'_>, number: u32, in_turn: bool) -> Result<()> {
+        let source = Source::Listener(number);
+        if !in_turn {
+            return self.add(fd, source);
+        }
+        epoll::add(&self.epoll, fd, EventData::new_u64(source.encode()), EventFlags::IN | EventFlags::EXCLUSIVE)
+    }
+
     pub(crate) fn remove(&self, socket: BorrowedFd<'_>) -> Result<()> {
         epoll::delete(&self.epoll, socket)
     }
