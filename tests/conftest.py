@@ -1,7 +1,8 @@
 """Fixtures and the two levels: modes, servers that a module shares, what runs when and where.
 
-The quick level (`make test`) runs every test once and every protocol case in every mode. The full
-level (`make test-full`, `pytest --full`) runs each test in each mode, and the tests marked `full`.
+The quick level (`make test`) runs every test once, and in each mode whatever a mode touches. The
+full level (`make test-full`, `pytest --full`) runs each test in each mode, and the tests marked
+`full`.
 """
 
 from __future__ import annotations
@@ -60,9 +61,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test that uses `mode`, or `serve`, in each mode."""
     if "mode" in metafunc.fixturenames and not mentions_mode(metafunc.definition):
         modes = list(MODES)
-        one = metafunc.definition.get_closest_marker("threading_only") is not None
-        if one and not metafunc.config.getoption("--full"):
-            modes = ["threading"]
+        if not metafunc.config.getoption("--full"):
+            if metafunc.definition.get_closest_marker("threading_only"):
+                modes = ["threading"]
+            elif Path(__file__).parent / "modes" not in metafunc.definition.path.parents:
+                # It serves by the function of `forking` (tests/modes/test_modes.py), which has more
+                # than one worker here; `threading` and `gevent` have one.
+                modes.remove("single")
         metafunc.parametrize("mode", modes, indirect=True, scope="session")
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from poorhttp.net.listener import Listener
 from poorhttp.process.c_socket import socket
@@ -26,16 +25,10 @@ ESTABLISHED, SYN_RECV, CLOSE_WAIT, LISTEN = 1, 3, 8, 10
 LAST_DATA_RECV = 52
 
 
-class TcpSocket(NamedTuple):
-    """A TCP socket: its local port, unread bytes, and milliseconds since the last data came."""
-
-    port: int
-    unread: int
-    silent: int
-
-
-def tcp_sockets(states: int) -> Iterator[TcpSocket]:
+def tcp_sockets(states: int) -> Iterator[tuple[int, int, int]]:
     """Return the TCP sockets in these states (a bit for each), of IPv4 and IPv6.
+
+    Of each: its local port, unread bytes, and milliseconds since the last data came.
 
     Raises:
         OSError: netlink cannot be used.
@@ -48,7 +41,7 @@ def tcp_sockets(states: int) -> Iterator[TcpSocket]:
             (unread,) = struct.unpack_from("=I", message, 56)
             tcp_info = _attribute(message[72:], INET_DIAG_INFO)
             silent = struct.unpack_from("=I", tcp_info, LAST_DATA_RECV) if tcp_info else (0,)
-            yield TcpSocket(port, unread, silent[0])
+            yield port, unread, silent[0]
 
 
 def unix_queues() -> Iterator[tuple[bytes, int]]:
@@ -83,9 +76,9 @@ def waiting(listeners: Iterable[Listener]) -> tuple[int, float]:
     unix = [each for each in sockets if each.family == socket.AF_UNIX]
     ports = {each.getsockname()[1] for each in sockets if each.family != socket.AF_UNIX}
     times = [
-        each.silent / 1000
-        for each in tcp_sockets(1 << ESTABLISHED | 1 << CLOSE_WAIT if ports else 0)
-        if each.unread and each.port in ports
+        silent / 1000
+        for port, unread, silent in tcp_sockets(1 << ESTABLISHED | 1 << CLOSE_WAIT if ports else 0)
+        if unread and port in ports
     ]
     names = {os.fsencode(each.getsockname()).rstrip(b"\0") for each in unix}
     more = sum(count for name, count in unix_queues() if name.rstrip(b"\0") in names) if unix else 0

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
 
 from poorhttp.targets import load
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
 PREFIX = "/cgi-bin"

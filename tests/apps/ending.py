@@ -16,12 +16,14 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import IO, TYPE_CHECKING
 
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import IO
+
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
 #: Long enough that nothing is exported but at the end.

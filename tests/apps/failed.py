@@ -7,13 +7,13 @@ no exception.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from poorhttp import targets
 from poorhttp.config.settings import Settings
 from poorhttp.dev.debug.load_error_page import load_error_page
 from poorhttp.dev.debug.plain_page import PlainPage
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 

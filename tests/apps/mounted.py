@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
 from poorhttp.targets.mounts import LOCAL_REDIRECT, Mount, Mounts
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 

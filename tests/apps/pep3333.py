@@ -12,10 +12,12 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
 from wsgiref.validate import validator
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
 TEXT = ("Content-Type", "text/plain")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from poorhttp.config.settings import Settings
 from poorhttp.dev.profiler import ProfiledApplication, ProfilePages
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 

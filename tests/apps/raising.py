@@ -6,9 +6,11 @@ import builtins
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, NoReturn
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import NoReturn
+
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
 HEADERS = [("Content-Type", "text/plain")]

@@ -8,8 +8,8 @@ import socket
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 

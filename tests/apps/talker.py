@@ -5,9 +5,9 @@ from __future__ import annotations
 import faulthandler
 import logging
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 

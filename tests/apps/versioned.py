@@ -8,13 +8,14 @@ import os
 import sys
 import time
 from collections.abc import Iterable
-from pathlib import Path
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
-VERSION = Path(os.environ["VERSION_FILE"]).read_text().strip()
+# Not with `pathlib`, whose import would take a third of the start of each worker.
+with open(os.environ["VERSION_FILE"]) as file:
+    VERSION = file.read().strip()
 """Read when the application is loaded."""
 
 if VERSION == "broken":

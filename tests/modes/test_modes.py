@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from poorhttp.config.options.server import MODES as OURS
+from poorhttp.modes import forking, single
 from tests.conftest import Serve
 from tests.testkit.client import HANG, Closed, Connection
 from tests.testkit.process import children, lives, opened, wait_for_end
@@ -34,6 +35,11 @@ def process_of(server: Server) -> dict[str, Any]:
 
 
 # Starting
+
+
+def test_single_and_forking_differ_by_their_workers_only() -> None:
+    """Hence the quick level runs `single` only here, and `forking` everywhere."""
+    assert forking.run is single.run
 
 
 def test_ready_line(mode: str) -> None:
