@@ -136,7 +136,6 @@ pub(crate) fn add_connection(
         // The stage was entered before, so this connection was not marked with the others.
         shared.connections.mark_readable(index);
     }
-    reactor.set_timer(&mut shared);
     reactor.publish_connections(&shared);
 }
 

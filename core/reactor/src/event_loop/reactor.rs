@@ -306,12 +306,21 @@ impl Reactor {
         self.long_polls_ended.load(Ordering::Acquire) > since
     }
 
-    /// Sets the timer of the poller to the next thing that is due.
+    /// Has the poller's timer set to the next thing that is due: now if a thread may be waiting for it, else before one does.
     #[inline]
     pub(crate) fn set_timer(&self, shared: &mut Shared) {
+        if shared.threads.is_polling() || self.options.external_loop {
+            self.set_timer_now(shared);
+        }
+    }
+
+    /// Sets the timer of the poller to the next thing that is due, under the lock under which a thread begins to poll. Most
+    /// connections have been read by then, and have a later deadline than that of their head, or none.
+    #[inline]
+    pub(crate) fn set_timer_now(&self, shared: &mut Shared) {
         let stop_check = if shared.connections.live() == 0 { NEVER } else { shared.stopping.next_check() };
-        let due = shared.timers.next_of_all().min(shared.accepting.resume_at()).min(stop_check);
-        if shared.timers.arm(due) {
+        let Shared { timers, connections, accepting, .. } = shared;
+        if let Some(due) = timers.arm(connections, accepting.resume_at().min(stop_check)) {
             self.poller.set_timer(due.saturating_sub(clock::now()));
         }
     }

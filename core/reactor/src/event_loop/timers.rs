@@ -2,11 +2,13 @@
 //!
 //! A deadline moves with every request, so only a number is written then; the heap holds one entry that counts, which is put
 //! back when its time comes and the deadline has moved on. A deadline that moves forward gets an earlier entry, and the
-//! later one is dropped when its time comes.
+//! later one is dropped when its time comes. The poller's timer is not set for entries that do not count any more.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 
+use crate::event_loop::connections::Connections;
 use crate::sys::clock::NEVER;
 
 /// The deadline of one connection.
@@ -92,20 +94,44 @@ impl Timers {
         DiskWork { flush_log: take(&mut self.flush_log), tidy: take(&mut self.tidy) }
     }
 
-    /// When the next of all is due.
+    /// When the timer of the poller must be set to go off, because it would go off later than the next of all, or than
+    /// `due`; it counts as set then.
     #[inline]
-    pub(super) fn next_of_all(&self) -> u64 {
-        self.next().min(self.flush_log).min(self.tidy)
-    }
-
-    /// Whether the timer of the poller must be set, because it would go off later than `due`; it counts as set then.
-    #[inline]
-    pub(super) fn arm(&mut self, due: u64) -> bool {
+    pub(super) fn arm(&mut self, connections: &mut Connections, due: u64) -> Option<u64> {
+        if self.next() < self.armed_at {
+            self.skip_outdated(connections);
+        }
+        let due = self.next().min(self.flush_log).min(self.tidy).min(due);
         let is_earlier = due < self.armed_at;
         if is_earlier {
             self.armed_at = due;
         }
-        is_earlier
+        is_earlier.then_some(due)
+    }
+
+    /// Has an entry that counts at the front of the queue. Others belong to a connection that has ended, that has a later
+    /// deadline, or that a thread has, to read it or with its request: until it is put back or has something to send that its
+    /// client does not take, it has no deadline.
+    #[inline(never)]
+    fn skip_outdated(&mut self, connections: &mut Connections) {
+        while let Some(mut front) = self.queue.peek_mut() {
+            let Reverse((at, index, generation)) = *front;
+            if let Some(slot) = connections.get(index, generation)
+                && slot.deadline.queued == at
+            {
+                if slot.connection.is_none() && slot.socket.as_ref().is_some_and(|socket| !socket.is_waiting()) {
+                    slot.deadline = Deadline::default();
+                } else if slot.deadline.at <= at {
+                    return;
+                }
+                slot.deadline.queued = slot.deadline.at;
+                if slot.deadline.at != NEVER {
+                    *front = Reverse((slot.deadline.at, index, generation));
+                    continue;
+                }
+            }
+            PeekMut::pop(front);
+        }
     }
 
     /// The timer of the poller has expired.
@@ -157,6 +183,8 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
+    use crate::connection::Connection;
+    use crate::connection::shared_socket::SharedSocket;
     use crate::event_loop::poll;
     use crate::event_loop::reactor::Reactor;
     use crate::options::Options;
@@ -198,6 +226,33 @@ mod tests {
         timers.set(&mut one, 5, 1, 0);
         assert_eq!(timers.pop(5), Some((5, 1, 0)));
         assert!(timers.has_passed(&mut one, 5, (5, 1, 0)));
+    }
+
+    #[test]
+    fn the_timer_is_set_only_for_deadlines_that_count() {
+        let (mut timers, mut connections) = (Timers::default(), Connections::default());
+        let occupied = [10, 20, 30, 40].map(|at| {
+            let socket = Arc::new(SharedSocket::new(tempfile::tempfile().unwrap().into(), Arc::default()));
+            let (index, generation) = connections.occupy(Arc::clone(&socket));
+            let slot = connections.of(index);
+            timers.set(&mut slot.deadline, at, index, generation);
+            slot.connection = Some(Box::new(Connection::new(index, generation, socket, 0, None)));
+            index
+        });
+        let [ended, taken, later, _] = occupied;
+        connections.vacate(ended);
+        let connection = connections.of(taken).connection.take();
+        timers.set(&mut connections.of(later).deadline, 50, later, 0);
+        assert_eq!(timers.arm(&mut connections, NEVER), Some(40));
+        assert_eq!(timers.arm(&mut connections, NEVER), None, "it is set already");
+        assert_eq!(timers.queue.len(), 2);
+        // The thread puts it back.
+        let slot = connections.of(taken);
+        slot.connection = connection;
+        assert!(timers.set(&mut slot.deadline, 25, taken, 0));
+        assert_eq!(timers.arm(&mut connections, NEVER), Some(25));
+        timers.disarm();
+        assert_eq!([(); 4].map(|()| timers.pop(NEVER).map_or(0, |(at, ..)| at)), [25, 40, 50, 0]);
     }
 
     /// The time limit of the only connection.

@@ -53,6 +53,7 @@ impl Reactor {
                 if self.options.external_loop {
                     return None;
                 }
+                self.set_timer_now(&mut shared);
                 drop(shared);
                 if !matches!(poll::poll(self, false), Ok(false)) {
                     self.put_off_interrupt();
@@ -98,7 +99,11 @@ impl Reactor {
             self.wake();
             return None;
         }
-        self.try_next(true)
+        let next = self.try_next(true);
+        if next.is_none() {
+            self.set_timer_now(&mut self.lock());
+        }
+        next
     }
 
     /// Waits for the next request.
@@ -123,6 +128,7 @@ impl Reactor {
             }
             if shared.threads.may_poll(me) {
                 shared.threads.start_polling(me);
+                self.set_timer_now(&mut shared);
                 drop(shared);
                 match poll::poll(self, true) {
                     Ok(false) => {}
