@@ -116,6 +116,8 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     # Without compiled files, each process would compile all that it imports.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    # Trio, which Selenium depends on, has a plug-in for Hypothesis that imports all of Trio.
+    os.environ["HYPOTHESIS_NO_PLUGINS"] = "1"
     chosen = arguments()
     words = [*chosen.options.split(), *chosen.paths, *(["--full"] if chosen.full else [])]
     began = time.monotonic()

@@ -13,16 +13,19 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
-from selenium.webdriver import Chrome
 
 from tests.__main__ import OUTCOMES
 from tests.support.browser import Browser, chromium, tab
 from tests.support.nobody import Nobody
 from tests.testkit.server import MODES, Server, stop_all
 from tests.testkit.versions import Versions
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
 
 pytest_plugins = ["tests.support.hangs", "tests.support.scheduling"]
 
@@ -119,9 +122,15 @@ def group(item: pytest.Item) -> str:
     return f"{module} {mode}" if mode else module
 
 
+def pytest_configure() -> None:
+    """Collect no garbage while tests are collected: there is none."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
-    """Have the garbage collector look no more at 9,000 tests, which stay until the end."""
+    """Have the garbage collector look at no tests: all 8,000 stay until the end."""
     gc.freeze()
+    gc.enable()
 
 
 def pytest_terminal_summary(

@@ -11,7 +11,6 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from selenium.webdriver import Keys
 
 from tests.conftest import Serve
 from tests.support.browser import Browser
@@ -22,6 +21,8 @@ from tests.testkit.server import Server, command, environment, run
 
 APP = "tests/apps/raising.py"
 HTML = "Accept: text/html,application/xhtml+xml,*/*;q=0.8"
+#: The key, in WebDriver.
+ENTER = "\ue007"
 OURS = ("poorhttp/worker/wsgi.py", "poorhttp/dev/debug/", "poorhttp/dispatch", "poorhttp/pages")
 
 
@@ -171,9 +172,9 @@ def test_console_in_browser(lone: Server, browser: Browser) -> None:
         browser.wait_for(f"{last}.querySelector('img')")
         browser.run(f"{last}.querySelector('img').click()")
         browser.wait_for("document.querySelector('.pin-prompt form').checkVisibility()")
-        browser.find(".pin-prompt [name=pin]").send_keys(pin_of(server) + Keys.ENTER)
+        browser.find(".pin-prompt [name=pin]").send_keys(pin_of(server) + ENTER)
         browser.wait_for("window.EVALEX_TRUSTED && document.querySelector('pre.console form')")
-        browser.find("pre.console input").send_keys("basket['apples'] + 1" + Keys.ENTER)
+        browser.find("pre.console input").send_keys("basket['apples'] + 1" + ENTER)
         output = "document.querySelector('pre.console div.output').innerText"
         browser.wait_for(f"{output}.includes('42')")
         assert ">>> basket['apples'] + 1" in browser.run(output)

@@ -11,21 +11,16 @@ import sys
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 from xml.etree import ElementTree
 
 import pytest
-from matplotlib.axis import Axis as Drawn
-from matplotlib.figure import Figure as MatplotlibFigure
 
 from loadtests.__main__ import main
 from loadtests.errors import LabError
 from loadtests.programs import ROOT
-from loadtests.reporting import markdown, page, promises, sheets, terminal
+from loadtests.reporting import markdown, promises, sheets, terminal
 from loadtests.reporting.cells import brief, number, written
-from loadtests.reporting.figures import figure
-from loadtests.reporting.figures.chart import scale, shown
-from loadtests.reporting.figures.lines import spaced
 from loadtests.reporting.model import (
     Axis,
     Bar,
@@ -44,6 +39,9 @@ from loadtests.stats.results import Results, Spread
 from loadtests.studies import command, docs
 from loadtests.studies.study import Study
 from tests.support.browser import Browser
+
+if TYPE_CHECKING:
+    from matplotlib.axis import Axis as Drawn
 
 MILLISECONDS = Column("time", "ms", 2, 1e3)
 TIMES = Table(
@@ -165,6 +163,10 @@ class TestNumbers:
 class TestAxes:
     def scaled(self, axis: Axis, values: list[float], room: int) -> Drawn:
         """An axis of matplotlib, ready for these values."""
+        from matplotlib.figure import Figure as MatplotlibFigure
+
+        from loadtests.reporting.figures.chart import scale
+
         drawn = MatplotlibFigure().subplots().xaxis
         scale(drawn, axis, values, room)
         return drawn
@@ -185,6 +187,8 @@ class TestAxes:
         assert self.labels(narrow) == ["0.1", "1", "10", "100", "1,000"]
 
     def test_zero_has_a_place_on_a_logarithmic_axis(self) -> None:
+        from loadtests.reporting.figures.chart import shown
+
         axis = Axis("t", log=True)
         found = self.scaled(axis, [0, 3, 90, -5], 12)
         assert self.labels(found)[0] == "0"
@@ -210,10 +214,37 @@ class TestAxes:
         assert ended.get_view_interval()[1] == 9500
 
     def test_names_keep_their_distance(self) -> None:
+        from loadtests.reporting.figures.lines import spaced
+
         places = spaced([50, 51, 52, 90], 10, 0, 100)
         assert places == pytest.approx([41, 51, 61, 90])
         places = spaced([99, 99, 99], 10, 0, 100)
         assert places == pytest.approx([80, 90, 100])
+
+
+# What draws is imported when a test needs it: each process of pytest imports this module, and
+# matplotlib with SciPy takes as long as all other modules of the tests.
+
+
+def inline(shown: Figure, *, narrow: bool = False) -> str:
+    """A figure as part of a page."""
+    from loadtests.reporting.figures import figure
+
+    return figure.inline(shown, "a", narrow=narrow)
+
+
+def document(shown: Figure) -> str:
+    """A figure as a file."""
+    from loadtests.reporting.figures import figure
+
+    return figure.document(shown)
+
+
+def page(title: str, sections: list[Section], results: Results) -> str:
+    """The page about results."""
+    from loadtests.reporting import page
+
+    return page.html(title, sections, results)
 
 
 def elements(svg: str, tag: str) -> list[ElementTree.Element]:
@@ -228,13 +259,13 @@ def texts(svg: str) -> list[str]:
 class TestFigures:
     @pytest.mark.parametrize("shown", FIGURES, ids=lambda shown: shown.name)
     def test_is_the_same_each_time(self, shown: Figure) -> None:
-        assert figure.inline(shown, "a") == figure.inline(shown, "a")
-        assert figure.document(shown) == figure.document(shown)
+        assert inline(shown) == inline(shown)
+        assert document(shown) == document(shown)
 
     @pytest.mark.parametrize("narrow", [False, True])
     @pytest.mark.parametrize("shown", FIGURES, ids=lambda shown: shown.name)
     def test_names_all(self, shown: Figure, narrow: bool) -> None:
-        svg = figure.inline(shown, "a", narrow=narrow)
+        svg = inline(shown, narrow=narrow)
         assert {"poorhttp single", "bjoern"} <= set(texts(svg))
         (title,) = elements(svg, "title")
         assert title.text == shown.title
@@ -244,25 +275,25 @@ class TestFigures:
         assert width == pytest.approx(360 if narrow else 860, abs=0.1)
 
     def test_text_is_text_in_a_font_of_the_system(self) -> None:
-        svg = figure.inline(LINES, "a")
+        svg = inline(LINES)
         assert "concurrent requests" in texts(svg)
         assert "requests/s" in texts(svg)
         assert "DejaVu" not in svg
         assert "system-ui" in svg
 
     def test_a_file_has_its_title(self) -> None:
-        assert {LINES.title, LINES.subtitle} <= set(texts(figure.document(LINES)))
-        assert LINES.title not in texts(figure.inline(LINES, "a"))
+        assert {LINES.title, LINES.subtitle} <= set(texts(document(LINES)))
+        assert LINES.title not in texts(inline(LINES))
 
     def test_names_are_escaped(self) -> None:
         bars = Bars("n", "t", Axis("x"), [Bar("a <b> & c", "#123456", [Spread(1, 1, 2, 2)])])
-        assert "a <b> & c" in texts(figure.document(bars))
+        assert "a <b> & c" in texts(document(bars))
 
     def test_points_lie_where_they_must(self) -> None:
         points = [(1.0, 1.0), (10.0, 10.0), (100.0, 100.0)]
         line = Line("a", "#123456", points)
         axes = Axis("x", log=True), Axis("y", log=True)
-        svg = figure.inline(Lines("n", "t", *axes, [line]), "a")
+        svg = inline(Lines("n", "t", *axes, [line]))
         (path,) = [e for e in elements(svg, "path") if "#123456" in e.get("style", "")]
         numbers = [float(one) for one in re.findall(r"-?[\d.]+", path.attrib["d"])]
         xs, ys = numbers[::2], numbers[1::2]
@@ -276,7 +307,7 @@ class TestFigures:
             Bar("a", "#123456", (Spread(2, 2, 2, 1),)),
             Bar("b", "#654321", (Spread(6, 5, 7, 3),)),
         ]
-        svg = figure.inline(Bars("n", "t", Axis("v"), rows), "a")
+        svg = inline(Bars("n", "t", Axis("v"), rows))
 
         def length(colour: str) -> float:
             (path,) = [e for e in elements(svg, "path") if f"fill: {colour}" in e.get("style", "")]
@@ -307,23 +338,23 @@ class TestFigures:
     @pytest.mark.parametrize("narrow", [False, True])
     @pytest.mark.parametrize("shown", ODD, ids=lambda shown: shown.name)
     def test_odd_values(self, shown: Figure, narrow: bool) -> None:
-        svg = figure.inline(shown, "a", narrow=narrow)
+        svg = inline(shown, narrow=narrow)
         assert "nan" not in re.sub(r"<(title|desc).*?</\1>", "", svg).lower()
         if shown.name in ("no-lines", "no-points", "nan", "no-bars", "none", "no-panels", "empty"):
             assert "nothing was measured" in texts(svg)
 
     def test_who_was_not_measured_is_named(self) -> None:
         shown = Lines("n", "t", TIME, TIME, [*LINES.lines, Line("waitress", "#777777", [])])
-        assert "waitress: not measured" in texts(figure.inline(shown, "a"))
+        assert "waitress: not measured" in texts(inline(shown))
         rows = [*BARS.bars, Bar("waitress", "#777777", (None, None))]
-        assert "not measured" in texts(figure.inline(Bars("n", "t", TIME, rows), "a"))
+        assert "not measured" in texts(inline(Bars("n", "t", TIME, rows)))
 
     def test_twenty_names_do_not_overlap(self) -> None:
         many = [
             Line(server.name, server.colour, [(0, 1), (1, 1 + number / 100)], (), server.ours)
             for number, server in enumerate(SERVERS[:20])
         ]
-        svg = figure.inline(Lines("n", "t", TIME, TIME, many), "a")
+        svg = inline(Lines("n", "t", TIME, TIME, many))
         names = {line.name for line in many}
         heights = sorted(
             float(element.attrib["y"])
@@ -369,7 +400,7 @@ class Balance(HTMLParser):
 
 class TestPage:
     def test_needs_nothing_but_itself(self) -> None:
-        html = page.html("All & more", SECTIONS, Results(RECORDS))
+        html = page("All & more", SECTIONS, Results(RECORDS))
         parsed = Balance()
         parsed.feed(html)
         assert not parsed.open
@@ -380,10 +411,10 @@ class TestPage:
         for svg in re.findall(r"<svg.*?</svg>", html, re.DOTALL):
             ElementTree.fromstring(svg)
         assert html.count("<svg") == 2 * len(FIGURES)
-        assert html == page.html("All & more", SECTIONS, Results(RECORDS))
+        assert html == page("All & more", SECTIONS, Results(RECORDS))
 
     def test_says_what_was_written(self) -> None:
-        html = page.html("All & more", SECTIONS, Results(RECORDS))
+        html = page("All & more", SECTIONS, Results(RECORDS))
         assert "<title>All &amp; more</title>" in html
         assert "With <code>code</code> &amp; &lt;tags&gt;." in html
         assert '<tr class="strong"><th scope="row">poorhttp single</th><td>1.25</td>' in html
@@ -392,7 +423,7 @@ class TestPage:
         assert "A virtual machine." in html
 
     def test_nothing_at_all(self) -> None:
-        assert "<h1>Empty</h1>" in page.html("Empty", [], Results([]))
+        assert "<h1>Empty</h1>" in page("Empty", [], Results([]))
 
     def test_colophon(self) -> None:
         told = markdown.tables(colophon(Results(RECORDS)))
@@ -637,7 +668,7 @@ def test_fits_a_desk_and_a_phone(tmp_path: Path, browser: Browser) -> None:
     wide = Table("wide", "Wide", [Column(f"column {n}") for n in range(30)], [["x" * 9] * 30])
     told = [*SECTIONS, Section("Wide", ["`" + "w" * 200 + "`"], [wide])]
     report = tmp_path / "page.html"
-    report.write_text(page.html("All", told, Results(RECORDS)), encoding="utf-8")
+    report.write_text(page("All", told, Results(RECORDS)), encoding="utf-8")
     for width, seen, hidden in ((1280, "broad", "narrow"), (390, "narrow", "broad")):
         browser.resize(width, 800)
         browser.open(report.as_uri())

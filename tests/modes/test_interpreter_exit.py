@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from coverage import CoverageData
 
 from tests.testkit.process import children, wait_for_end
 from tests.testkit.server import MODES, Server, wait_for
@@ -238,6 +237,9 @@ def test_coverage(mode: str, tmp_path: Path, notes: Notes) -> None:
         notes.ask(server)
         worker = server.get("/").body.decode()
     (found,) = tmp_path.glob(f"data.*.pid{worker}.*")
+    # A tenth of a second, in each process of the tests.
+    from coverage import CoverageData
+
     measured = CoverageData(str(found))
     measured.read()
     (file,) = (name for name in measured.measured_files() if name.endswith("/ending.py"))

@@ -5,16 +5,15 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
-
-from selenium.common.exceptions import JavascriptException, TimeoutException
-from selenium.webdriver import Chrome, ChromeOptions, ChromeService
-from selenium.webdriver.common.by import By
-from selenium.webdriver.remote.webelement import WebElement
-from selenium.webdriver.support.wait import WebDriverWait
+from typing import TYPE_CHECKING, Any
 
 from tests.packages import need
 from tests.testkit.client import HANG
+
+# Selenium is imported where it is used: tests in other processes import this module, too.
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
+    from selenium.webdriver.remote.webelement import WebElement
 
 #: It talks to nobody but the server under test, and runs as any user.
 OPTIONS = (
@@ -46,7 +45,7 @@ class Browser:
 
     def find(self, selector: str) -> WebElement:
         """The first element of the page that a CSS selector matches."""
-        return self._driver.find_element(By.CSS_SELECTOR, selector)
+        return self._driver.find_element("css selector", selector)
 
     def run(self, script: str) -> Any:
         """The value of a JavaScript expression on the page; a promise is waited for."""
@@ -65,6 +64,9 @@ class Browser:
         self._wait(lambda: self.run(script), script)
 
     def _wait(self, condition: Any, what: str) -> None:
+        from selenium.common.exceptions import JavascriptException, TimeoutException
+        from selenium.webdriver.support.wait import WebDriverWait
+
         # A script ends with an exception if its page goes while it runs.
         ignored = [JavascriptException]
         wait = WebDriverWait(self._driver, HANG, poll_frequency=0.02, ignored_exceptions=ignored)
@@ -78,6 +80,8 @@ class Browser:
 def chromium() -> Iterator[Chrome]:
     """Chromium, without a window. Skips the test where it is not installed."""
     need("chromium", "chromedriver")
+    from selenium.webdriver import Chrome, ChromeOptions, ChromeService
+
     options = ChromeOptions()
     options.binary_location = str(shutil.which("chromium"))
     for option in OPTIONS:

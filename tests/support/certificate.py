@@ -6,8 +6,10 @@ import ssl
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import trustme
+if TYPE_CHECKING:
+    import trustme
 
 
 @dataclass(frozen=True)
@@ -31,5 +33,7 @@ class Certificate:
 @cache
 def certificate() -> Certificate:
     """One for all tests of a process."""
+    import trustme
+
     authority = trustme.CA()
     return Certificate(authority, authority.issue_cert("localhost", "127.0.0.1"))

@@ -42,6 +42,14 @@ def may_read(path: str | Path) -> bool:
     return found.returncode == 0
 
 
+def link(source: str, target: str) -> None:
+    """Give a file a second name, or copy it to another file system; who may read it may here."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
 class Nobody:
     """What can be run by nobody.
 
@@ -60,7 +68,9 @@ class Nobody:
         if not may_read(library / "os.py"):
             home = folder / "python"
             left_out = shutil.ignore_patterns("site-packages", "test", "idlelib", "config-*")
-            shutil.copytree(library, home / "lib" / library.name, ignore=left_out)
+            shutil.copytree(
+                library, home / "lib" / library.name, ignore=left_out, copy_function=link
+            )
             self.env["PYTHONHOME"] = str(home)
 
     def run(

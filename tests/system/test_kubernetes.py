@@ -7,7 +7,6 @@ import os
 from typing import Any
 
 import pytest
-import yaml
 
 from poorhttp.config import loader
 from poorhttp.config.settings import Settings
@@ -19,6 +18,8 @@ FOLDER = ROOT / "conf" / "kubernetes"
 
 def read(name: str) -> Any:
     """The one document of a file."""
+    import yaml
+
     return yaml.safe_load((FOLDER / name).read_text())
 
 
