@@ -7,7 +7,7 @@ Each process has one `Reactor`, which yields complete requests. A `Request` is a
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Literal, final, overload
 
-from _typeshed import OptExcInfo
+from _typeshed import OptExcInfo, WriteableBuffer
 
 from poorhttp.config.settings import Settings
 from poorhttp.worker.timeouts import ThreadInterrupter
@@ -38,6 +38,9 @@ def end_with_parent() -> None:
 
 def adopt_orphans() -> None:
     """Become the parent of descendants whose own parent ends (prctl(2), PR_SET_CHILD_SUBREAPER)."""
+
+def advise_huge_pages(buffer: WriteableBuffer) -> None:
+    """Ask the kernel for huge pages behind a large buffer that is about to be filled."""
 
 def note_child() -> None:
     """Note that this process is about to fork: the child may keep sockets open that it closes."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from stat import S_ISREG
 
 from poorhttp import logs
-from poorhttp._core import Request, note_child, note_fork
+from poorhttp._core import Request, advise_huge_pages, note_child, note_fork
 from poorhttp.config.version import VERSION
 from poorhttp.errors import NoResponse, RequestTimeout
 
@@ -17,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
+    from _typeshed import WriteableBuffer
     from _typeshed.wsgi import WSGIApplication
 
 
@@ -191,6 +192,29 @@ class EmptyInput(io.BytesIO):
         raise io.UnsupportedOperation("wsgi.input is for reading")
 
     writelines = write
+
+
+class SpooledInput(io.BufferedReader):
+    """`wsgi.input` of a body in a temporary file."""
+
+    def __init__(self, fd: int, length: int, body: object) -> None:
+        super().__init__(SpooledFile(fd, closefd=False))
+        self._length = length
+        # Closes the file on another thread when nothing refers to it any more.
+        self._body = body
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Read so many bytes, or all that are left; their number must be known for `readinto`."""
+        return super().read(self._length - self.tell() if size is None or size < 0 else size)
+
+
+class SpooledFile(io.FileIO):
+    """File of which large reads cost few page faults."""
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int | None:
+        """Fill the buffer from the file."""
+        advise_huge_pages(buffer)
+        return super().readinto(buffer)
 
 
 def base_environ(

@@ -95,6 +95,38 @@ def test_bodies_arrive_whole(length: int, app: str, serve: Serve) -> None:
             assert connection.response().body == summary(content)
 
 
+def test_a_body_in_a_file_is_read_like_any_file(serve: Serve, tmp_path: Path) -> None:
+    """In pieces, to its end, and as lines; 40 MB are read into huge pages."""
+    app = tmp_path / "app.py"
+    app.write_text("""
+import io, zlib
+
+def application(environ, start_response):
+    source = environ["wsgi.input"]
+    lines = [source.readline(), next(source), source.read(10), *source.readlines(30)]
+    if environ["QUERY_STRING"] == "size":
+        rest = source.read(int(environ["CONTENT_LENGTH"]) - source.tell())
+    elif environ["QUERY_STRING"] == "into":
+        rest = bytearray(50_000_000)
+        del rest[source.readinto(rest):]
+    else:
+        rest = source.read(None) if environ["QUERY_STRING"] else source.read()
+    content = b"".join(lines) + rest
+    ends = source.read(), source.read(5), source.readline(), isinstance(source, io.BufferedIOBase)
+    answer = f"{lines} {ends} {len(content)} {zlib.crc32(content)}".encode()
+    start_response("200 OK", [("Content-Length", str(len(answer)))])
+    return [answer]
+""")
+    for length in (1_500_000, 40_000_000):
+        content = (b"line of a body in a file, %d\n" % length) * (length // 34)
+        line = content[: content.index(b"\n") + 1]
+        ends = (b"", b"", b"", True)
+        expected = f"{[line, line, line[:10], line[10:], line]} {ends} {summary(content).decode()}"
+        with serve(app).connect() as connection:
+            for query in ("/", "/?size", "/?into", "/?none"):
+                assert connection.request("POST", query, body=content).body.decode() == expected
+
+
 @pytest.mark.threading_only
 def test_serving_threads_do_not_write_bodies(app: str, mode: str) -> None:
     """What a thread writes is counted by the kernel; psutil has that of processes only."""

@@ -22,8 +22,6 @@ pub(crate) struct Environs {
     /// The base environ of each listener.
     bases: Vec<Py<PyDict>>,
     bytes_io: Py<PyAny>,
-    file_io: Py<PyAny>,
-    buffered_reader: Py<PyAny>,
 }
 
 /// Keeps the file of a body as long as its `wsgi.input` exists.
@@ -32,14 +30,7 @@ struct OpenBody(#[expect(dead_code, reason = "kept alive only")] BodyFile);
 
 impl Environs {
     pub(crate) fn new(py: Python<'_>, bases: Vec<Py<PyDict>>) -> PyResult<Self> {
-        let io = py.import(intern!(py, "io"))?;
-        let class = |name| io.getattr(name).map(Bound::unbind);
-        Ok(Environs {
-            bases,
-            bytes_io: class("BytesIO")?,
-            file_io: class("FileIO")?,
-            buffered_reader: class("BufferedReader")?,
-        })
+        Ok(Environs { bases, bytes_io: py.import(intern!(py, "io"))?.getattr("BytesIO")?.unbind() })
     }
 
     pub(crate) fn build<'py>(&self, py: Python<'py>, exchange: &mut Exchange) -> PyResult<Bound<'py, PyDict>> {
@@ -76,12 +67,10 @@ impl Environs {
                 return Ok(environ);
             }
             Body::Memory(content) => self.bytes_io.call1(py, (bytes(py, &content)?,))?,
-            Body::File(file, _) => {
-                let (fd, is_closed_with_it) = (file.file().map_or(-1, AsRawFd::as_raw_fd), false);
-                let raw = self.file_io.call1(py, (fd, intern!(py, "rb"), is_closed_with_it))?;
-                let input = self.buffered_reader.call1(py, (raw,))?;
-                input.setattr(py, intern!(py, "_file"), Py::new(py, OpenBody(file))?)?;
-                input
+            Body::File(file, length) => {
+                let fd = file.file().map_or(-1, AsRawFd::as_raw_fd);
+                let input = py.import(intern!(py, "poorhttp.worker.wsgi"))?.getattr(intern!(py, "SpooledInput"))?;
+                input.call1((fd, length, Py::new(py, OpenBody(file))?))?.unbind()
             }
         };
         environ.set_item(intern!(py, "wsgi.input"), input)?;

@@ -85,6 +85,12 @@ mod _core {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid())).map_err(os_error)
     }
 
+    /// Asks the kernel for huge pages behind a large buffer that is about to be filled.
+    #[pyo3::pyfunction]
+    fn advise_huge_pages(buffer: pyo3::buffer::PyBuffer<u8>) {
+        super::ffi::advise_huge_pages(&buffer);
+    }
+
     /// Whether the build is optimised, for benchmarks.
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
