@@ -1,7 +1,7 @@
 //! Fixed sizes, counts and times (no options), each with its reason and the values of other servers.
 
 /// Bytes of a request body that are gathered before they are written to its temporary file.
-pub(crate) const SPOOLED_AT_ONCE: usize = 256 << 10;
+pub(crate) const SPOOLED_AT_ONCE: usize = 512 << 10;
 /// Bytes of pieces that wait for others of the same response, and are sent with them.
 pub(crate) const MOST_POSTPONED: u64 = 128 << 10;
 /// Bytes of responses that wait for a slow reader in memory; beyond, they go to a temporary file. waitress: 16 MiB.
