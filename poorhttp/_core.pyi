@@ -42,6 +42,9 @@ def adopt_orphans() -> None:
 def advise_huge_pages(buffer: WriteableBuffer) -> None:
     """Ask the kernel for huge pages behind a large buffer that is about to be filled."""
 
+def trim_memory() -> None:
+    """Return free memory of the C library's heap to the system (malloc_trim(3))."""
+
 def note_child() -> None:
     """Note that this process is about to fork: the child may keep sockets open that it closes."""
 
@@ -280,6 +283,7 @@ class Reactor:
         fd_handoff: tuple[int, int, int] | None = None,
         recycle_after: int = 0,
         interrupter: ThreadInterrupter | None = None,
+        refork: tuple[int, Callable[[], int]] | None = None,
         routes: Sequence[tuple[str, str, str | None, Settings]] = (),
         live_reload: tuple[str, str] | None = None,
     ) -> None:
@@ -300,9 +304,9 @@ class Reactor:
             external_loop: an event loop watches `fileno()` and calls `poll()` instead of iterating.
             raw_tcp: yield unread connections as `Connection`.
             channel: descriptor of a worker's control channel, a stream socket to the main process.
-                The worker answers `?` with `.`; `d` is `drain()`, `r` is `stop(last=False)`, `H` is
-                the same and passes idle connections to a successor, `l` is `end_long_polls()`, and
-                the end of the stream is `stop()`.
+                The worker answers `?` with `.`; `d` is `drain()`, `r` is `stop(last=False)`, `p` is
+                the same and sets `promoted`, `H` is the same and passes idle connections to a
+                successor, `l` is `end_long_polls()`, and the end of the stream is `stop()`.
             fd_handoff: descriptors of two stream sockets, to pass idle connections to a successor
                 and to receive those of a predecessor, and a number that each successor increases.
             interrupter: interrupts applications that take longer than `request_timeout`.
@@ -313,6 +317,9 @@ class Reactor:
             live_reload: the live-reload script for HTML pages: text before and after the server's
                 path prefix.
             recycle_after: `m` is sent on `channel` when this request number begins; 0: never.
+            refork: a request number, and a function that is called when the first request of the
+                application with this number or a higher one begins; it returns after how many
+                requests it is to be called again, or 0.
 
         Raises:
             OSError: a descriptor is not open, the system has none left, or a folder cannot be read.
@@ -380,6 +387,10 @@ class Reactor:
     @property
     def finished(self) -> bool:
         """Whether it was stopped and its last connection has ended."""
+
+    @property
+    def promoted(self) -> bool:
+        """Whether it was stopped to make this process the preloader."""
 
 @final
 class Connection:

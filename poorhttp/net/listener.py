@@ -81,6 +81,11 @@ class Listener:
         """Return the descriptor."""
         return self.socket.fileno()
 
+    def reopen(self, fd: int) -> None:
+        """Use a descriptor of the same socket, which was released in this process."""
+        self.socket = socket.socket(fileno=fd)
+        _opened.add(self)
+
     def release(self) -> None:
         """Close the socket in this process; others that have it open go on listening."""
         self.socket.close()

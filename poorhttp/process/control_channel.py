@@ -1,12 +1,13 @@
 """The socket pair over which the main process and one of its children send messages of one byte.
 
-To a worker: `PING`, `DRAIN`, `RETIRE`, `DETACH` (retire, and leave idle connections to the
-successor), `END_LONG_POLLS`. From a worker: `SERVING`, `BROKEN` (it serves an error page, because
-the application cannot be loaded), `PONG`, `FULL` (all its threads are busy, and the main process
-does not check for that: `supervisor/saturation.py`), `RECYCLE` (it has begun `max_requests`
-requests), `ACTIVE` (it has begun a request: `max_rss` is to be checked), `STUCK` (a request cannot
-be interrupted). End of file means that the other process is
-gone. The worker's side is `core/reactor/src/control/channel.rs`.
+To a worker: `PING`, `DRAIN`, `RETIRE`, `PROMOTE` (retire, and become the preloader), `DETACH`
+(retire, and leave idle connections to the successor), `END_LONG_POLLS`. From a worker: `SERVING`,
+`BROKEN` (it serves an error page, because the application cannot be loaded), `PONG`, `FULL` (all
+its threads are busy, and the main process does not check for that: `supervisor/saturation.py`),
+`RECYCLE` (it has begun `max_requests` requests), `REFORK` (it has begun `refork_after` requests),
+`PROMOTED` (it has finished its requests, and waits for the listening sockets), `ACTIVE` (it has
+begun a request: `max_rss` is to be checked), `STUCK` (a request cannot be interrupted). End of file
+means that the other process is gone. The worker's side is `core/reactor/src/control/channel.rs`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from poorhttp.process.c_socket import socket
 PING = b"?"
 DRAIN = b"d"
 RETIRE = b"r"
+PROMOTE = b"p"
 DETACH = b"H"
 END_LONG_POLLS = b"l"
 SERVING = b"+"
@@ -29,6 +31,8 @@ RECYCLE = b"m"
 ACTIVE = b"a"
 FULL = b"f"
 STUCK = b"t"
+REFORK = b"k"
+PROMOTED = b"P"
 
 #: The open channels. A child closes them all: as long as any process has an end open, its peer sees
 #: no end of file.

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import posix
+import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from poorhttp._core import end_with_parent
 from poorhttp.process.control_channel import close_all
 from poorhttp.process.signals import SIGNALS, signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 #: Called first in each child, to close descriptors that are only for the main process.
 after_fork_in_child: list[Callable[[], object]] = []
@@ -20,7 +27,64 @@ def fork(run: Callable[[], object]) -> int:
 
     It begins with `SIGNALS` blocked, so that none arrives before its handlers are installed.
     """
+    pid = _fork()
+    if pid == 0:
+        try:
+            run()
+        finally:
+            os._exit(1)
+    return pid
+
+
+def fork_twice(run: Callable[[], object]) -> int:
+    """Fork an orphan that does nothing but `run`, see `fork` and `fork_orphan`."""
+    pid = fork_orphan()
+    if pid == 0:
+        try:
+            run()
+        finally:
+            posix._exit(1)
+    return pid
+
+
+def fork_orphan() -> int:
+    """Fork a process by way of a child that ends at once; return its process ID, in itself 0.
+
+    The main process, a subreaper, becomes its parent. It begins with `SIGNALS` blocked.
+
+    Raises:
+        OSError: it cannot be forked.
+    """
+    # Not the functions of `os`, which gevent may have replaced by ones that wait for its hub.
+    read, write = os.pipe2(os.O_CLOEXEC)
+    try:
+        child = _fork()
+        if child == 0:
+            pid = -1
+            try:
+                pid = posix.fork()
+                if pid == 0:
+                    return 0
+            finally:
+                if pid != 0:
+                    posix.write(write, str(pid).encode())
+                    posix._exit(0)
+        posix.close(write)
+        write = -1
+        posix.waitpid(child, 0)
+        pid = int(posix.read(read, 16) or b"-1")
+        if pid < 0:
+            raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        return pid
+    finally:
+        posix.close(read)
+        if write >= 0:
+            posix.close(write)
+
+
+def _fork() -> int:
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    pid = -1
     try:
         # Not `os.fork`, which gevent may have replaced by one that waits for the child.
         pid = posix.fork()
@@ -31,44 +95,39 @@ def fork(run: Callable[[], object]) -> int:
                 close_all()
                 for callback in after_fork_in_child:
                     callback()
-                run()
-            finally:
+            except BaseException:
                 os._exit(1)
     finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+        if pid != 0:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
     return pid
 
 
-def fork_twice(run: Callable[[], object]) -> int:
-    """Fork a process by way of a child that ends at once; return its process ID.
+def other_threads() -> dict[int, str]:
+    """Return the names of all threads but the main one, by their IDs.
 
-    The main process, a subreaper, becomes its parent.
+    Threads that Python has not started have the name that the operating system knows.
 
     Raises:
-        OSError: it cannot be forked.
+        OSError: `/proc` cannot be read.
     """
-    read, write = os.pipe2(os.O_CLOEXEC)
+    module: Any = sys.modules.get("threading")
+    known = {each.native_id: each.name for each in module.enumerate()} if module else {}
+    names = {}
+    for tid in map(int, os.listdir("/proc/self/task")):
+        if tid != os.getpid():
+            # It may have ended meanwhile.
+            with (
+                suppress(FileNotFoundError, ProcessLookupError),
+                open(f"/proc/self/task/{tid}/comm", "rb") as file,
+            ):
+                names[tid] = known.get(tid) or os.fsdecode(file.read().strip())
+    return names
 
-    def fork_again() -> None:
-        pid = posix.fork()
-        if pid == 0:
-            posix.close(write)
-            run()
-            posix._exit(1)
-        posix.write(write, str(pid).encode())
-        posix._exit(0)
 
-    # Not the functions of `os`, which gevent may have replaced by ones that wait for its hub.
-    try:
-        child = fork(fork_again)
-        posix.close(write)
-        write = -1
-        posix.waitpid(child, 0)
-        return int(posix.read(read, 16) or b"0")
-    finally:
-        posix.close(read)
-        if write >= 0:
-            posix.close(write)
+def is_own(thread: str) -> bool:
+    """Whether a thread of this name belongs to the server."""
+    return thread.startswith("poorhttp-")
 
 
 def set_parent_death_signal(parent: int) -> None:

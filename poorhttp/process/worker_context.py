@@ -16,6 +16,7 @@ class WorkerContext:
             accepts are not balanced.
         status: shared memory in which it records its requests in flight.
         recycle_after: requests after which it asks to be replaced; 0: never.
+        refork_after: requests after which other workers may be forked from it; 0: never.
         handoff: descriptors of the sockets over which it receives and passes on idle connections,
             and the number of its version; `None` if it does neither.
     """
@@ -28,6 +29,7 @@ class WorkerContext:
         siblings: memoryview | None,
         status: WorkerStatus | None,
         recycle_after: int,
+        refork_after: int = 0,
     ) -> None:
         self.index = index
         self.slot = slot
@@ -35,4 +37,5 @@ class WorkerContext:
         self.siblings = siblings
         self.status = status
         self.recycle_after = recycle_after
+        self.refork_after = refork_after
         self.handoff: tuple[int, int, int] | None = None

@@ -5,6 +5,10 @@ an application never hits the main process. If workers are recycled regularly, t
 otherwise it ends when the last worker serves, because its own copies of the pages to which all
 workers have written would be the largest part of a small server. A worker is forked twice: the
 first child ends at once, and the main process becomes the parent of the second.
+
+A refork (`refork_after`) replaces the workers by forks of one that has served for a while, so that
+they share also what requests have loaded and changed. That worker finishes its requests and becomes
+the preloader itself.
 """
 
 from __future__ import annotations
@@ -16,20 +20,35 @@ import sys
 import time
 
 from poorhttp import logs
+from poorhttp._core import trim_memory
+from poorhttp.errors import ApplicationError
 from poorhttp.process import fork, signals
 from poorhttp.process.c_socket import socket
-from poorhttp.process.control_channel import SERVING, ControlChannel
+from poorhttp.process.control_channel import PROMOTE, PROMOTED, SERVING, ControlChannel
 from poorhttp.process.fd_passing import receive
 from poorhttp.process.signals import signal
 from poorhttp.process.worker_context import WorkerContext
 from poorhttp.supervisor.scoreboard import Scoreboard
-from poorhttp.supervisor.worker_handle import STOPPED
+from poorhttp.supervisor.worker_handle import STOPPED, WorkerHandle
 from poorhttp.worker import start
 from poorhttp.worker.service import Service
 from poorhttp.worker.stop_signals import GRACE
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from poorhttp.supervisor.worker_pool import WorkerPool
+    from poorhttp.worker.start import Process
+
 #: Seconds for forking a worker.
 FORK_TIMEOUT = 10.0
+
+#: Seconds in which threads must have ended before a fork: a thread that was joined exists for some
+#: moments still, and the server's own threads end when they have been idle for some time.
+THREADS_TIMEOUT = 0.5
+OWN_THREADS_TIMEOUT = 10.0
+
+#: Why workers are replaced after one was promoted.
+REFORKED = "it is forked anew from a worker that has served"
 
 
 class Preloader:
@@ -42,29 +61,29 @@ class Preloader:
         kill_at: when it is killed, because it was told to end or is stopped (SIGSTOP); 0: never.
     """
 
-    def __init__(self, service: Service, scoreboard: Scoreboard) -> None:
-        """Fork the preloader; its workers get slots of `scoreboard`."""
-        self.channel = ControlChannel()
-        self.ready = False
+    def __init__(self, service: Service, pid: int, channel: ControlChannel, *, ready: bool) -> None:
+        self.pid = pid
+        self.channel = channel
+        self.ready = ready
         self.retired = False
         self.kill_at = 0.0
         self._service = service
         self._ends = self._stopped = False
-        parent, child_fd = os.getpid(), self.channel.child_fd
+
+    @classmethod
+    def start(cls, service: Service, scoreboard: Scoreboard) -> Preloader:
+        """Fork a process that loads the application; its workers get slots of `scoreboard`."""
+        channel = ControlChannel()
+        parent, child_fd = os.getpid(), channel.child_fd
+        run = lambda signals: _load(service, scoreboard, child_fd)  # noqa: E731
         try:
-            self.pid = fork.fork(
-                lambda: start.run_child(
-                    lambda signals: _run(service, scoreboard, child_fd, parent),
-                    parent,
-                    "preloader",
-                    service,
-                )
-            )
+            pid = fork.fork(lambda: start.run_child(run, parent, "preloader", service))
         except OSError:
-            self.channel.close()
+            channel.close()
             raise
         finally:
-            self.channel.close_child_end()
+            channel.close_child_end()
+        return cls(service, pid, channel, ready=False)
 
     @property
     def can_fork(self) -> bool:
@@ -109,7 +128,8 @@ class Preloader:
         """Have a worker forked; return its process ID, or 0 if that fails."""
         muted = int(self._service.start_errors_muted)
         shared = int(context.siblings is not None)
-        message = f"{context.index} {context.slot} {shared} {context.recycle_after} {muted}"
+        numbers = context.index, context.slot, shared, context.recycle_after, context.refork_after
+        message = " ".join(map(str, (*numbers, muted)))
         if not self.channel.send_fd(message, context.channel):
             return 0
         answer = b""
@@ -122,12 +142,133 @@ class Preloader:
         return int(answer)
 
 
-def _run(service: Service, scoreboard: Scoreboard, channel_fd: int, parent: int) -> None:
-    """Load the application, then fork a worker for each message; end with the main process.
+class Refork:
+    """The reforks of a worker pool: promote a worker, and replace the others by forks of it.
 
-    A signal ends the process by Python's whole shutdown, like a worker. If it is retired, exit
-    handlers do not run: they might remove what the application still needs in the workers.
+    Attributes:
+        count: how many there were, also those that have failed.
+        worker: the one that finishes its requests to become the preloader; `None`: none does.
     """
+
+    def __init__(self, pool: WorkerPool) -> None:
+        self.count = 0
+        self.worker: WorkerHandle | None = None
+        self._pool = pool
+        #: The worker that was promoted, until the first of its forks serves.
+        self._untried: Preloader | None = None
+        #: Bytes of all workers before the refork under way; `None`: none is.
+        self._before: int | None = None
+
+    @property
+    def after(self) -> int:
+        """Requests after which a worker that is forked now may be promoted; 0: it is not."""
+        numbers = self._pool.settings.refork_after
+        return numbers[self.count] if self.count < len(numbers) else 0
+
+    def tick(self, now: float) -> None:
+        """Begin a refork that is due, or go on with the one under way."""
+        pool = self._pool
+        if self.worker is None:
+            self._replace()
+            if (worker := self._due()) is not None:
+                self._begin(worker, now + pool.stop_timeout)
+        elif self.worker.promoted:
+            if pool.retiring:
+                self.worker.channel.close()
+            elif pool.preloader is None:
+                self._promote(self.worker)
+            elif not pool.preloader.retired:
+                pool.preloader.retire(now + pool.stop_timeout)
+                self.worker.kill_at = pool.preloader.kill_at + 2 * GRACE
+
+    def on_worker_exit(self, worker: WorkerHandle) -> None:
+        """Give the refork up if the worker was to be promoted, or is the first fork of that one."""
+        pool = self._pool
+        if worker is self.worker:
+            self.worker = None
+            self.count += 1
+        elif (
+            self._untried is not None
+            and self._untried is pool.preloader
+            and worker.generation == self.count
+            and not worker.serves
+        ):
+            # The next one is forked from a process that has only loaded the application.
+            self._untried.retire(time.monotonic() + pool.stop_timeout)
+            self._untried = None
+        else:
+            return
+        self._before = None
+        if not pool.retiring:
+            logs.write("warning", f"not reforked, because worker {worker.pid} has ended")
+
+    def on_preloader_exit(self) -> None:
+        """Keep the workers that were to be replaced by forks of it."""
+        self._untried = self._before = None
+        for worker in self._pool.workers.values():
+            if worker.recycle_reason == REFORKED and worker.successor is None:
+                worker.recycle_reason = ""
+
+    def _due(self) -> WorkerHandle | None:
+        """Return the worker that has begun enough requests, unless the pool is in motion."""
+        pool = self._pool
+        workers = pool.workers.values()
+        if (
+            pool.retiring
+            or pool.draining
+            or pool.count < 2
+            or pool.serving != len(workers)
+            or pool.serving < pool.count
+            or pool.backoff.count
+            or any(each.recycle_reason for each in workers)
+        ):
+            return None
+        due = (each for each in workers if each.refork_due and each.generation == self.count)
+        return next(due, None)
+
+    def _begin(self, worker: WorkerHandle, kill_at: float) -> None:
+        """Have the worker finish its requests."""
+        pool = self._pool
+        self.worker = worker
+        self._before = sum(each.pss() for each in pool.workers.values())
+        pool.scoreboard.stop_accepting(worker.slot)
+        worker.retire(kill_at, PROMOTE)
+        requests = pool.scoreboard.counts(worker.slot)[0]
+        logs.write(
+            "info",
+            f"{pool.name}worker {worker.pid} has begun {requests} requests, and finishes: workers "
+            f"are forked from it (refork {self.count + 1})",
+        )
+
+    def _promote(self, worker: WorkerHandle) -> None:
+        """Make the worker, which has finished, the preloader."""
+        pool = self._pool
+        self.worker = None
+        self.count += 1
+        self._untried = Preloader(pool.service, worker.pid, worker.channel, ready=True)
+        for listener in pool.service.listeners:
+            if not worker.channel.send_fd("listener", listener.fileno()):
+                signals.send(worker.pid, signal.SIGKILL)
+        pool.on_promoted(worker, self._untried)
+
+    def _replace(self) -> None:
+        """Have the other workers replaced once the first fork serves; log when all are."""
+        workers = self._pool.workers.values()
+        forks = [each for each in workers if each.generation == self.count]
+        if self._untried is not None and any(each.serves for each in forks):
+            self._untried = None
+            for each in workers:
+                if each not in forks:
+                    each.recycle_reason = each.recycle_reason or REFORKED
+        if self._before is not None and len(forks) == len(workers) == self._pool.serving:
+            before, self._before = self._before, None
+            now = sum(each.pss() for each in workers)
+            memory = f": {before >> 20} MiB (PSS) before, {now >> 20} MiB now" if before else ""
+            logs.write("info", f"{self._pool.name}reforked {len(workers)} workers{memory}")
+
+
+def _load(service: Service, scoreboard: Scoreboard, channel_fd: int) -> Process:
+    """Load the application and be the preloader; return only in the workers."""
     service.load()
     # Keep the garbage collector from writing to pages that are shared with the workers. It is not
     # run before: in the holes that it leaves, workers would write to shared pages.
@@ -135,6 +276,57 @@ def _run(service: Service, scoreboard: Scoreboard, channel_fd: int, parent: int)
     channel = socket.socket(fileno=channel_fd)
     channel.setblocking(True)
     channel.send(SERVING)
+    return _fork_workers(service, scoreboard, channel)
+
+
+def _worker(service: Service, scoreboard: Scoreboard, context: WorkerContext) -> Process:
+    return start.worker(service, context, lambda signals: _promote(service, scoreboard, context))
+
+
+def _promote(service: Service, scoreboard: Scoreboard, context: WorkerContext) -> Process | None:
+    """Be the preloader in a worker that has finished its requests; return in the workers.
+
+    Returns `None` in this process if no worker can be forked from it, or is to be.
+    """
+    try:
+        start.call_hooks(service.settings, "before_refork")
+    except ApplicationError as failure:
+        logs.write("error", f"not reforked: {failure}")
+        return None
+    # What was frozen before may be garbage now.
+    gc.unfreeze()
+    gc.collect()
+    begun = time.monotonic()
+    while threads := sorted(fork.other_threads().values()):
+        timeout = OWN_THREADS_TIMEOUT if all(map(fork.is_own, threads)) else THREADS_TIMEOUT
+        if time.monotonic() - begun > timeout:
+            names = ", ".join(threads)
+            logs.write("warning", f"not reforked, because a thread does not survive that: {names}")
+            return None
+        time.sleep(0.001)
+    trim_memory()
+    gc.freeze()
+    channel = socket.socket(fileno=context.channel)
+    channel.setblocking(True)
+    channel.send(PROMOTED)
+    # The reactor has closed them.
+    fds: list[int] = []
+    while len(fds) < len(service.listeners):
+        message, received = receive(channel, 64)
+        if not message:
+            return None
+        fds += received
+    for listener, fd in zip(service.listeners, fds, strict=True):
+        listener.reopen(fd)
+    return _fork_workers(service, scoreboard, channel)
+
+
+def _fork_workers(service: Service, scoreboard: Scoreboard, channel: socket.socket) -> Process:
+    """Fork a worker for each message, and return in it; end with the main process.
+
+    A signal ends the process by Python's whole shutdown, like a worker. If it is retired, exit
+    handlers do not run: they might remove what the application still needs in the workers.
+    """
     while True:
         message, fds = receive(channel, 64)
         if not message:
@@ -142,25 +334,19 @@ def _run(service: Service, scoreboard: Scoreboard, channel_fd: int, parent: int)
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(0)
-        index, slot, shared, recycle_after, muted = map(int, message.split())
+        index, slot, shared, recycle_after, refork_after, muted = map(int, message.split())
         service.start_errors_muted = bool(muted)
+        siblings = scoreboard.memory if shared else None
         status = scoreboard.open(slot)
-        context = WorkerContext(
-            index, slot, fds[0], scoreboard.memory if shared else None, status, recycle_after
-        )
-        channel.send(f"{_fork(service, context, channel, parent)}\n".encode())
+        context = WorkerContext(index, slot, fds[0], siblings, status, recycle_after, refork_after)
+        try:
+            pid = fork.fork_orphan()
+        except OSError as error:
+            logs.write("error", f"a worker cannot be forked: {error}")
+            pid = 0
+        else:
+            if pid == 0:
+                channel.close()
+                return _worker(service, scoreboard, context)
+        channel.send(f"{pid}\n".encode())
         os.close(fds[0])
-
-
-def _fork(service: Service, context: WorkerContext, channel: socket.socket, parent: int) -> int:
-    """Fork a worker; return its process ID, or 0 if that fails."""
-
-    def run() -> None:
-        channel.close()
-        start.run_worker(service, context, parent)
-
-    try:
-        return fork.fork_twice(run)
-    except OSError as error:
-        logs.write("error", f"a worker cannot be forked: {error}")
-        return 0

@@ -13,7 +13,9 @@ from poorhttp.process.control_channel import (
     FULL,
     PING,
     PONG,
+    PROMOTED,
     RECYCLE,
+    REFORK,
     RETIRE,
     SERVING,
     STUCK,
@@ -57,6 +59,9 @@ class WorkerHandle:
         serves: it has reported that it serves.
         broken: it serves an error page, because its application could not be loaded.
         balances: its accepts are balanced with those of its siblings.
+        generation: reforks that came before it.
+        refork_due: it has begun `refork_after` requests.
+        promoted: it has finished its requests, and waits to become the preloader.
         recycle_reason: why it is to be replaced; empty: it is not.
         successor: the worker that replaces it.
         kill_at: it has been told to end, and is killed then; 0: it has not.
@@ -78,6 +83,9 @@ class WorkerHandle:
         self.serves = False
         self.broken = False
         self.balances = balances
+        self.generation = 0
+        self.refork_due = False
+        self.promoted = False
         self.recycle_reason = ""
         self.successor: WorkerHandle | None = None
         self.kill_at = 0.0
@@ -97,6 +105,8 @@ class WorkerHandle:
             self.pinged = 0.0
         if RECYCLE in received:
             self.recycle_reason = self.recycle_reason or "it has begun max_requests requests"
+        self.refork_due |= REFORK in received
+        self.promoted |= PROMOTED in received
         if STUCK in received:
             self.recycle_reason = CANNOT_WAIT
 
@@ -154,6 +164,14 @@ class WorkerHandle:
         """Have it finish its requests and end; it is killed at `kill_at`."""
         self.kill_at = kill_at
         self.channel.send(message)
+
+    def pss(self) -> int:
+        """Return its proportional memory (PSS) in bytes; 0 if it is unknown."""
+        try:
+            with open(f"/proc/{self.pid}/smaps_rollup", "rb") as file:
+                return next(int(line.split()[1]) << 10 for line in file if line.startswith(b"Pss:"))
+        except (OSError, StopIteration):
+            return 0
 
     def _rss(self) -> int:
         """Return its resident memory in bytes; 0 if it is unknown."""

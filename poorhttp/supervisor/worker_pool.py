@@ -23,7 +23,7 @@ from poorhttp.worker.stop_signals import GRACE
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp.dev.reload.generation import Generation
-    from poorhttp.supervisor.preloader import Preloader
+    from poorhttp.supervisor.preloader import Preloader, Refork
 
 #: Seconds between two SIGTERMs to a worker that is still loading its application.
 TERM_INTERVAL = 1.0
@@ -41,6 +41,7 @@ class WorkerPool:
         count: how many workers there should be.
         workers: those that are alive, by process ID, including those that are about to end.
         complete: all of them have served at some time.
+        refork: replaces them by forks of one that has served; `None`: without `refork_after`.
         spawner: forks them, with `autoreload`; `None`: the main process or the preloader does.
         failed: exit code of a worker that ended before that, and is not replaced; 0: none.
         failure: how that worker ended, in words.
@@ -57,6 +58,11 @@ class WorkerPool:
         self.count = service.settings.worker_count
         self.workers: dict[int, WorkerHandle] = {}
         self.preloader: Preloader | None = None
+        self.refork: Refork | None = None
+        if self.settings.refork_after and self._uses_preloader:
+            from poorhttp.supervisor.preloader import Refork
+
+            self.refork = Refork(self)
         self.noun = "worker"
         self.complete = False
         self.failed = 0
@@ -95,6 +101,11 @@ class WorkerPool:
     def ended(self) -> bool:
         """Whether it is retiring, and its last process has ended."""
         return self.retiring and not self.workers and self.preloader is None
+
+    @property
+    def _uses_preloader(self) -> bool:
+        is_loaded = self.service.application is not None
+        return self.settings.preload and not is_loaded and self.spawner is None
 
     @property
     def _present(self) -> Iterator[WorkerHandle]:
@@ -167,6 +178,8 @@ class WorkerPool:
                 self._repeat_term(worker, now)
         if self.preloader is not None:
             self.preloader.tick(now)
+        if self.refork is not None:
+            self.refork.tick(now)
         if self.retiring:
             return
         if self.preloader is not None and self._preloader_idle_at() <= now:
@@ -277,6 +290,13 @@ class WorkerPool:
         self.scoreboard.free(worker.slot)
         return True
 
+    def on_promoted(self, worker: WorkerHandle, preloader: Preloader) -> None:
+        """Handle that a worker has become the preloader; there is no other one."""
+        del self.workers[worker.pid]
+        self.totals.add_ended(self.scoreboard.counts(worker.slot))
+        self.scoreboard.free(worker.slot)
+        self.preloader = preloader
+
     def _retire(self, worker: WorkerHandle) -> None:
         self.scoreboard.stop_accepting(worker.slot)
         worker.retire(time.monotonic() + self.stop_timeout)
@@ -304,6 +324,9 @@ class WorkerPool:
         if self.failed:
             return
         taken = {worker.index for worker in self._present}
+        if self.refork is not None and self.refork.worker is not None:
+            # The first fork of that worker takes its place.
+            taken.add(self.refork.worker.index)
         for index in range(self.count):
             if index in taken:
                 continue
@@ -323,6 +346,7 @@ class WorkerPool:
                 self.totals.recycled += 1
                 self._retire(worker)
         recycling = any(worker.successor for worker in self.workers.values())
+        recycling |= self.refork is not None and self.refork.worker is not None
         for worker in list(self._present):
             if worker.recycle_reason and worker.successor is None and self.backoff.until <= now:
                 if recycling and worker.recycle_reason != CANNOT_WAIT:
@@ -350,11 +374,11 @@ class WorkerPool:
         if self.spawner is not None and not self.spawner.ready:
             return None
         self.service.start_errors_muted = not self.backoff.logs
-        if self.settings.preload and self.service.application is None and self.spawner is None:
+        if self._uses_preloader:
             if self.preloader is None:
                 from poorhttp.supervisor.preloader import Preloader
 
-                self.preloader = Preloader(self.service, self.scoreboard)
+                self.preloader = Preloader.start(self.service, self.scoreboard)
             if not self.preloader.can_fork:
                 return None
         channel = ControlChannel()
@@ -363,8 +387,9 @@ class WorkerPool:
         shared = self.count > 1 and not self.settings.reuse_port
         siblings = self.scoreboard.memory if shared else None
         status = self.scoreboard.open(slot)
+        refork_after = self.refork.after if self.refork is not None else 0
         context = WorkerContext(
-            index, slot, channel.child_fd, siblings, status, self._recycle_after()
+            index, slot, channel.child_fd, siblings, status, self._recycle_after(), refork_after
         )
         parent, pid = os.getpid(), 0
         try:
@@ -387,6 +412,8 @@ class WorkerPool:
         self.last_start = time.monotonic()
         worker = WorkerHandle(pid, index, slot, channel, balances=shared)
         self.workers[pid] = worker
+        if self.refork is not None:
+            worker.generation = self.refork.count
         if self.draining:
             worker.channel.send(DRAIN)
         return worker
@@ -406,6 +433,8 @@ class WorkerPool:
         for other in self.workers.values():
             if other.successor is worker:
                 other.successor = None
+        if self.refork is not None:
+            self.refork.on_worker_exit(worker)
         if self.retiring or worker.kill_at:
             if in_flight:
                 log.write("error", f"{self.noun} {worker.pid} {how}; it had in flight: {in_flight}")
@@ -456,6 +485,8 @@ class WorkerPool:
         preloader.channel.close()
         if self.retiring or preloader.retired:
             return
+        if self.refork is not None:
+            self.refork.on_preloader_exit()
         how = end_of(code)
         if not self.complete and not preloader.ready:
             if code <= 0:

@@ -9,10 +9,11 @@ from contextlib import suppress
 
 from poorhttp import logs, modes
 from poorhttp.config import loader
-from poorhttp.config.address import url
+from poorhttp.config.address import is_raw_tcp, url
 from poorhttp.config.options.development import check
 from poorhttp.config.settings import Settings
 from poorhttp.config.version import VERSION
+from poorhttp.errors import ConfigError
 from poorhttp.net import sockets
 from poorhttp.net.listener import Listener, close_others
 from poorhttp.process.privileges import Privileges
@@ -66,6 +67,7 @@ class Service:
         self.routes = Routes(settings, application)
         self.application = self.routes.application
         self.loaded = False
+        check_refork(settings)
         self.mode = modes.load(settings)
         self.privileges = Privileges(settings)
         logs.make_access_log(settings, self.privileges.owner)
@@ -112,8 +114,12 @@ class Service:
         ready: Callable[[], object],
         signals: StopSignals,
         context: WorkerContext | None = None,
-    ) -> None:
-        """Serve in this process, which has loaded the application, until a stop signal."""
+    ) -> bool:
+        """Serve in this process, which has loaded the application, until a stop signal.
+
+        Returns:
+            Whether the main process has stopped it to make it the preloader.
+        """
         assert self.application is not None
         listeners = self.listeners
         if context is not None:
@@ -130,6 +136,7 @@ class Service:
             signals=signals,
         )
         self.mode.run(worker)
+        return worker.promoted
 
     def drop_application(self) -> None:
         """Release the application before the exit: the stack still refers to the service."""
@@ -159,3 +166,19 @@ class Service:
         """Close the listening sockets."""
         for listener in self.listeners:
             listener.close()
+
+
+def check_refork(settings: Settings) -> None:
+    """Check that a worker can be forked after it has served.
+
+    Raises:
+        ConfigError: `refork_after` is at odds with another option.
+    """
+    if settings.refork_after:
+        where = f"{settings.origin('refork_after')}: workers are forked from one that has served"
+        if not settings.preload:
+            raise ConfigError(f"{where} only with preload = on")
+        if is_raw_tcp(settings.target):
+            raise ConfigError(f"{where} only if they serve HTTP: other connections may never end")
+        if settings.mode == "gevent":
+            raise ConfigError(f"{where} not in mode gevent, whose hub and greenlets they would run")

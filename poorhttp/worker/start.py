@@ -22,29 +22,54 @@ from poorhttp.worker.stop_signals import GRACE, StopSignals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NoReturn
+    from typing import Any, NoReturn, TypeAlias
+
+    #: What a process does: its label in the log, and a function that may return what follows.
+    Process: TypeAlias = tuple[str, Callable[[StopSignals], "Process | None"]]
 
 
 def run_worker(service: Service, context: WorkerContext, parent: int) -> NoReturn:
     """Serve in this newly forked process; `parent` is the main process."""
+    label, run = worker(service, context)
+    run_child(run, parent, label, service)
 
-    def run(signals: StopSignals) -> None:
+
+def worker(
+    service: Service,
+    context: WorkerContext,
+    promote: Callable[[StopSignals], Process | None] | None = None,
+) -> Process:
+    """Return a worker, as `run_child` runs it; `promote` makes it the preloader."""
+
+    def run(signals: StopSignals) -> Process | None:
         service.load()
-        call_after_fork_hooks(service.settings)
+        call_hooks(service.settings, "after_fork")
 
-        service.serve(lambda: os.write(context.channel, SERVING), signals, context)
+        def ready() -> None:
+            try:
+                os.write(context.channel, SERVING)
+            except BrokenPipeError:
+                # The process that has forked it has ended before it could report the process ID.
+                raise Stopped from None
 
-    run_child(run, parent, f"worker {context.index + 1}", service)
+        if service.serve(ready, signals, context) and promote is not None:
+            # Until the preloader handles them; handlers for earlier signals have run after this.
+            signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+            if not signals.stopping:
+                return "preloader", promote
+        return None
+
+    return f"worker {context.index + 1}", run
 
 
-def call_after_fork_hooks(settings: Settings) -> None:
-    """Call the functions of `after_fork`, in their order.
+def call_hooks(settings: Settings, option: str) -> None:
+    """Call the functions of an option, in their order.
 
     Raises:
         ApplicationError: one of them cannot be found, or has failed.
     """
-    for name in settings.after_fork:
-        where = f"{settings.origin('after_fork')}: {name}"
+    for number, name in enumerate(getattr(settings, option)):
+        where = f"{settings.origin(option, number)}: {name}"
         module, _, function = name.partition(":")
         if not (module and function):
             raise ApplicationError(f"{where}: write it as package.module:function")
@@ -66,7 +91,7 @@ def call_after_fork_hooks(settings: Settings) -> None:
 
 
 def run_child(
-    run: Callable[[StopSignals], None],
+    run: Callable[[StopSignals], Process | None],
     parent: int,
     label: str,
     service: Service,
@@ -77,20 +102,27 @@ def run_child(
     A failure is printed on standard error until the server as a whole serves, and logged in the
     error log from then on. `others`: services whose listeners are kept too; by default only those
     of `service` are.
+
+    If `run` returns a `Process`, with `SIGNALS` blocked, that begins from here: in this process, or
+    in a fork of it. So the stack does not grow with each process that was forked from another.
     """
-    code, own = 1, os.getpid()
+    code = 1
+    process: Process | None = label, run
     try:
-        with StopSignals(service.settings, supervised=True) as signals:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-            service.change_folder()
-            service.privileges.drop()
-            # After the change of the user, which resets the parent-death signal (prctl(2)).
-            set_parent_death_signal(parent)
-            kept = others or (service,)
-            close_others(listener for each in kept for listener in each.listeners)
-            full = f"{service.settings.service} {label}".strip()
-            logs.begin_process(service.settings, full, configure=not service.loaded)
-            run(signals)
+        while process is not None:
+            own = os.getpid()
+            label, run = process
+            with StopSignals(service.settings, supervised=True) as signals:
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+                service.change_folder()
+                service.privileges.drop()
+                # After the change of the user, which resets the parent-death signal (prctl(2)).
+                set_parent_death_signal(parent)
+                kept = others or (service,)
+                close_others(listener for each in kept for listener in each.listeners)
+                full = f"{service.settings.service} {label}".strip()
+                logs.begin_process(service.settings, full, configure=not service.loaded)
+                process = run(signals)
         code = 0
     except Stopped:
         code = 0

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 from poorhttp import logs
 from poorhttp._core import Reactor
 from poorhttp.config.address import is_raw_tcp
 from poorhttp.config.settings import Settings
 from poorhttp.net.listener import Listener
+from poorhttp.process.control_channel import REFORK
+from poorhttp.process.fork import is_own, other_threads
 from poorhttp.process.signals import STOP_SIGNALS, signal
 from poorhttp.process.worker_context import WorkerContext
 from poorhttp.worker import temp_dir, wsgi
@@ -24,6 +28,9 @@ if TYPE_CHECKING:
 #: Signals for which an application may have handlers.
 OTHER_SIGNALS = signal.valid_signals().difference(STOP_SIGNALS)
 
+#: How often the threads of the application are looked at before a worker is not reforked.
+THREAD_CHECKS = 3
+
 
 class Worker:
     """The argument of a mode: everything that it needs to serve.
@@ -34,7 +41,12 @@ class Worker:
         ready: called when requests can be served.
         signals: stops the reactor; `None` for a `poorhttp.Server`, which the program stops.
         serve: calls the application for each request of the reactor.
+        promoted: it has stopped serving to become the preloader.
     """
+
+    promoted = False
+    _thread_checks = 0
+    _threads: Mapping[int, str] = {}
 
     serve: Callable[[Any, Any], None] = staticmethod(wsgi.serve)
 
@@ -135,6 +147,9 @@ class Worker:
                 external_loop=external_loop,
                 raw_tcp=self._raw_tcp,
                 interrupter=interrupter,
+                refork=(context.refork_after, self._on_refork_due)
+                if context and context.refork_after
+                else None,
             )
             if interrupter is not None:
                 interrupter.reactor = reactor
@@ -146,6 +161,28 @@ class Worker:
             # stayed open, clients would connect to a server that never answers.
             for listener in self._listeners:
                 listener.release()
+
+    def _on_refork_due(self) -> int:
+        """Report that workers may be forked from this one, unless the application has threads.
+
+        Threads that come and go do not count, nor do any if a function of `before_refork` may end
+        them. Returns after how many requests to look again; 0: not any more.
+        """
+        assert self._context is not None
+        found = {tid: name for tid, name in other_threads().items() if not is_own(name)}
+        if self._thread_checks:
+            found = {tid: name for tid, name in found.items() if tid in self._threads}
+        self._threads = found
+        self._thread_checks += 1
+        if self.settings.before_refork or not found:
+            with suppress(OSError):
+                os.write(self._context.channel, REFORK)
+        elif self._thread_checks < THREAD_CHECKS:
+            return self._context.refork_after // 10 + 1
+        else:
+            names = ", ".join(sorted(found.values()))
+            logs.write("warning", f"not reforked, because a thread does not survive that: {names}")
+        return 0
 
     def run(self, serve: Callable[[], object], reactor: Reactor) -> None:
         """Report that requests can be served, and call `serve` in the main thread.
@@ -171,6 +208,7 @@ class Worker:
                     logs.exception("a signal handler of the application failed", raised)
                 raised = None
                 serve()
+                self.promoted = reactor.promoted
                 return
             except BaseException as error:
                 # Only this assignment: the next signal may arrive at once, and an exception of its

@@ -36,6 +36,8 @@ def test_defaults() -> None:
         "workers": 0,
         "threads": 8,
         "preload": False,
+        "refork_after": (),
+        "before_refork": (),
         "after_fork": (),
         "max_requests": 0,
         "max_requests_jitter": 0,

@@ -1,9 +1,9 @@
-//! All unsafe code: a file descriptor given as a number, counters in memory shared by processes, TCP_INFO, and
-//! memory of large `bytes`.
+//! All unsafe code: a file descriptor given as a number, counters in memory shared by processes, TCP_INFO, memory of large
+//! `bytes`, and malloc_trim.
 
 #![expect(
     unsafe_code,
-    reason = "Python passes descriptors by number and shared memory by address; no crate has TCP_INFO; \
+    reason = "Python passes descriptors by number and shared memory by address; no crate has TCP_INFO or malloc_trim; \
         PyO3 clears the memory of bytes before it fills them, or panics if there is none; advice on memory is by address"
 )]
 
@@ -53,6 +53,15 @@ pub(crate) fn advise_huge_pages(buffer: &PyBuffer<u8>) {
     let (first, end) = (begin.next_multiple_of(HUGE), (begin + length) / HUGE * HUGE);
     // SAFETY: these pages are inside the buffer, and the advice leaves their content as it is.
     unsafe { libc::madvise(first as *mut libc::c_void, end - first, libc::MADV_HUGEPAGE) };
+}
+
+/// Returns free memory of the C library's heap to the system, if the library can (malloc_trim(3)).
+pub(crate) fn trim_memory() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: it takes the locks of the heap, and moves nothing that is in use.
+    unsafe {
+        libc::malloc_trim(0);
+    }
 }
 
 /// Duplicates a descriptor that Python knows by its number.

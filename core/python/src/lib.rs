@@ -91,6 +91,12 @@ mod _core {
         super::ffi::advise_huge_pages(&buffer);
     }
 
+    /// Returns free memory of the C library's heap to the system.
+    #[pyo3::pyfunction]
+    fn trim_memory() {
+        super::ffi::trim_memory();
+    }
+
     /// Whether the build is optimised, for benchmarks.
     #[pymodule_export]
     #[allow(non_upper_case_globals)]

@@ -3,6 +3,7 @@
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use poorhttp_files::{Cache, LiveReload};
 use poorhttp_http::{Limits, Protocol, TrustedProxies};
@@ -38,6 +39,9 @@ pub(crate) struct Reactor {
     /// Read by the supervisor.
     worker_status: Option<Py<WorkerStatus>>,
     interrupter: Option<Arc<Interrupter>>,
+    /// The request number at which a function is called, because this worker may be reforked. The function returns after how
+    /// many more it is called again.
+    refork: Option<(AtomicU64, Py<PyAny>)>,
 }
 
 impl Reactor {
@@ -45,6 +49,16 @@ impl Reactor {
     #[inline]
     fn request(&self, py: Python<'_>, mut exchange: Exchange) -> Option<Py<PyAny>> {
         let number = exchange.number();
+        if let Some((at, function)) = &self.refork
+            && number >= at.load(Ordering::Relaxed)
+            && at.swap(u64::MAX, Ordering::Relaxed) != u64::MAX
+        {
+            match function.call0(py).and_then(|more| more.extract(py)) {
+                Ok(0) => {}
+                Ok(more) => at.store(number.saturating_add(more), Ordering::Relaxed),
+                Err(error) => error.write_unraisable(py, None),
+            }
+        }
         if exchange.is_raw_tcp() {
             let line = exchange.request_line();
             let entry =
@@ -117,7 +131,7 @@ fn trust(settings: &Bound<'_, PyAny>) -> PyResult<Option<TrustedProxies>> {
 #[pymethods]
 impl Reactor {
     #[new]
-    #[pyo3(signature = (listeners, settings, error_log, *, access_log = None, temp_dir = PathBuf::from("/tmp"), accept_balance = None, worker_status = None, wait_writable = None, external_loop = false, raw_tcp = false, channel = None, fd_handoff = None, recycle_after = 0, interrupter = None, routes = Vec::new(), live_reload = None))]
+    #[pyo3(signature = (listeners, settings, error_log, *, access_log = None, temp_dir = PathBuf::from("/tmp"), accept_balance = None, worker_status = None, wait_writable = None, external_loop = false, raw_tcp = false, channel = None, fd_handoff = None, recycle_after = 0, interrupter = None, refork = None, routes = Vec::new(), live_reload = None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -135,6 +149,7 @@ impl Reactor {
         fd_handoff: Option<(RawFd, RawFd, u32)>,
         recycle_after: u64,
         interrupter: Option<&Bound<'_, PyAny>>,
+        refork: Option<(u64, Py<PyAny>)>,
         routes: Vec<Route<'_>>,
         live_reload: Option<(String, String)>,
     ) -> PyResult<Self> {
@@ -224,6 +239,7 @@ impl Reactor {
             error_log: Arc::clone(&error_log.get().inner),
             worker_status,
             interrupter,
+            refork: refork.map(|(at, function)| (AtomicU64::new(at), function)),
         })
     }
 
@@ -283,6 +299,11 @@ impl Reactor {
     #[getter]
     fn finished(&self) -> bool {
         self.inner.is_finished()
+    }
+
+    #[getter]
+    fn promoted(&self) -> bool {
+        self.inner.is_promoted()
     }
 
     #[pyo3(signature = (graceful = true, *, last = true))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from poorhttp.config import address
-from poorhttp.config.options.option import Option, Repeatable
+from poorhttp.config.options.option import Option, Repeatable, WordList
 from poorhttp.config.parsers import (
     boolean,
     choice,
@@ -167,6 +167,28 @@ class Workers:
         "the application still take effect. Off, because what the application opens while it is "
         "loaded (connections to databases, threads) does not survive a fork; open them in "
         "`after_fork`.",
+    )
+    refork_after = WordList(
+        integer(1, 2**63 - 1),
+        (),
+        "With `preload`: when a worker has begun this many requests, replace the others by forks "
+        "of it; several numbers are for one generation of workers after the other.",
+        metavar="N",
+        reason="Workers then share also what requests have imported, compiled and cached. That "
+        "worker finishes its requests first, and no request is lost. Off, because everything that "
+        "it has opened is there in each fork, so the application must be ready for it: see "
+        "`before_refork` and docs/operations.md. `1000, 10000` suits most. pitchfork "
+        "`refork_after`, puma `fork_worker`.",
+    )
+    before_refork = Repeatable(
+        line,
+        (),
+        "Function to call in a worker from which others are about to be forked, "
+        "`package.module:function`.",
+        metavar="FUNCTION",
+        reason="It closes connections and ends threads, which do not survive a fork. It is called "
+        "without arguments, when the worker has finished its requests. If it fails, or threads are "
+        "left, no worker is forked from this one. The forks call `after_fork`.",
     )
     after_fork = Repeatable(
         line,

@@ -169,7 +169,7 @@ class Generation:
         self.shared.stack_dump.enable()
         try:
             service.load()
-            start.call_after_fork_hooks(service.settings)
+            start.call_hooks(service.settings, "after_fork")
             assert service.application is not None
             return service.application
         except Stopped:

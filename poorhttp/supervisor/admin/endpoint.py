@@ -77,11 +77,11 @@ class _Service(Service):
         ready: Callable[[], object],
         signals: StopSignals,
         context: WorkerContext | None = None,
-    ) -> None:
+    ) -> bool:
         """Serve, also if a terminal or systemd signals all processes."""
         for number in STOP_SIGNALS:
             signal.signal(number, signal.SIG_IGN)
-        super().serve(ready, signals, context)
+        return super().serve(ready, signals, context)
 
 
 class AdminEndpoint:

@@ -10,7 +10,9 @@ const PING: u8 = b'?';
 const PONG: u8 = b'.';
 /// Other workers accept from now on.
 const RETIRE: u8 = b'r';
-/// The same, and idle connections are passed to them.
+/// The same, and this process is forked for new workers when it has finished.
+const PROMOTE: u8 = b'p';
+/// Other workers accept from now on, and idle connections are passed to them.
 const DETACH: u8 = b'H';
 /// The main process will stop this worker soon.
 const DRAIN: u8 = b'd';
@@ -43,7 +45,9 @@ pub(crate) enum Command {
     Drain,
     /// Stop; other workers accept the connections in the backlog.
     Retire,
-    /// The same, and they get the idle connections.
+    /// The same, and this process becomes the preloader.
+    Promote,
+    /// Stop; other workers get the idle connections.
     Detach,
     /// The main process has ended: stop.
     End,
@@ -86,9 +90,12 @@ impl Channel {
                     if bytes.contains(&PING) {
                         self.send(PONG);
                     }
-                    for (byte, command) in
-                        [(DRAIN, Command::Drain), (RETIRE, Command::Retire), (DETACH, Command::Detach)]
-                    {
+                    for (byte, command) in [
+                        (DRAIN, Command::Drain),
+                        (RETIRE, Command::Retire),
+                        (PROMOTE, Command::Promote),
+                        (DETACH, Command::Detach),
+                    ] {
                         if bytes.contains(&byte) {
                             received.command = received.command.max(command);
                         }
@@ -125,6 +132,8 @@ mod tests {
         assert_eq!(ours.receive().command, Command::Drain);
         theirs.write_all(b"rd").unwrap();
         assert_eq!(ours.receive().command, Command::Retire);
+        theirs.write_all(b"pr").unwrap();
+        assert_eq!(ours.receive().command, Command::Promote);
         theirs.write_all(b"rHd").unwrap();
         assert_eq!(ours.receive().command, Command::Detach);
         drop(ours);

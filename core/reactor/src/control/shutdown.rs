@@ -23,6 +23,8 @@ pub(crate) struct ShutdownState {
     stage: AtomicU8,
     /// Idle connections are passed to the successor.
     passes_connections: AtomicBool,
+    /// This process becomes the preloader.
+    promoted: AtomicBool,
     /// `PREFIX/ready` answers 503.
     unready: AtomicBool,
 }
@@ -55,6 +57,15 @@ impl ShutdownState {
     #[inline]
     pub(crate) fn passes_connections(&self) -> bool {
         self.passes_connections.load(Ordering::Acquire)
+    }
+
+    /// This process becomes the preloader when it has finished.
+    pub(crate) fn promote(&self) {
+        self.promoted.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_promoted(&self) -> bool {
+        self.promoted.load(Ordering::Acquire)
     }
 
     /// New clients should go elsewhere from now on.

@@ -210,6 +210,11 @@ impl Reactor {
         self.lock().is_finished()
     }
 
+    /// Whether the main process has stopped the reactor to make this process the preloader.
+    pub fn is_promoted(&self) -> bool {
+        self.shutdown.is_promoted()
+    }
+
     /// The time, for [`Reactor::waited_since`].
     pub fn time(&self) -> u64 {
         clock::precise_us()

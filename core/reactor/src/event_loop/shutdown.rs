@@ -70,6 +70,10 @@ impl Reactor {
             Command::None => {}
             Command::Drain => self.drain(),
             Command::Retire => self.stop(true, false),
+            Command::Promote => {
+                self.shutdown.promote();
+                self.stop(true, false);
+            }
             Command::Detach => self.detach(),
             Command::End => self.stop(true, true),
         }

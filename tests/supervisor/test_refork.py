@@ -1,0 +1,307 @@
+"""Reforks: workers are replaced by forks of one that has served (`refork_after`)."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.support.load import Load
+from tests.support.upgrade import end, wait_for_end
+from tests.testkit.client import Connection
+from tests.testkit.process import children, lives, opened
+from tests.testkit.server import Server, command, run, wait_for
+from tests.testkit.versions import Versions
+
+MODES = ["single", "forking", "threading"]
+
+OPTIONS = ("--preload", "--drain-timeout", "0.1")
+
+#: Logged when a worker was chosen.
+BEGUN = "and finishes: workers are forked from it"
+
+#: Tells what requests and hooks have left behind, in its process and in those it comes from.
+APP = """
+import os, sys, threading
+
+EVENTS, PATHS, THREADS = [], set(), []
+
+def after_fork():
+    EVENTS.append(f"forked {os.getpid()}")
+
+def before_refork():
+    EVENTS.append(f"finished {os.getpid()}")
+    while THREADS:
+        over, thread = THREADS.pop()
+        over.set()
+        thread.join()
+
+def start_thread():
+    over = threading.Event()
+    thread = threading.Thread(target=over.wait, name="the clock", daemon=True)
+    thread.start()
+    THREADS.append((over, thread))
+
+def refuse():
+    raise RuntimeError("not this one")
+
+def fail_if_served():
+    if PATHS:
+        raise RuntimeError("a connection is open")
+
+def wait():
+    '''Only in forks of a worker that has served.'''
+    gate = os.environ["GATE"]
+    while PATHS and not os.path.exists(gate):
+        over = threading.Event().wait(0.002)
+
+def application(environ, start_response):
+    path, gate = environ["PATH_INFO"], environ["QUERY_STRING"]
+    PATHS.add(path)
+    if path == "/wait":
+        environ["wsgi.errors"].write(f"process {os.getpid()} entered {gate}\\n")
+        while not os.path.exists(gate):
+            threading.Event().wait(0.002)
+    depth, frame = 0, sys._getframe()
+    while frame is not None:
+        depth, frame = depth + 1, frame.f_back
+    start_response("200 OK", [])
+    return [f"{os.getpid()} {depth} {len(PATHS)} {','.join(EVENTS)}".encode()]
+"""
+
+
+class Application(Server):
+    """A server of `APP`, and what is asked of it."""
+
+    def __init__(self, tmp_path: Path, mode: str, *options: str) -> None:
+        path = tmp_path / "reforked.py"
+        path.write_text(APP)
+        self.gate = tmp_path / "gate"
+        env = {"GATE": str(self.gate)}
+        more = () if "--workers" in options else ("--workers", "3")
+        super().__init__(f"{path}:application", mode, *OPTIONS, *more, *options, env=env)
+        self._asked = 0
+
+    def ask(self) -> tuple[int, int, int, list[str]]:
+        """The process of a worker, its depth of calls, the paths that it knows, and its events."""
+        with self.connect() as connection:
+            return self.ask_on(connection)
+
+    def ask_on(self, connection: Connection) -> tuple[int, int, int, list[str]]:
+        """The same, on a connection that stays open."""
+        self._asked += 1
+        words = connection.request("GET", f"/{self._asked}").body.decode().split(" ", 3)
+        return int(words[0]), int(words[1]), int(words[2]), words[3].split(",")
+
+    def ask_until(self, text: str, times: int = 1) -> None:
+        """Ask until a text stands in the log."""
+
+        def asked() -> bool:
+            self.ask()
+            return self.log().count(text) >= times
+
+        wait_for(asked, f"{text!r} in the log {times} times")
+
+    def wait_settled(self) -> set[int]:
+        """Wait until there are three workers and nothing else; their processes."""
+        wait_for(lambda: len(children(self.process.pid)) == 3, "three workers, and nothing else")
+        return set(children(self.process.pid))
+
+    def hold(self) -> list[Connection]:
+        """Have requests begin that wait for the gate, at least one in each worker."""
+        held: list[Connection] = []
+        while len(set(re.findall(r"process (\d+) entered", self.log()))) < 3:
+            held.append(self.enter(self.gate))
+            self.wait_log(f"entered {self.gate}\n", len(held))
+        return held
+
+    def begun(self) -> list[int]:
+        """The workers that were told to finish because others are to be forked from them."""
+        found = re.findall(r"worker (\d+) has begun \d+ requests, and finishes", self.log())
+        return list(map(int, found))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_nothing_is_lost_or_crossed(mode: str, versions: Versions) -> None:
+    """Three generations, each forked from the one before, under the load of all clients."""
+    with versions.serve(mode, *OPTIONS, "--workers", "3", "--refork-after", "20, 40, 60") as server:
+        with Load(server.port) as load:
+            server.wait_log("reforked 3 workers", 3)
+            wait_for(lambda: len(children(server.process.pid)) == 3, "no preloader any more")
+            before = children(server.process.pid)
+            load.wait_more(300)
+        load.check()
+        assert len(load.pids) > 3 * 3
+        assert children(server.process.pid) == before, "the list has ended"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_workers_have_what_requests_have_left(mode: str, tmp_path: Path) -> None:
+    """Hooks are called in each process; neither calls nor descriptors pile up."""
+    hooks = ("--after-fork", "reforked:after_fork", "--before-refork", "reforked:before_refork")
+    with Application(tmp_path, mode, *hooks, "--refork-after", "10 10") as server:
+        pid, depth, _, events = server.ask_on(server.connect())
+        files = len(opened(pid))
+        assert events == [f"forked {pid}"]
+        server.ask_until("reforked 3 workers", 2)
+        first, second = server.begun()
+        server.wait_settled()
+        assert not lives(first)
+        assert not lives(second)
+        pid, same_depth, paths, events = server.ask_on(server.connect())
+        assert paths > 10
+        came_from = [
+            f"forked {first}",
+            f"finished {first}",
+            f"forked {second}",
+            f"finished {second}",
+        ]
+        assert events == [*came_from, f"forked {pid}"]
+        assert same_depth == depth
+        wait_for(lambda: len(opened(pid)) == files, "as many descriptors as before")
+
+
+def test_a_worker_with_a_thread_is_not_reforked(tmp_path: Path) -> None:
+    """It goes on serving."""
+    hooks = ("--after-fork", "reforked:start_thread")
+    with Application(tmp_path, "threading", *hooks, "--refork-after", "5") as server:
+        before = server.wait_settled()
+        server.ask_until("not reforked, because a thread does not survive that: the clock\n")
+        assert server.wait_settled() == before
+        assert server.begun() == []
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_threads_that_a_hook_ends(mode: str, tmp_path: Path) -> None:
+    hooks = ("--after-fork", "reforked:start_thread", "--before-refork", "reforked:before_refork")
+    with Application(tmp_path, mode, *hooks, "--refork-after", "5,5") as server:
+        server.ask_until("reforked 3 workers", 2)
+        assert "not reforked" not in server.log()
+
+
+@pytest.mark.parametrize(
+    ("hook", "why"),
+    [
+        ("after_fork", "because a thread does not survive that: the clock"),
+        ("refuse", "--before-refork: reforked:refuse has failed: RuntimeError: not this one"),
+    ],
+)
+def test_a_worker_that_has_finished_and_cannot_be_forked(
+    hook: str, why: str, tmp_path: Path
+) -> None:
+    """It is replaced by a worker that has loaded the application again."""
+    hooks = ("--after-fork", "reforked:start_thread", "--before-refork", f"reforked:{hook}")
+    with Application(tmp_path, "threading", *hooks, "--refork-after", "5") as server:
+        before = server.wait_settled()
+        server.ask_until("not reforked, because worker")
+        assert why in server.log()
+        (ended,) = server.begun()
+        wait_for(lambda: ended not in children(server.process.pid), "its end")
+        wait_for(lambda: server.wait_settled() != before - {ended}, "its successor")
+        assert len(server.wait_settled() & before) == 2
+
+
+def test_the_preloader_dies(tmp_path: Path) -> None:
+    """Workers that have not been replaced by then stay."""
+    with Application(
+        tmp_path, "threading", "--after-fork", "reforked:wait", "--refork-after", "5"
+    ) as server:
+        before = server.wait_settled()
+        server.ask_until(BEGUN)
+        (preloader,) = server.begun()
+        wait_for(lambda: set(children(server.process.pid)) - before, "its first fork")
+        os.kill(preloader, signal.SIGKILL)
+        server.wait_log("the process that has loaded the application was killed by SIGKILL")
+        server.gate.touch()
+        assert len(server.wait_settled() & before) == 2
+        server.ask()
+
+
+def test_a_fork_that_cannot_serve(tmp_path: Path) -> None:
+    """Workers come from a process that has only loaded the application, and the others stay."""
+    hooks = ("--after-fork", "reforked:fail_if_served")
+    with Application(tmp_path, "threading", *hooks, "--refork-after", "5") as server:
+        before = server.wait_settled()
+        server.ask_until("not reforked, because worker")
+        assert "--after-fork: reforked:fail_if_served has failed: RuntimeError" in server.log()
+        wait_for(lambda: len(server.wait_settled() - before) == 1, "the worker that is missing")
+
+
+def test_a_stop_while_a_worker_finishes(tmp_path: Path) -> None:
+    """What is in flight is answered, and the worker does not become the preloader."""
+    with Application(tmp_path, "threading", "--refork-after", "20") as server:
+        held = server.hold()
+        server.ask_until(BEGUN)
+        server.process.send_signal(signal.SIGTERM)
+        server.gate.touch()
+        assert [connection.response().status for connection in held] == [200] * len(held)
+        server.leave()
+        assert server.wait() == 0
+        assert "reforked 3 workers" not in server.log()
+        server.ended()
+
+
+def test_a_reload_while_a_worker_finishes(tmp_path: Path) -> None:
+    """It ends like the other workers of its version."""
+    hooks = ("--before-refork", "reforked:before_refork")
+    with Application(tmp_path, "threading", *hooks, "--refork-after", "20") as server:
+        held = server.hold()
+        server.ask_until(BEGUN)
+        before = set(children(server.process.pid))
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("reloaded: the new version serves")
+        server.gate.touch()
+        assert [connection.response().status for connection in held] == [200] * len(held)
+        assert not server.wait_settled() & before
+        server.ask_until("reforked 3 workers")
+
+
+def test_an_upgrade_while_a_worker_finishes(tmp_path: Path) -> None:
+    pidfile = tmp_path / "pid"
+    options = ("--pidfile", str(pidfile), "--refork-after", "20")
+    with Application(tmp_path, "threading", *options) as server:
+        held = server.hold()
+        server.ask_until(BEGUN)
+        os.kill(server.process.pid, signal.SIGUSR2)
+        server.wait_log("has taken over")
+        server.gate.touch()
+        assert [connection.response().status for connection in held] == [200] * len(held)
+        wait_for_end(server.process.pid, server)
+        server.ask_until("reforked 3 workers")
+        end(server, int(pidfile.read_text()))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_beside_max_requests(mode: str, versions: Versions) -> None:
+    options = ("--refork-after", "30,30", "--max-requests", "50", "--max-requests-jitter", "5")
+    with versions.serve(mode, *OPTIONS, "--workers", "3", *options) as server:
+        with Load(server.port) as load:
+            server.wait_log("it has begun max_requests requests", 3)
+            server.wait_log("reforked 3 workers")
+        load.check()
+
+
+def test_one_worker_is_not_reforked(tmp_path: Path) -> None:
+    """No other one could serve meanwhile, nor share its memory."""
+    with Application(tmp_path, "single", "--refork-after", "5", "--workers", "1") as server:
+        pids = {server.ask()[0] for _ in range(20)}
+        assert len(pids) == 1
+        assert server.begun() == []
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (("--mode", "threading"), "only with preload = on"),
+        (("--mode", "gevent", "--preload"), "not in mode gevent"),
+        (("--preload", "--refork-after", "0"), "0 is out of range"),
+    ],
+)
+def test_where_it_is_refused(options: tuple[str, ...], why: str) -> None:
+    ended = run(*command("serve", "tests.apps.plain:application", "--refork-after", "9", *options))
+    assert ended.returncode in (2, 3)
+    assert why in ended.stderr
+    assert "--refork-after" in ended.stderr
