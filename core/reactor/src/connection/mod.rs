@@ -206,11 +206,11 @@ impl Connection {
         self.request.buffers = None;
     }
 
-    /// Receives once.
+    /// Receives once; of a body, at most about so much.
     #[inline]
-    pub(crate) fn receive(&mut self) -> Received {
+    pub(crate) fn receive(&mut self, most: usize) -> Received {
         let in_body = self.request.parser.is_in_body();
-        if in_body && let Some(received) = self.receive_content() {
+        if in_body && let Some(received) = self.receive_content(most) {
             return received;
         }
         let buffer = &mut self.request.buffers.get_or_insert_default().read_buffer;
@@ -227,7 +227,7 @@ impl Connection {
     }
 
     /// Receives a large piece of a body directly into the body's buffer. `None`: framing may come before it.
-    fn receive_content(&mut self) -> Option<Received> {
+    fn receive_content(&mut self, most: usize) -> Option<Received> {
         let expected = self.request.parser.expected();
         let buffers = self
             .request
@@ -235,7 +235,7 @@ impl Connection {
             .as_mut()
             .filter(|buffers| expected >= DIRECT as u64 && buffers.read_buffer.is_drained())?;
         let body = buffers.body.as_mut()?;
-        let room = body.room(expected);
+        let room = body.room(expected).min(most);
         if room == 0 {
             return None;
         }

@@ -199,7 +199,7 @@ fn read_request(reactor: &Reactor, connection: &mut Connection) -> Step {
                 {
                     return write_body(reactor, connection);
                 }
-                match connection.receive() {
+                match connection.receive(RECEIVED_AT_ONCE - received) {
                     Received::Something(bytes) => received += bytes,
                     Received::NothingYet => return Step::Wait,
                     Received::NoMemory => return Step::Refuse(NO_MEMORY),
@@ -269,7 +269,7 @@ fn resume(reactor: &Reactor, mut connection: Box<Connection>) -> Option<Box<Conn
         Phase::Serving if reactor.is_overdue() => give_up(reactor, connection),
         // The rest of the request may have arrived just now, before the poller has reported it.
         Phase::Serving => {
-            let received = connection.receive();
+            let received = connection.receive(RECEIVED_AT_ONCE);
             connection.note(matches!(received, Received::End | Received::NoMemory), false, false);
             if received != Received::NothingYet {
                 return Some(connection);
@@ -333,7 +333,7 @@ fn receive_proxy_header(reactor: &Reactor, connection: &mut Connection) -> Optio
                 return None;
             }
             Ok(None) if !connection.is_readable() => return Some(Step::Wait),
-            Ok(None) => match connection.receive() {
+            Ok(None) => match connection.receive(RECEIVED_AT_ONCE) {
                 Received::Something(_) => {}
                 Received::NothingYet => return Some(Step::Wait),
                 Received::NoMemory => return Some(Step::Refuse(NO_MEMORY)),
