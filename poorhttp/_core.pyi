@@ -278,6 +278,7 @@ class Reactor:
         worker_status: WorkerStatus | None = None,
         wait_writable: Callable[[int], object] | None = None,
         external_loop: bool = False,
+        multithread: bool = False,
         raw_tcp: bool = False,
         channel: int | None = None,
         fd_handoff: tuple[int, int, int] | None = None,
@@ -302,6 +303,7 @@ class Reactor:
             wait_writable: called with a descriptor when an application has to wait for its client;
                 by default the thread blocks.
             external_loop: an event loop watches `fileno()` and calls `poll()` instead of iterating.
+            multithread: several threads iterate it.
             raw_tcp: yield unread connections as `Connection`.
             channel: descriptor of a worker's control channel, a stream socket to the main process.
                 The worker answers `?` with `.`; `d` is `drain()`, `r` is `stop(last=False)`, `p` is

@@ -145,6 +145,7 @@ class Worker:
                 recycle_after=context.recycle_after if context else 0,
                 wait_writable=wait_writable,
                 external_loop=external_loop,
+                multithread=multithread and hub is None,
                 raw_tcp=self._raw_tcp,
                 interrupter=interrupter,
                 refork=(context.refork_after, self._on_refork_due)

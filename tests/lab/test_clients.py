@@ -221,6 +221,23 @@ class TestTraced:
         assert (len(found.trace), found.load.errors) == (2, {"timeout": 2})
         assert found.trace.seconds >= 0.3
 
+    def test_clients_that_give_up(self) -> None:
+        with silent() as port:
+            found = fetch.traced(port, 0.3, 1, [["/"]], rate=50, most_unanswered=99, give_up=0.1)
+        seen = found.trace
+        assert found.load.errors == seen.failed() == {"timeout": len(seen)}
+        waited = [end - begin for begin, end in zip(seen.intended, seen.ended, strict=True)]
+        assert min(waited) >= 100_000
+        # Not at the end, when all that is unanswered is given up, after five seconds.
+        assert seen.seconds < fetch.PATIENCE
+
+    def test_clients_that_need_not_give_up(self, floor: Running) -> None:
+        found = fetch.traced(
+            floor.port, 0.2, 1, [["/"]], rate=200, most_unanswered=99, give_up=HANG
+        )
+        self.check(found, requests=len(found.trace))
+        assert set(found.trace.intended) <= {n * 5000 for n in range(40)}
+
     def test_nobody_listens(self) -> None:
         found = fetch.traced(nobody(), HANG, 2, [["/"]], requests=50)
         assert found.load.errors == {"connect": 50}

@@ -71,15 +71,21 @@ def test_a_burst_is_not_refused(mode: str, limit: str, tmp_path: Path) -> None:
 class Queue:
     """Clients that always have to wait: for one that holds the thread, and for the next one."""
 
-    def __init__(self, server: Server, stack: ExitStack, folder: Path, *, leaving: int) -> None:
+    def __init__(
+        self, server: Server, stack: ExitStack, folder: Path, *, leaving: int, path: str = ""
+    ) -> None:
         self.server, self.stack, self.folder, self.leaving = server, stack, folder, leaving
-        self.waiting = [stack.enter_context(server.connect()) for _ in range(30)]
+        self.path = path
+        self.waiting = [stack.enter_context(self.connect()) for _ in range(30)]
         self.gate, self.holding = self.hold()
         server.wait_log(f"holds {self.gate}\n")
 
+    def connect(self) -> Connection:
+        return Connection(self.path) if self.path else self.server.connect()
+
     def hold(self) -> tuple[Path, Connection]:
         gate = self.folder / str(time.monotonic_ns())
-        holding = self.stack.enter_context(self.server.connect())
+        holding = self.stack.enter_context(self.connect())
         holding.send_request("GET", f"/hold?{gate}")
         return gate, holding
 
@@ -88,7 +94,7 @@ class Queue:
         for connection in self.waiting:
             connection.send_request("GET", "/waiting")
         for _ in range(self.leaving):
-            with self.server.connect() as connection:
+            with self.connect() as connection:
                 connection.send_request("GET", "/left")
         before, (self.gate, holding) = self.gate, self.hold()
         time.sleep(LONG)
@@ -103,10 +109,15 @@ class Queue:
 
 
 @pytest.mark.threading_only
-def test_who_always_has_to_wait_is_refused_if_clients_leave(mode: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("socket", ["TCP", "Unix"])
+def test_who_always_has_to_wait_is_refused_if_clients_leave(
+    mode: str, socket: str, tmp_path: Path
+) -> None:
     """By default."""
-    with one_thread(mode, "--threads", "1") as server, ExitStack() as stack:
-        queue = Queue(server, stack, tmp_path, leaving=10)
+    path = f"{tmp_path}/socket" if socket == "Unix" else ""
+    bind = f"unix:{path}" if path else "127.0.0.1:0"
+    with one_thread(mode, "--threads", "1", bind=bind) as server, ExitStack() as stack:
+        queue = Queue(server, stack, tmp_path, leaving=10, path=path)
         wait_for(lambda: 503 in queue.statuses(), "a 503")
         queue.end()
 
@@ -120,8 +131,18 @@ def test_who_waits_patiently_is_not_refused(mode: str, tmp_path: Path) -> None:
         queue.end()
 
 
-def test_unix_sockets_do_not_tell(mode: str, tmp_path: Path) -> None:
+def test_unix_sockets_do_not_tell_how_long_exactly(mode: str, tmp_path: Path) -> None:
     path = f"{tmp_path}/socket"
     limit = options(mode, "--queue-timeout", str(SHORT))
     with one_thread(mode, *limit, bind=f"unix:{path}") as server:
         assert statuses(server, tmp_path / "gate", 2, path) == [200] * 2
+
+
+@pytest.mark.threading_only
+def test_hundreds_at_once_are_answered(mode: str) -> None:
+    """None of them is refused, although most have to wait: their clients do."""
+    with Server(BUSY, mode) as server, ExitStack() as stack:
+        connections = [stack.enter_context(server.connect()) for _ in range(500)]
+        for connection in connections:
+            connection.send_request("GET", "/")
+        assert {connection.response().status for connection in connections} == {200}

@@ -10,6 +10,7 @@ mod escape;
 mod ffi;
 mod form;
 mod inotify;
+mod interpreter_queue;
 mod interrupter;
 mod meta_variables;
 mod reactor;

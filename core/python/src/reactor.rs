@@ -22,6 +22,7 @@ use crate::environ::Environs;
 use crate::error_log::LogWriter;
 use crate::errors::{os_error, value_error};
 use crate::ffi::{duplicate, since_input};
+use crate::interpreter_queue::InterpreterQueue;
 use crate::interrupter::{Interrupter, OverdueRequests};
 use crate::request::Request;
 use crate::settings::{milliseconds, option, queue_limit};
@@ -42,6 +43,8 @@ pub(crate) struct Reactor {
     /// The request number at which a function is called, because this worker may be reforked. The function returns after how
     /// many more it is called again.
     refork: Option<(AtomicU64, Py<PyAny>)>,
+    /// Requests that wait for the interpreter, if several threads share it.
+    queue: Option<InterpreterQueue>,
 }
 
 impl Reactor {
@@ -95,6 +98,18 @@ impl Reactor {
         }
     }
 
+    /// Waits for the next request. `None`: it waits for the interpreter, with others.
+    fn wait_next(&self) -> Option<Next> {
+        let Some(queue) = &self.queue else { return Some(self.inner.wait_next()) };
+        if let Some(exchange) = queue.leave() {
+            return Some(Next::Request(exchange));
+        }
+        match self.inner.wait_next() {
+            Next::Request(exchange) => queue.add(&self.inner, exchange).map(Next::Request),
+            other => Some(other),
+        }
+    }
+
     #[inline]
     fn object<T>(&self, number: u64, made: PyResult<Py<T>>) -> Option<Py<PyAny>> {
         made.inspect_err(|error| self.log_error(&format!("request {number}"), error)).ok().map(Py::into_any)
@@ -131,7 +146,7 @@ fn trust(settings: &Bound<'_, PyAny>) -> PyResult<Option<TrustedProxies>> {
 #[pymethods]
 impl Reactor {
     #[new]
-    #[pyo3(signature = (listeners, settings, error_log, *, access_log = None, temp_dir = PathBuf::from("/tmp"), accept_balance = None, worker_status = None, wait_writable = None, external_loop = false, raw_tcp = false, channel = None, fd_handoff = None, recycle_after = 0, interrupter = None, refork = None, routes = Vec::new(), live_reload = None))]
+    #[pyo3(signature = (listeners, settings, error_log, *, access_log = None, temp_dir = PathBuf::from("/tmp"), accept_balance = None, worker_status = None, wait_writable = None, external_loop = false, multithread = false, raw_tcp = false, channel = None, fd_handoff = None, recycle_after = 0, interrupter = None, refork = None, routes = Vec::new(), live_reload = None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -144,6 +159,7 @@ impl Reactor {
         worker_status: Option<Py<WorkerStatus>>,
         wait_writable: Option<Py<PyAny>>,
         external_loop: bool,
+        multithread: bool,
         raw_tcp: bool,
         channel: Option<RawFd>,
         fd_handoff: Option<(RawFd, RawFd, u32)>,
@@ -240,6 +256,7 @@ impl Reactor {
             worker_status,
             interrupter,
             refork: refork.map(|(at, function)| (AtomicU64::new(at), function)),
+            queue: multithread.then(InterpreterQueue::default),
         })
     }
 
@@ -249,19 +266,27 @@ impl Reactor {
 
     /// Waits for the next request with the interpreter released.
     fn __next__(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        let mut next = self.queue.as_ref().and_then(|queue| queue.next(py, &self.inner));
         loop {
-            let exchange = match self.inner.try_next(false) {
+            let exchange = match next.take().or_else(|| self.inner.try_next(false)) {
                 Some(exchange) => exchange,
-                None => match py.detach(|| self.inner.wait_next()) {
-                    Next::Request(exchange) => exchange,
-                    Next::Interrupted => {
+                None => match py.detach(|| self.wait_next()) {
+                    Some(Next::Request(exchange)) => exchange,
+                    Some(Next::Interrupted) => {
                         self.run_signal_handlers(py);
                         continue;
                     }
-                    Next::Finished => return None,
+                    Some(Next::Finished) => return None,
+                    None => {
+                        next = self.queue.as_ref().and_then(InterpreterQueue::first);
+                        continue;
+                    }
                 },
             };
             if let Some(request) = self.request(py, exchange) {
+                if let Some(queue) = &self.queue {
+                    queue.note_run(&self.inner);
+                }
                 return Some(request);
             }
         }

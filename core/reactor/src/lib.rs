@@ -39,6 +39,7 @@ pub use connection::request::Request;
 pub use connection::temp_file::{Spool, TempDir};
 pub use control::accept_balance::AcceptBalance;
 pub use control::channel::Channel;
+pub use control::concurrency::{Concurrency, STEP};
 pub use control::counters::{Counters, Counts};
 pub use control::queue_timeout::QueueLimit;
 pub use control::request_timeout::{InFlight, TimedRequest, TimeoutHandler};

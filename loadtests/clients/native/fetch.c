@@ -11,6 +11,8 @@
  * and what is unanswered at the end, counts as timed out; of a number of REQUESTS that are unanswered at the end, too.
  *
  *     -a HOST     an IPv4 address; else 127.0.0.1
+ *     -g SECONDS  a client gives up then: what is unanswered so long after the intended moment has timed out, and its
+ *                 connection is closed. What should have begun more than MISSED ns ago is left out.
  *     -o          HTTP/1.0: each request on a connection of its own
  *     -p SECONDS  at the end nothing is begun any more, but what is unanswered may take so long
  *     -r OCTETS   are received at once, and copied
@@ -34,7 +36,8 @@
 
 #include <sys/prctl.h>
 
-enum { EVENTS = 512, RECEIVE = 65536, HEAD = 16384, UNKNOWN = -1, BURSTS = 6, ANSWERED = 15, FIELDS = 9 };
+enum { EVENTS = 512, BEGUN_AT_ONCE = 64, RECEIVE = 65536, HEAD = 16384, UNKNOWN = -1, BURSTS = 6, ANSWERED = 15, FIELDS = 9,
+       MISSED = 10000000 };
 static const uint64_t MAGIC = 0x3165636172746c; /* "ltrace1" */
 
 struct request {
@@ -64,18 +67,19 @@ struct connection {
     struct chunks chunks;
     uint64_t resume;     /* when it goes on */
     struct connection *waiting; /* the one that goes on after it */
+    struct connection *older, *newer; /* by their requests, of those that are unanswered */
     size_t head_size;
     char head[HEAD];
 };
 
-static uint64_t asked, done, answered, received, most, *times, to_answers, answers, period, pause_after, last_answer;
+static uint64_t asked, done, answered, received, most, *times, to_answers, answers, period, pause_after, last_answer, give_up_after;
 static uint64_t open_visits, most_unanswered, traced;
 static size_t capacity, trace_capacity, receive_most;
 static bool keep, old, closing_down, stopped, tracing;
 static struct visit *visits;
 static size_t visit_count, next_visit;
 static struct request *trace;
-static struct connection *waiting, **last_waiting = &waiting;
+static struct connection *waiting, **last_waiting = &waiting, *oldest, *newest;
 static const char *host = "127.0.0.1";
 
 static bool enough(void) {
@@ -108,6 +112,10 @@ static void begin_request(struct connection *connection, uint64_t intended) {
     asked++;
     connection->asked = true;
     connection->request = (struct request){.intended = intended, .target = connection->number++};
+    connection->older = newest;
+    connection->newer = NULL;
+    *(newest ? &newest->newer : &oldest) = connection;
+    newest = connection;
 }
 
 static void end_connection(struct connection *connection) {
@@ -132,6 +140,8 @@ static void conclude(struct connection *connection, enum kind kind, uint64_t tim
     struct request *request = &connection->request;
     done++;
     connection->asked = false;
+    *(connection->older ? &connection->older->newer : &oldest) = connection->newer;
+    *(connection->newer ? &connection->newer->older : &newest) = connection->older;
     request->kind = kind;
     request->ended = time;
     if (kind == RIGHT) {
@@ -317,6 +327,12 @@ static void proceed(struct connection *connection) {
     send_request(connection);
 }
 
+/* Those whose clients have waited for long enough. */
+static void give_up(uint64_t time) {
+    while (oldest && oldest->request.intended + give_up_after <= time)
+        lose(oldest, TIMEOUT);
+}
+
 /* Those whose pause is over. Their order is that in which they began it. */
 static void wake(uint64_t time) {
     while (waiting && waiting->resume <= time) {
@@ -442,9 +458,10 @@ static uint64_t nanoseconds_of(const char *text, double unit) {
 int main(int argc, char **argv) {
     const char *trace_path = NULL;
     uint64_t patience = 0;
-    for (int option; (option = getopt(argc, argv, "a:op:r:t:u:w:")) != -1;) {
+    for (int option; (option = getopt(argc, argv, "a:g:op:r:t:u:w:")) != -1;) {
         switch (option) {
         case 'a': host = optarg; break;
+        case 'g': give_up_after = nanoseconds_of(optarg, 1e9); break;
         case 'o': old = true; break;
         case 'p': patience = nanoseconds_of(optarg, 1e9); break;
         case 'r': receive_most = strtoul(optarg, NULL, 10); break;
@@ -480,10 +497,16 @@ int main(int argc, char **argv) {
     struct epoll_event events[EVENTS];
     while (!stopped && !(most && done >= most)) {
         time = now();
-        while (due <= time && due < end && !stopped) { /* also those it is late for */
+        if (give_up_after && period && due + MISSED < time)
+            due += (time - due - MISSED) / period * period;
+        /* Also those it is late for; where it may not keep up, with looks at what has come in between. */
+        for (int at_once = 0; due <= time && due < end && !stopped; due += period) {
+            if (give_up_after && at_once++ == BEGUN_AT_ONCE)
+                break;
             begin_visits(connections, places, count, due);
-            due += period;
         }
+        if (give_up_after)
+            give_up(time);
         closing_down = time >= end;
         if (time >= end + patience || (closing_down && done >= asked))
             break;
@@ -493,6 +516,8 @@ int main(int argc, char **argv) {
             until = due;
         if (waiting && waiting->resume < until)
             until = waiting->resume;
+        if (give_up_after && oldest && oldest->request.intended + give_up_after < until)
+            until = oldest->request.intended + give_up_after;
         if (stopped)
             break;
         time = now();

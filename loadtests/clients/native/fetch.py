@@ -133,6 +133,7 @@ def traced(
     every: float = 0,
     rate: float = 0,
     most_unanswered: int = 0,
+    give_up: float = 0,
     think: float = 0,
     receive: int = 0,
     old: bool = False,
@@ -149,6 +150,8 @@ def traced(
     `connections` begin each time; with `rate` one begins at a time, so many a second. With
     `most_unanswered` of these the run stops, and says so (`Trace.stopped`). Without it no more than
     six times `connections` are there at once, and what should have been begun counts as timed out.
+    With `give_up` a client leaves so many seconds after the intended time, which is a timeout, too;
+    what this client is too slow to begin is not in the trace then.
 
     Closed loads, whose times count from the connection, or from the request on one that is kept:
     `connections` at once, each with a pause of `think` seconds behind every answer.
@@ -160,7 +163,7 @@ def traced(
         connections, every = 1, 1 / rate
         requests = requests or round(rate * seconds)
     options = ["-a", host, "-p", f"{patience:g}", "-u", str(most_unanswered)]
-    options += ["-w", f"{think * 1000:g}", "-r", str(receive)]
+    options += ["-w", f"{think * 1000:g}", "-r", str(receive), "-g", f"{give_up:g}"]
     if old:
         options.append("-o")
     with tempfile.NamedTemporaryFile() as file:

@@ -4,6 +4,7 @@
 //! channel.rs           one-byte messages between worker and main process
 //! accept_balance.rs    connections of each worker, so that workers accept evenly; pauses of accepting
 //! queue_timeout.rs     which requests have waited too long for a thread
+//! concurrency.rs       how many threads run applications in an overload
 //! request_timeout.rs   thread that enforces `request_timeout`
 //! shutdown.rs          stages of a shutdown: the requested one and the one in effect
 //! counters.rs          counters in memory that the main process can read
@@ -11,6 +12,7 @@
 
 pub(crate) mod accept_balance;
 pub(crate) mod channel;
+pub(crate) mod concurrency;
 pub(crate) mod counters;
 pub(crate) mod queue_timeout;
 pub(crate) mod request_timeout;

@@ -23,9 +23,9 @@ pub enum QueueLimit {
 }
 
 /// Milliseconds that a request may always wait.
-const LEAST: u64 = 50;
+const LEAST: u64 = 20;
 /// So many requests may be answered while one waits, however long that takes.
-const ANSWERED_MEANWHILE: u64 = 10;
+const ANSWERED_MEANWHILE: u64 = 5;
 /// Milliseconds for which all requests must have had to wait before any is refused.
 const STANDING: u64 = 1_000;
 /// One client must have left for so many requests that were run.
@@ -40,8 +40,6 @@ struct Standing {
     run: u64,
     /// Requests whose clients left before they were run.
     left: u64,
-    /// Too many have left; from then on requests are refused.
-    is_overload: bool,
 }
 
 /// Whether requests are refused now.
@@ -50,6 +48,8 @@ pub(crate) struct QueueTimeout {
     limit: QueueLimit,
     /// The last request has waited.
     is_standing: AtomicBool,
+    /// Requests are refused.
+    is_overload: AtomicBool,
     standing: Mutex<Standing>,
     pub(crate) warned: RateLimit,
 }
@@ -59,12 +59,23 @@ impl QueueTimeout {
         QueueTimeout { limit, ..Self::default() }
     }
 
+    pub(crate) fn is_adaptive(&self) -> bool {
+        self.limit == QueueLimit::Adaptive
+    }
+
     /// A request has not had to wait.
     #[inline]
     pub(crate) fn note_prompt(&self) {
         if self.is_standing.load(Ordering::Relaxed) {
             self.is_standing.store(false, Ordering::Relaxed);
+            self.is_overload.store(false, Ordering::Relaxed);
         }
+    }
+
+    /// By default, whether more is asked for than can be answered.
+    #[inline]
+    pub(crate) fn is_overload(&self) -> bool {
+        self.is_overload.load(Ordering::Relaxed)
     }
 
     fn begin(&self, standing: &mut Standing, now: u64) {
@@ -89,9 +100,11 @@ impl QueueTimeout {
                 let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
                 self.begin(&mut standing, now);
                 let lasted = now.saturating_sub(standing.since);
-                standing.is_overload |= lasted >= STANDING && standing.left * RUN_FOR_EACH_LEFT > standing.run;
+                if lasted >= STANDING && standing.left * RUN_FOR_EACH_LEFT > standing.run {
+                    self.is_overload.store(true, Ordering::Relaxed);
+                }
                 let limit = (ANSWERED_MEANWHILE * lasted / standing.run.max(1)).max(LEAST);
-                let is_beyond = waited > limit && standing.is_overload;
+                let is_beyond = waited > limit && self.is_overload();
                 standing.run += u64::from(!is_beyond);
                 return is_beyond.then_some(limit);
             }
@@ -125,7 +138,7 @@ mod tests {
         timeout.note_prompt();
         assert_eq!(refused(&timeout, 1_000..2_000, 2, 500, 8), 0, "one was prompt in between");
         assert_eq!(refused(&timeout, 2_000..3_000, 2, 500, 0), 500);
-        assert_eq!(refused(&timeout, 3_000..4_000, 2, 40, 8), 0, "they have not waited long");
+        assert_eq!(refused(&timeout, 3_000..4_000, 2, 20, 8), 0, "they have not waited long");
     }
 
     #[test]
@@ -138,8 +151,8 @@ mod tests {
     #[test]
     fn slow_requests_may_wait_longer() {
         let timeout = QueueTimeout::new(QueueLimit::Adaptive);
-        // One each second: ten seconds are no long time.
-        assert_eq!(refused(&timeout, 0..60_000, 1_000, 9_000, 1_000), 0);
+        // One each second: four seconds are no long time.
+        assert_eq!(refused(&timeout, 0..60_000, 1_000, 4_000, 1_000), 0);
         assert!(refused(&timeout, 60_000..120_000, 1_000, 30_000, 1_000) > 0);
     }
 

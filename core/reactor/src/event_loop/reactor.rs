@@ -284,6 +284,11 @@ impl Reactor {
         self.shutdown.stage() != Stage::Running
     }
 
+    /// Whether requests are refused because more is asked for than can be answered, and the server goes on.
+    pub fn is_overloaded(&self) -> bool {
+        self.queue_timeout.is_overload() && !self.is_stopping()
+    }
+
     /// Whether the time to stop gracefully is over.
     pub(crate) fn is_overdue(&self) -> bool {
         self.lock().stopping.is_overdue(clock::now())

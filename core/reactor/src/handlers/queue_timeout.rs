@@ -9,12 +9,22 @@ use crate::exchange::response::text_reply;
 use crate::log::error::Level;
 use crate::sys::{AsFd, clock};
 
-/// Answers a request that has waited too long, or returns its connection.
+/// Answers a request that has waited too long, or returns its connection. `arrived`: earliest time at which its events can
+/// have arrived.
 #[cold]
-pub(crate) fn refuse_if_late(reactor: &Arc<Reactor>, connection: Box<Connection>) -> Option<Box<Connection>> {
-    let Some(since_input) = reactor.options.since_input else { return Some(connection) };
-    let Some(waited) = since_input(connection.socket.transport.as_fd()) else { return Some(connection) };
+pub(crate) fn refuse_if_late(
+    reactor: &Arc<Reactor>,
+    connection: Box<Connection>,
+    arrived: u64,
+) -> Option<Box<Connection>> {
     let now = clock::now();
+    let exactly = reactor.options.since_input.and_then(|since| since(connection.socket.transport.as_fd()));
+    let waited = match exactly {
+        Some(waited) => waited,
+        // A Unix socket does not tell. In an overload the poller is asked so often that the difference does not matter.
+        None if reactor.queue_timeout.is_adaptive() => now.saturating_sub(arrived),
+        None => return Some(connection),
+    };
     // Waiting for earlier requests of the same connection does not count.
     let waited = waited.min(now.saturating_sub(connection.last_request_end));
     let Some(limit) = reactor.queue_timeout.exceeded(waited, now) else { return Some(connection) };

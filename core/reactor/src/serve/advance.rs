@@ -93,7 +93,7 @@ pub(crate) fn advance(
             }
             if connection.has_hung_up() || reactor.queue_time.has_waited_since(arrived) {
                 let remaining = client_abort::drop_if_aborted(reactor, connection, arrived)
-                    .and_then(|back| queue_timeout::refuse_if_late(reactor, back));
+                    .and_then(|back| queue_timeout::refuse_if_late(reactor, back, arrived));
                 match remaining {
                     Some(back) => connection = back,
                     None => return Advanced::Nothing,

@@ -43,6 +43,10 @@ impl Reactor {
     /// turn is short, so that signals and an outside event loop are not kept waiting.
     #[inline]
     pub fn try_next(self: &Arc<Self>, may_wait: bool) -> Option<Exchange> {
+        if !may_wait && self.is_overloaded() {
+            // Those that are refused before the next shall not keep the interpreter from others.
+            return None;
+        }
         let me = this_thread();
         loop {
             let mut shared = self.lock();
