@@ -9,9 +9,13 @@ from poorhttp import logs
 from poorhttp.net.systemd import Notifier
 from poorhttp.supervisor.worker_pool import WorkerPool
 
-#: Seconds between two pings while `admin` is asked, and for how long after a question.
+#: Seconds between two pings while `admin` is asked.
 PING_INTERVAL = 2.0
-ASKED = 30.0
+
+#: For how many seconds after a question the workers are pinged: until a ping that has no answer
+#: counts as failed; and twice as long as it is since the question before, so that the next one of a
+#: regular client finds a new answer, unless that is longer than `LONGEST`.
+SHORTEST, LONGEST = 4.0, 60.0
 
 
 class Watchdog:
@@ -27,6 +31,7 @@ class Watchdog:
         self._within = notifier.watchdog_seconds
         self._next = time.monotonic() if self._within else float("inf")
         self._asked_until = 0.0
+        self._last_question = float("-inf")
         #: Each service had a responsive worker at the last check.
         self._was_responsive = False
 
@@ -39,7 +44,9 @@ class Watchdog:
         now = time.monotonic()
         if now >= self._asked_until:
             self._next = now
-        self._asked_until = now + ASKED
+        twice, self._last_question = 2 * (now - self._last_question), now
+        period = twice if SHORTEST < twice <= LONGEST else SHORTEST
+        self._asked_until = max(self._asked_until, now + period)
 
     def tick(self, pools: Sequence[WorkerPool], now: float) -> None:
         """Notify systemd and ping the workers, if it is time."""

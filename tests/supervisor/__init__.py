@@ -4,6 +4,7 @@ test_admin.py                The admin address: health checks and metrics
 test_drain.py                Workers end while others serve on the same socket: no request is lost
 test_handshakes_at_stop.py   Connections being established when a server stops
 test_health_paths.py         Health paths: answered by the server itself, also while it drains
+test_idle.py                 Nothing wakes up while nothing happens, in all modes
 test_listening_sockets.py    Listening sockets: opening, keeping over a reload, handing over
 test_pidfile.py              Written atomically, refused if its process is alive, replaced if not
 test_recycling.py            Replacement of workers by `max_requests`, `max_rss` and the like
