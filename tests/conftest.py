@@ -67,7 +67,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if not metafunc.config.getoption("--full"):
             if metafunc.definition.get_closest_marker("threading_only"):
                 modes = ["threading"]
-            elif Path(__file__).parent / "modes" not in metafunc.definition.path.parents:
+            elif metafunc.definition.path.name != "test_modes.py":
                 # It serves by the function of `forking` (tests/modes/test_modes.py), which has more
                 # than one worker here; `threading` and `gevent` have one.
                 modes.remove("single")

@@ -96,6 +96,7 @@ def test_preload_loads_every_target_once(mode: str, tmp_path: Path) -> None:
         assert told(server, "/a")["pid"] != int(template)
 
 
+@pytest.mark.threading_only
 def test_a_reload_takes_up_other_mounts(mode: str, tmp_path: Path, files: Path) -> None:
     file = tmp_path / "x.ini"
     file.write_text(f"[http]\nmount = /a={APP}:two\n")
@@ -319,6 +320,7 @@ poorhttp.serve({app}, bind="127.0.0.1:0", mode={mode!r}, static={static!r}, moun
 """
 
 
+@pytest.mark.threading_only
 @pytest.mark.parametrize("app", ["mounted.one", "None", "'tests.apps.mounted:three'"])
 @pytest.mark.parametrize("mode", MODES)
 def test_serve(mode: str, app: str, files: Path) -> None:

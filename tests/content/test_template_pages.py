@@ -332,6 +332,7 @@ def test_changes_are_not_looked_for(mode: str, tmp_path: Path) -> None:
         assert server.get("/").body == b"[1]"
 
 
+@pytest.mark.threading_only
 def test_a_page_is_compiled_once(mode: str, tmp_path: Path) -> None:
     """Although many ask for it at once, and it takes its time to begin."""
     begun = tmp_path / "begun"

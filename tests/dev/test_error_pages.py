@@ -526,6 +526,7 @@ def test_framework(tmp_path: Path, mode: str, source: str) -> None:
         text = text_of(server.get("/before", "Accept: application/json"))
         assert "JSONDecodeError: Expecting" in text
         assert "site-packages" not in text
+        server.wait_log("Traceback", 3)
         assert server.log().count("Traceback") == 3
         if source is FLASK:
             assert server.get("/debug").body == b"True"

@@ -254,7 +254,7 @@ def test_file_that_cannot_be_reopened(mode: str, tmp_path: Path) -> None:
             lambda: old.read_text().count(message) == 1 + server.workers, "the word of each process"
         )
         assert server.get("/say?still%20here").status == 200
-        assert "still here" in old.read_text()
+        wait_for(lambda: "still here" in old.read_text(), "the line of the application")
     assert "/say" in (tmp_path / "old" / "access.log").read_text()
 
 
@@ -277,6 +277,7 @@ def test_files_belong_to_those_who_write_them(tmp_path: Path) -> None:
             assert access.stat().st_gid == error.stat().st_gid == 65534
             assert access.stat().st_mode & 0o777 == 0o640
             server.get(f"/say?after%20{number}")
+            wait_for(error.read_text, "the line of the application")
             assert error.read_text() == f"after {number}"
     assert "GET /say?after%202" in access.read_text()
 

@@ -56,6 +56,7 @@ def test_a_request_that_has_waited_too_long_is_refused(mode: str, tmp_path: Path
     with one_thread(mode, *options(mode, "--queue-timeout", str(SHORT))) as server:
         assert statuses(server, tmp_path / "gate", 3) == [503] * 3
         assert server.get("/prompt").status == 200
+        server.wait_log("(queue_timeout)")
         assert server.log().count("(queue_timeout)") == 1
         assert "ran POST /waiting" not in server.log()
 

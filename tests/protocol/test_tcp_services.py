@@ -242,7 +242,7 @@ def test_a_child_that_comes_back(mode: str) -> None:
     with Server(PLAIN, mode, tracebacks=True) as server:
         with begun(server, "fork") as connection:
             assert connection.rest() == b"parent"
-        assert "a process forked by the application came back to the server" in server.log()
+        server.wait_log("a process forked by the application came back to the server")
         assert told(server)
 
 
@@ -300,6 +300,7 @@ def test_too_many(mode: str) -> None:
         for _ in range(2):
             assert not talks(server)
         complaint = "3 connections are open (max_connections): a new one is closed at once"
+        server.wait_log(complaint)
         assert server.log().count(complaint) == 1
         first.pop().close()
         wait_for(lambda: talks(server), "room for others")

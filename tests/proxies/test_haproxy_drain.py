@@ -29,6 +29,8 @@ defaults
     timeout connect 5s
     timeout client 60s
     timeout server 60s
+    # For the answer to a check, or it would be `inter`, which a busy machine exceeds.
+    timeout check 10s
     # Nothing is tried again behind our back: what fails is seen.
     retries 0
 frontend all
@@ -106,6 +108,7 @@ def serves(server: Server) -> bool:
     return True
 
 
+@pytest.mark.threading_only
 def test_who_is_told_to_stop_is_taken_out_before(
     mode: str, versions: Versions, balanced: Callable[[int, int], Balancer]
 ) -> None:

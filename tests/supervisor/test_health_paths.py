@@ -16,7 +16,7 @@ from tests.support.health_probe import Probe, ask, wait_status
 from tests.support.load import Load
 from tests.testkit.client import HANG, Connection
 from tests.testkit.process import children, is_stopped
-from tests.testkit.server import MODES, Server, wait_for
+from tests.testkit.server import Server, wait_for
 from tests.testkit.versions import Versions, told
 
 ECHO = "tests/apps/echo.py"
@@ -168,11 +168,15 @@ def test_requests_in_hand_are_in_nobodys_way(tmp_path: Path) -> None:
 # The drain
 
 
-#: With a main process and without one, where a mode has a server of one process: forking has none.
-SUPERVISED = [(mode, "on") for mode in MODES] + [
-    (mode, "off") for mode in MODES if mode != "forking"
+#: With a main process and without one, where a mode has a server of one process: forking has none,
+#: so there its function serves as `single`.
+SUPERVISED = [
+    ("forking", "on"),
+    pytest.param("single", "on", marks=pytest.mark.full),
+    *(("single", "off"), ("threading", "on"), ("threading", "off")),
+    *(("gevent", "on"), ("gevent", "off")),
 ]
-supervised = pytest.mark.parametrize(("mode", "supervisor"), SUPERVISED, ids="-".join)
+supervised = pytest.mark.parametrize(("mode", "supervisor"), SUPERVISED)
 
 
 @pytest.fixture
@@ -294,6 +298,7 @@ def test_without_a_delay_who_asks_is_told_as_well(mode: str) -> None:
 # What is no drain
 
 
+@pytest.mark.threading_only
 def test_reloads_and_replacements_are_no_drain(mode: str, versions: Versions) -> None:
     options = ("--workers", "2", "--drain-delay", NEVER, "--max-requests", "40")
     with versions.serve(mode, *HEALTH, *options) as server:

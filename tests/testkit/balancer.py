@@ -23,8 +23,9 @@ CONNECT = 1
 #: Seconds after which HAProxy gives up a connection on which the host acknowledges nothing. (tcp-ut
 #: of default-server is not heard by HAProxy 2.6.)
 SILENT = 3
-#: Seconds in which an application must have begun its answer, behind nginx: it has nothing else by
-#: which to find out that a host is gone which has a request in hand.
+#: Seconds in which a health check must have been answered, once there is a connection, and an
+#: application must have begun its answer, behind nginx: it has nothing else by which to find out
+#: that a host is gone which has a request in hand.
 READ = 3
 
 HAPROXY = """\
@@ -39,6 +40,8 @@ defaults
     timeout client 60s
     timeout server 60s
     timeout http-keep-alive 60s
+    # For the answer to a check, or it would be `inter`: on a busy machine no server would be up.
+    timeout check {read}s
     # Who cannot be reached has not had the request: another one gets it, at once.
     retries 3
     option redispatch 1
