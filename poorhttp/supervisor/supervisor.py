@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 
 from poorhttp import logs
+from poorhttp._core import trim_memory
 from poorhttp.config import loader
 from poorhttp.config.options.development import is_on
 from poorhttp.config.settings import Settings
@@ -127,6 +128,7 @@ class Supervisor:
         # Keep the garbage collector from writing to pages that are shared with the workers.
         gc.collect()
         gc.freeze()
+        trim_memory()
         if self.takeover is None:
             # Otherwise the previous main process answers until the workers serve.
             self.admin.start(self.generations)

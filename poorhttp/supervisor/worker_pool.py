@@ -398,6 +398,7 @@ class WorkerPool:
             elif self.preloader is not None:
                 pid = self.preloader.fork(context)
             else:
+                self.service.share_imports()
                 pid = fork.fork(lambda: start.run_worker(self.service, context, parent))
         finally:
             channel.close_child_end()

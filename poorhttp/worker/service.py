@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from poorhttp import logs, modes
+from poorhttp._core import trim_memory
 from poorhttp.config import loader
 from poorhttp.config.address import is_raw_tcp, url
 from poorhttp.config.options.development import check
@@ -27,6 +28,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
+    from poorhttp.process.shared_imports import SharedImports
+
 
 class Service:
     """Everything of a service that is decided before a worker is forked.
@@ -36,6 +39,7 @@ class Service:
         folder: the folder of its relative paths.
         routes: which application or folder answers.
         application: None until it is loaded.
+        imports: which modules its workers share; None if they share none, or all that they will.
         privileges: user and group of its workers.
         loaded: the application is loaded, in this process or in the one that has forked it.
         notice: second line of the message that the server is ready; empty for none.
@@ -68,6 +72,11 @@ class Service:
         self.application = self.routes.application
         self.loaded = False
         check_refork(settings)
+        self.imports: SharedImports | None = None
+        if self.application is None and settings.worker_count > 1:
+            from poorhttp.process.shared_imports import SharedImports  # takes memory
+
+            self.imports = SharedImports.of(settings)
         self.mode = modes.load(settings)
         self.privileges = Privileges(settings)
         logs.make_access_log(settings, self.privileges.owner)
@@ -107,7 +116,16 @@ class Service:
             dev.prepare(self.settings)
             application = self.application or self.routes.load(dev.with_static_files)
             self.application = dev.with_error_pages(application, self.settings)
+        # Compiling what has no bytecode yet leaves holes of a megabyte.
+        trim_memory()
+        if self.imports is not None:
+            self.imports.report()
         self.loaded = True
+
+    def share_imports(self) -> None:
+        """Import in the main process what the first worker has imported of the standard library."""
+        if self.imports is not None and self.imports.repeat():
+            self.imports = None
 
     def serve(
         self,

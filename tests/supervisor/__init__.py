@@ -12,6 +12,7 @@ test_refork.py               Workers forked from one that has served (`refork_af
 test_reload.py               Reload by HUP: a new version replaces the old one
 test_restart_backoff.py      Delays between restarts of workers that end early
 test_services.py             Several services under one main process
+test_shared_imports.py       Modules that workers share, because the main process imports them
 test_signals_at_start.py     Signals to stop that arrive during the start
 test_stop_signals.py         Signals to stop at any moment: while it starts, loads, serves, ends
 test_supervisor.py           Numbers of workers, their starts and their failures
