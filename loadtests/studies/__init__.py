@@ -23,5 +23,6 @@ between client and server.
 - `content/`: servers of files, programs and template pages.
 - `proxies/`: servers behind a proxy: `proxies` and `gateways`.
 - `cluster/`: three hosts behind a balancer.
+- `scaling/`: one worker and two, and connections over many: `balance`.
 - `reload/`: development servers: `develop`.
 """

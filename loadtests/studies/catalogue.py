@@ -17,6 +17,7 @@ from loadtests.studies.proxies import study as proxies
 from loadtests.studies.reload import study as reload
 from loadtests.studies.resources import study as resources
 from loadtests.studies.scalability import study as power
+from loadtests.studies.scaling import study as balance
 from loadtests.studies.serial import study as serial
 from loadtests.studies.study import Study
 from loadtests.studies.webbench import study as webbench
@@ -36,6 +37,7 @@ STUDIES: dict[str, Study] = {
     "proxies": proxies.PROXIES,
     "gateways": proxies.GATEWAYS,
     "cluster": cluster.STUDY,
+    "balance": balance.STUDY,
     "bench": bench.BENCH,
     "show": bench.SHOW,
     "endure": adverse.STUDY,

@@ -25,6 +25,7 @@ class Made(NamedTuple):
 
 
 MADE = {
+    "balance": Made(into="internals/scaling.md"),
     "cluster": Made("benchmarks/cluster.md", "scaling.md"),
     "content": Made("benchmarks/content.md", "benchmarks.md", "content-page"),
     "deadconn": Made("benchmarks/deadconn.md", figure="deadconn-cpu_us-figure"),

@@ -14,6 +14,7 @@ test_proxies.py                `proxies`: bursts, setups, tables, a small run of
 test_reload.py                 `develop`: clients, verdicts, tables, a small run
 test_resources.py              `resources`: counters of the kernel, a small run
 test_scalability.py            `power`: phases and regression lines, a small run
+test_scaling.py                `balance`: the simulation of many workers, a small run
 test_serial.py                 `serial`: a small run, its report
 test_tables.py                 sentences and tables that compare servers, and their noise
 test_webbench.py               `webbench`: its files, counts, settings, a small run

@@ -6,14 +6,15 @@
 //!
 //! A connection does not wake all workers, which would cost more than to answer it if there are many, but those [`WOKEN`]
 //! with the fewest connections, and one of the others in turn (`EPOLLEXCLUSIVE`). A worker that was woken decides to
-//! which of these it belongs from now on. Only workers that each connection wakes are yielded to.
+//! which of these it belongs from now on. Only workers that each connection wakes are yielded to. docs/internals/scaling.md
+//! has the measurements.
 
 use crate::control::counters::{Accepting, Counters};
 use crate::log::error::RateLimit;
 use crate::sys::clock::NEVER;
 use crate::sys::process::max_descriptors;
 
-/// Workers that each new connection wakes, as long as their number is not decided anew.
+/// Workers that each new connection wakes. All workers do until connections have come; up to so many stay so.
 const WOKEN: usize = 4;
 
 /// The numbers of all workers.
@@ -225,5 +226,53 @@ mod tests {
         assert!(state.yields(1, || true));
         state.pause(3);
         assert!(!state.on_close() && !state.resume(2) && state.resume(3));
+    }
+
+    /// How long a decision takes, for docs/internals/scaling.md: `cargo test --release -p poorhttp-reactor --lib -- --ignored
+    /// --nocapture cost_of_a_decision`. The counters are as far apart as in the scoreboard. First nobody changes them, then
+    /// another thread counts requests in all of them without a pause.
+    #[test]
+    #[ignore = "a measurement"]
+    fn cost_of_a_decision() {
+        use std::sync::atomic::{AtomicBool, Ordering};
+        use std::time::Instant;
+
+        #[repr(C)]
+        struct Place(Counters, [u8; 16_320]);
+
+        const ROUNDS: u32 = 50_000;
+        for workers in [4, 64, 128] {
+            // The main process makes room for twice as many, and some more.
+            let places = (0..2 * workers + 8).map(|_| Place(Counters::default(), [0; 16_320])).collect::<Vec<_>>();
+            let all: Vec<&'static Counters> = places.leak().iter().map(|place| &place.0).collect();
+            let balances: Vec<_> = (0..workers).map(|ours| AcceptBalance::new(all.clone(), ours).unwrap()).collect();
+            balances.iter().for_each(|balance| _ = balance.decide(0));
+            let last = &balances[workers - 1];
+            let decisions = || {
+                let begun = Instant::now();
+                for _ in 0..ROUNDS {
+                    std::hint::black_box(last.should_yield(0) || last.decide(0));
+                }
+                begun.elapsed() / ROUNDS
+            };
+            let alone = decisions();
+            let stops = AtomicBool::new(false);
+            let beside = std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    while !stops.load(Ordering::Relaxed) {
+                        for counters in &all[..workers] {
+                            counters.next_request_number();
+                            counters.add_in_flight();
+                            counters.remove_in_flight();
+                            counters.answered(200);
+                        }
+                    }
+                });
+                let beside = decisions();
+                stops.store(true, Ordering::Relaxed);
+                beside
+            });
+            println!("{workers} workers: {alone:?} for a decision, {beside:?} while requests are counted");
+        }
     }
 }
