@@ -40,8 +40,10 @@ pub(crate) fn accept(reactor: &Reactor, number: u32) {
     drop(shared);
     accept_up_to(reactor, number, &listener, 1);
     let shared = reactor.lock();
-    // A worker that stops has withdrawn under this lock, and another one may have its place.
-    if !reactor.is_stopping() && accept_balance.decide(shared.connections.live()) && !shared.accepting.is_paused() {
+    // The loop of another library waits for our poller, and so is woken for each connection anyway. A worker that stops has
+    // withdrawn under this lock, and another one may have its place.
+    let may_take_turns = !reactor.options.external_loop && !reactor.is_stopping();
+    if may_take_turns && accept_balance.decide(shared.connections.live()) && !shared.accepting.is_paused() {
         reactor.listeners.unwatch(&reactor.poller);
         watch_listeners(reactor);
     }
