@@ -42,6 +42,9 @@ def adopt_orphans() -> None:
 def advise_huge_pages(buffer: WriteableBuffer) -> None:
     """Ask the kernel for huge pages behind a large buffer that is about to be filled."""
 
+def merge_memory() -> None:
+    """Have the kernel merge equal pages (PR_SET_MEMORY_MERGE), also of processes forked later."""
+
 def trim_memory() -> None:
     """Return free memory of the C library's heap to the system (malloc_trim(3))."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from poorhttp import logs
+from poorhttp import _core, logs
 from poorhttp.config import loader
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError, Failure, Stopped
@@ -16,6 +16,9 @@ from poorhttp.worker.stop_signals import StopSignals
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
+
+#: Whether the kernel merges pages.
+KSM = "/sys/kernel/mm/ksm/run"
 
 
 def run(
@@ -51,6 +54,8 @@ def run(
             logs.error_log.open(settings, Privileges(settings).owner)
             with logs.error_log.tracing_crashes():
                 try:
+                    if settings.merge_memory:
+                        _merge_memory(settings)
                     if not settings.supervisor:
                         return standalone.run(services, signals, application)
                     return Supervisor(services, read_settings, application, folder, file).run(
@@ -61,3 +66,18 @@ def run(
                     raise
     except Stopped:
         return 0
+
+
+def _merge_memory(settings: Settings) -> None:
+    """Have equal pages of all processes merged; log a warning if the kernel does not do it now."""
+    try:
+        _core.merge_memory()
+    except OSError as error:
+        raise ConfigError(f"{settings.origin('merge_memory')}: {error.strerror}") from None
+    try:
+        with open(KSM, encoding="ascii") as file:
+            runs = file.read().strip() == "1"
+    except OSError:
+        runs = False
+    if not runs:
+        logs.write("warning", f"merge_memory has no effect until 1 is written to {KSM}")

@@ -63,6 +63,18 @@ def wait_workers(server: Server, count: int) -> None:
 # How they begin
 
 
+def test_equal_pages_are_merged(versions: Versions) -> None:
+    state = Path("/proc/self/ksm_stat")
+    if not state.exists() or "ksm_merge_any" not in state.read_text():
+        pytest.skip("this kernel does not say which processes are merged")
+    with versions.serve("forking", "--workers", "2", "--merge-memory") as server:
+        pids = [server.process.pid, *children(server.process.pid)]
+        states = [Path(f"/proc/{pid}/ksm_stat").read_text() for pid in pids]
+        assert [re.findall(r"ksm_merge_any: (\w+)", state) for state in states] == [["yes"]] * 3
+        runs = Path("/sys/kernel/mm/ksm/run").read_text() == "1\n"
+        assert ("merge_memory has no effect until 1 is written to" in server.log()) != runs
+
+
 def test_preload_shares_the_application(versions: Versions) -> None:
     options = ("--preload", "--workers", "2", "--after-fork", "tests.apps.versioned:forked")
     with versions.serve("forking", *options) as server:

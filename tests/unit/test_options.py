@@ -47,6 +47,7 @@ def test_defaults() -> None:
         "user": "",
         "group": "",
         "umask": None,
+        "merge_memory": False,
         "pidfile": None,
         "header_timeout": 10.0,
         "body_timeout": 30.0,

@@ -1,12 +1,14 @@
 //! All unsafe code: a file descriptor given as a number, counters in memory shared by processes, TCP_INFO, memory of large
-//! `bytes`, and malloc_trim.
+//! `bytes`, malloc_trim, and PR_SET_MEMORY_MERGE.
 
 #![expect(
     unsafe_code,
-    reason = "Python passes descriptors by number and shared memory by address; no crate has TCP_INFO or malloc_trim; \
+    reason = "Python passes descriptors by number and shared memory by address; no crate has TCP_INFO, malloc_trim or \
+        PR_SET_MEMORY_MERGE; \
         PyO3 clears the memory of bytes before it fills them, or panics if there is none; advice on memory is by address"
 )]
 
+use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use poorhttp_reactor::Counters;
@@ -61,6 +63,16 @@ pub(crate) fn trim_memory() {
     // SAFETY: it takes the locks of the heap, and moves nothing that is in use.
     unsafe {
         libc::malloc_trim(0);
+    }
+}
+
+/// Has the kernel merge equal pages of this process and of those that it forks, while KSM runs (Linux 6.4 and later).
+pub(crate) fn merge_memory() -> io::Result<()> {
+    let zero: libc::c_ulong = 0;
+    // SAFETY: it takes numbers only, and changes nothing that a process can see.
+    match unsafe { libc::prctl(libc::PR_SET_MEMORY_MERGE, 1 as libc::c_ulong, zero, zero, zero) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 

@@ -92,6 +92,12 @@ mod _core {
         super::ffi::advise_huge_pages(&buffer);
     }
 
+    /// Has the kernel merge equal pages of this process and of those that it forks.
+    #[pyo3::pyfunction]
+    fn merge_memory() -> pyo3::PyResult<()> {
+        super::ffi::merge_memory().map_err(os_error)
+    }
+
     /// Returns free memory of the C library's heap to the system.
     #[pyo3::pyfunction]
     fn trim_memory() {

@@ -265,6 +265,15 @@ class Processes:
         metavar="MASK",
         reason="gunicorn sets 0, which lets everybody write; systemd gives its services 0022.",
     )
+    merge_memory = Option(
+        boolean,
+        "off",
+        "Let the kernel merge equal pages of the processes (KSM, Linux 6.4 and later).",
+        shared=True,
+        reason="The kernel merges only while `/sys/kernel/mm/ksm/run` is 1, which is for the whole "
+        "machine and takes processor time: see docs/operations.md. Off, because from the time that "
+        "a write takes, others on the machine can learn what merged pages contain.",
+    )
     pidfile = Option(
         or_off(path),
         "off",
