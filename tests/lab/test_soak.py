@@ -22,37 +22,24 @@ from loadtests.soak.journal import Journal
 from loadtests.soak.run import Plan, Soak
 from tests.testkit.client import Response
 
-CROSSED = """
+#: Crosses two answers, writes to the log, and leaks descriptors.
+WRONG = """
 import itertools
+import os
 from loadtests.apps import mixed
 
 numbers = itertools.count(1)
 earlier = []
 
 def application(environ, start_response):
-    query = environ["QUERY_STRING"]
-    if environ["PATH_INFO"] == "/small":
+    query, path = environ["QUERY_STRING"], environ["PATH_INFO"]
+    if path == "/small":
         if next(numbers) % 50 == 0:
             environ["QUERY_STRING"] = earlier[0]
         earlier[:] = [query]
-    return mixed.application(environ, start_response)
-"""
-
-BARRED = """
-from loadtests.apps import mixed
-
-def application(environ, start_response):
-    if environ["PATH_INFO"] == "/measured":
+    elif path == "/measured":
         environ["wsgi.errors"].write("Exception ignored in: something\\n")
-    return mixed.application(environ, start_response)
-"""
-
-LEAKING = """
-import os
-from loadtests.apps import mixed
-
-def application(environ, start_response):
-    if environ["PATH_INFO"] == "/endless":
+    elif path == "/endless":
         os.open(os.devnull, os.O_RDONLY)
     return mixed.application(environ, start_response)
 """
@@ -90,21 +77,17 @@ def test_a_short_soak(
     assert "a refusal by the server" in page
 
 
-@pytest.mark.parametrize(
-    ("program", "noticed"),
-    [
-        (CROSSED, "it is the answer to "),
-        (BARRED, "unexpected in the log: .*Exception ignored"),
-        (LEAKING, "descriptors: "),
-    ],
-)
-def test_what_a_soak_notices(tmp_path: Path, program: str, noticed: str) -> None:
-    (tmp_path / "wrong.py").write_text(program)
+def test_what_a_soak_notices(tmp_path: Path) -> None:
+    (tmp_path / "wrong.py").write_text(WRONG)
     plan = Plan("threading", 1, str(tmp_path / "wrong.py"))
     with closing(store.Store(tmp_path / "soak.jsonl", "test")) as keeping:
         failures = "\n".join(Soak(plan, keeping, print).run())
-    with pytest.raises(AssertionError, match=rf"(?s){noticed}"):
-        assert not failures, failures
+    for noticed in (
+        "it is the answer to ",
+        "unexpected in the log: .*Exception ignored",
+        "descriptors: ",
+    ):
+        assert re.search(f"(?s){noticed}", failures), failures
 
 
 # Answers

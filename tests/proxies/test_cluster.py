@@ -36,7 +36,7 @@ def cluster(request: pytest.FixtureRequest, network: Network, tmp_path: Path) ->
 
 def clients(cluster: Cluster) -> Load:
     """They are on a host of their own."""
-    return Load(cluster.connect, clients=12)
+    return Load(cluster.connect, clients=8)
 
 
 def numbers(member: Member) -> set[int]:

@@ -133,6 +133,7 @@ def test_questions(mode: str, admin: Admin) -> None:
 # Whether it is ready
 
 
+@pytest.mark.threading_only
 def test_not_ready_when_nobody_answers(mode: str, admin: Admin) -> None:
     """One that is stopped does not answer, and no question is needed to know that."""
     launcher = patched("poorhttp.supervisor.worker_handle", SILENCE=3600)

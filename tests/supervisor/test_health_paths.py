@@ -237,6 +237,7 @@ def refused(server: Server) -> bool:
     return False
 
 
+@pytest.mark.threading_only
 def test_who_dies_while_draining_is_replaced(mode: str) -> None:
     options = ("--drain-delay", NEVER, "--workers", "2")
     with Server(GATE, mode, *HEALTH, *options) as server:
@@ -315,6 +316,7 @@ def test_reloads_and_replacements_are_no_drain(mode: str, versions: Versions) ->
         server.stop(signal.SIGINT)
 
 
+@pytest.mark.threading_only
 def test_who_retires_is_ready(mode: str, versions: Versions) -> None:
     """Others serve: whoever asks a worker that finishes means the server."""
     with versions.serve(mode, *HEALTH, "--workers", "1", "--drain-timeout", NEVER) as server:

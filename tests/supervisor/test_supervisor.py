@@ -41,6 +41,7 @@ def application(environ, start_response):
 # How many
 
 
+@pytest.mark.threading_only
 def test_one_more_and_one_fewer(mode: str, versions: Versions) -> None:
     with versions.serve(mode, "--workers", "1") as server:
         with Load(server.port) as load:
