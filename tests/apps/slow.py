@@ -74,6 +74,12 @@ def briefly(seconds: str) -> None:
     time.sleep(half)
 
 
+def held(path: str) -> None:
+    """Block the process, greenlets included, until the writer of a FIFO closes it."""
+    with open(path, "rb") as fifo:
+        fifo.read()
+
+
 WAYS = {
     f"/{function.__name__}": function
     for function in (sleep, receive, lock, compute, nap, swallow, hold)
@@ -112,12 +118,17 @@ class Kept:
 
 
 def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Hang in the way of the path; not `/briefly?SECONDS`, `/large?OCTETS`, `/kept?FILE`."""
+    """Hang in the way of the path.
+
+    Not for ever: `/briefly?SECONDS`, `/held?FIFO`, `/large?OCTETS`, `/kept?FILE`.
+    """
     path, query = environ["PATH_INFO"], environ["QUERY_STRING"]
     if path in WAYS:
         WAYS[path]()
     if path == "/briefly":
         briefly(query)
+    if path == "/held":
+        held(query)
     start_response("200 OK", [("Content-Type", "text/plain")])
     if path == "/pieces":
         return Pieces(environ)

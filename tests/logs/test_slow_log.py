@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
+from tests.testkit.client import Connection
 from tests.testkit.server import Server, wait_for
 
 SLOW = "tests/apps/slow.py"
@@ -62,37 +68,53 @@ def test_time_in_the_application(mode: str) -> None:
         assert abs(slow.total - figures) < 0.01
 
 
-def test_waiting_for_a_thread(mode: str) -> None:
+@contextmanager
+def held(connection: Connection, fifo: Path, seconds: float) -> Iterator[None]:
+    """A request keeps its thread through this block, and for so long behind it."""
+    os.mkfifo(fifo)
+    connection.send_request("GET", f"/held?{fifo}")
+    # It can be opened once the application reads it.
+    with fifo.open("wb"):
+        yield
+        # Whoever waits has to wait for so long at least.
+        time.sleep(seconds)
+
+
+def test_waiting_for_a_thread(mode: str, tmp_path: Path) -> None:
     options = {"forking": ("--workers", "1"), "threading": ("--threads", "1")}.get(mode, ())
     with Server(SLOW, mode, *LIMIT, *options) as server:
         with server.connect() as one, server.connect() as other, server.connect() as fresh:
             # One that was let in before has its request found at once, when there is time.
             assert other.request("GET", "/").status == 200
-            for connection in (one, other, fresh):
-                connection.send_request("GET", "/briefly?1")
+            with held(one, tmp_path / "fifo", 0.6):
+                for connection in (other, fresh):
+                    connection.send_request("GET", "/briefly?0.6")
             for connection in (one, other, fresh):
                 assert connection.response().status == 200
-        found = sorted(slow_requests(server, 3), key=lambda slow: slow.waiting)
-        # All three have waited for each other's computing; in gevent not for each other's sleep.
-        computing = 0.5 if mode == "gevent" else 1.0
-        assert found[1].waiting > computing / 2
-        assert found[2].waiting > computing
+        first, second = sorted(slow.waiting for slow in slow_requests(server, 2))
+        # The second has waited for the first's computing, too; in gevent not for its sleep.
+        computing = 0.3 if mode == "gevent" else 0.6
+        assert first > 0.5
+        assert second > 0.5 + computing
 
 
-def test_a_client_that_takes_its_time_to_ask_is_not_slow(mode: str) -> None:
+def test_a_client_that_takes_its_time_to_ask_is_not_slow(mode: str, tmp_path: Path) -> None:
     # Longer than a busy machine makes anybody wait.
-    with Server(SLOW, mode, "--slow-request", "1") as server:
-        with server.connect() as connection:
+    with Server(SLOW, mode, "--slow-request", "3") as server:
+        with server.connect() as connection, server.connect() as other:
             head = b"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 2\r\n\r\n"
             connection.send(head + b"1")
-            assert server.get("/briefly?1.5").status == 200
+            with held(other, tmp_path / "fifo", 3.5):
+                pass
+            assert other.response().status == 200
             # So that the server has looked around since.
             assert server.get("/").status == 200
             connection.send(b"2")
             assert connection.response().status == 200
         server.process.terminate()
         assert server.wait() == 0
-        assert [slow.line for slow in slow_requests(server, 1)] == ["GET /briefly?1.5"]
+        found = slow_requests(server, 1, "/held")
+        assert [slow.line for slow in found] == [f"GET /held?{tmp_path / 'fifo'}"]
         assert "POST" not in server.log()
         server.ended()
 
