@@ -66,3 +66,15 @@ def test_nothing_wakes_an_idle_server(options: tuple[str, ...], folder: Path) ->
                 with Connection(str(admin)) as connection:
                     assert connection.request("GET", "/-/ready").status == 200
         sleeps_at_last(servers)
+
+
+def test_nothing_wakes_the_development_server(folder: Path) -> None:
+    """The longer nothing is saved, the more seldom is looked for what inotify does not report."""
+    (folder / "app.py").write_text(
+        "def application(environ, start_response):\n"
+        "    start_response('200 OK', [])\n"
+        "    return [b'']\n"
+    )
+    with Server("app:application", cwd=folder, verb="dev") as server:
+        assert server.get("/").status == 200
+        sleeps_at_last([server])

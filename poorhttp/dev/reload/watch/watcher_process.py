@@ -41,8 +41,10 @@ INSTALL_QUIET = 1.0
 MAX_INSTALL = 60.0
 
 #: Seconds between checks of the project's roots, since inotify does not report that a folder above
-#: one was replaced. Shorter while a root is missing, for as long as its return is likely.
+#: one was replaced: as long as nothing has changed, within limits. Shorter while a root is missing,
+#: for as long as its return is likely.
 ROOT_CHECK = 1.0
+MAX_ROOT_CHECK = 10.0
 ABSENT_ROOT_CHECK = 0.02
 ABSENT_ROOT_LIMIT = 5.0
 
@@ -93,6 +95,7 @@ class WatcherProcess:
         self._watch_again_at = 0.0
         self._spent_until = 0.0
         self._check_roots_at = 0.0
+        self._changed_at = time.monotonic()
         self._absent_since = 0.0
         self._reported_at = -SAME_SAVE
         self._outside: dict[str, str] = {}
@@ -136,10 +139,15 @@ class WatcherProcess:
         """Wait for events, gather the changes that belong together, and report them."""
         paths = self._wait(self._pause(), orders=True)
         now = time.monotonic()
+        if paths:
+            self._changed_at = now
+            self._check_roots_at = min(self._check_roots_at, now + ROOT_CHECK)
         if now >= self._check_roots_at:
-            self._check_roots_at = now + ROOT_CHECK
+            quiet = 0.0 if self._snapshot.absent else now - self._changed_at
+            self._check_roots_at = now + max(ROOT_CHECK, min(quiet, MAX_ROOT_CHECK))
             if self._snapshot.has_moved():
                 self._watches_outdated = True
+                self._changed_at = now
         changed: dict[str, str] = {}
         polls = bool(self._polled) and now >= self._poll_at
         if polls:
