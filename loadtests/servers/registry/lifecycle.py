@@ -18,7 +18,7 @@ from loadtests.servers.running import Running
 GRACE = 10
 """Seconds for requests in hand when a server is told to stop."""
 FOUR = 4
-"""Workers in `preload` and `balance`."""
+"""Workers in `preload`, `memory` and `balance`."""
 
 
 def hang_up(running: Running) -> None:
@@ -62,7 +62,8 @@ class OperatedServer(Server):
 
     def server(self, experiment: str) -> Server:
         """The server as it is started for an experiment."""
-        workers = {"preload": FOUR, "balance": FOUR, "kill": 2}.get(experiment, self.workers)
+        own = {"preload": FOUR, "memory": FOUR, "balance": FOUR, "kill": 2}
+        workers = own.get(experiment, self.workers)
         words = [self.command.replace("WORKERS", str(workers))]
         words.append(self.options.get(experiment, self.options.get("", "")))
         if experiment == "broken" and self.configuration:

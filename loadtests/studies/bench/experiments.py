@@ -176,14 +176,18 @@ def steps(lab: Lab, name: str) -> list[Step]:
     ]
 
 
-def ask_often(running: Running, count: int) -> None:
-    """Asks for `count` answers, on a new connection whenever the server has closed the last."""
+def ask_often(running: Running, count: int, requests: Sequence[bytes] = ()) -> None:
+    """Asks for `count` answers, on a new connection whenever the server has closed the last.
+
+    `requests` are sent in turn; by default always that of the scenario.
+    """
+    requests = requests or [running.request]
     answers = 0
     while answers < count:
         before = answers
         with Connection(running.port) as connection, contextlib.suppress(ServerFailure, OSError):
             while answers < count:
-                connection.ask(running.request)
+                connection.ask(requests[answers % len(requests)])
                 answers += 1
         if answers == before:
             raise ServerFailure("a new connection got no answer")

@@ -20,6 +20,7 @@ from random import Random
 from typing import Any
 
 from loadtests.apps.operated import BROKEN
+from loadtests.clients.connection import request_bytes
 from loadtests.clients.steady.handle import Death, SteadyClients, held, unexplained
 from loadtests.errors import ServerFailure
 from loadtests.measure import resources
@@ -35,8 +36,24 @@ from loadtests.studies.study import Scale, scales
 
 APPLICATION = Application("loadtests/apps", "operated")
 FLASK = Application("apps/flaskapp", "app")
+FRAMEWORKS = {
+    "Flask": FLASK,
+    "Django": Application("apps/djangoapp", "app", view=FLASK),
+}
+MISSING = "/missing"
+"""The path at which both answer the same."""
+MIXED = (
+    request_bytes("/"),
+    request_bytes("/hello/Ann"),
+    request_bytes(
+        "/greet", [("Content-Type", "application/x-www-form-urlencoded")], b"name=Ann+Other"
+    ),
+    request_bytes("/sum", [("Content-Type", "application/json")], b'{"numbers": [1, 2, 3, 4]}'),
+    request_bytes(MISSING),
+)
+"""What is asked for in turn, in `memory`."""
 WHEN = EARLY, LATE = "after 2,000 requests", "after 20,000 requests"
-"""When memory is looked at, in `preload`: garbage is collected late."""
+"""When memory is looked at, in `preload`: garbage is collected late. In `memory` only then."""
 PATIENCE = 30.0
 KEEPERS = 64
 """Connections that are opened together, in `balance`."""
@@ -45,7 +62,15 @@ SHOWN_LINES = 12
 CUT = ("504", "reset", "closed", "short")
 ENDED = (*CUT, "500", "502", "503")
 """What becomes of a request that hangs, if something ends it; the first are how it should end."""
-EACH = {"reload": 10, "upgrade": 10, "stop": 20, "preload": 5, "balance": 10, "kill": 2}
+EACH = {
+    "reload": 10,
+    "upgrade": 10,
+    "stop": 20,
+    "preload": 5,
+    "memory": 5,
+    "balance": 10,
+    "kill": 2,
+}
 SCALES = FULL, QUICK, TINY = scales(
     # Seconds are of load that nothing else ends.
     Scale("full", 0, 30, each=EACH),
@@ -76,7 +101,7 @@ class Trial(engine.Trial):
     amounts: Any
     one: OperatedServer
 
-    def start(self, application: Application = APPLICATION) -> Running:
+    def start(self, application: Application = APPLICATION, target: str = "/") -> Running:
         """The server, of version 0."""
         if self.number == 0:
             self.note("command", self.server.command.replace("~", " "))
@@ -85,7 +110,7 @@ class Trial(engine.Trial):
             files[self.one.configuration.name] = self.one.configuration.sound
         core, environ = self.lab.server_core, {"LOADTESTS_VERSION": "{folder}/version"}
         server = replace(self.server, files=tuple(files.items()))
-        return Running(server, application, environ=environ, core=core)
+        return Running(server, application, target=target, environ=environ, core=core)
 
     @contextlib.contextmanager
     def loaded(self, **clients: int) -> Iterator[tuple[Running, SteadyClients]]:
@@ -325,10 +350,21 @@ def preload(trial: Trial) -> str:
     with trial.start(FLASK) as running:
         _settle(running)
         for when, requests in zip(WHEN, trial.amounts.memory, strict=True):
-            with ThreadPoolExecutor(CLIENTS) as clients:
-                list(clients.map(ask_often, [running] * CLIENTS, [requests // CLIENTS] * CLIENTS))
+            _ask(running, requests)
             used = trial.memory(running, f"{{}}, {when}")
             outcome.append(f"{used.pss / 2**20:.1f} MiB {when} in {used.processes} processes")
+    return f"PSS {', '.join(outcome)}"
+
+
+def memory(trial: Trial) -> str:
+    """Memory of all processes after mixed requests, if each worker loads the application itself."""
+    outcome = []
+    for framework, application in FRAMEWORKS.items():
+        with trial.start(application, MISSING) as running:
+            _settle(running)
+            _ask(running, sum(trial.amounts.memory), MIXED)
+            used = trial.memory(running, f"{{}}, {framework}")
+            outcome.append(f"{used.pss / 2**20:.1f} MiB with {framework}")
     return f"PSS {', '.join(outcome)}"
 
 
@@ -348,6 +384,14 @@ def balance(trial: Trial) -> str:
     return f"busiest {share:.2f} × the mean; {said}"
 
 
+def _ask(running: Running, count: int, requests: Sequence[bytes] = ()) -> None:
+    """Has several clients ask at once, `count` requests together."""
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        each = partial(ask_often, running, count // CLIENTS, requests)
+        for done in [clients.submit(each) for _ in range(CLIENTS)]:
+            done.result()
+
+
 def _settle(running: Running) -> None:
     """Waits until all four workers have begun: the first of them answers before."""
     if not wait_until(lambda: len(running.processes()) > FOUR and running.is_quiet(), PATIENCE):
@@ -356,7 +400,7 @@ def _settle(running: Running) -> None:
 
 EXPERIMENTS: dict[str, Callable[[Trial], str]] = {
     run.__name__: run
-    for run in (reload, upgrade, recycle, kill, timeout, stop, broken, preload, balance)
+    for run in (reload, upgrade, recycle, kill, timeout, stop, broken, preload, memory, balance)
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from loadtests.reporting import faults
 from loadtests.reporting.cells import number
@@ -15,14 +15,24 @@ from loadtests.servers.registry.lifecycle import GRACE, SERVERS
 from loadtests.stats.results import Results, Spread, spread
 from loadtests.studies import tables
 from loadtests.studies.comparison import Measure, figures
-from loadtests.studies.lifecycle.experiments import CUT, FULL, KEEPERS, SCALES, WHEN, plan
+from loadtests.studies.lifecycle.experiments import (
+    CUT,
+    FRAMEWORKS,
+    FULL,
+    KEEPERS,
+    SCALES,
+    WHEN,
+    plan,
+)
 from loadtests.studies.study import Study
 
 NAME = "operate"
 OURS = {one.name: mode(one.name) for one in SERVERS if one.ours}
 STRONG = frozenset(OURS)
 MEMORY_PEER = "gunicorn sync"
-"""The one whose `preload` ours is compared with."""
+"""The one whose memory ours is compared with."""
+SHARING = {server: word for server, word in OURS.items() if word != "gevent"}
+"""Our modes in which workers share what they import."""
 SHARED = ("requests", "connections")
 """What is spread over workers."""
 VERSION, FILE = "application: ", "configuration: "
@@ -51,18 +61,18 @@ def _ended(results: Results) -> Places:
     return places
 
 
-def _memory(when: str) -> Promise:
+def _memory(experiment: str, when: str, limit: float, servers: Mapping[str, str] = OURS) -> Promise:
     """PSS against the peer's, within each round."""
 
     def read(results: Results) -> Places:
         return {
             word: found
-            for server, word in OURS.items()
-            if (found := results.figure_ratio("preload", server, MEMORY_PEER, f"pss, {when}"))
+            for server, word in servers.items()
+            if (found := results.figure_ratio(experiment, server, MEMORY_PEER, f"pss, {when}"))
         }
 
     what = f"PSS with 4 workers, {when}, of {MEMORY_PEER}"
-    return Promise("preload", what, 0.6, "×", read)
+    return Promise(experiment, what, limit, "×", read)
 
 
 PROMISES = (
@@ -86,7 +96,8 @@ PROMISES = (
         f"{FILE}failed",
     ),
     _at_least("broken", "the log says why", 1, min, f"{VERSION}said why", f"{FILE}said why"),
-    *map(_memory, WHEN),
+    *(_memory("preload", when, 0.6) for when in WHEN),
+    *(_memory("memory", framework, 0.95, SHARING) for framework in FRAMEWORKS),
     *(
         of_figures(
             "balance",
@@ -164,6 +175,13 @@ TABLES: dict[str, tuple[str, Sequence[Measure]]] = {
         "Memory of four workers",
         [figures(Column(f"PSS {when}", "MiB", 1, MIB), spread, f"pss, {when}") for when in WHEN],
     ),
+    "memory": (
+        "Memory of four workers that load the application",
+        [
+            figures(Column(f"PSS, {name}", "MiB", 1, MIB), spread, f"pss, {name}")
+            for name in FRAMEWORKS
+        ],
+    ),
     "balance": (
         "Connections over four workers",
         [figures(Column(f"busiest / mean, {what}", "×", 2), spread) for what in SHARED],
@@ -176,7 +194,7 @@ FAILURES = {
     "broken file": ("broken", FILE),
 }
 """By column of the overview, an experiment and what its figures begin with."""
-DRAWN = {"preload": "PSS", "balance": "busiest / mean"}
+DRAWN = {"preload": "PSS", "memory": "PSS", "balance": "busiest / mean"}
 """Experiments with a figure, and the quantity of its axis."""
 
 
@@ -336,6 +354,8 @@ METHOD = f"""\
 - `preload`: requests for `apps/flaskapp`; servers take turns. PSS divides a page that several
   processes share. Python's collector looks at everything for the first time after some thousand
   requests, and what it looks at is shared no more, unless it is frozen.
+- `memory`: the same without that option, after {sum(FULL.amounts.memory):,} requests of five kinds
+  in turn for `apps/flaskapp` and `apps/djangoapp`: pages, a form, JSON, a path that does not exist.
 - `balance`: {KEEPERS} connections opened together, requests without a pause for 5 s.
 """
 

@@ -29,7 +29,7 @@ from loadtests.servers.registry import lifecycle
 from loadtests.servers.registry.lifecycle import OperatedServer
 from loadtests.stats.results import Results
 from loadtests.studies import command, engine
-from loadtests.studies.lifecycle.experiments import EARLY, EXPERIMENTS, LATE, TINY
+from loadtests.studies.lifecycle.experiments import EARLY, EXPERIMENTS, FRAMEWORKS, LATE, TINY
 from loadtests.studies.lifecycle.study import STUDY, TABLES
 from tests.testkit.client import HANG
 from tests.testkit.network.port import free_port
@@ -296,6 +296,13 @@ class TestExperiments:
         results = self.measure("preload", tmp_path)
         assert results.values("preload", "poorhttp forking", f"processes, {EARLY}")[0] >= 5
         assert results.values("preload", "poorhttp forking", f"pss, {LATE}")[0] > 0
+
+    @pytest.mark.timing
+    def test_memory_without_preload(self, tmp_path: Path) -> None:
+        results = self.measure("memory", tmp_path)
+        for framework in FRAMEWORKS:
+            name = f"processes, {framework}"
+            assert results.values("memory", "poorhttp forking", name)[0] >= 5
 
     def test_a_server_that_dies_is_no_result(self, tmp_path: Path) -> None:
         lab = engine.Lab(store.Store(tmp_path / "r.jsonl", "r"), 1, 1, None, None)
