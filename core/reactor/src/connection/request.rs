@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::connection::body::{Body, IncomingBody};
 use crate::connection::peer_trust::ForwardedInfo;
 use crate::connection::throughput::Throughput;
-use crate::limits::{MAX_CACHE_MISSES, MAX_CACHED_HEADS};
+use crate::limits::{MAX_CACHE_MISSES, MAX_CACHED_HEADS, MOST_POSTPONED};
 use crate::log::entry::Answer;
 use poorhttp_http::{Head, ReadBuffer, RequestParser, Response};
 
@@ -42,9 +42,13 @@ impl Buffers {
         (self.body, self.throughput) = (None, Throughput::default());
     }
 
-    /// Whether they have grown so much that they are not worth keeping.
-    pub(crate) fn is_oversized(&self) -> bool {
-        self.read_buffer.capacity() > 2 * ReadBuffer::ROOM || self.out.capacity() > 64 << 10
+    /// Bytes that are allocated, or `None` if they have grown so much that they are not worth keeping.
+    #[inline]
+    pub(crate) fn memory(&self) -> Option<usize> {
+        let (received, sent) = (self.read_buffer.capacity(), self.out.capacity());
+        // Pieces that wait for each other need twice as much while they grow.
+        (received <= 2 * ReadBuffer::ROOM && sent as u64 <= 2 * MOST_POSTPONED)
+            .then_some(size_of::<Self>() + received + sent)
     }
 }
 

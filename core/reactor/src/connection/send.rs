@@ -34,6 +34,12 @@ impl Connection {
     /// must be sent now.
     pub(crate) fn postpone(&mut self, sender: &Arc<PostponedSender>, add: impl FnOnce(&mut Vec<u8>)) -> bool {
         let mut postponed = self.socket.postponed();
+        if let Some(buffers) = &mut self.request.buffers
+            && postponed.bytes.capacity() == 0
+        {
+            // The output is empty: its memory has held earlier pieces.
+            std::mem::swap(&mut postponed.bytes, &mut buffers.out);
+        }
         let before = postponed.bytes.len();
         add(&mut postponed.bytes);
         self.postponed += (postponed.bytes.len() - before) as u64;

@@ -9,8 +9,8 @@ use crate::connection::shared_socket::SharedSocket;
 use crate::event_loop::timers::Deadline;
 use crate::sys::poller::GENERATIONS;
 
-/// Spare buffers that are kept.
-const SPARE: usize = 64;
+/// Bytes of spare buffers that are kept: 64 of the usual size.
+const SPARE: usize = 1 << 20;
 
 /// Events of a connection since it was put back.
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,6 +59,8 @@ pub(crate) struct Connections {
     // Boxed, because they move between here and the connections all the time.
     #[allow(clippy::vec_box)]
     spare: Vec<Box<Buffers>>,
+    /// Bytes of the spare buffers.
+    spare_bytes: usize,
 }
 
 impl Connections {
@@ -140,8 +142,11 @@ impl Connections {
             let Some(mut connection) = slot.connection.take() else { continue };
             let readiness = std::mem::take(&mut slot.readiness);
             connection.note(readiness.readable, readiness.hangup, readiness.expired);
-            if connection.request.buffers.is_none() {
-                connection.request.buffers = self.spare.pop();
+            if connection.request.buffers.is_none()
+                && let Some(buffers) = self.spare.pop()
+            {
+                self.spare_bytes -= buffers.memory().unwrap_or(0);
+                connection.request.buffers = Some(buffers);
             }
             return Some(connection);
         }
@@ -209,7 +214,10 @@ impl Connections {
     /// Keeps the buffers of a connection that does not need them for the next one.
     #[inline]
     pub(super) fn keep_spare(&mut self, buffers: Box<Buffers>) {
-        if self.spare.len() < SPARE && !buffers.is_oversized() {
+        if let Some(bytes) = buffers.memory()
+            && self.spare_bytes + bytes <= SPARE
+        {
+            self.spare_bytes += bytes;
             self.spare.push(buffers);
         }
     }

@@ -107,7 +107,7 @@ impl Transport for PlainSocket {
     }
 
     fn send_vectored(&self, first: &[u8], rest: &[&[u8]]) -> Result<usize> {
-        const MOST: usize = 64;
+        const MOST: usize = 4;
         let mut slices = [IoSlice::new(&[]); MOST];
         let mut used = 0;
         for part in [first].iter().chain(rest).filter(|part| !part.is_empty()).take(MOST) {
