@@ -28,6 +28,10 @@ const LEAST: u64 = 20;
 const ANSWERED_MEANWHILE: u64 = 5;
 /// Milliseconds for which all requests must have had to wait before any is refused.
 const STANDING: u64 = 1_000;
+/// Milliseconds after a refusal for which less suffices: a load that pauses for a moment is no other load.
+const REMEMBERED: u64 = 10_000;
+/// Milliseconds for which all requests must have had to wait then.
+const STANDING_AGAIN: u64 = 100;
 /// One client must have left for so many requests that were run.
 const RUN_FOR_EACH_LEFT: u64 = 10;
 
@@ -40,6 +44,8 @@ struct Standing {
     run: u64,
     /// Requests whose clients left before they were run.
     left: u64,
+    /// When a request was last refused, in this time or earlier.
+    refused: Option<u64>,
 }
 
 /// Whether requests are refused now.
@@ -80,7 +86,7 @@ impl QueueTimeout {
 
     fn begin(&self, standing: &mut Standing, now: u64) {
         if !self.is_standing.swap(true, Ordering::Relaxed) {
-            *standing = Standing { since: now, ..Standing::default() };
+            *standing = Standing { since: now, refused: standing.refused, ..Standing::default() };
         }
     }
 
@@ -100,12 +106,18 @@ impl QueueTimeout {
                 let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
                 self.begin(&mut standing, now);
                 let lasted = now.saturating_sub(standing.since);
-                if lasted >= STANDING && standing.left * RUN_FOR_EACH_LEFT > standing.run {
+                let is_again = standing.refused.is_some_and(|refused| now < refused + REMEMBERED);
+                if (lasted >= STANDING && standing.left * RUN_FOR_EACH_LEFT > standing.run)
+                    || (lasted >= STANDING_AGAIN && is_again)
+                {
                     self.is_overload.store(true, Ordering::Relaxed);
                 }
                 let limit = (ANSWERED_MEANWHILE * lasted / standing.run.max(1)).max(LEAST);
                 let is_beyond = waited > limit && self.is_overload();
-                standing.run += u64::from(!is_beyond);
+                match is_beyond {
+                    true => standing.refused = Some(now),
+                    false => standing.run += 1,
+                }
                 return is_beyond.then_some(limit);
             }
         };
@@ -139,6 +151,17 @@ mod tests {
         assert_eq!(refused(&timeout, 1_000..2_000, 2, 500, 8), 0, "one was prompt in between");
         assert_eq!(refused(&timeout, 2_000..3_000, 2, 500, 0), 500);
         assert_eq!(refused(&timeout, 3_000..4_000, 2, 20, 8), 0, "they have not waited long");
+    }
+
+    #[test]
+    fn an_overload_with_pauses_goes_on() {
+        let timeout = QueueTimeout::new(QueueLimit::Adaptive);
+        assert!(refused(&timeout, 0..3_000, 2, 500, 8) > 0);
+        timeout.note_prompt();
+        assert_eq!(refused(&timeout, 3_000..3_100, 2, 500, 0), 0, "all may have waited by chance");
+        assert_eq!(refused(&timeout, 3_100..4_000, 2, 500, 0), 450);
+        timeout.note_prompt();
+        assert_eq!(refused(&timeout, 15_000..17_000, 2, 500, 0), 0, "that was long ago");
     }
 
     #[test]
