@@ -18,6 +18,7 @@ between client and server.
 - `latency_distribution/`: times over the ordered requests: `ordered` (KLone).
 - `originals/`: figures of the old studies.
 - `bench/`: all servers in all scenarios: `bench` and `show`.
+- `overload/`: more requests than can be answered, and short ones beside long ones.
 - `adverse/`: dead, slow and large clients: `endure`.
 - `lifecycle/`: servers reloaded, upgraded, killed and stopped under load: `operate`.
 - `content/`: servers of files, programs and template pages.

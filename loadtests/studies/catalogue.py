@@ -11,6 +11,7 @@ from loadtests.studies.deadconn import study as deadconn
 from loadtests.studies.latency_distribution import study as ordered
 from loadtests.studies.lifecycle import study as lifecycle
 from loadtests.studies.memory import study as memory
+from loadtests.studies.overload import study as overload
 from loadtests.studies.page_latency import study as loops
 from loadtests.studies.parallel import study as parallel
 from loadtests.studies.proxies import study as proxies
@@ -33,6 +34,7 @@ STUDIES: dict[str, Study] = {
     "webbench": webbench.STUDY,
     "influence": influence.STUDY,
     "ordered": ordered.STUDY,
+    "overload": overload.STUDY,
     "content": content.STUDY,
     "proxies": proxies.PROXIES,
     "gateways": proxies.GATEWAYS,

@@ -1,4 +1,4 @@
-"""Servers of single studies: those of `memory`, of the five pages, and of `ordered`."""
+"""Servers of single studies: `memory`, the five pages, `ordered`, and `overload`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,18 @@ from dataclasses import replace
 
 from loadtests.servers.registry.apache import EVENT, PREFORK, SOCKET, apache, cgi
 from loadtests.servers.registry.apache import PHP as APACHE_PHP
-from loadtests.servers.registry.commands import backend, configured, ours, php_fpm, script
-from loadtests.servers.registry.content import CONNECTIONS, PHP, programs
+from loadtests.servers.registry.commands import (
+    GUNICORN,
+    LOOPBACK,
+    MODULE,
+    backend,
+    configured,
+    ours,
+    php_fpm,
+    script,
+    serve,
+)
+from loadtests.servers.registry.content import CONNECTIONS, PHP, nginx, programs
 from loadtests.servers.registry.content import SERVERS as CONTENT
 from loadtests.servers.registry.proxied import PROXIED
 from loadtests.servers.registry.server import Server, chosen
@@ -106,3 +116,52 @@ ORDERED: Sequence[Server] = [
     for name in dict.fromkeys(one.name for one in _ORDERED)
 ]
 """All that take part in `ordered`, each once: as it serves files, if it does."""
+
+[_GRANIAN] = chosen(SERVERS, ["granian 1 thread"])
+EIGHT_THREADS: Sequence[Server] = (
+    *chosen(SERVERS, ("poorhttp threading 8", "gunicorn gthread 8", "waitress 8 threads")),
+    replace(
+        _GRANIAN,
+        name="granian 8 threads",
+        command=_GRANIAN.command.replace("threads 1", "threads 8"),
+    ),
+    *chosen(SERVERS, ["uWSGI 8 threads"]),
+)
+"""One process each."""
+
+LIMITED = 16
+"""Requests that nginx passes on at once: one is run by each thread, and one waits for it."""
+_FIRST = "127.0.0.1:{first}"
+
+
+def _limited(name: str, colour: str, application: str, package: str) -> Server:
+    """nginx with `limit_conn` in front of a server, which has written its pidfile by then."""
+    pidfile = "{folder}/first.pid"
+    waits = f"until test -s {pidfile}; do kill -0 $! 2>/dev/null || exit 1; sleep 0.02; done"
+    proxy = nginx("", "", configured("nginx/limit-conn.conf", LIMITED=LIMITED))
+    return replace(
+        proxy,
+        name=f"nginx limit_conn + {name}",
+        colour=colour,
+        # gunicorn listens a moment later.
+        command=script(f"{application} {pidfile} & {waits}; sleep 0.3; exec {proxy.command}"),
+        package=package,
+        programs=("sh", *proxy.programs),
+    )
+
+
+_THREADING = serve(
+    "threading --threads 8", bind=_FIRST, options="--queue-timeout 0 --backlog 2048 --pidfile"
+)
+_GTHREAD = (
+    f"{GUNICORN} --log-level error --worker-class gthread --threads 8{MODULE} --pid"
+).replace(LOOPBACK, _FIRST)
+OVERLOADED: Sequence[Server] = (
+    *chosen(SERVERS, ("poorhttp single", "poorhttp forking 2", "poorhttp threading 8")),
+    *chosen(SERVERS, ["poorhttp gevent"]),
+    *EIGHT_THREADS[1:],
+    *chosen(SERVERS, ["bjoern"]),
+    _limited("poorhttp threading 8", "#00695c", _THREADING, "poorhttp"),
+    _limited("gunicorn gthread 8", "#7cb342", _GTHREAD, "gunicorn"),
+)
+"""Ours behind nginx refuses nothing itself."""

@@ -8,6 +8,7 @@ test_deadconn.py               `deadconn`: its report, its servers' limits, a sm
 test_latency_distribution.py   `ordered`: its mathematics, faults, a small run
 test_lifecycle.py              `operate`: the steady load finds every fault; the experiments
 test_memory.py                 `memory`: ps, slopes, leaks, memory by line, servers that fail
+test_overload.py               `overload`: what is counted, a small run, its report
 test_page_latency.py           `loops`: requests, outliers, a small run
 test_parallel.py               `parallel`: overload, a small run, its report
 test_proxies.py                `proxies`: bursts, setups, tables, a small run of each kind

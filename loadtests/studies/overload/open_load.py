@@ -1,0 +1,269 @@
+"""Requests at multiples of the highest rate of a server, from clients that give up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from loadtests.clients.load import KINDS
+from loadtests.clients.native import fetch
+from loadtests.clients.native.fetch import RIGHT, Trace
+from loadtests.errors import ServerFailure
+from loadtests.reporting.model import Axis, Column, Lines, Panels, Section
+from loadtests.servers.application import Application
+from loadtests.servers.registry import Server
+from loadtests.servers.running import Running
+from loadtests.stats.results import Spread
+from loadtests.store import Record
+from loadtests.studies import sample, tables
+from loadtests.studies.bench import scenarios
+from loadtests.studies.engine import Lab, Step, Trial
+from loadtests.studies.study import Scale
+
+NAME = "overload"
+PATIENCE = 1.0
+"""Seconds after which a client that has no answer leaves."""
+NORMAL = 0.8
+TIMEOUT = KINDS.index("timeout")
+REFUSED = 503
+
+
+@dataclass(frozen=True)
+class Handler:
+    """What is asked for."""
+
+    name: str
+    title: str
+    application: Application
+    target: str
+
+
+HANDLERS = (
+    Handler("light", "the light page", scenarios.LIGHT, "/"),
+    Handler("heavy", "a handler that computes for about 5 ms", scenarios.BURN, "/?200000"),
+    Handler("waits", "a handler that waits for 10 ms", scenarios.SLOW, "/?seconds=0.01"),
+)
+
+
+def steps(lab: Lab, scale: Scale, chosen: Sequence[Server]) -> list[Step]:
+    """Every handler of every server, at each multiple of its highest rate."""
+    return [
+        step
+        for handler in HANDLERS
+        for step in sample.rounds(
+            lab, chosen, f"{NAME} {handler.name}", partial(_take, lab, scale, handler)
+        )
+    ]
+
+
+def _take(lab: Lab, scale: Scale, handler: Handler, number: int, server: Server) -> str:
+    """The highest rate, and then each multiple of it on a server of its own."""
+    # Some would still answer those of whom the highest rate was measured.
+    with _running(lab, handler, server) as running:
+        capacity = _capacity(lab, scale, handler, running)
+    told = [f"{capacity:,.0f}/s"]
+    for factor in scale.amounts.factors:
+        with _running(lab, handler, server) as running:
+            before = scale.amounts.before * until_noticed(factor)
+            taken = _load(lab, before, handler, running, capacity * factor)
+        taken |= {
+            "scenario": f"{handler.name} × {factor:g}",
+            "handler": handler.name,
+            "factor": factor,
+            "capacity": capacity,
+            "offered": taken["asked"] / lab.seconds,
+            "rate": taken["requests"] / lab.seconds,
+        }
+        Trial(lab, NAME, number, server).sample(**taken)
+        told.append(f"× {factor:g}: {taken['rate']:,.0f}/s")
+    return ", ".join(told)
+
+
+def _running(lab: Lab, handler: Handler, server: Server) -> Running:
+    return Running(server, handler.application, target=handler.target, core=lab.server_core)
+
+
+def _capacity(lab: Lab, scale: Scale, handler: Handler, running: Running) -> float:
+    """Requests per second, each on a connection of its own, of clients that wait for answers."""
+    # One after the other: a client that has left leaves a request behind.
+    fetch.drive(running.port, 1.0, 1, [[handler.target]], requests=50, core=lab.client_core)
+    load = fetch.drive(
+        running.port,
+        scale.amounts.closed,
+        scale.amounts.connections,
+        [[handler.target]],
+        keep=False,
+        core=lab.client_core,
+    )
+    if not load.requests:
+        raise ServerFailure(f"{handler.name}: no request was answered")
+    return load.rate
+
+
+def until_noticed(factor: float) -> float:
+    """Seconds after which a server can know that clients leave, and some more.
+
+    Its queue is as long as their patience only then, and those that have left come to their turn.
+    """
+    return PATIENCE * (1.5 + 2 / (factor - 1)) if factor > 1 else 2 * PATIENCE
+
+
+def _load(
+    lab: Lab, before_seconds: float, handler: Handler, running: Running, rate: float
+) -> dict[str, Any]:
+    """What became of the requests of the last `lab.seconds`."""
+    before = sample.cpu_seconds(running)
+    found = fetch.traced(
+        running.port,
+        before_seconds + lab.seconds,
+        1,
+        [[handler.target]],
+        rate=rate,
+        # More than can be there, so that the run never stops for it.
+        most_unanswered=round(2 * rate * PATIENCE) + 100,
+        give_up=PATIENCE,
+        patience=PATIENCE,
+        core=lab.client_core,
+    )
+    cpu = sample.cpu_seconds(running) - before
+    return counted(found.trace, before_seconds) | {
+        "client_busy": found.load.busy,
+        "server_busy": cpu / (before_seconds + lab.seconds),
+    }
+
+
+def counted(trace: Trace, first: float) -> dict[str, Any]:
+    """Counts the requests that were to begin after so many seconds, and the times of answers."""
+    times: list[int] = []
+    counts = {"asked": 0, "refused": 0, "left": 0, "failed": 0}
+    for intended, ended, kind, status in zip(
+        trace.intended, trace.ended, trace.kind, trace.status, strict=True
+    ):
+        if intended < first * 1e6:
+            continue
+        counts["asked"] += 1
+        if kind == RIGHT:
+            # The client may have looked for it too late to leave before.
+            if ended - intended <= PATIENCE * 1e6:
+                times.append(ended - intended)
+            else:
+                counts["left"] += 1
+        elif kind == TIMEOUT:
+            counts["left"] += 1
+        else:
+            counts["refused" if status == REFUSED else "failed"] += 1
+    times.sort()
+    return {
+        **counts,
+        "requests": len(times),
+        "errors": {"failed": counts["failed"]} if counts["failed"] else {},
+        # Without an answer there is none that was quick.
+        **({"p99_us": times[(len(times) - 1) * 99 // 100]} if times else {}),
+    }
+
+
+ABOUT = (
+    "What if more is asked for than can be answered? First some hundred clients wait for each "
+    "answer. Then requests come at multiples of the rate that these got, evenly, whether or not "
+    "those before are answered, each on a connection of its own; a client that has no answer "
+    f"after {PATIENCE:g} s leaves. Counted are answers within that time when the load has lasted "
+    "for some seconds, as a share of the highest rate that was measured of the server at all. "
+    "Server and client have a core each."
+)
+SATURATED = (
+    "The client is as busy as a quick server by what takes a server no time. What it did make is "
+    "in the column “offered”, in multiples of the highest rate."
+)
+
+
+def _at(factor: float, field: str) -> tables.Value:
+    def value(samples: Sequence[Record]) -> Spread | None:
+        found = tables.cell([one for one in samples if one["factor"] == factor], field)
+        return found if isinstance(found, Spread) else None
+
+    return value
+
+
+def of_highest(samples: Sequence[Record]) -> list[Record]:
+    """The samples with shares and offers as multiples of the highest rate of each server."""
+
+    def place(one: Record) -> tuple[Any, ...]:
+        return one["run"], one["server"], one["handler"], one["round"]
+
+    highest: dict[tuple[Any, ...], float] = {}
+    for one in samples:
+        rate = max(one["capacity"], one["rate"])
+        highest[place(one)] = max(rate, highest.get(place(one), rate))
+    told = []
+    for one in samples:
+        best = highest[place(one)]
+        shares = {"share": one["rate"] / best, "offered": one["offered"] / best}
+        told.append({**one, **shares, "highest": best})
+    return told
+
+
+def report(samples: Sequence[Record]) -> list[Section]:
+    """A section for each handler."""
+    sections: list[Section] = []
+    measured = tables.by(of_highest(samples), "handler")
+    for handler in HANDLERS:
+        if own := measured.get(handler.name):
+            sections.append(_section(handler, own, [] if sections else [ABOUT, SATURATED]))
+    return sections
+
+
+def _section(handler: Handler, samples: Sequence[Record], about: Sequence[str]) -> Section:
+    factors = sorted({one["factor"] for one in samples})
+    most = factors[-1]
+    ranking = f"in time at {most:g} ×"
+    shares = [(Column(f"in time at {one:g} ×", "%", 0, 100), _at(one, "share")) for one in factors]
+    late = [(Column(f"p99 at {one:g} ×", "ms", 0, 1e-3), _at(one, "p99_us")) for one in factors]
+    table = tables.compared(
+        f"{NAME}-{handler.name}",
+        f"Answers within {PATIENCE:g} s: {handler.title}",
+        samples,
+        [
+            (Column("highest rate", "/s"), "highest"),
+            *shares,
+            *late,
+            (Column(f"503 at {most:g} ×"), _at(most, "refused")),
+            (Column(f"left at {most:g} ×"), _at(most, "left")),
+            (Column("offered", "×", 1), _at(most, "offered")),
+        ],
+        ranking,
+        highest=True,
+        note="p99 is that of the answers in time.",
+    )
+    best = tables.spreads(samples, _at(most, "share"), 100)
+    said = tables.answer(
+        f"Answered in time at {most:g} times the highest rate, of that rate, by {handler.title}",
+        best,
+        "%",
+        highest=True,
+    )
+    text = [*about, *tables.saturated(samples), *tables.failed(samples, handler.name)]
+    return Section(f"Overload: {handler.title}", text, [_figure(handler, samples), table], said)
+
+
+def _figure(handler: Handler, samples: Sequence[Record]) -> Panels:
+    def panel(field: str, title: str, axis: Axis, scale: float) -> Lines:
+        lines = []
+        for server, own in tables.by_server(samples).items():
+            found = {
+                factor: tables.cell(one, field) for factor, one in tables.by(own, "factor").items()
+            }
+            points = [(at, one) for at, one in sorted(found.items()) if isinstance(one, Spread)]
+            lines.append(tables.line(server, points, scale))
+        x = Axis("requests, as a multiple of the highest rate", low=0)
+        return Lines(f"{NAME}-{handler.name}-{field}", title, x, axis, lines, marks=True)
+
+    share = Axis("of the highest rate", "%", low=0)
+    late = Axis("p99 of the answers in time", "ms", log=True)
+    return Panels(
+        f"{NAME}-{handler.name}-figure",
+        f"Overload: {handler.title}",
+        [panel("share", "Answers in time", share, 100), panel("p99_us", "Their p99", late, 1e-3)],
+        "A level line is a server that overload does not slow down.",
+    )
