@@ -260,8 +260,9 @@ class Refork:
             for each in workers:
                 if each not in forks:
                     each.recycle_reason = each.recycle_reason or REFORKED
-        if self._before is not None and len(forks) == len(workers) == self._pool.serving:
+        if self._before is not None and 0 < len(forks) == len(workers) == self._pool.serving:
             before, self._before = self._before, None
+            self._pool.totals.reforked += 1
             now = sum(each.pss() for each in workers)
             memory = f": {before >> 20} MiB (PSS) before, {now >> 20} MiB now" if before else ""
             logs.write("info", f"{self._pool.name}reforked {len(workers)} workers{memory}")

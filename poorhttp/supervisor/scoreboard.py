@@ -33,12 +33,14 @@ class Totals:
         ended: counts of the workers that have ended.
         died: workers that were replaced because they died.
         recycled: workers that were replaced because of `max_requests` and the like.
+        reforked: how often all workers were replaced by forks of one of them.
     """
 
     def __init__(self) -> None:
         self.ended = NO_COUNTS
         self.died = 0
         self.recycled = 0
+        self.reforked = 0
 
     def add_ended(self, counts: Counts) -> None:
         """Add the counts of a worker that has just ended."""

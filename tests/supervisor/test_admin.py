@@ -55,6 +55,7 @@ METRICS = {
     "poorhttp_requests_total": "counter",
     "poorhttp_responses_total": "counter",
     "poorhttp_worker_restarts_total": "counter",
+    "poorhttp_reforks_total": "counter",
 }
 
 SAMPLE = re.compile(r'([a-z_]+)(?:\{([a-z_]+="[^"\\\n]*"(?:,[a-z_]+="[^"\\\n]*")*)\})? (\S+)')
@@ -553,6 +554,18 @@ def test_a_hundred_at_once(admin: Admin, tmp_path: Path) -> None:
         gate.touch()
         assert {connection.response().status for connection in busy} == {200}
         admin.wait("poorhttp_requests_in_hand", 0)
+
+
+def test_reforks_are_counted(versions: Versions, admin: Admin) -> None:
+    options = ("--workers", "2", "--preload", "--refork-after", "5", "--drain-timeout", "0.1")
+    with versions.serve("single", *admin.options, *options) as server:
+        assert admin.metrics()["poorhttp_reforks_total"] == 0
+
+        def reforked() -> bool:
+            told(server)
+            return admin.metrics()["poorhttp_reforks_total"] == 1
+
+        wait_for(reforked, "a refork")
 
 
 @pytest.mark.threading_only

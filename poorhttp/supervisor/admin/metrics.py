@@ -33,6 +33,7 @@ METRICS = (
         "counter",
         "Workers that were replaced, because they died or were worn (max_requests and the like).",
     ),
+    ("reforks_total", "counter", "How often workers were replaced by forks of one of them."),
 )
 
 
@@ -71,6 +72,7 @@ def text(generations: Generations, *, ready: bool, now: float) -> str:
             add("responses_total", number, service=service, code=f"{hundred}xx")
         add("worker_restarts_total", pool.totals.died, service=service, reason="died")
         add("worker_restarts_total", pool.totals.recycled, service=service, reason="worn")
+        add("reforks_total", pool.totals.reforked, service=service)
     lines = []
     for name, kind, description in METRICS:
         if samples[name]:
