@@ -2,8 +2,10 @@
 
 ``python -m loadtests.refork`` starts a PostgreSQL of its own, a server for each mode with several
 workers, and clients that send a token with each request and expect it back from the database. It
-fails if one answer is missing or somebody else's. Debian: ``apt-get install postgresql``; Python:
-``pip install sqlalchemy psycopg[binary]``.
+fails if one answer is missing or somebody else's. With ``--memory`` it measures the PSS of four
+workers after mixed requests for `apps/flaskapp` and `apps/djangoapp`, beside gunicorn.
+
+Debian: ``apt-get install postgresql``; Python: ``pip install sqlalchemy psycopg[binary] gunicorn``.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import os
 import re
 import select
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -23,6 +26,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from loadtests.measure import resources
 
 CLIENTS = 8
 PATIENCE = 120.0
@@ -161,6 +166,81 @@ def refork(options: argparse.Namespace, mode: str, hook: str, database: str, log
     )
 
 
+MODULE = ["app:application", "--bind", "127.0.0.1:PORT", "--workers", "4"]
+OURS = ["poorhttp", "serve", *MODULE, "--mode", "forking", "--preload"]
+SERVERS = {
+    "gunicorn sync, --preload": ["gunicorn", *MODULE, "--no-control-socket", "--preload"],
+    "preload": OURS,
+    "preload, refork_after = 1000": [*OURS, "--refork-after", "1000"],
+    "preload, refork_after = 1000, 3000": [*OURS, "--refork-after", "1000,3000"],
+}
+"""With the application loaded in advance, by their names in the table."""
+
+
+def memory(framework: str, name: str, requests: int) -> float:
+    """The PSS of a server with four workers after so many requests, in MiB."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    words = [word.replace("PORT", str(port)) for word in SERVERS[name]]
+    folder = Path(__file__).parents[1] / "apps" / framework
+    path = os.pathsep.join([str(folder.parents[1]), os.environ.get("PYTHONPATH", "")])
+    server = subprocess.Popen(
+        [sys.executable, "-m", *words],
+        cwd=folder,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": path, "DJANGO_SECRET_KEY": "x" * 50},
+    )
+    try:
+        # It listens before all its workers serve, or the preloader has ended.
+        while len(children(server.pid)) != 4 or not _is_open(port):
+            time.sleep(0.1)
+        clients = [
+            threading.Thread(target=_ask, args=(port, requests // CLIENTS, number))
+            for number in range(CLIENTS)
+        ]
+        for client in clients:
+            client.start()
+        for client in clients:
+            client.join()
+        while len(children(server.pid)) != 4:
+            time.sleep(0.1)
+        return resources.memory([server.pid, *children(server.pid)]).pss / 2**20
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def children(pid: int) -> list[int]:
+    """The child processes of a process with one thread."""
+    return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+
+
+def _is_open(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _ask(port: int, requests: int, first: int) -> None:
+    """Ask for pages, post forms and JSON, and ask for what does not exist."""
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    json = {"Content-Type": "application/json"}
+    for number in range(first, first + requests):
+        ways: list[tuple[str, str, str | None, dict[str, str]]] = [
+            ("GET", "/", None, {}),
+            ("GET", f"/hello/name{number}", None, {}),
+            ("POST", "/greet", f"name=n{number}", form),
+            ("POST", "/sum", f'{{"numbers": {list(range(number % 300))}}}', json),
+            ("GET", "/missing", None, {}),
+        ]
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        connection.request(*ways[number % len(ways)])
+        response = connection.getresponse()
+        response.read()
+        connection.close()
+        if response.status not in (200, 303, 404):
+            raise RuntimeError(f"{response.status} for {ways[number % len(ways)]}")
+
+
 def main() -> int:
     """Run the command line; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m loadtests.refork", description=__doc__)
@@ -169,7 +249,15 @@ def main() -> int:
     parser.add_argument("--requests", type=int, default=50, help="of a worker before a refork")
     parser.add_argument("--modes", nargs="+", default=["forking", "threading"])
     parser.add_argument("--hooks", nargs="+", default=list(HOOKS), choices=HOOKS)
+    parser.add_argument("--memory", type=int, metavar="REQUESTS", help="measure memory instead")
     options = parser.parse_args()
+    if options.memory:
+        for framework, name in itertools.product(("flaskapp", "djangoapp"), SERVERS):
+            print(
+                f"{framework}, {name}: {memory(framework, name, options.memory):.1f} MiB",
+                flush=True,
+            )
+        return 0
     with tempfile.TemporaryDirectory() as folder, postgresql(Path(folder)) as database:
         for mode, hook in itertools.product(options.modes, options.hooks):
             log = Path(folder) / f"{mode}-{hook}"
