@@ -21,8 +21,8 @@ SCALES = scales(
     # The share of the time before requests count.
     before=(1.0, 1.0, 0.05),
     # Seconds in which the highest rate is measured.
-    closed=(2.0, 1.0, 0.5),
-    connections=(500, 500, 10),
+    closed=(1.5, 1.0, 0.5),
+    connections=((16, 500), (16, 500), (8,)),
 )
 
 
