@@ -164,6 +164,8 @@ def begin_process(settings: Settings, label: str, *, configure: bool = True) -> 
     before, error_log.relay = error_log.relay, Relay(label)
     error_log.opened.reopen(error_log.relay.sink())
     if before is not None:
+        # It has a thread if this process was a worker, and becomes the preloader.
+        before.close()
         before.close_inherited()
     else:
         error_log.use_writer(error_log.opened)

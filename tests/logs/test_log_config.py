@@ -263,6 +263,27 @@ def test_preloaded_application(tmp_path: Path) -> None:
     assert rest.count("talker hello") == 20
 
 
+def test_refork(tmp_path: Path) -> None:
+    """The thread that forwards the logs ends before workers are forked from its process."""
+    options = ("--preload", "--workers", "2", "--refork-after", "5,5", "--drain-timeout", "0.1")
+    answers = 0
+    with serve(tmp_path, "threading", FILES["log.json"], *options) as server:
+        log = tmp_path / "error.log"
+
+        def reforked() -> bool:
+            nonlocal answers
+            server.get("/logger?hello")
+            answers += 1
+            return log.read_text().count("reforked 2 workers") == 2
+
+        wait_for(reforked, "two reforks")
+    assert (tmp_path / "access.log").read_text().count("\n") == answers
+    rest = (tmp_path / "rest.log").read_text().splitlines()
+    assert rest.count("talker loaded") == 1
+    assert rest.count("talker hello") == answers
+    assert "not reforked" not in log.read_text()
+
+
 def test_lone_process(tmp_path: Path) -> None:
     with serve(tmp_path, "single", FILES["log.json"], "--supervisor", "off") as server:
         server.get("/raise?told")
