@@ -35,6 +35,7 @@ MADE = {
     "memory": Made("benchmarks/memory.md", figure="memory-bars"),
     "operations": Made("operations/comparison.md", "operations.md", "operate-failed-figure"),
     "ordered": Made("benchmarks/ordered.md", figure="ordered-page-1000-curves"),
+    "overload": Made("benchmarks/overload.md", "operations.md", "overload-heavy-figure"),
     "parallel": Made("benchmarks/parallel.md", figure="parallel-slow-lines"),
     "power": Made("benchmarks/power.md", figure="power-total"),
     "power-locust": Made("benchmarks/power-locust.md"),
