@@ -95,8 +95,9 @@ impl InterpreterQueue {
         state.concurrency.add(computed.unwrap_or_default());
         state.answered = state.answered.wrapping_add(1);
         let interval = delayed.and_then(|delayed| judge(&mut state, delayed));
-        if !state.concurrency.has_room(state.running - 1) {
-            state.running -= 1;
+        let others = state.running.saturating_sub(1);
+        if !state.concurrency.has_room(others) {
+            state.running = others;
             drop(state);
             py.detach(|| self.wait_for_room(lock(&self.state), reactor));
             state = lock(&self.state);
