@@ -1,8 +1,8 @@
 """Fixtures and the two levels: modes, servers that a module shares, what runs when and where.
 
-The quick level (`make test`) runs every test once, and in each mode whatever a mode touches. The
-full level (`make test-full`, `pytest --full`) runs each test in each mode, and the tests marked
-`full`.
+The quick level (`make test`) runs every test once, what a mode touches in all that differ, and
+every protocol case in every mode. The full level (`make test-full`, `pytest --full`) runs each test
+in each mode, and the tests marked `full`.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if not metafunc.config.getoption("--full"):
             if metafunc.definition.get_closest_marker("threading_only"):
                 modes = ["threading"]
-            elif metafunc.definition.path.name != "test_modes.py":
+            elif metafunc.definition.path.parent.name not in ("modes", "protocol"):
                 # It serves by the function of `forking` (tests/modes/test_modes.py), which has more
                 # than one worker here; `threading` and `gevent` have one.
                 modes.remove("single")
