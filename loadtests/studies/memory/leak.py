@@ -133,6 +133,8 @@ def endure(
     requests = drawn(SEED, ends[-1])
     points: list[dict[str, int]] = []
     with Running(server, application, target="/light", core=core) as running:
+        # It may answer before all of its workers have started.
+        wait_until(running.is_quiet, SETTLE_SECONDS, 0)
         before: list[int] = []
         for begin, end in pairwise((0, *ends)):
             ask(running.port, requests[begin:end])
