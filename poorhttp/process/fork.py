@@ -27,23 +27,21 @@ def fork(run: Callable[[], object]) -> int:
 
     It begins with `SIGNALS` blocked, so that none arrives before its handlers are installed.
     """
-    pid = _fork()
+    return _run(_fork(), run)
+
+
+def fork_twice(run: Callable[[], object]) -> int:
+    """Fork an orphan that does nothing but `run`, see `fork` and `fork_orphan`."""
+    return _run(fork_orphan(), run)
+
+
+def _run(pid: int, run: Callable[[], object]) -> int:
+    """Call `run` in a new process, whose `pid` is 0 there, and end it; return `pid` otherwise."""
     if pid == 0:
         try:
             run()
         finally:
             os._exit(1)
-    return pid
-
-
-def fork_twice(run: Callable[[], object]) -> int:
-    """Fork an orphan that does nothing but `run`, see `fork` and `fork_orphan`."""
-    pid = fork_orphan()
-    if pid == 0:
-        try:
-            run()
-        finally:
-            posix._exit(1)
     return pid
 
 

@@ -33,6 +33,7 @@ from poorhttp.supervisor.worker_handle import STOPPED, WorkerHandle
 from poorhttp.worker import start
 from poorhttp.worker.service import Service
 from poorhttp.worker.stop_signals import GRACE
+from poorhttp.worker.worker import log_not_reforked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -298,11 +299,10 @@ def _promote(service: Service, scoreboard: Scoreboard, context: WorkerContext) -
     gc.unfreeze()
     gc.collect()
     begun = time.monotonic()
-    while threads := sorted(fork.other_threads().values()):
+    while threads := fork.other_threads().values():
         timeout = OWN_THREADS_TIMEOUT if all(map(fork.is_own, threads)) else THREADS_TIMEOUT
         if time.monotonic() - begun > timeout:
-            names = ", ".join(threads)
-            logs.write("warning", f"not reforked, because a thread does not survive that: {names}")
+            log_not_reforked(threads)
             return None
         time.sleep(0.001)
     trim_memory()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from poorhttp import logs
@@ -181,8 +181,7 @@ class Worker:
         elif self._thread_checks < THREAD_CHECKS:
             return self._context.refork_after // 10 + 1
         else:
-            names = ", ".join(sorted(found.values()))
-            logs.write("warning", f"not reforked, because a thread does not survive that: {names}")
+            log_not_reforked(found.values())
         return 0
 
     def run(self, serve: Callable[[], object], reactor: Reactor) -> None:
@@ -215,3 +214,9 @@ class Worker:
                 # Only this assignment: the next signal may arrive at once, and an exception of its
                 # handler must not escape.
                 raised = error
+
+
+def log_not_reforked(threads: Iterable[str]) -> None:
+    """Log that no worker is forked from this process, because of its threads of these names."""
+    names = ", ".join(sorted(threads))
+    logs.write("warning", f"not reforked, because a thread does not survive that: {names}")

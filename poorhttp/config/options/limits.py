@@ -93,9 +93,9 @@ class TimeLimits:
         "turn, soon answers only clients that are about to give up. `auto` refuses nothing as long "
         "as clients wait for their answers. If every request has had to wait for a second or "
         "longer and more than a tenth of the clients leave, it refuses what has waited for over "
-        "0.05 s, or for the time in which ten requests are answered if that is longer, until one "
+        "0.02 s, or for the time in which five requests are answered if that is longer, until one "
         "has not had to wait. The kernel tells how long a request has waited, also before it was "
-        "accepted; for Unix sockets it does not, so those are never refused. HAProxy "
+        "accepted; for Unix sockets it does not, so a fixed time is not kept there. HAProxy "
         "`timeout queue`; gunicorn, waitress and uWSGI have none.",
     )
     abort_on_close = Option(
