@@ -1,0 +1,35 @@
+//! TLS without sockets: certificates with their keys, certificates of clients, tickets of sessions.
+//!
+//! ```text
+//! config.rs        a service's certificates, replaced while it runs
+//! settings.rs      contents of the files, and how they get to another process
+//! certificates.rs  certificates and keys are read, mistakes explained
+//! resolver.rs      the certificate for the host that a client names
+//! tickets.rs       tickets that all workers of a server decrypt
+//! variables.rs     the variables of a session, as mod_ssl names them
+//! self_signed.rs   a certificate for localhost
+//! provider.rs      which implementation of cryptography
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod certificates;
+mod config;
+mod provider;
+mod resolver;
+mod self_signed;
+mod settings;
+mod tickets;
+mod variables;
+
+pub use certificates::Info;
+pub use config::TlsConfig;
+pub use rustls;
+pub use self_signed::{SelfSigned, self_signed};
+pub use settings::{Certificate, Pem, Settings, Version};
+pub use variables::{Facts, variables};
+
+/// Wipes keys of tickets whose time is over. It happens with each ticket too.
+pub fn advance_tickets() {
+    tickets::advance();
+}
