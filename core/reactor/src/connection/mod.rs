@@ -11,6 +11,7 @@
 //! postponed.rs        pieces of a response that wait a millisecond for the next one
 //! send.rs             sends at once and queues what the socket does not take
 //! send_queue.rs       unsent bytes and files of a response, in memory or in a temporary file
+//! relay.rs            thread that copies between connections and the sockets that applications have instead
 //! shared_socket.rs    socket and send queue, shared with other threads
 //! throughput.rs       minimum rate of uploads and downloads
 //! ```
@@ -20,6 +21,8 @@ pub(crate) mod body_spool;
 pub(crate) mod listener;
 pub(crate) mod peer_trust;
 pub(crate) mod postponed;
+#[allow(dead_code, reason = "for connections that applications take over")]
+pub(crate) mod relay;
 pub(crate) mod request;
 pub(crate) mod send;
 pub(crate) mod send_queue;

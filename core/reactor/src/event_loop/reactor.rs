@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::connection::body_spool::BodySpool;
 use crate::connection::listener::{Listener, Listeners};
 use crate::connection::postponed::PostponedSender;
+use crate::connection::relay::Relays;
 use crate::connection::shared_socket::SharedSocket;
 use crate::control::accept_balance::{AcceptState, max_by_descriptors};
 use crate::control::channel;
@@ -80,6 +81,9 @@ pub struct Reactor {
     pub(crate) body_spool: Arc<BodySpool>,
     /// Sends pieces of responses that nothing follows.
     pub(crate) postponed_sender: Arc<PostponedSender>,
+    /// Copies between connections and the sockets that applications have instead of theirs.
+    #[allow(dead_code, reason = "for connections that applications take over")]
+    pub(crate) relays: Relays,
 }
 
 impl Drop for Reactor {
@@ -138,6 +142,7 @@ impl Reactor {
             request_timeouts,
             body_spool,
             postponed_sender: Arc::new(PostponedSender::new()),
+            relays: Relays::new(),
         });
         let weak = Arc::downgrade(&reactor);
         reactor.body_spool.serve(weak);

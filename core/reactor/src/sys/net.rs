@@ -9,7 +9,7 @@ pub(crate) use rustix::net::SocketAddrUnix;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, acceptfrom_with, connect, getpeername, recv, sendto,
-    socket_with,
+    socket_with, socketpair,
 };
 
 /// Why no connection was accepted.
@@ -42,6 +42,11 @@ pub(crate) fn blocking_duplicate(socket: impl AsFd) -> Result<OwnedFd> {
     let duplicate = fcntl_dupfd_cloexec(socket, 3)?;
     ioctl_fionbio(&duplicate, false)?;
     Ok(duplicate)
+}
+
+/// Both ends of a pair of sockets, which block.
+pub(crate) fn pair() -> Result<(OwnedFd, OwnedFd)> {
+    socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
 }
 
 /// The address of a TCP peer.

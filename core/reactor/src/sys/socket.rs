@@ -42,8 +42,9 @@ pub(crate) trait Transport: AsFd {
     /// Sends at most so many bytes of a file and moves the position `at`. 0: the file ends there.
     fn send_file(&self, file: BorrowedFd<'_>, at: &mut u64, most: usize) -> Result<usize>;
 
-    /// Ends our half in an orderly way, behind everything that was sent.
-    fn finish(&self);
+    /// Ends our half in an orderly way, behind everything that was sent. `false`: something must be sent first; to be called
+    /// again when the socket is writable.
+    fn finish(&self) -> bool;
 
     /// Ends both halves; what was sent is still delivered. `false`: the peer was gone already.
     fn shut_down(&self) -> bool;
@@ -122,8 +123,9 @@ impl Transport for PlainSocket {
         retry_on_intr(|| rustix::fs::sendfile(&self.0, file, Some(at), most))
     }
 
-    fn finish(&self) {
+    fn finish(&self) -> bool {
         let _ = shutdown(&self.0, Shutdown::Write);
+        true
     }
 
     fn shut_down(&self) -> bool {
