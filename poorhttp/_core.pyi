@@ -280,6 +280,7 @@ class Reactor:
         accept_balance: tuple[memoryview, int] | None = None,
         worker_status: WorkerStatus | None = None,
         wait_writable: Callable[[int], object] | None = None,
+        wait_readable: Callable[[int, float], object] | None = None,
         external_loop: bool = False,
         multithread: bool = False,
         raw_tcp: bool = False,
@@ -289,6 +290,7 @@ class Reactor:
         interrupter: ThreadInterrupter | None = None,
         refork: tuple[int, Callable[[], int]] | None = None,
         routes: Sequence[tuple[str, str, str | None, Settings]] = (),
+        streamed_bodies: Sequence[tuple[str, str, bool]] = (),
         live_reload: tuple[str, str] | None = None,
     ) -> None:
         """Create it in the process that serves, after the last fork.
@@ -305,6 +307,8 @@ class Reactor:
             worker_status: memory in which a supervisor reads the requests in flight.
             wait_writable: called with a descriptor when an application has to wait for its client;
                 by default the thread blocks.
+            wait_readable: the same for a body that it receives, with the seconds after which it
+                shall return in any case.
             external_loop: an event loop watches `fileno()` and calls `poll()` instead of iterating.
             multithread: several threads iterate it.
             raw_tcp: yield unread connections as `Connection`.
@@ -319,6 +323,8 @@ class Reactor:
                 trailing slash), folder whose files are sent without Python (`None`: the application
                 answers) and settings (`static_…`). The host is matched first, then the longest
                 prefix. `x_sendfile` and `x_accel_redirect` are read from `settings`.
+            streamed_bodies: host and path prefix as in `routes`, and whether the application is
+                called before the body of a request has come.
             live_reload: the live-reload script for HTML pages: text before and after the server's
                 path prefix.
             recycle_after: `m` is sent on `channel` when this request number begins; 0: never.
@@ -468,6 +474,18 @@ class Request:
 
         From now on this thread or greenlet may be interrupted. The request does not keep the
         environ, as the application may store the request in it.
+        """
+
+    def receive_body(self, buffer: WriteableBuffer) -> int | None:
+        """Receive a part of a body that is received while the application runs.
+
+        Returns:
+            The number of bytes, 0 at the end of the body. `None` after a wait: to be called again.
+
+        Raises:
+            ConnectionResetError: the client has disconnected.
+            poorhttp.errors.BodyRefused: it is too large or malformed, or comes too slowly.
+            ValueError: the request was answered, or belongs to the parent process.
         """
 
     def expect_wait(self) -> None:

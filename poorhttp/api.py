@@ -104,7 +104,13 @@ class Server:
         self._listeners = sockets.open_listeners(self._settings)
         logs.error_log.open(self._settings)
         logs.begin_process(self._settings, "", configure=False)
-        worker = Worker(application, self._settings, self._listeners, routes=routes.table)
+        worker = Worker(
+            application,
+            self._settings,
+            self._listeners,
+            routes=routes.table,
+            streamed_bodies=routes.streamed_bodies,
+        )
         self._reactor = worker.reactor(multithread=threads > 1)
         self.url = self._listeners[0].url
 

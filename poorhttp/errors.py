@@ -54,6 +54,17 @@ class RequestTimeout(NoResponse):
     status = "504 Gateway Timeout"
 
 
+class BodyRefused(NoResponse):
+    """Raised where an application reads a request body that it receives while it runs.
+
+    The body is too large or malformed, or comes too slowly.
+    """
+
+    def __init__(self, status: str, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
 class Stopped(SystemExit):
     """A stop signal arrived before the server has begun to serve.
 

@@ -226,7 +226,11 @@ def body_of(environ: WSGIEnvironment) -> bytes | int | None:
     if isinstance(source, io.BytesIO):
         return source.getvalue() or None
     if isinstance(source, io.BufferedReader):
-        return source.fileno()
+        try:
+            return source.fileno()
+        except io.UnsupportedOperation:
+            # A middleware is called before the body has come (stream_request_body).
+            return source.read() or None
     # Of a middleware, or of another server.
     length = environ.get("CONTENT_LENGTH")
     return source.read(int(length)) if length else None

@@ -194,6 +194,11 @@ def prefix(text: str) -> str:
     return text.removesuffix("/")
 
 
+def prefix_or_all(text: str) -> str:
+    """Read a prefix of paths, or `on`, which is all of them: the empty prefix."""
+    return "" if text.lower() in ("on", "yes", "true", "1") else prefix(text)
+
+
 def mapping(what: str) -> Callable[[str], tuple[str, str]]:
     """Return a parser of `/PREFIX=WHAT`, which returns the prefix, and the rest."""
 

@@ -10,7 +10,13 @@ import os
 from collections.abc import Sequence
 
 from poorhttp.config import address
-from poorhttp.config.options.content import CgiPrograms, Mounts, StaticFiles, TemplatePages
+from poorhttp.config.options.content import (
+    CgiPrograms,
+    Mounts,
+    RequestBodies,
+    StaticFiles,
+    TemplatePages,
+)
 from poorhttp.config.options.development import Development
 from poorhttp.config.options.limits import SizeLimits, TimeLimits
 from poorhttp.config.options.logs import Logs
@@ -32,6 +38,7 @@ class Settings(
     Logs,
     Responses,
     Mounts,
+    RequestBodies,
     StaticFiles,
     CgiPrograms,
     TemplatePages,

@@ -106,7 +106,11 @@ def run(worker: Worker) -> None:
     from gevent import GreenletExit, get_hub, sleep, spawn
     from gevent.event import Event
     from gevent.hub import Waiter
-    from gevent.socket import wait_write
+    from gevent.socket import wait_read, wait_write
+
+    def wait_readable(fd: int, seconds: float) -> None:
+        with suppress(TimeoutError):
+            wait_read(fd, timeout=seconds, timeout_exc=TimeoutError())
 
     hub = get_hub()
     # gevent would install its SIGCHLD handler only after the first fork, and could wait for ever
@@ -117,7 +121,11 @@ def run(worker: Worker) -> None:
         # handler nor in gevent's own `os.close`.
         worker.signals.call_soon = spawn
     reactor = worker.reactor(
-        multithread=True, wait_writable=wait_write, external_loop=True, hub=hub
+        multithread=True,
+        wait_writable=wait_write,
+        wait_readable=wait_readable,
+        external_loop=True,
+        hub=hub,
     )
     idle: list[Waiter[Request]] = []
     finished = Event()

@@ -74,6 +74,8 @@ class Routes:
             for route in _routes_of(host, hosted, None if host else application)
         ]
         _refuse_conflicts(self._routes)
+        #: Where applications receive request bodies while they run: host, prefix, and whether.
+        self.streamed_bodies = [*self._streamed_bodies()]
         self._folders = [(route.folder, route.origin) for route in self if route.folder]
         # Folders whose files an application may send.
         for number, text in enumerate(settings.x_sendfile):
@@ -118,6 +120,28 @@ class Routes:
                 for prefix in sorted(folders, key=len, reverse=True)
             ]
         return rows
+
+    def _streamed_bodies(self) -> Iterator[tuple[str, str, bool]]:
+        """Return the rows for the core; none without `stream_request_body`."""
+        if not any(settings.stream_request_body for settings in self._hosts.values()):
+            return
+        for host, settings in self._hosts.items():
+            rows = {"": False, **dict.fromkeys(settings.stream_request_body, True)}
+            routes = {route.prefix: route for route in self if route.host == host}
+            for number, prefix in enumerate(settings.stream_request_body):
+                found = prefix
+                while found and found not in routes:
+                    found = found.rpartition("/")[0]
+                if found in routes and _needs_whole_body(routes[found].target):
+                    raise ConfigError(
+                        f"{settings.origin('stream_request_body', number)}: the target of "
+                        f"{routes[found].origin} cannot receive a body while it runs: CGI "
+                        "programs get it whole, TCP services have none"
+                    )
+            for prefix, route in routes.items():
+                if _needs_whole_body(route.target):
+                    rows[prefix] = False
+            yield from ((host, prefix, streamed) for prefix, streamed in rows.items())
 
     def load(
         self, wrap: Callable[[WSGIApplication, str], WSGIApplication] | None = None
@@ -174,6 +198,10 @@ class Routes:
         return len(self._routes) == 1 or not any(
             route.target.startswith("cgi:") for route in applications
         )
+
+
+def _needs_whole_body(target: str) -> bool:
+    return target.startswith("cgi:") or is_raw_tcp(target)
 
 
 def _load(

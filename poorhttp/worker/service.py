@@ -149,6 +149,7 @@ class Service:
             listeners,
             context,
             routes=self.routes.table,
+            streamed_bodies=self.routes.streamed_bodies,
             live=self.live,
             ready=ready,
             signals=signals,

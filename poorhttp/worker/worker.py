@@ -58,6 +58,7 @@ class Worker:
         context: WorkerContext | None = None,
         *,
         routes: Sequence[tuple[str, str, str | None, Settings]] = (),
+        streamed_bodies: Sequence[tuple[str, str, bool]] = (),
         live: tuple[str, str] | None = None,
         ready: Callable[[], object] = lambda: None,
         signals: StopSignals | None = None,
@@ -70,6 +71,7 @@ class Worker:
         self._listeners = listeners
         self._context = context
         self._routes = routes
+        self._streamed_bodies = streamed_bodies
         self._live = live
         self._raw_tcp = is_raw_tcp(settings.target)
         if self._raw_tcp:
@@ -83,6 +85,7 @@ class Worker:
         *,
         multithread: bool = False,
         wait_writable: Callable[[int], object] | None = None,
+        wait_readable: Callable[[int, float], object] | None = None,
         external_loop: bool = False,
         hub: Hub | None = None,
     ) -> Reactor:
@@ -91,6 +94,7 @@ class Worker:
         Args:
             multithread: the application may be called several times at once.
             wait_writable: see there.
+            wait_readable: see there.
             external_loop: see there.
             hub: the hub of gevent, if requests run in greenlets.
 
@@ -141,9 +145,11 @@ class Worker:
                 channel=context.channel if context else None,
                 fd_handoff=context.handoff if context else None,
                 routes=self._routes,
+                streamed_bodies=self._streamed_bodies,
                 live_reload=self._live,
                 recycle_after=context.recycle_after if context else 0,
                 wait_writable=wait_writable,
+                wait_readable=wait_readable,
                 external_loop=external_loop,
                 multithread=multithread and hub is None,
                 raw_tcp=self._raw_tcp,

@@ -217,6 +217,43 @@ class SpooledFile(io.FileIO):
         return super().readinto(buffer)
 
 
+class StreamedInput(io.BufferedReader):
+    """`wsgi.input` of a body that the application receives while it runs."""
+
+    def __init__(self, request: Request) -> None:
+        super().__init__(StreamedBody(request), 64 * 1024)
+
+
+class StreamedBody(io.RawIOBase):
+    """Receives the body of a request; waits for its client."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._ended = False
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int | None:
+        """Receive a piece, at most as long as the buffer; 0 at the end of the body."""
+        if self._ended:
+            return 0
+        # After each wait an exception may be raised here (request_timeout).
+        while (length := self._request.receive_body(buffer)) is None:
+            pass
+        self._ended = length == 0
+        return length
+
+    def readall(self) -> bytes:
+        """Receive the rest. Memory grows with what has come, whatever length was announced."""
+        rest = io.BytesIO()
+        piece = memoryview(bytearray(256 * 1024))
+        while length := self.readinto(piece):
+            rest.write(piece[:length])
+        return rest.getvalue()
+
+
 def base_environ(
     server: tuple[str, str], *, multithread: bool, multiprocess: bool
 ) -> dict[str, Any]:

@@ -12,6 +12,7 @@ test_pieces.py              Responses in pieces: those made quickly leave togeth
 test_queue_timeout.py       `queue_timeout`: who has waited too long for a thread is refused
 test_request_timeout.py     `request_timeout`: a hanging request is interrupted, others go on
 test_response_spool.py      Responses spooled to temporary files for slow clients
+test_streamed_bodies.py     Request bodies that the application receives while it runs
 test_tcp_services.py        Handlers of raw connections and their orderly end, in every mode
 test_uploads.py             Large request bodies: effects on other requests, disk space and memory
 test_vanishing_clients.py   Clients that vanish or fall silent within a request or a response

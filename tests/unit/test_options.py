@@ -83,6 +83,7 @@ def test_defaults() -> None:
         "log_config": None,
         "server_header": "poorhttp",
         "mount": (),
+        "stream_request_body": (),
         "static": (),
         "static_fallthrough": False,
         "static_index": "index.html",
@@ -120,7 +121,7 @@ def test_defaults() -> None:
 def test_which_options_a_host_may_set(name: str) -> None:
     hosted = {"target", "mount", "static", "cgi_timeout", "cgi_time_limit", "cgi_environment"}
     hosted |= {"cgi_pass_authorization"}
-    hosted |= {"pages_reload", "pages_modules", "session_key", "session_lifetime"}
+    hosted |= {"stream_request_body", "pages_reload", "pages_modules", "session_key", "session_lifetime"}
     hosted |= {option for option in OPTIONS if option.startswith("static_")} - {"static_cache"}
     assert OPTIONS[name].hosted == (name in hosted)
 

@@ -1,4 +1,4 @@
-//! Routes to published folders, by host and longest path prefix.
+//! Routes by host and longest path prefix: to published folders, or to anything else.
 
 use poorhttp_http::split_authority;
 use rustc_hash::FxHashMap;
@@ -14,37 +14,43 @@ pub struct StaticRoute {
     pub falls_through: bool,
 }
 
-/// A path prefix and its folder; `None`: the application.
+/// A path prefix and its target, such as a folder; `None`: there is none, and the application answers.
 #[derive(Debug)]
-struct Route {
+struct Route<T> {
     /// Without a trailing slash; empty for everything.
     prefix: Vec<u8>,
-    published: Option<StaticRoute>,
+    target: Option<T>,
 }
 
-impl Route {
+impl<T> Route<T> {
     fn matches(&self, path: &[u8]) -> bool {
         path.starts_with(&self.prefix) && matches!(path.get(self.prefix.len()), None | Some(b'/'))
     }
 }
 
 /// The routes of one host, the longest first.
-type Table = Vec<Route>;
+type Table<T> = Vec<Route<T>>;
 
 /// All routes; by default none, so that the application gets everything.
-#[derive(Debug, Default)]
-pub struct Routes {
+#[derive(Debug)]
+pub struct Routes<T = StaticRoute> {
     /// For hosts without an own table.
-    others: Table,
-    hosts: FxHashMap<Vec<u8>, Table>,
+    others: Table<T>,
+    hosts: FxHashMap<Vec<u8>, Table<T>>,
     /// For all hosts below a domain, which begins with a dot; the longest first.
-    domains: Vec<(Vec<u8>, Table)>,
+    domains: Vec<(Vec<u8>, Table<T>)>,
 }
 
-impl Routes {
+impl<T> Default for Routes<T> {
+    fn default() -> Self {
+        Routes { others: Table::new(), hosts: FxHashMap::default(), domains: Vec::new() }
+    }
+}
+
+impl<T> Routes<T> {
     /// Adds a route. `host` is a name in lower case without a port, `*.domain`, or empty for hosts without routes of their own;
     /// `prefix` has no trailing slash.
-    pub fn add(&mut self, host: &str, prefix: &str, published: Option<StaticRoute>) {
+    pub fn add(&mut self, host: &str, prefix: &str, target: Option<T>) {
         let table = match host.strip_prefix('*') {
             None if host.is_empty() => &mut self.others,
             None => self.hosts.entry(host.into()).or_default(),
@@ -61,25 +67,22 @@ impl Routes {
             }
         };
         let at = table.partition_point(|route| route.prefix.len() > prefix.len());
-        table.insert(at, Route { prefix: prefix.into(), published });
+        table.insert(at, Route { prefix: prefix.into(), target });
     }
 
-    /// The folder for a decoded path on the requested authority, and the offset of the file name in the path.
+    /// The target for a decoded path on the requested authority, and the length of its prefix: where the name of a file
+    /// begins in the path.
     #[inline]
-    pub fn find<'a>(
-        &self,
-        requested_authority: impl FnOnce() -> &'a [u8],
-        path: &[u8],
-    ) -> Option<(&StaticRoute, usize)> {
+    pub fn find<'a>(&self, requested_authority: impl FnOnce() -> &'a [u8], path: &[u8]) -> Option<(&T, usize)> {
         let table = match self.hosts.is_empty() && self.domains.is_empty() {
             true => &self.others,
             false => self.table_of(&host_of(requested_authority())),
         };
         let route = table.iter().find(|route| route.matches(path))?;
-        Some((route.published.as_ref()?, route.prefix.len()))
+        Some((route.target.as_ref()?, route.prefix.len()))
     }
 
-    fn table_of(&self, host: &[u8]) -> &Table {
+    fn table_of(&self, host: &[u8]) -> &Table<T> {
         let in_domain = || self.domains.iter().find(|(domain, _)| host.ends_with(domain)).map(|(_, table)| table);
         self.hosts.get(host).or_else(in_domain).unwrap_or(&self.others)
     }

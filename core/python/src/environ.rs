@@ -55,7 +55,7 @@ impl Environs {
         if let Some((address, port)) = request.and_then(Request::client) {
             set_client(&environ, address, port)?;
         }
-        let chunked = exchange.head().is_some_and(|(head, _)| head.is_chunked());
+        let chunked = !exchange.is_streamed() && exchange.head().is_some_and(|(head, _)| head.is_chunked());
         let body = exchange.take_body();
         if chunked {
             // Frameworks only read Content-Length; the whole body was received, so its length is known.

@@ -1,11 +1,12 @@
 //! All unsafe code: a file descriptor given as a number, counters in memory shared by processes, TCP_INFO, memory of large
-//! `bytes`, malloc_trim, and PR_SET_MEMORY_MERGE.
+//! `bytes`, malloc_trim, PR_SET_MEMORY_MERGE, and buffers that Python wants filled.
 
 #![expect(
     unsafe_code,
     reason = "Python passes descriptors by number and shared memory by address; no crate has TCP_INFO, malloc_trim or \
         PR_SET_MEMORY_MERGE; \
-        PyO3 clears the memory of bytes before it fills them, or panics if there is none; advice on memory is by address"
+        PyO3 clears the memory of bytes before it fills them, or panics if there is none; advice on memory is by address; \
+        PyO3 gives a buffer as cells, which no other thread may fill"
 )]
 
 use std::io;
@@ -55,6 +56,20 @@ pub(crate) fn advise_huge_pages(buffer: &PyBuffer<u8>) {
     let (first, end) = (begin.next_multiple_of(HUGE), (begin + length) / HUGE * HUGE);
     // SAFETY: these pages are inside the buffer, and the advice leaves their content as it is.
     unsafe { libc::madvise(first as *mut libc::c_void, end - first, libc::MADV_HUGEPAGE) };
+}
+
+/// The bytes of a buffer that Python wants filled.
+#[allow(clippy::mut_from_ref)]
+pub(crate) fn room_of(buffer: &PyBuffer<u8>) -> PyResult<&mut [u8]> {
+    if buffer.readonly() || !buffer.is_c_contiguous() {
+        return Err(value_error("a body is received into a writable buffer without gaps"));
+    }
+    if buffer.len_bytes() == 0 {
+        return Ok(&mut []);
+    }
+    // SAFETY: the memory stays where it is while the buffer is borrowed. Any bytes are valid in it, and as with `readinto` of
+    // Python's own files it is for the caller to let no other thread use it meanwhile.
+    Ok(unsafe { std::slice::from_raw_parts_mut(buffer.buf_ptr().cast(), buffer.len_bytes()) })
 }
 
 /// Returns free memory of the C library's heap to the system, if the library can (malloc_trim(3)).

@@ -18,6 +18,7 @@ mod request;
 mod settings;
 mod sink;
 mod static_files;
+mod streamed_body;
 mod worker_status;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use poorhttp_files::{Cache, LiveReload};
 use poorhttp_http::{Limits, Protocol, TrustedProxies};
 use poorhttp_reactor::{
-    AcceptBalance, AccessLog, BodyMemory, Channel, Exchange, FdHandoff, Level, Listener, Next, Options, SendError,
-    Spool, TempDir, TimeoutHandler, Timeouts,
+    AcceptBalance, AccessLog, BodyMemory, Channel, Exchange, FdHandoff, Level, Listener, Next, Options, Routes,
+    SendError, Spool, TempDir, TimeoutHandler, Timeouts,
 };
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PySystemExit};
@@ -24,7 +24,7 @@ use crate::errors::{os_error, value_error};
 use crate::ffi::{duplicate, since_input};
 use crate::interpreter_queue::InterpreterQueue;
 use crate::interrupter::{Interrupter, OverdueRequests};
-use crate::request::Request;
+use crate::request::{Request, Waits};
 use crate::settings::{milliseconds, option, queue_limit};
 use crate::sink::Sink;
 use crate::static_files::{Route, open_routes, open_sendfile_roots};
@@ -35,7 +35,7 @@ use crate::worker_status::{WorkerStatus, all_counters};
 pub(crate) struct Reactor {
     inner: Arc<poorhttp_reactor::Reactor>,
     environs: Environs,
-    wait_writable: Option<Py<PyAny>>,
+    waits: Option<Arc<Waits>>,
     error_log: Arc<poorhttp_reactor::ErrorLog>,
     /// Read by the supervisor.
     worker_status: Option<Py<WorkerStatus>>,
@@ -71,7 +71,7 @@ impl Reactor {
         }
         match self.environs.build(py, &mut exchange) {
             Ok(environ) => {
-                let wait = self.wait_writable.as_ref().map(|wait| wait.clone_ref(py));
+                let waits = self.waits.clone();
                 let entry = self.worker_status.as_ref().and_then(|status| {
                     let (head, bytes) = exchange.head()?;
                     // The head begins with both, separated by a space.
@@ -82,7 +82,7 @@ impl Reactor {
                     self.inner.send_full();
                 }
                 let dispatched = Dispatched::new(exchange, entry, self.interrupter.clone());
-                self.object(number, Py::new(py, Request::new(dispatched, environ.unbind(), wait)))
+                self.object(number, Py::new(py, Request::new(dispatched, environ.unbind(), waits)))
             }
             Err(error) => {
                 self.log_error(&format!("request {number} {}", exchange.request_line()), &error);
@@ -143,10 +143,20 @@ fn trust(settings: &Bound<'_, PyAny>) -> PyResult<Option<TrustedProxies>> {
     trust.map(Some).map_err(value_error)
 }
 
+/// Where the application receives bodies itself: host, path prefix, and whether it does. `None`: nowhere.
+fn streamed_routes(rows: Vec<(String, String, bool)>) -> Option<Routes<()>> {
+    let mut routes = Routes::default();
+    let is_empty = rows.is_empty();
+    for (host, prefix, is_streamed) in rows {
+        routes.add(&host, &prefix, is_streamed.then_some(()));
+    }
+    (!is_empty).then_some(routes)
+}
+
 #[pymethods]
 impl Reactor {
     #[new]
-    #[pyo3(signature = (listeners, settings, error_log, *, access_log = None, temp_dir = PathBuf::from("/tmp"), accept_balance = None, worker_status = None, wait_writable = None, external_loop = false, multithread = false, raw_tcp = false, channel = None, fd_handoff = None, recycle_after = 0, interrupter = None, refork = None, routes = Vec::new(), live_reload = None))]
+    #[pyo3(signature = (listeners, settings, error_log, *, access_log = None, temp_dir = PathBuf::from("/tmp"), accept_balance = None, worker_status = None, wait_writable = None, wait_readable = None, external_loop = false, multithread = false, raw_tcp = false, channel = None, fd_handoff = None, recycle_after = 0, interrupter = None, refork = None, routes = Vec::new(), streamed_bodies = Vec::new(), live_reload = None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -158,6 +168,7 @@ impl Reactor {
         accept_balance: Option<(PyBuffer<u8>, usize)>,
         worker_status: Option<Py<WorkerStatus>>,
         wait_writable: Option<Py<PyAny>>,
+        wait_readable: Option<Py<PyAny>>,
         external_loop: bool,
         multithread: bool,
         raw_tcp: bool,
@@ -167,6 +178,7 @@ impl Reactor {
         interrupter: Option<&Bound<'_, PyAny>>,
         refork: Option<(u64, Py<PyAny>)>,
         routes: Vec<Route<'_>>,
+        streamed_bodies: Vec<(String, String, bool)>,
         live_reload: Option<(String, String)>,
     ) -> PyResult<Self> {
         let access_log = match access_log {
@@ -227,6 +239,7 @@ impl Reactor {
             temp_dir,
             files: Arc::clone(&cache),
             routes: open_routes(routes, &cache, live_reload.as_ref())?,
+            streamed_bodies: streamed_routes(streamed_bodies),
             sendfile_roots: open_sendfile_roots(settings, &cache)?,
             trust: trust(settings)?,
             abort_on_close: option(settings, "abort_on_close")?,
@@ -251,7 +264,7 @@ impl Reactor {
         Ok(Reactor {
             inner: poorhttp_reactor::Reactor::new(opened, options).map_err(os_error)?,
             environs: Environs::new(py, bases)?,
-            wait_writable,
+            waits: wait_writable.map(|writable| Arc::new(Waits { writable, readable: wait_readable })),
             error_log: Arc::clone(&error_log.get().inner),
             worker_status,
             interrupter,

@@ -1,9 +1,10 @@
 //! A request, as a Python class.
 
 use std::os::fd::{AsFd, AsRawFd};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use poorhttp_reactor::{Exchange, SendError};
+use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyConnectionResetError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -13,9 +14,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::dispatched::Dispatched;
 use crate::errors::value_error;
 use crate::ffi::duplicate;
+use crate::streamed_body;
 
 /// Bytes from which a body is sent with the interpreter released, as copying it takes longer than that.
-const LARGE: usize = 128 << 10;
+pub(crate) const LARGE: usize = 128 << 10;
 
 /// A request, which is also its `start_response` and `write`.
 #[pyclass(frozen, module = "poorhttp._core")]
@@ -23,12 +25,22 @@ pub(crate) struct Request {
     dispatched: Dispatched,
     /// Taken once. The application may put `start_response` into the environ: a reference back would make a cycle.
     environ: Mutex<Option<Py<PyDict>>>,
-    /// Called with a descriptor, to wait until it is writable; `None`: the thread blocks.
-    wait_writable: Option<Py<PyAny>>,
+    /// How it waits for its client; `None`: the thread blocks.
+    waits: Option<Arc<Waits>>,
     /// Method and target, kept after the response, as the application may still fail then.
     line: OnceLock<String>,
     /// Whether the application's time is measured.
     timed: bool,
+    /// Whether the application receives the body.
+    streamed: bool,
+}
+
+/// The functions that wait for a client without blocking the thread.
+pub(crate) struct Waits {
+    /// Called with a descriptor, to wait until it is writable.
+    pub(crate) writable: Py<PyAny>,
+    /// Called with a descriptor and seconds, to wait until it is readable, or the time is over.
+    pub(crate) readable: Option<Py<PyAny>>,
 }
 
 /// The exception to raise for a [`SendError`] or a Python error.
@@ -59,9 +71,10 @@ impl From<Failure> for PyErr {
 
 impl Request {
     #[inline]
-    pub(crate) fn new(mut dispatched: Dispatched, environ: Py<PyDict>, wait_writable: Option<Py<PyAny>>) -> Self {
-        let timed = dispatched.exchange_mut().is_timed();
-        Request { dispatched, environ: Mutex::new(Some(environ)), wait_writable, line: OnceLock::new(), timed }
+    pub(crate) fn new(mut dispatched: Dispatched, environ: Py<PyDict>, waits: Option<Arc<Waits>>) -> Self {
+        let exchange = dispatched.exchange_mut();
+        let (timed, streamed) = (exchange.is_timed(), exchange.is_streamed());
+        Request { dispatched, environ: Mutex::new(Some(environ)), waits, line: OnceLock::new(), timed, streamed }
     }
 
     /// Saves the request line before the response ends.
@@ -149,9 +162,9 @@ impl Request {
         let mut sent = Err(SendError::Full(0));
         while let Err(SendError::Full(_)) = sent {
             let Some(socket) = self.dispatched.exchange(py).socket() else { break };
-            match &self.wait_writable {
-                Some(wait) => {
-                    wait.call1(py, (socket.as_fd().as_raw_fd(),))?;
+            match &self.waits {
+                Some(waits) => {
+                    waits.writable.call1(py, (socket.as_fd().as_raw_fd(),))?;
                 }
                 None => {
                     let timeout = self.dispatched.exchange(py).send_timeout_left();
@@ -200,12 +213,23 @@ impl Request {
     }
 
     /// Returns the environ once, then `None`. Starts the timeout.
-    fn take_environ(&self, py: Python<'_>) -> PyResult<Option<Py<PyDict>>> {
-        let environ = self.environ.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).take();
-        if self.timed && environ.is_some() {
-            self.dispatched.start_timeout(py)?;
+    fn take_environ(slf: &Bound<'_, Self>) -> PyResult<Option<Py<PyDict>>> {
+        let (py, this) = (slf.py(), slf.get());
+        let environ = this.environ.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).take();
+        if this.streamed
+            && let Some(environ) = &environ
+        {
+            streamed_body::set_input(environ.bind(py), slf)?;
+        }
+        if this.timed && environ.is_some() {
+            this.dispatched.start_timeout(py)?;
         }
         Ok(environ)
+    }
+
+    /// Receives a part of the body into a buffer, and waits if nothing has come. 0: the body is complete. `None`: call again.
+    fn receive_body(&self, py: Python<'_>, buffer: PyBuffer<u8>) -> PyResult<Option<usize>> {
+        streamed_body::receive(py, &self.dispatched, self.waits.as_deref(), self.timed, &buffer)
     }
 
     fn disarm_timeout(&self, py: Python<'_>) {

@@ -45,6 +45,7 @@ pub use control::queue_timeout::QueueLimit;
 pub use control::request_timeout::{InFlight, TimedRequest, TimeoutHandler};
 pub use event_loop::reactor::Reactor;
 pub use exchange::backpressure::Socket;
+pub use exchange::body::{BodyError, BodyPart};
 pub use exchange::{Exchange, SendError};
 pub use handlers::static_files::send_static;
 pub use log::access::AccessLog;

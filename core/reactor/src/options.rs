@@ -97,6 +97,8 @@ pub struct Options {
     pub spool: Arc<Spool>,
     /// Requests that are answered with static files, if any are.
     pub routes: Option<Routes>,
+    /// Requests whose body the application receives while it runs, if there are any.
+    pub streamed_bodies: Option<Routes<()>>,
     /// Cache of these files.
     pub files: Arc<Cache>,
     /// From where an application may have files sent by naming them.

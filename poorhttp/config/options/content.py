@@ -5,7 +5,7 @@ Most of them can also be set for a virtual host.
 
 from __future__ import annotations
 
-from poorhttp.config.options.option import Option, Repeatable
+from poorhttp.config.options.option import Option, Repeatable, WordList
 from poorhttp.config.parsers import (
     assignment,
     boolean,
@@ -16,6 +16,7 @@ from poorhttp.config.parsers import (
     or_off,
     path,
     prefix_header,
+    prefix_or_all,
     seconds,
     size,
     token,
@@ -38,6 +39,26 @@ class Mounts:
         "prefix in `SCRIPT_NAME` and the rest of the path in `PATH_INFO` (PEP 3333). A section "
         "`[host:NAME]` that sets `mount`, `target` or `static` serves that host alone: the values "
         "outside of the section do not apply to it (docs/content.md).",
+    )
+
+
+class RequestBodies:
+    """When the application is called: behind the body of its request, or before it."""
+
+    GROUP = "Request bodies"
+
+    stream_request_body = WordList(
+        prefix_or_all,
+        ("off",),
+        "Requests for which the application is called before their body has come, and receives it "
+        "while it runs: `on`, `off`, or prefixes of paths.",
+        metavar="PREFIX",
+        hosted=True,
+        reason="For uploads that are hashed, copied elsewhere or refused, and for handlers that "
+        "read while they answer (docs/uploads.md). `wsgi.input` waits for what has not come. Off, "
+        "because a thread is then busy for as long as the client sends, and a client that is slow "
+        "or leaves is the application's concern. gunicorn, uWSGI and cheroot always do it, "
+        "waitress never; nginx `proxy_request_buffering off`.",
     )
 
 

@@ -57,6 +57,27 @@ impl Body {
             Body::Recorded(stream) => stream.next(bytes, limits),
         }
     }
+
+    /// The same with at most so many bytes of content.
+    #[inline]
+    pub(crate) fn next_up_to(&mut self, bytes: &[u8], limits: &Limits, most: usize) -> Part {
+        let is_content = most < bytes.len() && self.expected() > 0;
+        self.next(if is_content { &bytes[..most] } else { bytes }, limits)
+    }
+
+    /// Whether `bytes` hold all that is missing, or something for which the body is refused.
+    pub(crate) fn ends_in(&self, mut bytes: &[u8], limits: &Limits) -> bool {
+        let mut body = self.clone();
+        loop {
+            match body.next(bytes, limits) {
+                Part::Framing(count) | Part::Content(count) | Part::ManagementReply(count, _) => {
+                    bytes = &bytes[count..];
+                }
+                Part::NeedMore => return false,
+                Part::Complete | Part::Rejected(_) => return true,
+            }
+        }
+    }
 }
 
 /// Removes the framing of a body with a Content-Length or in chunks.

@@ -224,10 +224,16 @@ impl RequestParser {
     /// repeat until the state changes.
     #[inline]
     pub fn poll<'a>(&mut self, buffer: &'a mut ReadBuffer, limits: &Limits) -> Event<'a> {
+        self.poll_up_to(buffer, limits, usize::MAX)
+    }
+
+    /// The same with at most so many bytes of content in one event, at least 1; the others stay in the buffer.
+    #[inline]
+    pub fn poll_up_to<'a>(&mut self, buffer: &'a mut ReadBuffer, limits: &Limits, most: usize) -> Event<'a> {
         loop {
             match &mut self.state {
                 State::Head => return self.poll_head(buffer, limits),
-                State::Body(body) => match body.next(buffer.unread(), limits) {
+                State::Body(body) => match body.next_up_to(buffer.unread(), limits, most) {
                     Part::NeedMore => return Event::NeedMore,
                     Part::Framing(count) => buffer.read += count,
                     Part::Content(count) => return Event::Content(buffer.take(count)),
@@ -391,6 +397,19 @@ impl RequestParser {
     /// Whether the missing bytes belong to a body.
     pub fn is_in_body(&self) -> bool {
         matches!(self.state, State::Body(_))
+    }
+
+    /// Whether the message is complete.
+    pub fn is_complete(&self) -> bool {
+        matches!(self.state, State::Complete)
+    }
+
+    /// Whether the buffer holds all that is missing of the body, or something for which it is refused.
+    pub fn has_whole_body(&self, buffer: &ReadBuffer, limits: &Limits) -> bool {
+        match &self.state {
+            State::Body(body) => body.ends_in(buffer.unread(), limits),
+            _ => true,
+        }
     }
 
     /// Bytes of content that follow without framing between them. If the [`ReadBuffer`] is drained, they may be

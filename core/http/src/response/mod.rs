@@ -204,6 +204,23 @@ impl Response {
         lines
     }
 
+    /// Removes status line and fields from the buffer and returns them, to be put back behind other output; empty if the head is
+    /// complete or has not begun.
+    pub fn set_aside(&mut self, out: &mut Vec<u8>) -> Vec<u8> {
+        match self.state {
+            State::Started => out.split_off(self.mark.min(out.len())),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Puts back what [`Response::set_aside`] has removed.
+    pub fn put_back(&mut self, out: &mut Vec<u8>, aside: &[u8]) {
+        if !self.is_committed() {
+            self.mark = out.len();
+            out.extend_from_slice(aside);
+        }
+    }
+
     /// Writes the status line. `status` is a WSGI status such as `404 Not Found`.
     #[inline]
     pub fn start(&mut self, out: &mut Vec<u8>, status: &str) -> Result<(), Invalid> {

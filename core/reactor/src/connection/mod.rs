@@ -6,6 +6,8 @@
 //! peer_trust.rs       PROXY protocol headers and forwarded fields of trusted peers
 //! request.rs          the request that is received or answered: its head and body, who sent it, its output
 //! body.rs             buffer of a request body while it is received
+//! streamed_body.rs    state of a body that the application receives while it runs
+//! receive_body.rs     receives such a body
 //! body_spool.rs       thread that writes large request bodies to temporary files
 //! temp_file.rs        temporary files of request bodies and of unsent responses
 //! postponed.rs        pieces of a response that wait a millisecond for the next one
@@ -21,6 +23,7 @@ pub(crate) mod body_spool;
 pub(crate) mod listener;
 pub(crate) mod peer_trust;
 pub(crate) mod postponed;
+pub(crate) mod receive_body;
 #[allow(dead_code, reason = "for connections that applications take over")]
 pub(crate) mod relay;
 pub(crate) mod request;
@@ -28,6 +31,7 @@ pub(crate) mod send;
 pub(crate) mod send_queue;
 pub(crate) mod shared_socket;
 pub(crate) mod state;
+pub(crate) mod streamed_body;
 pub(crate) mod temp_file;
 pub(crate) mod throughput;
 
@@ -194,6 +198,14 @@ impl Connection {
         poller.add(self.socket.transport.as_fd(), Source::Connection { index: self.index, generation: self.generation })
     }
 
+    /// Removes it from the poller until it is put back.
+    #[cold]
+    pub(crate) fn unregister(&mut self, poller: &Poller) {
+        if mem::take(&mut self.registered) {
+            let _ = poller.remove(self.socket.transport.as_fd());
+        }
+    }
+
     /// Prepares for the next request: the one in flight has been answered.
     #[inline]
     pub(crate) fn begin_next(&mut self) {
@@ -227,6 +239,12 @@ impl Connection {
             buffer.received(bytes);
         }
         received
+    }
+
+    /// Receives into `room`, past the read buffer.
+    pub(crate) fn receive_into(&mut self, room: &mut [u8]) -> Received {
+        let (length, transport) = (room.len(), &self.socket.transport);
+        note_received(transport.receive(room), transport, length, &mut self.readable, self.hangup)
     }
 
     /// Receives a large piece of a body directly into the body's buffer. `None`: framing may come before it.
@@ -269,7 +287,7 @@ impl Connection {
 
     /// Whether closing now could destroy what was sent, because the client may be in the middle of sending.
     pub(crate) fn may_be_sending(&self) -> bool {
-        self.readable || self.pipelines || self.request.has_unread()
+        self.readable || self.pipelines || self.request.has_unread() || self.request.is_unfinished()
     }
 
     /// Whether bytes of another request have arrived.

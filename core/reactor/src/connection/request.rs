@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::connection::body::{Body, IncomingBody};
 use crate::connection::peer_trust::ForwardedInfo;
+use crate::connection::streamed_body::StreamedBody;
 use crate::connection::throughput::Throughput;
 use crate::limits::{MAX_CACHE_MISSES, MAX_CACHED_HEADS, MOST_POSTPONED};
 use crate::log::entry::Answer;
@@ -25,6 +26,8 @@ pub(crate) struct Buffers {
     pub(crate) answer: Option<Answer>,
     /// Body of the request, if it has one.
     pub(crate) body: Option<Box<IncomingBody>>,
+    /// The application receives the body itself.
+    pub(crate) streamed: Option<Box<StreamedBody>>,
     /// How fast the body is received.
     pub(crate) throughput: Throughput,
 }
@@ -32,14 +35,14 @@ pub(crate) struct Buffers {
 impl Buffers {
     /// Whether another connection may use them.
     pub(crate) fn is_idle(&self) -> bool {
-        !self.read_buffer.is_in_use() && self.out.is_empty() && self.body.is_none()
+        !self.read_buffer.is_in_use() && self.out.is_empty() && self.body.is_none() && self.streamed.is_none()
     }
 
     /// Makes them ready for another connection.
     pub(crate) fn clear(&mut self) {
         self.read_buffer.clear();
         self.out.clear();
-        (self.body, self.throughput) = (None, Throughput::default());
+        (self.body, self.streamed, self.throughput) = (None, None, Throughput::default());
     }
 
     /// Bytes that are allocated, or `None` if they have grown so much that they are not worth keeping.
@@ -167,6 +170,18 @@ impl Request {
         self.buffers().body.take().map_or(Body::Empty, |body| body.take())
     }
 
+    /// Whether the application receives the body while it runs.
+    #[inline]
+    pub(crate) fn is_streamed(&self) -> bool {
+        self.buffers.as_ref().is_some_and(|buffers| buffers.streamed.is_some())
+    }
+
+    /// Whether the application receives the body, and not all of it has come.
+    #[inline]
+    pub(crate) fn is_unfinished(&self) -> bool {
+        self.is_streamed() && !self.parser.is_complete()
+    }
+
     /// Whether a part of the request has arrived, and not all of it.
     pub(crate) fn is_mid_message(&self) -> bool {
         self.parser.is_mid_message(self.read_buffer())
@@ -184,7 +199,7 @@ impl Request {
         self.clear_origin();
         let buffers = self.buffers.get_or_insert_default();
         self.parser.next_message(&mut buffers.read_buffer);
-        buffers.body = None;
+        (buffers.body, buffers.streamed) = (None, None);
     }
 
     /// Caches the head, if the client sends several requests and few cached heads were in vain.

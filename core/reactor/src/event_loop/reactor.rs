@@ -50,7 +50,7 @@ pub(crate) struct Shared {
 #[derive(Debug)]
 pub struct Reactor {
     pub(crate) options: Options,
-    pub(super) poller: Poller,
+    pub(crate) poller: Poller,
     pub(super) listeners: Listeners,
     shared: Mutex<Shared>,
     pub(crate) waiters: Waiters,

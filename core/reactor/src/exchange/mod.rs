@@ -3,6 +3,8 @@
 //! ```text
 //! mod.rs            the request: head, peer, body, trust, request timeout
 //! stream.rs         what an exchange has of its connection
+//! body.rs           a body that the application receives while it runs
+//! interim.rs        interim responses (1xx)
 //! response.rs       status, fields and body of the response
 //! x_sendfile.rs     a file that the application names instead of a body
 //! backpressure.rs   waits for a slow client, and detects a client that is gone
@@ -10,6 +12,8 @@
 //! ```
 
 pub(crate) mod backpressure;
+pub(crate) mod body;
+mod interim;
 pub(crate) mod long_poll;
 pub(crate) mod response;
 pub(crate) mod stream;

@@ -91,7 +91,8 @@ impl Exchange {
             return Err(SendError::Disconnected);
         }
         let reactor = &self.reactor;
-        let closing = reactor.is_stopping() && stream.is_last(reactor);
+        let closing =
+            !stream.has_ended_body(reactor, body.is_some()) || (reactor.is_stopping() && stream.is_last(reactor));
         let (response, out) = (&mut self.response, stream.output());
         clock::with_time_of_day(|time| {
             let server_fields = ServerFields { date: &time.date_line, server: &reactor.options.server_line, closing };

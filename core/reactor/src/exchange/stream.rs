@@ -7,8 +7,9 @@
 use std::sync::Arc;
 
 use poorhttp_files::Part;
-use poorhttp_http::Response;
+use poorhttp_http::{Reject, Response};
 
+use crate::connection::receive_body::Streamed;
 use crate::connection::request::Request;
 use crate::connection::send_queue::Lost;
 use crate::connection::shared_socket::SharedSocket;
@@ -43,6 +44,43 @@ impl Stream {
     #[inline]
     pub(crate) fn request_mut(&mut self) -> &mut Request {
         &mut self.0.request
+    }
+}
+
+/// The body of the request, if the application receives it.
+impl Stream {
+    /// Receives a part of the body; see [`Connection::receive_streamed`].
+    pub(crate) fn receive_body(&mut self, reactor: &Reactor, room: &mut [u8]) -> Streamed {
+        self.0.receive_streamed(&reactor.options.limits, room)
+    }
+
+    /// The application waits for its client: until when it may; `None`: the client is too slow.
+    pub(crate) fn await_body(&mut self, reactor: &Reactor) -> Option<u64> {
+        if !self.0.is_behind() {
+            // Each piece would wake the thread that polls for nothing.
+            self.0.unregister(&reactor.poller);
+        }
+        self.0.streamed_deadline(reactor.options.timeouts.body_rate())
+    }
+
+    /// Notes why the rest of the body is refused. `true`: it had not been refused before.
+    pub(crate) fn refuse_body(&mut self, reject: Reject) -> bool {
+        match &mut self.0.request.buffers().streamed {
+            Some(streamed) => streamed.refused.replace(reject).is_none(),
+            None => false,
+        }
+    }
+
+    /// Whether the response may leave the connection open: not before the end of the body. `is_over`: the application reads no
+    /// more of it, so the rest is dropped if that takes no time.
+    #[inline]
+    pub(crate) fn has_ended_body(&mut self, reactor: &Reactor, is_over: bool) -> bool {
+        !self.0.request.is_unfinished() || (is_over && self.0.drop_streamed(&reactor.options.limits))
+    }
+
+    /// The final response has begun, so no interim one may follow.
+    pub(crate) fn drop_continue(&mut self) {
+        self.0.drop_continue();
     }
 }
 

@@ -17,6 +17,7 @@ use crate::handlers::static_files::Outcome;
 use crate::handlers::{client_abort, health, queue_timeout, static_files};
 use crate::limits::RECEIVED_AT_ONCE;
 use crate::log::error::Level;
+use crate::serve::streamed_bodies;
 use crate::sys::Errno;
 use crate::sys::clock::{self, NEVER};
 use crate::sys::socket::Transport;
@@ -157,6 +158,9 @@ fn read_request(reactor: &Reactor, connection: &mut Connection) -> Step {
                         length.is_some_and(|length| length > 0) || buffers.read_buffer.head.gateway.is_none();
                     if is_certain && let Some(reject) = static_files::refuses_body(reactor, &connection.request) {
                         return Step::Refuse(reject);
+                    }
+                    if reactor.options.streamed_bodies.is_some() && streamed_bodies::begin(reactor, connection) {
+                        return Step::Request;
                     }
                     let buffers = connection.request.buffers.get_or_insert_default();
                     buffers.body = Some(Box::new(IncomingBody::new(&reactor.body_spool)));
