@@ -69,6 +69,7 @@ def test_every_option_can_be_written_in_every_place(name: str, ini: Path) -> Non
         "forwarded_headers": "x-forwarded-for forwarded",
         "proxy_protocol": "on",
         "health": "/-",
+        "stream_request_body": "/up",
         "admin": "127.0.0.1:9090",
         "mount": "/x=y:z",
         "static": "/x=y",
