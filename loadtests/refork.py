@@ -2,10 +2,10 @@
 
 ``python -m loadtests.refork`` starts a PostgreSQL of its own, a server for each mode with several
 workers, and clients that send a token with each request and expect it back from the database. It
-fails if one answer is missing or somebody else's. With ``--memory`` it measures the PSS of four
-workers after mixed requests for `apps/flaskapp` and `apps/djangoapp`, beside gunicorn.
+fails if one answer is missing or somebody else's. ``python -m loadtests operate refork`` measures
+the memory.
 
-Debian: ``apt-get install postgresql``; Python: ``pip install sqlalchemy psycopg[binary] gunicorn``.
+Debian: ``apt-get install postgresql``; Python: ``pip install sqlalchemy psycopg[binary]``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import os
 import re
 import select
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -27,7 +26,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from loadtests.measure import resources
+from loadtests.reporting.progress import Progress
 
 CLIENTS = 8
 PATIENCE = 120.0
@@ -125,7 +124,9 @@ def _is_closed(connection: http.client.HTTPConnection) -> bool:
     return connection.sock is None or bool(select.select([connection.sock], [], [], 0)[0])
 
 
-def refork(options: argparse.Namespace, mode: str, hook: str, database: str, log: Path) -> str:
+def refork(
+    options: argparse.Namespace, mode: str, hook: str, database: str, log: Path, progress: Progress
+) -> str:
     """Have a server reforked under load; what came of it. Raises RuntimeError."""
     reforks, workers = options.reforks, options.workers
     numbers = ",".join([str(options.requests)] * reforks)
@@ -147,6 +148,8 @@ def refork(options: argparse.Namespace, mode: str, hook: str, database: str, log
         while done < reforks and not clients.faults:
             now = log.read_text().count(f" reforked {workers} workers")
             if now > done:
+                for number in range(done, min(now, reforks)):
+                    progress.step(f"{mode}, {hook}: refork {number + 1}")
                 done, since = now, time.monotonic()
             if time.monotonic() - since > PATIENCE:
                 raise RuntimeError(f"only {done} reforks: {log.read_text()[-2000:]}")
@@ -166,81 +169,6 @@ def refork(options: argparse.Namespace, mode: str, hook: str, database: str, log
     )
 
 
-MODULE = ["app:application", "--bind", "127.0.0.1:PORT", "--workers", "4"]
-OURS = ["poorhttp", "serve", *MODULE, "--mode", "forking", "--preload"]
-SERVERS = {
-    "gunicorn sync, --preload": ["gunicorn", *MODULE, "--no-control-socket", "--preload"],
-    "preload": OURS,
-    "preload, refork_after = 1000": [*OURS, "--refork-after", "1000"],
-    "preload, refork_after = 1000, 3000": [*OURS, "--refork-after", "1000,3000"],
-}
-"""With the application loaded in advance, by their names in the table."""
-
-
-def memory(framework: str, name: str, requests: int) -> float:
-    """The PSS of a server with four workers after so many requests, in MiB."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    words = [word.replace("PORT", str(port)) for word in SERVERS[name]]
-    folder = Path(__file__).parents[1] / "apps" / framework
-    path = os.pathsep.join([str(folder.parents[1]), os.environ.get("PYTHONPATH", "")])
-    server = subprocess.Popen(
-        [sys.executable, "-m", *words],
-        cwd=folder,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": path, "DJANGO_SECRET_KEY": "x" * 50},
-    )
-    try:
-        # It listens before all its workers serve, or the preloader has ended.
-        while len(children(server.pid)) != 4 or not _is_open(port):
-            time.sleep(0.1)
-        clients = [
-            threading.Thread(target=_ask, args=(port, requests // CLIENTS, number))
-            for number in range(CLIENTS)
-        ]
-        for client in clients:
-            client.start()
-        for client in clients:
-            client.join()
-        while len(children(server.pid)) != 4:
-            time.sleep(0.1)
-        return resources.memory([server.pid, *children(server.pid)]).pss / 2**20
-    finally:
-        server.terminate()
-        server.wait()
-
-
-def children(pid: int) -> list[int]:
-    """The child processes of a process with one thread."""
-    return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
-
-
-def _is_open(port: int) -> bool:
-    with socket.socket() as client:
-        return client.connect_ex(("127.0.0.1", port)) == 0
-
-
-def _ask(port: int, requests: int, first: int) -> None:
-    """Ask for pages, post forms and JSON, and ask for what does not exist."""
-    form = {"Content-Type": "application/x-www-form-urlencoded"}
-    json = {"Content-Type": "application/json"}
-    for number in range(first, first + requests):
-        ways: list[tuple[str, str, str | None, dict[str, str]]] = [
-            ("GET", "/", None, {}),
-            ("GET", f"/hello/name{number}", None, {}),
-            ("POST", "/greet", f"name=n{number}", form),
-            ("POST", "/sum", f'{{"numbers": {list(range(number % 300))}}}', json),
-            ("GET", "/missing", None, {}),
-        ]
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-        connection.request(*ways[number % len(ways)])
-        response = connection.getresponse()
-        response.read()
-        connection.close()
-        if response.status not in (200, 303, 404):
-            raise RuntimeError(f"{response.status} for {ways[number % len(ways)]}")
-
-
 def main() -> int:
     """Run the command line; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m loadtests.refork", description=__doc__)
@@ -249,21 +177,17 @@ def main() -> int:
     parser.add_argument("--requests", type=int, default=50, help="of a worker before a refork")
     parser.add_argument("--modes", nargs="+", default=["forking", "threading"])
     parser.add_argument("--hooks", nargs="+", default=list(HOOKS), choices=HOOKS)
-    parser.add_argument("--memory", type=int, metavar="REQUESTS", help="measure memory instead")
     options = parser.parse_args()
-    if options.memory:
-        for framework, name in itertools.product(("flaskapp", "djangoapp"), SERVERS):
-            print(
-                f"{framework}, {name}: {memory(framework, name, options.memory):.1f} MiB",
-                flush=True,
-            )
-        return 0
-    with tempfile.TemporaryDirectory() as folder, postgresql(Path(folder)) as database:
-        for mode, hook in itertools.product(options.modes, options.hooks):
+    runs = list(itertools.product(options.modes, options.hooks))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        postgresql(Path(folder)) as database,
+        Progress(len(runs) * options.reforks) as progress,
+    ):
+        for mode, hook in runs:
             log = Path(folder) / f"{mode}-{hook}"
             try:
-                said = refork(options, mode, hook, database, log)
-                print(said, flush=True)
+                print(refork(options, mode, hook, database, log, progress), flush=True)
             except RuntimeError as error:
                 print(f"{mode}, {hook}: {error}", file=sys.stderr)
                 return 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from loadtests.clients.steady.handle import STEADY
 from loadtests.servers.registry.commands import GRANIAN, GUNICORN, MODULE, UWSGI, serve
@@ -18,7 +18,7 @@ from loadtests.servers.running import Running
 GRACE = 10
 """Seconds for requests in hand when a server is told to stop."""
 FOUR = 4
-"""Workers in `preload`, `memory` and `balance`."""
+"""Workers in `preload`, `memory`, `refork` and `balance`."""
 
 
 def hang_up(running: Running) -> None:
@@ -59,10 +59,16 @@ class OperatedServer(Server):
     """Seconds of load that `recycle` needs at least, where workers are recycled by time."""
     most: int = 1_000
     """Reloads or upgrades of a round, where each takes long or not much depends on it."""
+    preloads: bool = False
+    """Is measured in `refork`, and in nothing else."""
+
+    def takes_part(self, experiment: str) -> bool:
+        """Whether it is measured in an experiment."""
+        return self.preloads == (experiment == "refork") and experiment not in self.cannot
 
     def server(self, experiment: str) -> Server:
         """The server as it is started for an experiment."""
-        own = {"preload": FOUR, "memory": FOUR, "balance": FOUR, "kill": 2}
+        own = {**dict.fromkeys(("preload", "memory", "refork", "balance"), FOUR), "kill": 2}
         workers = own.get(experiment, self.workers)
         words = [self.command.replace("WORKERS", str(workers))]
         words.append(self.options.get(experiment, self.options.get("", "")))
@@ -89,6 +95,18 @@ def _ours(mode: str, workers: int = 1, extra: str = "") -> OperatedServer:
         configuration=Configuration(
             "service.ini", "-c", "[http]\nbacklog = 2048\n", "[http\nbacklog = many\n"
         ),
+    )
+
+
+def _reforked(*numbers: int) -> OperatedServer:
+    """Ours with the application loaded in advance, and forks of workers after so many requests."""
+    after = f" --refork-after {','.join(map(str, numbers))}" if numbers else ""
+    words = " ".join(["reforked after", *map(str, numbers)]) if numbers else "preload"
+    return replace(
+        _ours("forking"),
+        name=f"poorhttp forking + {words}",
+        options={"refork": f"--preload{after}"},
+        preloads=True,
     )
 
 
@@ -165,3 +183,15 @@ SERVERS = (
         ),
     ),
 )
+REFORKED = (
+    replace(
+        _gunicorn("sync"),
+        name="gunicorn sync + preload",
+        options={"refork": "--preload"},
+        preloads=True,
+    ),
+    _reforked(),
+    _reforked(1000),
+    _reforked(1000, 3000),
+)
+"""Those of `refork`: all have loaded the application before they fork."""

@@ -53,7 +53,7 @@ MIXED = (
 )
 """What is asked for in turn, in `memory`."""
 WHEN = EARLY, LATE = "after 2,000 requests", "after 20,000 requests"
-"""When memory is looked at, in `preload`: garbage is collected late. In `memory` only then."""
+"""When memory is looked at, in `preload`: garbage is collected late. In the others only then."""
 PATIENCE = 30.0
 KEEPERS = 64
 """Connections that are opened together, in `balance`."""
@@ -68,6 +68,7 @@ EACH = {
     "stop": 20,
     "preload": 5,
     "memory": 5,
+    "refork": 3,
     "balance": 10,
     "kill": 2,
 }
@@ -357,12 +358,15 @@ def preload(trial: Trial) -> str:
 
 
 def memory(trial: Trial) -> str:
-    """Memory of all processes after mixed requests, if each worker loads the application itself."""
+    """Memory of all processes after mixed requests for applications with each framework."""
     outcome = []
     for framework, application in FRAMEWORKS.items():
         with trial.start(application, MISSING) as running:
             _settle(running)
             _ask(running, sum(trial.amounts.memory), MIXED)
+            if trial.one.preloads:
+                # Workers may be replaced just now.
+                _settle(running)
             used = trial.memory(running, f"{{}}, {framework}")
             outcome.append(f"{used.pss / 2**20:.1f} MiB with {framework}")
     return f"PSS {', '.join(outcome)}"
@@ -399,8 +403,12 @@ def _settle(running: Running) -> None:
 
 
 EXPERIMENTS: dict[str, Callable[[Trial], str]] = {
-    run.__name__: run
-    for run in (reload, upgrade, recycle, kill, timeout, stop, broken, preload, memory, balance)
+    **{
+        run.__name__: run
+        for run in (reload, upgrade, recycle, kill, timeout, stop, broken, preload, memory)
+    },
+    "refork": memory,
+    "balance": balance,
 }
 
 
@@ -414,5 +422,5 @@ def plan(
         for own in [replace(lab.unpinned(), rounds=scale.rounds_of(name))]
         for number in range(own.rounds)
         for one in chosen
-        if name not in one.cannot
+        if one.takes_part(name)
     ]

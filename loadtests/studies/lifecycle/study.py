@@ -11,7 +11,7 @@ from loadtests.reporting.cells import number
 from loadtests.reporting.model import MIB, Axis, Cell, Column, Listing, Section, Table, method
 from loadtests.reporting.promises import Places, Promise, all_finished, mode, none, of_figures
 from loadtests.reporting.provenance import bare
-from loadtests.servers.registry.lifecycle import GRACE, SERVERS
+from loadtests.servers.registry.lifecycle import GRACE, REFORKED, SERVERS
 from loadtests.stats.results import Results, Spread, spread
 from loadtests.studies import tables
 from loadtests.studies.comparison import Measure, figures
@@ -27,12 +27,14 @@ from loadtests.studies.lifecycle.experiments import (
 from loadtests.studies.study import Study
 
 NAME = "operate"
+KNOWN = (*SERVERS, *REFORKED)
 OURS = {one.name: mode(one.name) for one in SERVERS if one.ours}
-STRONG = frozenset(OURS)
+STRONG = frozenset(one.name for one in KNOWN if one.ours)
 MEMORY_PEER = "gunicorn sync"
 """The one whose memory ours is compared with."""
 SHARING = {server: word for server, word in OURS.items() if word != "gevent"}
 """Our modes in which workers share what they import."""
+REFORKS = {one.name: one.name.partition(" + ")[2] for one in REFORKED if "refork" in one.name}
 SHARED = ("requests", "connections")
 """What is spread over workers."""
 VERSION, FILE = "application: ", "configuration: "
@@ -61,17 +63,23 @@ def _ended(results: Results) -> Places:
     return places
 
 
-def _memory(experiment: str, when: str, limit: float, servers: Mapping[str, str] = OURS) -> Promise:
+def _memory(
+    experiment: str,
+    when: str,
+    limit: float,
+    servers: Mapping[str, str] = OURS,
+    peer: str = MEMORY_PEER,
+) -> Promise:
     """PSS against the peer's, within each round."""
 
     def read(results: Results) -> Places:
         return {
             word: found
             for server, word in servers.items()
-            if (found := results.figure_ratio(experiment, server, MEMORY_PEER, f"pss, {when}"))
+            if (found := results.figure_ratio(experiment, server, peer, f"pss, {when}"))
         }
 
-    what = f"PSS with 4 workers, {when}, of {MEMORY_PEER}"
+    what = f"PSS with 4 workers, {when}, of {peer}"
     return Promise(experiment, what, limit, "×", read)
 
 
@@ -98,6 +106,10 @@ PROMISES = (
     _at_least("broken", "the log says why", 1, min, f"{VERSION}said why", f"{FILE}said why"),
     *(_memory("preload", when, 0.6) for when in WHEN),
     *(_memory("memory", framework, 0.95, SHARING) for framework in FRAMEWORKS),
+    *(
+        _memory("refork", framework, 0.95, REFORKS, "gunicorn sync + preload")
+        for framework in FRAMEWORKS
+    ),
     *(
         of_figures(
             "balance",
@@ -149,6 +161,9 @@ P99 = figures(Column("p99 of quick requests", "ms", 2, 1e3), spread, "p99")
 LONGEST = figures(Column("slowest quick request", "ms", 0, 1e3), max, "longest")
 LOST = _total("failed with a killed worker", "requests lost with them")
 END = figures(Column("slowest end", "s", 2), max, "seconds to the end")
+BY_FRAMEWORK = [
+    figures(Column(f"PSS, {name}", "MiB", 1, MIB), spread, f"pss, {name}") for name in FRAMEWORKS
+]
 TABLES: dict[str, tuple[str, Sequence[Measure]]] = {
     "reload": ("Reloads", (_total("reloads"), *_failures(), P99, LONGEST)),
     "upgrade": ("Upgrades", (_total("upgrades"), *_failures())),
@@ -177,11 +192,9 @@ TABLES: dict[str, tuple[str, Sequence[Measure]]] = {
     ),
     "memory": (
         "Memory of four workers that load the application",
-        [
-            figures(Column(f"PSS, {name}", "MiB", 1, MIB), spread, f"pss, {name}")
-            for name in FRAMEWORKS
-        ],
+        BY_FRAMEWORK,
     ),
+    "refork": ("Memory of four workers that are forks of one that has served", BY_FRAMEWORK),
     "balance": (
         "Connections over four workers",
         [figures(Column(f"busiest / mean, {what}", "×", 2), spread) for what in SHARED],
@@ -194,7 +207,7 @@ FAILURES = {
     "broken file": ("broken", FILE),
 }
 """By column of the overview, an experiment and what its figures begin with."""
-DRAWN = {"preload": "PSS", "memory": "PSS", "balance": "busiest / mean"}
+DRAWN = {"preload": "PSS", "memory": "PSS", "refork": "PSS", "balance": "busiest / mean"}
 """Experiments with a figure, and the quantity of its axis."""
 
 
@@ -244,7 +257,7 @@ def _experiment(results: Results, name: str) -> list[Section]:
     """All servers in an experiment, the best first."""
     title, measures = TABLES[name]
     seen = {figure["server"] for figure in results.figures if figure["experiment"] == name}
-    names = [one.name for one in SERVERS if one.name in seen]
+    names = [one.name for one in KNOWN if one.name in seen]
     if not names:
         return []
     columns = [measure.column for measure in measures]
@@ -282,8 +295,13 @@ def _reasons(results: Results, *experiments: str) -> str:
     seen = {(figure["experiment"], figure["server"]) for figure in results.figures}
     measured, everyone = ({place[number] for place in seen} for number in (0, 1))
     told: dict[str, None] = {}
-    for name, one in itertools.product(experiments, SERVERS):
-        if name in measured and one.name in everyone and (name, one.name) not in seen:
+    for name, one in itertools.product(experiments, KNOWN):
+        if (
+            one.preloads == (name == "refork")
+            and name in measured
+            and one.name in everyone
+            and (name, one.name) not in seen
+        ):
             failures = (
                 f"{one.name}: {failure['reason']}."
                 for failure in results.failures
@@ -356,6 +374,8 @@ METHOD = f"""\
   requests, and what it looks at is shared no more, unless it is frozen.
 - `memory`: the same without that option, after {sum(FULL.amounts.memory):,} requests of five kinds
   in turn for `apps/flaskapp` and `apps/djangoapp`: pages, a form, JSON, a path that does not exist.
+- `refork`: as `memory`, with the application loaded before the workers are forked; with
+  `refork_after` all are forked again from one that has answered so many requests.
 - `balance`: {KEEPERS} connections opened together, requests without a pause for 5 s.
 """
 
@@ -363,7 +383,7 @@ STUDY = Study(
     NAME,
     "reload, upgrade, recycle, kill, time out and stop servers under load",
     "",
-    lambda: SERVERS,
+    lambda: KNOWN,
     plan,
     report,
     promises=PROMISES,

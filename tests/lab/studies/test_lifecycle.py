@@ -248,7 +248,7 @@ class TestExperiments:
 
     def measure(self, name: str, tmp_path: Path, mode: str = "forking") -> Results:
         writing = store.Store(tmp_path / "operations.jsonl", "r")
-        chosen = choose("server", lifecycle.SERVERS, [f"poorhttp {mode}"])
+        chosen = choose("server", STUDY.servers(), [f"poorhttp {mode}"])
         lab = engine.Lab(writing, 1, 1, None, None)
         # Fewer clients than usual: the machine has other tests to run.
         few = [replace(one, clients=dict.fromkeys(one.clients, 1)) for one in chosen]
@@ -296,6 +296,13 @@ class TestExperiments:
         results = self.measure("preload", tmp_path)
         assert results.values("preload", "poorhttp forking", f"processes, {EARLY}")[0] >= 5
         assert results.values("preload", "poorhttp forking", f"pss, {LATE}")[0] > 0
+
+    @pytest.mark.timing
+    def test_memory_after_a_refork(self, tmp_path: Path) -> None:
+        name = "poorhttp forking + reforked after 1000 3000"
+        results = self.measure("refork", tmp_path, name.partition(" ")[2])
+        for framework in FRAMEWORKS:
+            assert results.values("refork", name, f"pss, {framework}")[0] > 0
 
     @pytest.mark.timing
     def test_memory_without_preload(self, tmp_path: Path) -> None:
