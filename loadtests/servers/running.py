@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import ssl
 import string
 import subprocess
 import sys
@@ -121,7 +122,12 @@ class Running:
     def connect(self) -> Connection:
         """A connection from the server's own host. OSError if nothing listens."""
         with self._there():
-            return Connection(self.port, ANSWER_SECONDS, address=self.ip)
+            connection = Connection(self.port, ANSWER_SECONDS, address=self.ip)
+        if self.server.tls:
+            context = ssl.create_default_context()
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+            connection.socket = context.wrap_socket(connection.socket)
+        return connection
 
     def __enter__(self) -> Running:
         with self._said.open("wb") as output:

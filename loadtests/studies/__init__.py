@@ -26,4 +26,8 @@ between client and server.
 - `cluster/`: three hosts behind a balancer.
 - `scaling/`: one worker and two, and connections over many: `balance`.
 - `reload/`: development servers: `develop`.
+- `websocket/`: messages on WebSockets, idle ones, and protocol cases.
+- `tls/`: handshakes, answers over TLS, and what testssl.sh finds.
+- `uploads/`: a large body for an application that hashes it.
+- `compress/`: JSON that is compressed on the fly.
 """

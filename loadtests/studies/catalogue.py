@@ -6,6 +6,7 @@ from loadtests.studies.adverse import study as adverse
 from loadtests.studies.bench import study as bench
 from loadtests.studies.client_effect import study as influence
 from loadtests.studies.cluster import study as cluster
+from loadtests.studies.compress import study as compress
 from loadtests.studies.content import study as content
 from loadtests.studies.deadconn import study as deadconn
 from loadtests.studies.latency_distribution import study as ordered
@@ -21,7 +22,10 @@ from loadtests.studies.scalability import study as power
 from loadtests.studies.scaling import study as balance
 from loadtests.studies.serial import study as serial
 from loadtests.studies.study import Study
+from loadtests.studies.tls import study as tls
+from loadtests.studies.uploads import study as uploads
 from loadtests.studies.webbench import study as webbench
+from loadtests.studies.websocket import study as websocket
 
 STUDIES: dict[str, Study] = {
     "serial": serial.STUDY,
@@ -45,5 +49,9 @@ STUDIES: dict[str, Study] = {
     "endure": adverse.STUDY,
     "operate": lifecycle.STUDY,
     "develop": reload.STUDY,
+    "websocket": websocket.STUDY,
+    "tls": tls.STUDY,
+    "uploads": uploads.STUDY,
+    "compress": compress.STUDY,
 }
 """By name, which is their command; `Makefile` reads it here."""

@@ -63,13 +63,13 @@ static bool is_connected(int fd) {
 }
 
 /* What is behind a field's name, which stands between "\r\n" and ":"; NULL if there is none. */
-static const char *field(const char *head, const char *name) {
+static inline const char *field(const char *head, const char *name) {
     const char *found = strcasestr(head, name);
     return found ? found + strlen(name) : NULL;
 }
 
 /* Whether a field is there and begins so. */
-static bool says(const char *head, const char *name, const char *word) {
+static inline bool says(const char *head, const char *name, const char *word) {
     const char *value = field(head, name);
     return value && strncasecmp(value + strspn(value, " \t"), word, strlen(word)) == 0;
 }
@@ -82,7 +82,7 @@ struct chunks {
 
 /* Reads the lines around chunks and skips the chunks (RFC 9112 section 7.1). Returns how much of the data belongs to
  * the answer. */
-static size_t take_chunks(struct chunks *chunks, const char *data, size_t size) {
+static inline size_t take_chunks(struct chunks *chunks, const char *data, size_t size) {
     size_t at = 0;
     while (at < size && !chunks->over) {
         if (chunks->part == CONTENT) {
@@ -120,4 +120,29 @@ static void report_load(uint64_t requests, double microseconds, uint64_t octets,
            "\"p99_us\": %.0f, \"max_us\": %.0f", requests, microseconds, octets, mean, middle, late, longest);
     for (enum kind kind = CONNECT; kind < KINDS; kind++)
         printf(", \"%s\": %lu", kinds[kind], errors[kind]);
+}
+
+static inline int compare(const void *left, const void *right) {
+    uint64_t one = *(const uint64_t *)left, other = *(const uint64_t *)right;
+    return (one > other) - (one < other);
+}
+
+/* The same of `count` times in nanoseconds, which are sorted. */
+static inline void report_times(uint64_t *times, uint64_t count, uint64_t nanoseconds, uint64_t octets) {
+    uint64_t sum = 0, last = count ? count - 1 : 0;
+    for (uint64_t i = 0; i < count; i++)
+        sum += times[i];
+    if (count)
+        qsort(times, count, sizeof *times, compare);
+    double each = count ? (double)sum / (double)count : 0, middle = count ? (double)times[last / 2] : 0;
+    double late = count ? (double)times[last * 99 / 100] : 0, longest = count ? (double)times[last] : 0;
+    report_load(count, (double)(nanoseconds / 1000), octets, each / 1e3, middle / 1e3, late / 1e3, longest / 1e3);
+}
+
+/* An array with room for one more behind those that it has. */
+static inline void *room(void *array, size_t used, size_t *size, size_t each) {
+    if (used < *size)
+        return array;
+    *size = *size ? 2 * *size : 1 << 14;
+    return made(realloc(array, *size * each));
 }

@@ -19,10 +19,10 @@ def cache_folder() -> Path:
     return folder
 
 
-def program(source: Path) -> Path:
+def program(source: Path, *libraries: str) -> Path:
     """The compiled program, compiled anew when its source or a header beside it changes.
 
-    Raises LabError without a C compiler.
+    Raises LabError without a C compiler, or without the `libraries` that it is linked with.
     """
     compiler = shutil.which("cc")
     if compiler is None:
@@ -35,7 +35,10 @@ def program(source: Path) -> Path:
     if not compiled.exists():
         unfinished = compiled.with_suffix(f".{os.getpid()}")
         done = subprocess.run(
-            [compiler, "-O2", "-Wall", "-Wextra", "-o", str(unfinished), str(source), "-lm"],
+            [
+                *(compiler, "-O2", "-Wall", "-Wextra", "-o", str(unfinished), str(source), "-lm"),
+                *(f"-l{library}" for library in libraries),
+            ],
             capture_output=True,
             text=True,
             check=False,

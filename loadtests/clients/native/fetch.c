@@ -86,13 +86,6 @@ static bool enough(void) {
     return closing_down || stopped || (most && asked >= most);
 }
 
-static void *room(void *array, size_t used, size_t *size, size_t each) {
-    if (used < *size)
-        return array;
-    *size = *size ? 2 * *size : 1 << 14;
-    return made(realloc(array, *size * each));
-}
-
 static void keep_record(const struct request *request) {
     if (!tracing)
         return;
@@ -369,11 +362,6 @@ static void read_visits(const char *path) {
     }
 }
 
-static int compare(const void *left, const void *right) {
-    uint64_t one = *(const uint64_t *)left, other = *(const uint64_t *)right;
-    return (one > other) - (one < other);
-}
-
 static int compare_requests(const void *left, const void *right) {
     const struct request *one = left, *other = right;
     int order = compare(&one->intended, &other->intended);
@@ -402,16 +390,8 @@ static void write_trace(const char *path, uint64_t begun, uint64_t over) {
 }
 
 static void report(uint64_t nanoseconds) {
-    uint64_t sum = 0;
-    for (uint64_t i = 0; i < answered; i++)
-        sum += times[i];
-    if (answered)
-        qsort(times, answered, sizeof *times, compare);
-    uint64_t last = answered ? answered - 1 : 0;
-    double each = answered ? (double)sum / (double)answered : 0;
-    double middle = answered ? (double)times[last / 2] : 0, late = answered ? (double)times[last * 99 / 100] : 0;
-    double longest = answered ? (double)times[last] : 0, first = answers ? (double)to_answers / (double)answers : 0;
-    report_load(answered, (double)(nanoseconds / 1000), received, each / 1e3, middle / 1e3, late / 1e3, longest / 1e3);
+    double first = answers ? (double)to_answers / (double)answers : 0;
+    report_times(times, answered, nanoseconds, received);
     printf(", \"answer_us\": %.1f}\n", first / 1e3);
 }
 

@@ -12,6 +12,7 @@ Servers that are not installed are left out and named.
 - `lifecycle`: servers that are reloaded, upgraded and stopped, each as its documentation says.
 - `reload`: development servers.
 - `studies`: servers of single studies.
+- `wire`: servers of WebSockets, TLS, uploads and compressed answers.
 """
 
 from __future__ import annotations

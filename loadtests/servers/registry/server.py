@@ -34,6 +34,7 @@ class Server:
     `files` are written into {folder} before: names and texts, in which $port and the like stand for
     the same as in the command. `application` is what it serves, and `target` where, if not all
     servers of a study serve the same. Processes of one that `forks` come and go with the requests.
+    One that is `tls` speaks TLS, with whatever certificate.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Server:
     application: Application | None = None
     target: str = ""
     forks: bool = False
+    tls: bool = False
 
     @property
     def ours(self) -> bool:

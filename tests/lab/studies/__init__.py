@@ -19,4 +19,5 @@ test_scaling.py                `balance`: the simulation of many workers, a smal
 test_serial.py                 `serial`: a small run, its report
 test_tables.py                 sentences and tables that compare servers, and their noise
 test_webbench.py               `webbench`: its files, counts, settings, a small run
+test_wire.py                   `websocket`, `tls`, `uploads`, `compress`: cases, a small run of each
 """

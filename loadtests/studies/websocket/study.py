@@ -1,0 +1,187 @@
+"""The study `websocket`: servers whose applications echo on WebSockets."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from loadtests.reporting.model import Cell, Column, Section, Table, method
+from loadtests.reporting.promises import Places, Promise, mode
+from loadtests.servers.registry import Server
+from loadtests.servers.registry.wire import WEBSOCKET
+from loadtests.stats.results import Results, Spread
+from loadtests.studies import comparison, tables
+from loadtests.studies.comparison import P50, P99, PSS, REMARKS, median
+from loadtests.studies.engine import Lab, Step
+from loadtests.studies.study import FULL, QUICK, TINY, Scale, Study, scales
+from loadtests.studies.websocket import experiments
+from loadtests.studies.websocket.cases import OK
+from loadtests.studies.websocket.experiments import (
+    CASES,
+    CONNECTIONS,
+    EXPERIMENTS,
+    IDLE,
+    SIZES,
+    TRIES,
+)
+
+NAME = "websocket"
+PEER = "gunicorn gthread"
+"""The one whose verdicts ours must have."""
+CATEGORIES = {
+    "1": "framing",
+    "2": "pings and pongs",
+    "3": "reserved bits",
+    "4": "opcodes",
+    "5": "fragmentation",
+    "6": "UTF-8",
+    "7": "close",
+    "9": "limits",
+    "10": "others",
+}
+SCALES = scales(
+    *(FULL, QUICK, TINY),
+    # Idle WebSockets.
+    sockets=(5_000, 1_000, 20),
+    # Bytes that a protocol case sends at most; 0: any number.
+    most=(0, 1 << 18, 1 << 9),
+)
+
+
+def plan(
+    lab: Lab, scale: Scale, chosen: Sequence[Server], options: argparse.Namespace
+) -> list[Step]:
+    """The chosen experiments, one after the other."""
+    return [
+        step for name in options.names for step in experiments.steps(lab, scale, name, list(chosen))
+    ]
+
+
+def _verdicts(results: Results) -> dict[str, dict[str, str]]:
+    """Of each server the verdicts by case, of its last run."""
+    return {
+        note["server"]: json.loads(note["text"])
+        for note in results.notes
+        if note.get("experiment") == CASES and note["name"] == "verdicts"
+    }
+
+
+def _differing(ours: Mapping[str, str], theirs: Mapping[str, str]) -> list[str]:
+    return [number for number, verdict in ours.items() if theirs.get(number, verdict) != verdict]
+
+
+def _unlike(results: Results) -> Places:
+    """How many verdicts on ours are other than those on the peer."""
+    found = _verdicts(results)
+    places = {}
+    for server in (one.name for one in WEBSOCKET if one.ours):
+        if server in found and PEER in found:
+            count = len(_differing(found[server], found[PEER]))
+            places[mode(server)] = Spread(count, count, count, 1)
+    return places
+
+
+CPU = median("cpu_us", "CPU per message", "µs", 2)
+RATE = median("rate", "messages", "/s", highest=True)
+IDLES = (
+    median("each", "private memory per WebSocket", "KiB", 1, 2**-10),
+    median("threads", "threads per WebSocket", "", 1),
+    median("uss", "private memory of all", "MiB", 1, 2**-20),
+)
+
+
+def report(results: Results) -> list[Section]:
+    """CPU of a message, memory of idle ones, and verdicts."""
+    echoes = {f"{name}-{CONNECTIONS}": f"{size:,} bytes" for name, size in SIZES.items()}
+    told = []
+    if shown := comparison.measured(results, echoes):
+        title = f"Messages echoed on {CONNECTIONS} WebSockets"
+        measures = (CPU, RATE, P99)
+        told.append(comparison.section(results, NAME, title, shown, measures, limits=True))
+    if results.servers(IDLE):
+        count = max(one["requests"] for one in results.samples if one["scenario"] == IDLE)
+        title = f"{count:,} idle WebSockets"
+        told.append(comparison.section(results, f"{NAME}-idle", title, {IDLE: ""}, IDLES))
+    told += _cases(_verdicts(results))
+    if shown:
+        details = (CPU.with_range(), RATE.with_range(), P50, P99, PSS, REMARKS)
+        told.append(comparison.details(results, NAME, shown, details))
+    return [*told, *_lost(results), method(METHOD)]
+
+
+def _lost(results: Results) -> list[Section]:
+    said = tables.lost(results)
+    return [Section("Not measured", said)] if said else []
+
+
+def _cases(found: Mapping[str, Mapping[str, str]]) -> list[Section]:
+    if not found:
+        return []
+    servers = list(found)
+    columns = [Column("category"), *map(Column, servers)]
+    rows: list[list[Cell]] = []
+    for category, words in CATEGORIES.items():
+        cells: list[Cell] = [words]
+        for server in servers:
+            counts = Counter(
+                verdict
+                for number, verdict in found[server].items()
+                if number.partition(".")[0] == category
+            )
+            cells.append(", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
+        rows.append(cells)
+    verdicts = Table(f"{NAME}-cases", "Verdicts by category", columns, rows)
+    numbers = dict.fromkeys(number for own in found.values() for number in own)
+    other: list[list[Cell]] = [
+        [number, *(found[server].get(number) for server in servers)]
+        for number in numbers
+        if len({own[number] for own in found.values() if number in own}) > 1
+    ]
+    differing = Table(
+        f"{NAME}-differing",
+        "Cases on which the verdicts differ",
+        [Column("case"), *map(Column, servers)],
+        other,
+    )
+    strict = {server: sum(one == OK for one in own.values()) for server, own in found.items()}
+    best = ", ".join(
+        f"{server} {count} of {len(found[server])}" for server, count in strict.items()
+    )
+    return [
+        Section(
+            "Protocol cases of the Autobahn test suite",
+            parts=[verdicts, *([differing] if other else [])],
+            answer=f"Strictly right: {best}.",
+        )
+    ]
+
+
+METHOD = f"""\
+- The application echoes messages by simple-websocket with its defaults, that of granian by ASGI.
+  CPU is that of all processes of the server, on one core. The client is
+  `loadtests/clients/native/websocket.c`, on another: {CONNECTIONS} connections, each with one
+  message on its way. Where it was the limit, a note says so; CPU per message holds all the same.
+- Idle: WebSockets are opened one after the other, and then nothing is sent. Memory is what they add
+  to the private memory (USS) of all processes; what the kernel has for sockets and threads is not
+  in it. simple-websocket has a thread of its own for each WebSocket, beside that of the handler.
+  Afterwards 20 of them must still echo.
+- Protocol cases: those of Autobahn 25.10 by their numbers, without compression
+  (`loadtests/studies/websocket/cases.txt`), on a connection each. A verdict is that of the suite:
+  whether the events were right, or right but not strict, and whether the end was clean, by the
+  right side and with the right code; of {TRIES} tries the best, for the threads of
+  simple-websocket race.
+"""
+
+STUDY = Study(
+    NAME,
+    "CPU of a message on a WebSocket, memory of idle ones, and protocol cases",
+    "",
+    lambda: WEBSOCKET,
+    plan,
+    report,
+    promises=(Promise(CASES, f"verdicts other than on {PEER}", 0, "", _unlike, places=0),),
+    experiments=EXPERIMENTS,
+    scales=SCALES,
+)

@@ -1,0 +1,195 @@
+"""The studies `websocket`, `tls`, `uploads` and `compress`: a small run of each."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from loadtests import programs, store
+from loadtests.clients.native import compiled
+from loadtests.clients.native import tls as tls_client
+from loadtests.measure.cpu_affinity import cores
+from loadtests.reporting import markdown
+from loadtests.servers.registry import missing
+from loadtests.stats.results import Results
+from loadtests.studies import command, engine
+from loadtests.studies.compress import study as compress
+from loadtests.studies.study import TINY, Study
+from loadtests.studies.tls import study as tls
+from loadtests.studies.tls.experiments import scenarios
+from loadtests.studies.uploads import study as uploads
+from loadtests.studies.websocket import cases
+from loadtests.studies.websocket import study as websocket
+from loadtests.studies.websocket.cases import Case, Frame
+
+OF_AUTOBAHN = {"1": 16, "2": 11, "3": 7, "4": 10, "5": 20, "6": 145, "7": 37, "9": 54, "10": 1}
+"""Cases by category."""
+
+
+class TestCases:
+    def test_they_are_all_there(self) -> None:
+        known = cases.cases()
+        assert Counter(case.category for case in known) == OF_AUTOBAHN
+        assert len({case.number for case in known}) == len(known)
+        assert set(OF_AUTOBAHN) == set(websocket.CATEGORIES)
+        assert {case.end for case in known} == {"close", "closed", "cut", "fail", "refuse", "any"}
+
+    def test_what_is_read(self) -> None:
+        known = {case.number: case for case in cases.cases()}
+        fragmented = known["5.6"]
+        assert [(one.kind, one.fin) for one in fragmented.sent] == [
+            *(("text", False), ("ping", True), ("more", True))
+        ]
+        expected = [("pong", b"ping payload"), ("text", b"fragment1fragment2")]
+        assert list(fragmented.right[0]) == expected
+        assert known["3.2"].right == [[("text", b"Hello, world!")], []]
+        assert (known["7.9.1"].end, known["7.9.1"].codes) == ("cut", [1002])
+        assert known["6.12.1"].end == "refuse"
+        assert known["7.3.4"].sent[0].payload == b"\x03\xe8Hello World!"
+
+    def test_frames(self) -> None:
+        assert Frame("text", b"a").encoded() == b"\x81\x81ZZZZ;"
+        assert Frame("op11", b"", False, 5).encoded() == b"\x5b\x80ZZZZ"
+        assert Frame("binary", bytes(126)).encoded()[:4] == b"\x82\xfe\x00\x7e"
+        assert Frame("binary", bytes(65536)).encoded()[:10] == b"\x82\xff" + (65536).to_bytes(
+            8, "big"
+        )
+
+
+ECHO = b"\x81\x05hello"
+GOODBYE = b"\x88\x02\x03\xe8"
+
+
+@pytest.mark.parametrize(
+    ("answers", "verdict"),
+    [
+        ([ECHO, GOODBYE], "OK"),
+        ([ECHO, b""], "OK, unclean close"),
+        ([ECHO, b"\x88\x02\x03\xea"], "OK, wrong close code"),
+        ([ECHO + GOODBYE], "OK, no failure of the connection"),
+        ([b"\x81\x05world", GOODBYE], "failed"),
+        ([ECHO + ECHO, GOODBYE], "failed"),
+        ([b"\x01\x03hel", b"\x80\x02lo", GOODBYE], "OK"),
+    ],
+)
+def test_verdicts(answers: Sequence[bytes], verdict: str) -> None:
+    """Of a server that sends these, one after each frame, and then ends the connection."""
+    ours, theirs = socket.socketpair()
+
+    def serve() -> None:
+        with theirs:
+            theirs.recv(100)
+            for answer in answers[:-1]:
+                theirs.sendall(answer)
+            if len(answers) > 1:
+                theirs.recv(100)
+            theirs.sendall(answers[-1])
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    with ours:
+        assert cases.run(cases.HELLO, ours) == verdict
+    thread.join()
+
+
+def test_whoever_should_fail_the_connection() -> None:
+    case = Case("x", [Frame("text", b"\xff")], [[]], "refuse", [1007])
+    for answers, verdict in (
+        (b"\x88\x02\x03\xef", "OK"),
+        (b"", "OK"),
+        (b"\x88\x02\x03\xea", "OK, wrong"),
+    ):
+        ours, theirs = socket.socketpair()
+        with ours:
+            with theirs:
+                theirs.sendall(answers)
+            assert cases.run(case, ours).startswith(verdict)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        assert cases.run(case, ours) == "failed, no failure of the connection"
+
+
+def run(study: Study, server: str, tmp_path: Path, *experiments: str) -> Results:
+    """A tiny run with one server. Skips if it cannot run here."""
+    [chosen] = [one for one in study.servers() if one.name == server]
+    if reason := missing(chosen):
+        pytest.skip(reason)
+    scale = next(one for one in study.scales if one.name == TINY.name)
+    writing = store.Store(tmp_path / "results.jsonl", "now")
+    with ExitStack() as material:
+        lab = engine.Lab(writing, TINY.seconds, TINY.rounds, *cores(), material=material)
+        planned = study.plan(lab, scale, [chosen], Namespace(names=experiments))
+        engine.run(lab, planned, "test", study=study.name)
+    writing.close()
+    results = Results(writing.records)
+    assert not results.failures
+    return results
+
+
+def told(study: Study, results: Results, tmp_path: Path) -> str:
+    """The page."""
+    return markdown.document(command.sections(results, [study]), tmp_path, "")
+
+
+@pytest.mark.timing
+class TestRuns:
+    def test_messages_and_idle_websockets(self, tmp_path: Path) -> None:
+        results = run(websocket.STUDY, "Werkzeug", tmp_path, "echo", "idle")
+        found = {one["scenario"]: one for one in results.samples}
+        assert set(found) == {"echo32-64", "echo4096-64", "idle"}
+        assert found["echo32-64"]["requests"] > 0
+        assert found["idle"]["threads"] == 2
+        assert "CPU per message" in told(websocket.STUDY, results, tmp_path)
+
+    def test_protocol_cases(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        few = [case for case in cases.cases() if case.number in ("1.1.2", "2.2", "5.3", "6.12.1")]
+        monkeypatch.setattr(cases, "cases", lambda most: few)
+        results = run(websocket.STUDY, "Werkzeug", tmp_path, "cases")
+        [verdicts] = websocket._verdicts(results).values()
+        assert verdicts == dict.fromkeys([case.number for case in few], "OK")
+        assert "Strictly right: Werkzeug 4 of 4" in told(websocket.STUDY, results, tmp_path)
+
+    def test_tls(self, tmp_path: Path) -> None:
+        for name in ("nginx", "openssl"):
+            if reason := programs.missing(name):
+                pytest.skip(reason)
+        results = run(tls.STUDY, "nginx", tmp_path, "handshakes", "answers")
+        known = scenarios(uploads.HASHED)
+        asked = {one.name for some in known.values() for _, one in some}
+        assert {one["scenario"] for one in results.samples} == asked
+        page = told(tls.STUDY, results, tmp_path)
+        assert "TLS 1.2, full, RSA" in page
+
+    def test_uploads(self, tmp_path: Path) -> None:
+        results = run(uploads.STUDY, "poorhttp threading, whole body first", tmp_path)
+        [one] = results.samples
+        assert one["megabytes"] == pytest.approx(4 * 1.048576)
+        assert "CPU per MB" in told(uploads.STUDY, results, tmp_path)
+
+    def test_compress(self, tmp_path: Path) -> None:
+        results = run(compress.STUDY, "nginx, level 6", tmp_path)
+        sizes = {one["scenario"]: one["size"] for one in results.samples}
+        assert sizes["json10-gzip-16"] < sizes["json10-none-16"] / 3
+        assert {one["coding"] for one in results.samples} == {"", "gzip"}
+        assert "JSON of 100 KB, gzip" in told(compress.STUDY, results, tmp_path)
+
+
+def test_what_a_client_negotiated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It is on a line before the result; without it the run has none."""
+    said = (
+        "negotiated TLSv1.3 TLS_AES_128_GCM_SHA256 20 4\n"
+        'loadtests {"requests": 20, "microseconds": 1000000, "bytes": 4000, "connect": 0, '
+        '"read": 0, "write": 0, "status": 0, "timeout": 0}\n'
+    )
+    monkeypatch.setattr(tls_client, "outcome", lambda *_: (said, 0.5))
+    monkeypatch.setattr(compiled, "program", lambda *_: tmp_path)
+    load, found = tls_client.drive(1, 1.0, 4, "1.3", "resumed", "/", None)
+    assert (load.requests, load.busy) == (20, 0.5)
+    assert found == ("TLSv1.3", "TLS_AES_128_GCM_SHA256", 20, 4)
