@@ -554,8 +554,12 @@ class Request:
     def done(self) -> None:
         """Note that the application has finished: the request is no longer in flight."""
 
-    def send_file(self, fd: int, offset: int, length: int) -> None:
-        """Send the response with `length` bytes of an open file (sendfile(2)), without waiting."""
+    def send_file(self, fd: int, offset: int, length: int) -> bool:
+        """Send the response with `length` bytes of an open file (sendfile(2)), without waiting.
+
+        Returns:
+            `False` if nothing was sent, because the file is to be compressed: by `write`.
+        """
 
     def send_static(self, path: bytes) -> bool:
         """Send the response to a GET of `path` (percent-encoded).

@@ -10,6 +10,7 @@ import os
 from collections.abc import Sequence
 
 from poorhttp.config import address
+from poorhttp.config.options.compression import Compression
 from poorhttp.config.options.content import (
     CgiPrograms,
     Mounts,
@@ -40,6 +41,7 @@ class Settings(
     Mounts,
     RequestBodies,
     StaticFiles,
+    Compression,
     CgiPrograms,
     TemplatePages,
     Development,

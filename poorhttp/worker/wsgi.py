@@ -51,8 +51,12 @@ def serve(application: WSGIApplication, requests: Iterable[Request]) -> None:
 def send_body(request: Request, body: Iterable[bytes]) -> None:
     """Send a body that is not a plain list, piece by piece, and close it."""
     try:
-        if type(body) is FileWrapper and not request.committed and (part := body.remaining()):
-            request.send_file(*part)
+        part = None
+        if type(body) is FileWrapper and not request.committed:
+            part = body.remaining()
+            body.block_size = max(body.block_size, 64 * 1024)
+        if part and request.send_file(*part):
+            pass
         elif isinstance(body, (list, tuple)):
             request.finish(list(body))
         else:

@@ -77,6 +77,8 @@ def test_every_option_can_be_written_in_every_place(name: str, ini: Path) -> Non
         "static_type": ".x=y/z",
         "x_accel_redirect": "/x=y",
         "cgi_environment": "X",
+        "compress_types": "x/y, +z",
+        "compress_level": "gzip=9, zstd=-1",
     }
     text = "off" if getattr(Settings(), name) is True else "on" if OPTIONS[name].words else "77"
     text = other.get(name, text)

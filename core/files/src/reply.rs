@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use rustix::io::{pread, retry_on_intr};
+
 /// A response. The sender adds `Date`, `Server`, `Connection` and `Content-Length`.
 #[derive(Clone, Debug)]
 pub struct Reply {
@@ -96,6 +98,25 @@ impl Part {
 }
 
 impl Content {
+    /// All of it in memory, `length` bytes. `None`: a file is shorter, or cannot be read.
+    pub fn read(&self, length: u64) -> Option<Vec<u8>> {
+        let mut out = Vec::with_capacity(usize::try_from(length).ok()?);
+        match self {
+            Content::Nothing => {}
+            Content::Memory(bytes) => out.extend_from_slice(bytes),
+            Content::File { file, at } => read(file, *at, length, &mut out)?,
+            Content::Parts(parts) => {
+                for part in parts {
+                    match part {
+                        Part::Memory(bytes, range) => out.extend_from_slice(&bytes[range.clone()]),
+                        Part::File { file, at, length } => read(file, *at, *length, &mut out)?,
+                    }
+                }
+            }
+        }
+        (out.len() as u64 == length).then_some(out)
+    }
+
     /// Whether any of it is in a file.
     pub fn is_on_disk(&self) -> bool {
         match self {
@@ -104,4 +125,20 @@ impl Content {
             Content::Parts(parts) => parts.iter().any(|part| matches!(part, Part::File { .. })),
         }
     }
+}
+
+/// Appends `length` bytes of a file from an offset.
+fn read(file: &OwnedFd, mut at: u64, length: u64, out: &mut Vec<u8>) -> Option<()> {
+    let end = out.len() + usize::try_from(length).ok()?;
+    while out.len() < end {
+        let start = out.len();
+        out.resize(end, 0);
+        let taken = retry_on_intr(|| pread(file, &mut out[start..], at)).unwrap_or(0);
+        out.truncate(start + taken);
+        at += taken as u64;
+        if taken == 0 {
+            return None;
+        }
+    }
+    Some(())
 }

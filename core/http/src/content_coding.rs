@@ -3,7 +3,7 @@
 use crate::conditional_fields::{ACCEPT_ENCODING, ConditionalFields};
 use crate::grammar::{elements, is_token, trim};
 
-/// A content coding of precompressed files, the densest first.
+/// A content coding, the densest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ContentCoding {
     /// RFC 7932
@@ -17,6 +17,11 @@ pub enum ContentCoding {
 impl ContentCoding {
     /// All of them, in order of preference.
     pub const ALL: [ContentCoding; 3] = [ContentCoding::Brotli, ContentCoding::Zstd, ContentCoding::Gzip];
+
+    /// The coding of this name in Content-Encoding.
+    pub fn named(token: &str) -> Option<Self> {
+        ContentCoding::ALL.into_iter().find(|coding| coding.token() == token)
+    }
 
     /// Its name in Content-Encoding.
     pub const fn token(self) -> &'static str {
@@ -46,7 +51,7 @@ impl ContentCoding {
 impl ConditionalFields<'_> {
     /// Chooses among the `available` codings; `None`: identity.
     ///
-    /// Of the codings with the highest quality value, the first in the order of [`ContentCoding::ALL`] is chosen.
+    /// Of the codings with the highest quality value, the first in the order of `available` is chosen.
     /// Without Accept-Encoding the result is identity: the RFC allows any coding, but such clients are often scripts
     /// that decode none. It is identity too if the client refuses everything, because a readable response may be worth
     /// more to it than a 406.
@@ -56,7 +61,7 @@ impl ConditionalFields<'_> {
         }
         let qualities = self.qualities();
         let mut best = (None, qualities.identity());
-        for coding in ContentCoding::ALL.into_iter().filter(|coding| available.contains(coding)) {
+        for &coding in available {
             let quality = qualities.of(coding);
             // At equal quality, a coding is better than identity, and an earlier coding better than a later one.
             if quality > best.1 || quality == best.1 && quality > 0 && best.0.is_none() {

@@ -83,7 +83,7 @@ pub(crate) fn trim_start(mut bytes: &[u8]) -> &[u8] {
 }
 
 /// Removes optional white space from both ends.
-pub(crate) fn trim(bytes: &[u8]) -> &[u8] {
+pub fn trim(bytes: &[u8]) -> &[u8] {
     let mut bytes = trim_start(bytes);
     while let [rest @ .., b' ' | b'\t'] = bytes {
         bytes = rest;
@@ -92,7 +92,7 @@ pub(crate) fn trim(bytes: &[u8]) -> &[u8] {
 }
 
 /// The elements of a list except empty ones (RFC 9110 section 5.6.1.2).
-pub(crate) fn elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub fn elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&byte| byte == b',').map(trim).filter(|element| !element.is_empty())
 }
 

@@ -36,7 +36,7 @@ pub use address::AddressText;
 pub use conditional::{Precondition, Validators};
 pub use conditional_fields::ConditionalFields;
 pub use content_coding::ContentCoding;
-pub use grammar::{encode_latin1, is_token, percent_decoded, split_authority};
+pub use grammar::{elements, encode_latin1, is_token, percent_decoded, split_authority, trim};
 pub use limits::Limits;
 pub use origin::{Client, Origin, Scheme};
 pub use parser::gateway::Gateway;

@@ -25,7 +25,7 @@ use crate::ffi::{duplicate, since_input};
 use crate::interpreter_queue::InterpreterQueue;
 use crate::interrupter::{Interrupter, OverdueRequests};
 use crate::request::{Request, Waits};
-use crate::settings::{milliseconds, option, queue_limit};
+use crate::settings::{compression, milliseconds, option, queue_limit};
 use crate::sink::Sink;
 use crate::static_files::{Route, open_routes, open_sendfile_roots};
 use crate::worker_status::{WorkerStatus, all_counters};
@@ -241,6 +241,7 @@ impl Reactor {
             routes: open_routes(routes, &cache, live_reload.as_ref())?,
             streamed_bodies: streamed_routes(streamed_bodies),
             sendfile_roots: open_sendfile_roots(settings, &cache)?,
+            compression: compression(settings)?,
             trust: trust(settings)?,
             abort_on_close: option(settings, "abort_on_close")?,
             queue_limit: queue_limit(settings)?,

@@ -19,6 +19,9 @@ use crate::streamed_body;
 /// Bytes from which a body is sent with the interpreter released, as copying it takes longer than that.
 pub(crate) const LARGE: usize = 128 << 10;
 
+/// The same for a body that may be compressed: that takes longer than to wait for the interpreter.
+const LARGE_CODED: usize = 16 << 10;
+
 /// A request, which is also its `start_response` and `write`.
 #[pyclass(frozen, module = "poorhttp._core")]
 pub(crate) struct Request {
@@ -86,7 +89,8 @@ impl Request {
     #[inline]
     fn send_with<T: Send>(&self, py: Python<'_>, length: usize, work: impl FnOnce(&mut Exchange) -> T + Send) -> T {
         let mut exchange = self.dispatched.exchange(py);
-        if length < LARGE && !exchange.names_file() && !exchange.is_behind() {
+        let large = if exchange.may_compress() { LARGE_CODED } else { LARGE };
+        if length < large && !exchange.names_file() && !exchange.is_behind() {
             return work(&mut exchange);
         }
         drop(exchange);
@@ -321,12 +325,15 @@ impl Request {
         }
     }
 
-    /// Sends the response with a part of an open file (sendfile(2)).
-    fn send_file(&self, py: Python<'_>, fd: i32, offset: u64, length: u64) -> Result<(), Failure> {
+    /// Sends the response with a part of an open file (sendfile(2)). `False`: it is to be compressed, and sent by `write`.
+    fn send_file(&self, py: Python<'_>, fd: i32, offset: u64, length: u64) -> Result<bool, Failure> {
         let file = duplicate(fd)?;
+        if self.dispatched.exchange(py).compresses_file(length) {
+            return Ok(false);
+        }
         Ok(self.dispatched.detached(py, |exchange| {
             self.save_line(exchange);
-            exchange.send_file(file, offset, length)
+            exchange.send_file(file, offset, length).map(|()| true)
         })?)
     }
 

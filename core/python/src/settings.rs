@@ -1,5 +1,9 @@
 //! Options of a service, read from its Python settings.
 
+use std::sync::Arc;
+
+use poorhttp_compress::{Compression, Levels, MediaTypes};
+use poorhttp_http::ContentCoding;
 use poorhttp_reactor::QueueLimit;
 use pyo3::prelude::*;
 
@@ -26,4 +30,22 @@ pub(crate) fn queue_limit(settings: &Bound<'_, PyAny>) -> PyResult<QueueLimit> {
 pub(crate) fn milliseconds(settings: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
     let seconds: f64 = option(settings, name)?;
     Ok((seconds.max(0.0) * 1_000.0) as u64)
+}
+
+/// Reads the options of compression. `None`: responses are not compressed.
+pub(crate) fn compression(settings: &Bound<'_, PyAny>) -> PyResult<Option<Arc<Compression>>> {
+    let names: Vec<String> = option(settings, "compress")?;
+    if names.is_empty() {
+        return Ok(None);
+    }
+    let coding = |name: &String| {
+        ContentCoding::named(name).ok_or_else(|| value_error(format_args!("an unknown content coding, {name:?}")))
+    };
+    let codings = names.iter().map(coding).collect::<PyResult<Vec<_>>>()?;
+    let mut levels = Levels::default();
+    for (name, level) in option::<Vec<(String, i32)>>(settings, "compress_level")? {
+        levels.set(coding(&name)?, level);
+    }
+    let types = MediaTypes::new(option::<Vec<String>>(settings, "compress_types")?);
+    Ok(Some(Arc::new(Compression::new(codings, types, option(settings, "compress_min_size")?, levels))))
 }

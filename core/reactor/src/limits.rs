@@ -11,6 +11,11 @@ pub(crate) const PIECE: usize = 1 << 20;
 /// Up to here a body is copied behind its head and sent with it; beyond, both are sent by one vectored call. Measured:
 /// copying is cheaper below about 16 KiB.
 pub(crate) const COPIED: usize = 16 << 10;
+/// Up to here a body is compressed as a whole, so that its length is known before its head is sent; beyond, and for
+/// applications that send in pieces, it is compressed piece by piece. Larger files of the core are not compressed at all.
+pub(crate) const CODED_WHOLE: u64 = 1 << 20;
+/// Bytes of a piece that are compressed at once; before each, it is checked whether the client keeps up.
+pub(crate) const CODED_AT_ONCE: usize = 256 << 10;
 /// Bytes of responses to pipelined requests that are gathered before they are sent.
 pub(crate) const GATHERED: usize = 32 << 10;
 /// Answers that are gathered, and requests of one connection that are run before others have their turn.

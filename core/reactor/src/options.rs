@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use poorhttp_compress::Compression;
 use poorhttp_files::{Cache, Routes, SendfileRoots};
 use poorhttp_http::{Limits, TrustedProxies};
 
@@ -103,6 +104,8 @@ pub struct Options {
     pub files: Arc<Cache>,
     /// From where an application may have files sent by naming them.
     pub sendfile_roots: SendfileRoots,
+    /// Compression of responses, if they are compressed.
+    pub compression: Option<Arc<Compression>>,
     /// Trusted proxies, if there are any.
     pub trust: Option<TrustedProxies>,
     /// A request is not run if its client closes its sending half while the request waits for others.

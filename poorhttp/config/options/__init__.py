@@ -6,5 +6,6 @@ limits.py        limits of time and size
 proxies.py       proxies in front of the server, `Server` header
 logs.py          access log, error log
 content.py       mounts, static files, CGI, template pages
+compression.py   compression of responses
 development.py   the development server
 """

@@ -221,6 +221,24 @@ impl Response {
         }
     }
 
+    /// Status line and fields that were written so far, before [`Response::commit`].
+    pub fn written<'a>(&self, out: &'a [u8]) -> &'a [u8] {
+        &out[self.mark.min(out.len())..]
+    }
+
+    /// Replaces status line and fields, none of them about framing or the connection; only before [`Response::commit`].
+    pub fn replace(&mut self, out: &mut Vec<u8>, lines: &[u8]) {
+        if self.state == State::Started {
+            out.truncate(self.mark);
+            out.extend_from_slice(lines);
+        }
+    }
+
+    /// Forgets the length that the application declared: its body is coded.
+    pub fn forget_length(&mut self) {
+        self.length = None;
+    }
+
     /// Writes the status line. `status` is a WSGI status such as `404 Not Found`.
     #[inline]
     pub fn start(&mut self, out: &mut Vec<u8>, status: &str) -> Result<(), Invalid> {

@@ -3,6 +3,8 @@
 //! Their connections have no deadline. They end when the server stops, when [`Reactor::end_long_polls`] is called, or when
 //! the client disconnects.
 
+use poorhttp_compress::Flush;
+
 use crate::connection::Connection;
 use crate::connection::send_queue::Flushed;
 use crate::connection::state::{After, PhaseEvent};
@@ -31,8 +33,15 @@ fn end_long_poll(reactor: &Reactor, mut connection: Box<Connection>, is_bidden: 
     if let Some(mut long_poll) = connection.long_poll.take() {
         let response = &mut long_poll.response;
         let out = &mut connection.request.buffers().out;
-        let admitted = if is_bidden { response.admit(long_poll.final_chunk.len()) } else { 0 };
-        for piece in long_poll.final_chunk[..admitted].chunks(response.largest_chunk()) {
+        let mut last = if is_bidden { std::mem::take(&mut long_poll.final_chunk) } else { Vec::new() };
+        if let Some(encoder) = &mut long_poll.encoder {
+            let mut coded = Vec::new();
+            // Without memory for the end, the client sees that it is missing.
+            let _ = encoder.encode(&last, Flush::Finish, &mut coded);
+            last = coded;
+        }
+        let admitted = response.admit(last.len());
+        for piece in last[..admitted].chunks(response.largest_chunk()) {
             response.open_chunk(out, piece.len());
             out.extend_from_slice(piece);
             out.extend_from_slice(response.end_of_chunk(piece.len()));

@@ -6,6 +6,7 @@
 //! body.rs           a body that the application receives while it runs
 //! interim.rs        interim responses (1xx)
 //! response.rs       status, fields and body of the response
+//! compression.rs    compression of a response while it is sent
 //! x_sendfile.rs     a file that the application names instead of a body
 //! backpressure.rs   waits for a slow client, and detects a client that is gone
 //! long_poll.rs      responses that stay open without a thread
@@ -14,6 +15,7 @@
 pub(crate) mod backpressure;
 pub(crate) mod body;
 mod interim;
+pub(crate) mod compression;
 pub(crate) mod long_poll;
 pub(crate) mod response;
 pub(crate) mod stream;
@@ -26,6 +28,7 @@ use crate::connection::body::Body;
 use crate::connection::request::Request;
 use crate::control::request_timeout::{InFlight, Progress, TimedRequest};
 use crate::event_loop::reactor::Reactor;
+use crate::exchange::compression::Compressor;
 use crate::exchange::stream::Stream;
 use crate::log::error::Level;
 use crate::sys::socket::Transport;
@@ -64,6 +67,8 @@ pub struct Exchange {
     /// None when the request is over.
     pub(crate) stream: Option<Stream>,
     pub(crate) response: Response,
+    /// Codes the body, if it is sent compressed and in pieces.
+    pub(crate) compressor: Option<Box<Compressor>>,
     pub(crate) number: u64,
     /// Of [`crate::log::access::AccessLog::start`].
     pub(crate) started: u64,
@@ -106,6 +111,7 @@ impl Exchange {
             reactor,
             stream: Some(stream),
             response,
+            compressor: None,
             number,
             started,
             start,

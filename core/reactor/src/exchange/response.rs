@@ -8,6 +8,7 @@ use poorhttp_http::{Ending, Response, ServerFields};
 use crate::connection::postponed::POSTPONED_FOR;
 use crate::control::request_timeout::Progress;
 use crate::event_loop::poll;
+use crate::exchange::compression;
 use crate::exchange::stream::Stream;
 use crate::exchange::{Exchange, SendError, UNCOUNTED, x_sendfile};
 use crate::limits::{COPIED, PIECE};
@@ -36,7 +37,9 @@ impl Exchange {
     /// Whether more of the application's body may be sent.
     #[inline]
     pub fn wants_more(&self) -> bool {
-        self.response.wants_more() && !self.names_file()
+        self.response.wants_more()
+            && !self.names_file()
+            && !self.compressor.as_deref().is_some_and(compression::has_excess)
     }
 
     /// Whether the request has been answered or given up.
@@ -119,11 +122,19 @@ impl Exchange {
         if self.names_file() {
             return x_sendfile::send(self);
         }
+        if self.may_compress()
+            && !self.response.is_committed()
+            && let Some(body) = compression::begin_whole(self, parts)?
+        {
+            self.add(&body)?;
+            return self.end();
+        }
         if !self.response.is_committed() {
             let total = parts.iter().map(|part| part.len() as u64).sum();
             self.commit(Some(total))?;
         }
         match parts {
+            _ if self.compressor.is_some() => compression::add_parts(self, parts, taken)?,
             [part] if taken == 0 && part.len() <= PIECE && !self.is_behind() => self.add(part)?,
             _ => self.add_rest(parts, taken)?,
         }
@@ -150,15 +161,34 @@ impl Exchange {
         if piece.is_empty() || self.names_file() {
             return self.check_client();
         }
+        if self.may_compress()
+            && !self.response.is_committed()
+            && let Some(body) = compression::begin_pieces(self, piece)?
+        {
+            return self.send_piece(&body, true);
+        }
         if !self.response.is_committed() {
             self.commit(None)?;
         }
+        if self.compressor.is_some() {
+            return compression::write(self, piece);
+        }
+        self.send_piece(piece, false)
+    }
+
+    /// Sends a piece of the body. `is_coded`: it cannot be made again, so it is taken even if the send queue is full.
+    #[inline]
+    pub(crate) fn send_piece(&mut self, piece: &[u8], is_coded: bool) -> Result<(), SendError> {
         let now = clock::precise_us();
         if now < self.piece_sent + POSTPONED_FOR && self.postpone(piece)? {
             return Ok(());
         }
         self.piece_sent = now;
-        self.add_unless_full(piece)?;
+        if is_coded {
+            self.add(piece)?
+        } else {
+            self.add_unless_full(piece)?
+        }
         let stream = self.stream.as_mut().ok_or(SendError::Over)?;
         if let Err(lost) = stream.send(&[]) {
             return Err(self.disconnected(lost));
@@ -263,6 +293,9 @@ impl Exchange {
         if self.names_file() {
             return x_sendfile::send(self);
         }
+        if self.may_compress() {
+            self.set_fields_of_plain_file(length);
+        }
         // The length is known, so it is sent without chunks.
         let length = self.response.declared_length().map_or(length, |declared| declared.min(length));
         self.commit(Some(length))?;
@@ -293,6 +326,9 @@ impl Exchange {
     pub(crate) fn conclude(&mut self) -> Result<(), SendError> {
         if self.stream.is_some() && !self.response.is_committed() {
             self.commit(Some(0))?;
+        }
+        if self.compressor.is_some() && !compression::end(self)? {
+            return Ok(());
         }
         let stream = self.stream.as_mut().ok_or(SendError::Over)?;
         let ending = self.response.end(stream.output());
@@ -384,7 +420,7 @@ impl Exchange {
     }
 
     #[cold]
-    fn log_wrong_length(&self, ending: Ending) {
+    pub(crate) fn log_wrong_length(&self, ending: Ending) {
         let (what, bytes) = match ending.missing {
             0 => ("more than its Content-Length; they were not sent", ending.excess),
             missing => ("less than its Content-Length; the connection was closed", missing),
@@ -407,13 +443,20 @@ impl Exchange {
 
     /// Sends a whole response. The request is over.
     pub(crate) fn reply(&mut self, reply: Reply) -> Result<(), SendError> {
+        let (reply, length) = match &self.reactor.options.compression {
+            Some(compression) => compression::reply(self, compression, reply),
+            None => {
+                let length = reply.length;
+                (reply, Some(length))
+            }
+        };
         let stream = self.stream.as_mut().ok_or(SendError::Over)?;
         self.response.start_prepared(stream.output(), &reply.status, &reply.fields)?;
         if reply.length == 0 && !matches!(self.response.status(), 204 | 304) {
             // For HEAD as well: the file is known to be empty.
             self.response.field(stream.output(), "Content-Length", "0")?;
         }
-        self.commit(Some(reply.length))?;
+        self.commit(length)?;
         if reply.content.is_on_disk() {
             self.reactor.tidy_soon();
         }
@@ -457,7 +500,8 @@ impl Exchange {
         if self.lost {
             stream.close(&self.reactor);
         } else {
-            stream.hold_open(&self.reactor, self.response.clone(), final_chunk, missed);
+            let encoder = self.compressor.take().map(|compressor| compressor.encoder);
+            stream.hold_open(&self.reactor, self.response.clone(), encoder, final_chunk, missed);
         }
         Ok(())
     }

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use poorhttp_compress::StreamEncoder;
 use poorhttp_files::Part;
 use poorhttp_http::{Reject, Response};
 
@@ -90,6 +91,11 @@ impl Stream {
     #[inline]
     pub(crate) fn output(&mut self) -> &mut Vec<u8> {
         &mut self.0.request.buffers().out
+    }
+
+    /// The same, to read.
+    pub(crate) fn out(&self) -> &[u8] {
+        self.0.request.buffers.as_ref().map_or(&[], |buffers| &buffers.out)
     }
 
     /// Bytes that have been made so far on the connection, sent or not.
@@ -205,12 +211,19 @@ impl Stream {
     }
 
     /// Sends the output and leaves the response open; see [`crate::exchange::Exchange::hold_open`].
-    pub(crate) fn hold_open(mut self, reactor: &Reactor, response: Response, final_chunk: &[u8], missed: u64) {
+    pub(crate) fn hold_open(
+        mut self,
+        reactor: &Reactor,
+        response: Response,
+        encoder: Option<StreamEncoder>,
+        final_chunk: &[u8],
+        missed: u64,
+    ) {
         if self.0.transmit(&[]).is_err() {
             return self.close(reactor);
         }
         let since = clock::precise_us().saturating_sub(missed.saturating_mul(1_000));
-        self.0.hold_open(LongPoll { response, final_chunk: final_chunk.into(), since });
+        self.0.hold_open(LongPoll { response, encoder, final_chunk: final_chunk.into(), since });
         long_poll::continue_long_poll(reactor, self.0);
     }
 

@@ -1,0 +1,269 @@
+//! Compression of a response while it is sent.
+//!
+//! The decision is made when the head is completed, as its fields are known then. A body that is there as a whole is coded
+//! before its head is sent, so that it has a Content-Length; others are coded piece by piece.
+
+use std::sync::Arc;
+
+use poorhttp_compress::{Body, Choice, Compression, Flush, StreamEncoder};
+use poorhttp_files::{Content, Reply};
+use poorhttp_http::{ConditionalFields, Ending};
+
+use crate::exchange::stream::Stream;
+use crate::exchange::{Exchange, SendError};
+use crate::limits::{CODED_AT_ONCE, CODED_WHOLE};
+use crate::log::error::Level;
+
+/// Codes the body of a response that is sent in pieces.
+#[derive(Debug)]
+pub(crate) struct Compressor {
+    pub(crate) encoder: StreamEncoder,
+    /// Bytes of the application's body that its Content-Length still announces; `None`: it has none.
+    left: Option<u64>,
+    /// Bytes beyond them, which are not sent.
+    excess: u64,
+}
+
+impl Exchange {
+    /// Whether responses are compressed at all.
+    #[inline]
+    pub fn may_compress(&self) -> bool {
+        self.reactor.options.compression.is_some()
+    }
+
+    /// Whether a file of this length is compressed if it is sent as the body of this response.
+    pub fn compresses_file(&self, length: u64) -> bool {
+        let is_open = self.response.is_started() && !self.response.is_committed() && !self.names_file();
+        is_open && self.choose_for_file(length).is_some_and(|choice| choice.coding.is_some())
+    }
+
+    fn choose_for_file(&self, length: u64) -> Option<Choice> {
+        let (compression, stream) = (self.reactor.options.compression.as_ref()?, self.stream.as_ref()?);
+        let (response, length) = (&self.response, self.response.declared_length().unwrap_or(length));
+        choose(compression, stream, response.status(), response.written(stream.out()), Some(length))
+    }
+
+    /// Changes the fields of a response with a file that is sent as it is.
+    #[cold]
+    pub(crate) fn set_fields_of_plain_file(&mut self, length: u64) {
+        let choice = self.choose_for_file(length).map(|choice| Choice { coding: None, ..choice });
+        if let (Some(compression), Some(stream)) = (&self.reactor.options.compression, &mut self.stream)
+            && let Some(block) = compression.fields(self.response.written(stream.out()), choice)
+        {
+            self.response.replace(stream.output(), &block);
+        }
+    }
+}
+
+/// How the body of a response is sent, once its fields are final.
+enum Begun {
+    /// As it is.
+    Plain,
+    /// Not at all (HEAD), and the length of the coded body is unknown.
+    Head,
+    /// This is all of it, coded.
+    Whole(Vec<u8>),
+    /// Coded piece by piece.
+    Pieces(StreamEncoder),
+}
+
+/// Decides whether and how the body is coded, and changes the header fields accordingly. `parts`: the whole body, if it is
+/// there.
+fn begin(exchange: &mut Exchange, parts: Option<&[&[u8]]>) -> Result<Begun, SendError> {
+    let Some(compression) = &exchange.reactor.options.compression else { return Ok(Begun::Plain) };
+    let stream = exchange.stream.as_mut().ok_or(SendError::Over)?;
+    let response = &mut exchange.response;
+    let total = parts.map(|parts| parts.iter().map(|part| part.len() as u64).sum::<u64>());
+    let (declared, has_body) = (response.declared_length(), response.has_body());
+    // If both are known and differ, the application is wrong, and is told so as without compression.
+    if has_body && declared.is_some() && total.is_some_and(|total| declared != Some(total)) {
+        return Ok(Begun::Plain);
+    }
+    // An empty list for HEAD says nothing of the answer to GET.
+    let total = total.filter(|&total| has_body || total > 0);
+    let Some(mut choice) =
+        choose(compression, stream, response.status(), response.written(stream.out()), declared.or(total))
+    else {
+        if let Some(block) = compression.fields(response.written(stream.out()), None) {
+            response.replace(stream.output(), &block);
+        }
+        return Ok(Begun::Plain);
+    };
+    let begun = match choice.coding {
+        None => Begun::Plain,
+        Some(_) if !has_body && parts.is_some() && declared.or(total).is_none() => Begun::Plain,
+        Some(_) if !has_body => Begun::Head,
+        Some(coding) => match (parts, total) {
+            (Some(parts), Some(total)) if total <= CODED_WHOLE => match compression.whole(coding, parts) {
+                Some(body) if (body.len() as u64) < total => Begun::Whole(body),
+                _ => Begun::Plain,
+            },
+            _ => {
+                let body = if choice.is_event_stream { Body::Events } else { Body::Stream };
+                compression.encoder(coding, body).map_or(Begun::Plain, Begun::Pieces)
+            }
+        },
+    };
+    if matches!(begun, Begun::Plain) {
+        choice.coding = None;
+    } else {
+        response.forget_length();
+    }
+    if let Some(block) = compression.fields(response.written(stream.out()), Some(choice)) {
+        response.replace(stream.output(), &block);
+    }
+    Ok(begun)
+}
+
+fn choose(
+    compression: &Compression,
+    stream: &Stream,
+    status: u16,
+    block: &[u8],
+    length: Option<u64>,
+) -> Option<Choice> {
+    let (head, bytes) = stream.request().head()?;
+    compression.choose(status, block, length, &ConditionalFields::of(head, bytes))
+}
+
+/// Completes the head of a response with a whole body, and returns the coded body if it can be sent at once. If it is sent
+/// piece by piece, [`Exchange::compressor`] is set; otherwise it is sent as it is.
+#[cold]
+pub(crate) fn begin_whole(exchange: &mut Exchange, parts: &[&[u8]]) -> Result<Option<Vec<u8>>, SendError> {
+    let declared = exchange.response.declared_length();
+    match begin(exchange, Some(parts))? {
+        Begun::Plain => Ok(None),
+        Begun::Head => exchange.commit(None).map(|()| None),
+        Begun::Whole(body) => exchange.commit(Some(body.len() as u64)).map(|()| Some(body)),
+        Begun::Pieces(encoder) => {
+            exchange.compressor = Some(Box::new(Compressor { encoder, left: declared, excess: 0 }));
+            exchange.commit(None).map(|()| None)
+        }
+    }
+}
+
+/// The same for a body that begins with this piece. It is whole if its length is the announced one.
+#[cold]
+pub(crate) fn begin_pieces(exchange: &mut Exchange, piece: &[u8]) -> Result<Option<Vec<u8>>, SendError> {
+    let declared = exchange.response.declared_length();
+    if declared == Some(piece.len() as u64) && exchange.response.has_body() {
+        return begin_whole(exchange, &[piece]);
+    }
+    if let Begun::Pieces(encoder) = begin(exchange, None)? {
+        exchange.compressor = Some(Box::new(Compressor { encoder, left: declared, excess: 0 }));
+    }
+    Ok(None)
+}
+
+/// Sends the parts of a whole body without the first `taken` bytes, unless the send queue is full.
+#[cold]
+pub(crate) fn add_parts(exchange: &mut Exchange, parts: &[&[u8]], taken: usize) -> Result<(), SendError> {
+    let mut before = 0;
+    for part in parts {
+        let begun = taken.saturating_sub(before).min(part.len());
+        before += begun;
+        match encode(exchange, &part[begun..], Flush::Nothing) {
+            Ok(coded) => exchange.add(&coded)?,
+            Err(SendError::Full(more)) => return Err(SendError::Full(before + more)),
+            Err(error) => return Err(error),
+        }
+        before += part.len() - begun;
+    }
+    Ok(())
+}
+
+/// Sends a piece of the body, so that the client can decode it when it arrives.
+#[cold]
+pub(crate) fn write(exchange: &mut Exchange, piece: &[u8]) -> Result<(), SendError> {
+    let coded = encode(exchange, piece, Flush::Sync)?;
+    exchange.send_piece(&coded, true)
+}
+
+/// Codes a piece of the body, unless the send queue is full. All but the last bytes of a large one are added to the response;
+/// the last ones are returned.
+fn encode(exchange: &mut Exchange, piece: &[u8], then: Flush) -> Result<Vec<u8>, SendError> {
+    let mut taken = 0;
+    loop {
+        exchange.check_lost()?;
+        if exchange.is_full() {
+            return Err(SendError::Full(taken));
+        }
+        let until = piece.len().min(taken + CODED_AT_ONCE);
+        let is_last = until == piece.len();
+        let coded = encode_once(exchange, &piece[taken..until], if is_last { then } else { Flush::Nothing })?;
+        if is_last {
+            return Ok(coded);
+        }
+        exchange.add(&coded)?;
+        taken = until;
+    }
+}
+
+fn encode_once(exchange: &mut Exchange, piece: &[u8], then: Flush) -> Result<Vec<u8>, SendError> {
+    let Some(compressor) = &mut exchange.compressor else { return Ok(piece.to_vec()) };
+    let wanted =
+        compressor.left.map_or(piece.len(), |left| piece.len().min(usize::try_from(left).unwrap_or(usize::MAX)));
+    compressor.left = compressor.left.map(|left| left - wanted as u64);
+    compressor.excess += (piece.len() - wanted) as u64;
+    let mut coded = Vec::new();
+    if compressor.encoder.encode(&piece[..wanted], then, &mut coded).is_err() {
+        exchange.log_message(Level::Error, "the answer is cut short: it could not be compressed");
+        exchange.break_off();
+        return Err(SendError::Disconnected);
+    }
+    Ok(coded)
+}
+
+/// Ends the coded body. `false`: the application gave less than it announced, and the response was broken off.
+#[cold]
+pub(crate) fn end(exchange: &mut Exchange) -> Result<bool, SendError> {
+    let coded = encode_once(exchange, &[], Flush::Finish)?;
+    let Some(compressor) = exchange.compressor.take() else { return Ok(true) };
+    let ending = Ending { persists: false, missing: compressor.left.unwrap_or(0), excess: compressor.excess };
+    if ending.missing > 0 || ending.excess > 0 {
+        exchange.log_wrong_length(ending);
+    }
+    if ending.missing > 0 {
+        exchange.abort();
+        return Ok(false);
+    }
+    exchange.add(&coded)?;
+    Ok(true)
+}
+
+/// Whether the application sends more than it announced.
+#[inline]
+pub(crate) fn has_excess(compressor: &Compressor) -> bool {
+    compressor.excess > 0
+}
+
+/// The reply with a coded body, and its length; `None`: unknown (HEAD). Large files are sent as they are.
+#[cold]
+pub(crate) fn reply(exchange: &Exchange, compression: &Arc<Compression>, reply: Reply) -> (Reply, Option<u64>) {
+    let length = Some(reply.length);
+    let status = reply.status.get(..3).and_then(|status| status.parse().ok()).unwrap_or(200);
+    let choice = exchange.stream.as_ref().and_then(|stream| choose(compression, stream, status, &reply.fields, length));
+    let Some(mut choice) = choice.filter(|_| reply.length <= CODED_WHOLE) else {
+        let fields = compression.fields(&reply.fields, None).map_or(reply.fields, Arc::from);
+        return (Reply { fields, ..reply }, length);
+    };
+    let has_body = exchange.response.has_body();
+    let coded = match choice.coding {
+        Some(coding) if has_body => {
+            reply.content.read(reply.length).and_then(|content| compression.whole(coding, &[&content]))
+        }
+        _ => None,
+    };
+    let coded = coded.filter(|coded| (coded.len() as u64) < reply.length);
+    if has_body && coded.is_none() {
+        choice.coding = None;
+    }
+    let fields = compression.fields(&reply.fields, Some(choice)).map_or_else(|| Arc::clone(&reply.fields), Arc::from);
+    match coded {
+        Some(coded) => {
+            let length = coded.len() as u64;
+            (Reply { fields, length, content: Content::Memory(coded.into()), ..reply }, Some(length))
+        }
+        None => (Reply { fields, ..reply }, length.filter(|_| choice.coding.is_none())),
+    }
+}

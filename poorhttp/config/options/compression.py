@@ -1,0 +1,67 @@
+"""The options of compression of responses."""
+
+from __future__ import annotations
+
+from poorhttp.config.options.option import Option, WordList
+from poorhttp.config.parsers import coding_level, codings, media_types, size
+
+
+class Compression:
+    """Compression of responses while they are sent."""
+
+    GROUP = "Compression"
+
+    compress = Option(
+        codings,
+        "off",
+        "Compress responses for clients that accept it: `on`, or codings in order of preference, "
+        "`zstd, br, gzip`.",
+        metavar="CODINGS",
+        reason="For responses of applications, CGI programs and files up to 1 MiB; `on` is `zstd, "
+        "br, gzip`. Of the codings that the client prefers in `Accept-Encoding`, the first of this "
+        "list is used. Each piece that an application sends can be decoded when it arrives. Not "
+        "compressed are responses with `Content-Encoding`, `Cache-Control: no-transform`, a digest "
+        "or a range, and those that set cookies; the header `X-Compress` of a response, `on` or "
+        "`off`, decides otherwise (docs/content.md). Off, because a proxy in front often does it, "
+        "and because compressed secrets beside what a client sends can be guessed "
+        "(docs/security.md). nginx `gzip`, off too.",
+    )
+    compress_types = WordList(
+        media_types,
+        (
+            "text/*",
+            "+json",
+            "+xml",
+            "application/json",
+            "application/javascript",
+            "application/xml",
+            "application/wasm",
+            "application/x-ndjson",
+            "application/vnd.ms-fontobject",
+            "font/otf",
+            "font/ttf",
+            "image/bmp",
+            "image/vnd.microsoft.icon",
+            "image/x-icon",
+        ),
+        "Media types that are compressed, such as `text/html`; `text/*` is all of a type, `+json` "
+        "all with this suffix, `*` all.",
+        metavar="TYPE",
+        reason="Pictures, films, archives and most fonts are compressed already. nginx only has "
+        "`text/html`.",
+    )
+    compress_min_size = Option(
+        size(0, 2**40),
+        "1K",
+        "Responses of less are not compressed, if their length is known.",
+        reason="What fits into a packet anyway does not arrive sooner. nginx 20 bytes, Caddy 512, "
+        "Flask-Compress 500.",
+    )
+    compress_level = WordList(
+        coding_level,
+        ("zstd=3", "br=5", "gzip=5"),
+        "Level of a coding, `CODING=LEVEL`: zstd -7 to 19, br 0 to 11, gzip 1 to 9.",
+        metavar="LEVEL",
+        reason="Of each coding the level from which more CPU time saves little; docs/design.md has "
+        "the figures. A coding that is not named has its default. nginx gzip 1.",
+    )
