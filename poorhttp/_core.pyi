@@ -83,6 +83,56 @@ class Inotify:
         """
 
 @final
+class TlsConfig:
+    """Certificates of a service. Processes that are forked have them too."""
+
+    def __init__(
+        self,
+        certificates: Sequence[str],
+        keys: Sequence[str],
+        ocsp: Sequence[str],
+        client_ca: str | None,
+        client_auth_required: bool,
+        only_tls13: bool,
+        session_timeout: int,
+    ) -> None:
+        """Read the files; `session_timeout` is in seconds, 0 for no tickets.
+
+        Raises:
+            ValueError: with a sentence that begins with the name of a file.
+        """
+
+    def replace(
+        self,
+        certificates: Sequence[str],
+        keys: Sequence[str],
+        ocsp: Sequence[str],
+        client_ca: str | None,
+        client_auth_required: bool,
+        only_tls13: bool,
+        session_timeout: int,
+    ) -> int:
+        """Read the files again; return a descriptor with their contents, for other processes.
+
+        Raises:
+            ValueError: as the constructor; nothing has changed.
+            OSError: the descriptor cannot be made.
+        """
+
+    @property
+    def certificates(self) -> list[tuple[str, list[str], int, int, str]]:
+        """The file of each certificate, its hosts, begin and end (time stamps), and SHA-256."""
+    @property
+    def warnings(self) -> list[str]:
+        """What is wrong with the files, although they can be used: sentences."""
+
+def self_signed(names: Sequence[str], year: int) -> tuple[str, str]:
+    """Make a certificate for hosts and addresses, valid around a year; return it and its key."""
+
+def advance_tickets() -> None:
+    """Wipe keys of session tickets whose time is over; using tickets does it too."""
+
+@final
 class Sink:
     """Destination of a log. It can be used for one log only."""
 
@@ -292,13 +342,16 @@ class Reactor:
         routes: Sequence[tuple[str, str, str | None, Settings]] = (),
         streamed_bodies: Sequence[tuple[str, str, bool]] = (),
         live_reload: tuple[str, str] | None = None,
+        tls: TlsConfig | None = None,
+        https_redirect: int | None = None,
     ) -> None:
         """Create it in the process that serves, after the last fork.
 
         Args:
             listeners: non-blocking listening sockets (their descriptors are duplicated), each with
-                the environ that its requests have in common, its protocol (`http`, `uwsgi`, `scgi`,
-                `fastcgi`), and whether its connections begin with a PROXY protocol header.
+                the environ that its requests have in common, its protocol (`http`, `https`,
+                `uwsgi`, `scgi`, `fastcgi`), and whether its connections begin with a PROXY protocol
+                header.
             settings: source of limits, timeouts and other options.
             access_log: sink of the access log, and its `access_log_format`.
             temp_dir: absolute path of the folder for temporary files.
@@ -315,7 +368,9 @@ class Reactor:
             channel: descriptor of a worker's control channel, a stream socket to the main process.
                 The worker answers `?` with `.`; `d` is `drain()`, `r` is `stop(last=False)`, `p` is
                 the same and sets `promoted`, `H` is the same and passes idle connections to a
-                successor, `l` is `end_long_polls()`, and the end of the stream is `stop()`.
+                successor, `l` is `end_long_polls()`, `T` comes with a descriptor of
+                `TlsConfig.replace` and replaces the certificates, and the end of the stream is
+                `stop()`.
             fd_handoff: descriptors of two stream sockets, to pass idle connections to a successor
                 and to receive those of a predecessor, and a number that each successor increases.
             interrupter: interrupts applications that take longer than `request_timeout`.
@@ -327,6 +382,8 @@ class Reactor:
                 called before the body of a request has come.
             live_reload: the live-reload script for HTML pages: text before and after the server's
                 path prefix.
+            tls: certificates of the listeners whose protocol is `https`.
+            https_redirect: port of `https` to which requests without TLS are redirected.
             recycle_after: `m` is sent on `channel` when this request number begins; 0: never.
             refork: a request number, and a function that is called when the first request of the
                 application with this number or a higher one begins; it returns after how many

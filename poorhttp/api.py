@@ -101,6 +101,11 @@ class Server:
         threads = self._settings.threads if mode == "threading" else 1
         routes = Routes(self._settings, given)
         application = routes.load()
+        certificates = None
+        if self._settings.wants_tls:
+            from poorhttp.net import tls  # takes memory
+
+            certificates = tls.load(self._settings)
         self._listeners = sockets.open_listeners(self._settings)
         logs.error_log.open(self._settings)
         logs.begin_process(self._settings, "", configure=False)
@@ -110,6 +115,7 @@ class Server:
             self._listeners,
             routes=routes.table,
             streamed_bodies=routes.streamed_bodies,
+            tls=certificates,
         )
         self._reactor = worker.reactor(multithread=threads > 1)
         self.url = self._listeners[0].url

@@ -1,7 +1,7 @@
 """Addresses to listen on.
 
-Written as `HOST:PORT`, `[::1]:PORT`, `unix:PATH`, `unix:@NAME`, `fd:N`, `fd:NAME`, and with a
-gateway protocol in front `uwsgi://HOST:PORT`, `uwsgi+unix:PATH`, `uwsgi+fd:N`.
+Written as `HOST:PORT`, `[::1]:PORT`, `unix:PATH`, `unix:@NAME`, `fd:N`, `fd:NAME`, and with another
+protocol in front `https://HOST:PORT`, `uwsgi+unix:PATH`, `https+fd:N`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ import os
 
 #: Gateway protocols, which web servers speak instead of HTTP.
 GATEWAYS = ("uwsgi", "scgi", "fastcgi")
+
+#: Protocols that an address may begin with; without any, it is HTTP.
+PROTOCOLS = (*GATEWAYS, "https")
 
 #: `sun_path` of Linux has 108 bytes, of which one is NUL: the last of a path, the first of an
 #: abstract name (unix(7)).
@@ -29,7 +32,7 @@ class Address:
         path: path of a Unix socket; with `@` in front, an abstract name.
         fd: descriptor of an inherited listening socket.
         name: name that systemd gives to such a socket, instead of `fd`.
-        protocol: `"http"` or one of `GATEWAYS`.
+        protocol: `"http"`, `"https"`, or one of `GATEWAYS`.
     """
 
     def __init__(
@@ -83,14 +86,15 @@ class Address:
 def parse(text: str) -> Address:
     """Read one address; a ValueError names the mistake and a correction."""
     protocol, mark, where = text.partition("://")
-    if protocol not in GATEWAYS:
+    if protocol not in PROTOCOLS:
         # A path after the plus may contain `://`.
         protocol, mark, where = text.partition("+")
-    if mark and protocol in GATEWAYS:
-        found = parse(where)
+    if mark and protocol in PROTOCOLS:
+        found = parse(where.rstrip("/") if mark == "://" else where)
         if (found.kind == "tcp") != (mark == "://") or found.protocol != "http":
+            port = 8443 if protocol == "https" else 3031
             raise ValueError(
-                f'"{text}" is not an address; write it as {protocol}://127.0.0.1:3031 or '
+                f'"{text}" is not an address; write it as {protocol}://127.0.0.1:{port} or '
                 f"{protocol}+unix:/run/poorhttp.sock"
             )
         found.protocol = protocol
@@ -99,7 +103,7 @@ def parse(text: str) -> Address:
         return _unix(text[len("unix:") :])
     if text.startswith("fd:"):
         return _fd(text[len("fd:") :], text)
-    if text.startswith(("http://", "https://")):
+    if text.startswith("http://"):
         inside = text.split("://", 1)[1].rstrip("/")
         raise ValueError(f'"{text}" is a URL; write the address alone: {inside}')
     return _tcp(text)
@@ -107,7 +111,7 @@ def parse(text: str) -> Address:
 
 def protocol_of(text: str) -> str:
     """Return the protocol of an address that `parse` can read."""
-    return next((name for name in GATEWAYS if text.startswith((f"{name}:", f"{name}+"))), "http")
+    return next((name for name in PROTOCOLS if text.startswith((f"{name}:", f"{name}+"))), "http")
 
 
 def _fd(which: str, text: str) -> Address:

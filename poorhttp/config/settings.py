@@ -24,6 +24,7 @@ from poorhttp.config.options.logs import Logs
 from poorhttp.config.options.option import Option
 from poorhttp.config.options.proxies import Proxies, Responses
 from poorhttp.config.options.server import Application, Listening, Processes, Workers
+from poorhttp.config.options.tls import Tls
 from poorhttp.config.suggestions import option_suggestion
 from poorhttp.errors import ConfigError, Failure
 
@@ -31,6 +32,7 @@ from poorhttp.errors import ConfigError, Failure
 class Settings(
     Application,
     Listening,
+    Tls,
     Workers,
     Processes,
     TimeLimits,
@@ -120,6 +122,12 @@ class Settings(
     def serves(self) -> bool:
         """Whether an option names content to serve."""
         return bool(self.target or self.mount or self.static or self.hosts)
+
+    @property
+    def wants_tls(self) -> bool:
+        """Whether an address is for TLS, or an option of TLS is set."""
+        secure = any(address.protocol == "https" for address in self.bind)
+        return secure or any(OPTIONS[name].group == Tls.GROUP for name in self._given)
 
     @property
     def worker_count(self) -> int:

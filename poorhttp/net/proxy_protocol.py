@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from poorhttp.config.address import Address, is_raw_tcp, parse
+from poorhttp.config.address import GATEWAYS, Address, is_raw_tcp, parse
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
 
@@ -32,7 +32,7 @@ def proxy_protocol_addresses(settings: Settings, addresses: Iterable[Address]) -
     known = {_written(address): address for address in addresses}
     if words == ("on",):
         # The gateway protocols name the client themselves.
-        return {str(address) for address in known.values() if address.protocol == "http"}
+        return {str(address) for address in known.values() if address.protocol not in GATEWAYS}
     meant = {_written(parse(word)): word for word in words}
     for text, word in meant.items():
         if text not in known:
@@ -40,7 +40,7 @@ def proxy_protocol_addresses(settings: Settings, addresses: Iterable[Address]) -
                 f'{place}: "{word}" is not one of the addresses of bind; write one of '
                 f"{', '.join(map(str, known.values()))}, or on for all of them"
             )
-        if known[text].protocol != "http":
+        if known[text].protocol in GATEWAYS:
             raise ConfigError(
                 f"{place}: it stands before HTTP; who its client is, a web server says in "
                 f"{known[text].protocol} itself"

@@ -7,7 +7,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Sequence
 
-from poorhttp.config.address import Address, is_raw_tcp, parse
+from poorhttp.config.address import GATEWAYS, Address, is_raw_tcp, parse
 from poorhttp.config.settings import Settings
 from poorhttp.errors import BindError, ConfigError
 from poorhttp.net.inherited import EVERYTHING, descriptors_of
@@ -47,7 +47,7 @@ def open_listeners(
 
         with_header = proxy_protocol_addresses(settings, addresses)
     for address in addresses:
-        if address.protocol != "http":
+        if address.protocol in GATEWAYS:
             _check_gateway(settings, address)
     try:
         for address in addresses:

@@ -1,7 +1,8 @@
 """The socket pair over which the main process and one of its children send messages of one byte.
 
 To a worker: `PING`, `DRAIN`, `RETIRE`, `PROMOTE` (retire, and become the preloader), `DETACH`
-(retire, and leave idle connections to the successor), `END_LONG_POLLS`. From a worker: `SERVING`,
+(retire, and leave idle connections to the successor), `END_LONG_POLLS`, `CERTIFICATES` (with a
+descriptor, `poorhttp/net/tls.py`). From a worker: `SERVING`,
 `BROKEN` (it serves an error page, because the application cannot be loaded), `PONG`, `FULL` (all
 its threads are busy, and the main process does not check for that: `supervisor/saturation.py`),
 `RECYCLE` (it has begun `max_requests` requests), `REFORK` (it has begun `refork_after` requests),
@@ -24,6 +25,7 @@ RETIRE = b"r"
 PROMOTE = b"p"
 DETACH = b"H"
 END_LONG_POLLS = b"l"
+CERTIFICATES = b"T"
 SERVING = b"+"
 BROKEN = b"x"
 PONG = b"."
@@ -78,6 +80,14 @@ class ControlChannel:
         """Send a line with a descriptor; return `False` if that fails."""
         try:
             fd_passing.send(self.socket, f"{text}\n".encode(), fd)
+        except OSError:
+            return False
+        return True
+
+    def send_certificates(self, fd: int) -> bool:
+        """Send a descriptor with certificates; return `False` if that fails."""
+        try:
+            fd_passing.send(self.socket, CERTIFICATES, fd)
         except OSError:
             return False
         return True

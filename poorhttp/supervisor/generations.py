@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from poorhttp.dev.reload.generation import Generation
     from poorhttp.dev.reload.reloader import Reloader
+    from poorhttp.net.certificate_watcher import CertificateWatcher
 
 
 class Generations:
@@ -61,6 +62,7 @@ class Generations:
         self.starting: list[WorkerPool] = []
         self.retiring: list[WorkerPool] = []
         self.progress: list[WorkerPool] = []
+        self.certificates: CertificateWatcher | None = None
         try:
             self.serving = self._pools(services, have)
         finally:
@@ -88,7 +90,33 @@ class Generations:
         """Do what is due, and forget pools whose last worker has ended."""
         for pool in self:
             pool.tick(now)
+        self._share_certificates(now)
         self.retiring[:] = [pool for pool in self.retiring if not pool.ended]
+
+    def filenos(self) -> list[int]:
+        """Return descriptors to wait for, besides the control channels."""
+        return self.certificates.filenos() if self.certificates is not None else []
+
+    def due(self) -> float:
+        """Return when `tick` has to be called, besides the pools."""
+        return self.certificates.due() if self.certificates is not None else float("inf")
+
+    def _share_certificates(self, now: float) -> None:
+        """Read certificate files that have changed, and send them to workers that run."""
+        pools = [(pool, pool.service.tls) for pool in self if pool.service.tls is not None]
+        if not pools:
+            self.certificates = None
+            return
+        if self.certificates is None:
+            from poorhttp.net.certificate_watcher import CertificateWatcher  # takes memory
+
+            self.certificates = CertificateWatcher()
+        self.certificates.tick(now, list(dict.fromkeys(tls for _, tls in pools)))
+        for pool, tls in pools:
+            for worker in pool.workers.values():
+                # The process that has forked it may have the old ones.
+                if worker.certificates != tls.number and worker.channel.send_certificates(tls.fd):
+                    worker.certificates = tls.number
 
     def counts(self, service: str) -> Counts:
         """Return the counts of all workers of a service, including those that have ended."""

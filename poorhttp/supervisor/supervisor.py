@@ -196,8 +196,8 @@ class Supervisor:
         if self.pending_signals or self._is_over():
             return
         poller = select.poll()
-        fds = [wakeups, *self.admin.filenos()]
-        times = [self.watchdog.due(), self.saturation.due()]
+        fds = [wakeups, *self.admin.filenos(), *self.generations.filenos()]
+        times = [self.watchdog.due(), self.saturation.due(), self.generations.due()]
         for pool in self._pools:
             fds += [channel.fileno() for channel in pool.channels()]
             times.append(pool.due())

@@ -62,6 +62,7 @@ class WorkerHandle:
         generation: reforks that came before it.
         refork_due: it has begun `refork_after` requests.
         promoted: it has finished its requests, and waits to become the preloader.
+        certificates: how often its service had read certificates again when it last got them.
         recycle_reason: why it is to be replaced; empty: it is not.
         successor: the worker that replaces it.
         kill_at: it has been told to end, and is killed then; 0: it has not.
@@ -86,6 +87,7 @@ class WorkerHandle:
         self.generation = 0
         self.refork_due = False
         self.promoted = False
+        self.certificates = 0
         self.recycle_reason = ""
         self.successor: WorkerHandle | None = None
         self.kill_at = 0.0

@@ -13,7 +13,7 @@ from poorhttp.config.help import entry
 from poorhttp.config.options.development import check as check_options
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.config.version import VERSION
-from poorhttp.net import sockets
+from poorhttp.net import sockets, tls
 from poorhttp.net.running_servers import is_server, server_on
 from poorhttp.process.pidfile import PidFile
 from poorhttp.process.privileges import Privileges
@@ -46,10 +46,14 @@ def check(services: Sequence[Settings]) -> int:
         approve = development.listener_check(settings)
         for listener in sockets.open_listeners(settings, is_ours=is_ours, approve=approve):
             listener.close()
+        certificates = tls.load(settings) if settings.wants_tls else None
         code = run_as_user(settings, _load)
         if code:
             return code
         lines.append(f"poorhttp {VERSION} {summary(settings, routes)}")
+        if certificates is not None:
+            lines += ["\nTLS:\n", *certificates.describe()]
+            lines += [f"warning: {warning}\n" for warning in certificates.warnings()]
     print("".join(lines), end="")
     return 0
 

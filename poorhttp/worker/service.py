@@ -28,6 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
+    from poorhttp.net.tls import Tls
     from poorhttp.process.shared_imports import SharedImports
 
 
@@ -37,6 +38,7 @@ class Service:
     Attributes:
         listeners: its listening sockets.
         folder: the folder of its relative paths.
+        tls: its certificates; None if it has no address for TLS.
         routes: which application or folder answers.
         application: None until it is loaded.
         imports: which modules its workers share; None if they share none, or all that they will.
@@ -80,6 +82,13 @@ class Service:
         self.mode = modes.load(settings)
         self.privileges = Privileges(settings)
         logs.make_access_log(settings, self.privileges.owner)
+        self.tls: Tls | None = None
+        if settings.wants_tls:
+            from poorhttp.net import tls  # takes memory
+
+            self.tls = tls.load(settings)
+            if self.tls is not None:
+                self.tls.log_warnings()
         self.listeners = sockets.open_listeners(
             settings, already_open, approve=development.listener_check(settings)
         )
@@ -151,6 +160,7 @@ class Service:
             routes=self.routes.table,
             streamed_bodies=self.routes.streamed_bodies,
             live=self.live,
+            tls=self.tls,
             ready=ready,
             signals=signals,
         )

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
     from gevent.hub import Hub
 
+    from poorhttp.net.tls import Tls
+
 #: Signals for which an application may have handlers.
 OTHER_SIGNALS = signal.valid_signals().difference(STOP_SIGNALS)
 
@@ -60,6 +62,7 @@ class Worker:
         routes: Sequence[tuple[str, str, str | None, Settings]] = (),
         streamed_bodies: Sequence[tuple[str, str, bool]] = (),
         live: tuple[str, str] | None = None,
+        tls: Tls | None = None,
         ready: Callable[[], object] = lambda: None,
         signals: StopSignals | None = None,
     ) -> None:
@@ -73,6 +76,7 @@ class Worker:
         self._routes = routes
         self._streamed_bodies = streamed_bodies
         self._live = live
+        self._tls = tls
         self._raw_tcp = is_raw_tcp(settings.target)
         if self._raw_tcp:
             # It imports all of `socket`, which HTTP workers do not need.
@@ -109,6 +113,7 @@ class Worker:
                     listener.server,
                     multithread=multithread,
                     multiprocess=self.settings.worker_count > 1,
+                    secure=listener.protocol == "https",
                 ),
                 listener.protocol,
                 listener.proxy_protocol,
@@ -147,6 +152,8 @@ class Worker:
                 routes=self._routes,
                 streamed_bodies=self._streamed_bodies,
                 live_reload=self._live,
+                tls=self._tls.config if self._tls is not None else None,
+                https_redirect=self._tls.redirect_port(self._listeners) if self._tls else None,
                 recycle_after=context.recycle_after if context else 0,
                 wait_writable=wait_writable,
                 wait_readable=wait_readable,

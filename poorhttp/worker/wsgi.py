@@ -259,7 +259,7 @@ class StreamedBody(io.RawIOBase):
 
 
 def base_environ(
-    server: tuple[str, str], *, multithread: bool, multiprocess: bool
+    server: tuple[str, str], *, multithread: bool, multiprocess: bool, secure: bool = False
 ) -> dict[str, Any]:
     """Return the environ of a request `GET / HTTP/1.1` to a listener.
 
@@ -269,6 +269,7 @@ def base_environ(
         server: SERVER_NAME and SERVER_PORT.
         multithread: the application may be called by several threads (or greenlets) at once.
         multiprocess: it may run in several processes.
+        secure: its connections speak TLS.
     """
     environ: dict[str, Any] = {
         "REQUEST_METHOD": "GET",
@@ -285,7 +286,7 @@ def base_environ(
         "REMOTE_ADDR": "",
         "REMOTE_PORT": "",
         "wsgi.version": (1, 0),
-        "wsgi.url_scheme": "http",
+        "wsgi.url_scheme": "https" if secure else "http",
         "wsgi.input": EmptyInput(),
         "wsgi.input_terminated": True,
         "wsgi.errors": logs.error_log.stream,
@@ -294,6 +295,8 @@ def base_environ(
         "wsgi.multiprocess": multiprocess,
         "wsgi.run_once": False,
     }
+    if secure:
+        environ["HTTPS"] = "on"
     # Leave room for a browser's headers, so that copies need not grow: a dict that once held more
     # keys keeps its size when it is copied, as long as it is well filled.
     spare = [f"spare.{number}" for number in range(3)]

@@ -32,6 +32,15 @@ def test_defaults() -> None:
         "reuse_port": False,
         "socket_mode": None,
         "socket_owner": "",
+        "tls_certificate": (),
+        "tls_key": (),
+        "tls_ocsp": (),
+        "tls_client_ca": "",
+        "tls_client_auth": "required",
+        "tls_min_version": "1.2",
+        "tls_session_timeout": 21600.0,
+        "redirect_to_https": 0,
+        "hsts": "",
         "mode": "threading",
         "workers": 0,
         "threads": 8,
@@ -125,7 +134,13 @@ def test_defaults() -> None:
 def test_which_options_a_host_may_set(name: str) -> None:
     hosted = {"target", "mount", "static", "cgi_timeout", "cgi_time_limit", "cgi_environment"}
     hosted |= {"cgi_pass_authorization"}
-    hosted |= {"stream_request_body", "pages_reload", "pages_modules", "session_key", "session_lifetime"}
+    hosted |= {
+        "stream_request_body",
+        "pages_reload",
+        "pages_modules",
+        "session_key",
+        "session_lifetime",
+    }
     hosted |= {option for option in OPTIONS if option.startswith("static_")} - {"static_cache"}
     assert OPTIONS[name].hosted == (name in hosted)
 

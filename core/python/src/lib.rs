@@ -19,6 +19,7 @@ mod settings;
 mod sink;
 mod static_files;
 mod streamed_body;
+mod tls;
 mod worker_status;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -52,6 +53,8 @@ mod _core {
     use super::request::Request;
     #[pymodule_export]
     use super::sink::Sink;
+    #[pymodule_export]
+    use super::tls::{TlsConfig, advance_tickets, self_signed};
     #[pymodule_export]
     use super::worker_status::WorkerStatus;
 

@@ -28,6 +28,7 @@ use crate::request::{Request, Waits};
 use crate::settings::{compression, milliseconds, option, queue_limit};
 use crate::sink::Sink;
 use crate::static_files::{Route, open_routes, open_sendfile_roots};
+use crate::tls::TlsConfig;
 use crate::worker_status::{WorkerStatus, all_counters};
 
 /// Iterator over the requests of a process.
@@ -156,7 +157,7 @@ fn streamed_routes(rows: Vec<(String, String, bool)>) -> Option<Routes<()>> {
 #[pymethods]
 impl Reactor {
     #[new]
-    #[pyo3(signature = (listeners, settings, error_log, *, access_log = None, temp_dir = PathBuf::from("/tmp"), accept_balance = None, worker_status = None, wait_writable = None, wait_readable = None, external_loop = false, multithread = false, raw_tcp = false, channel = None, fd_handoff = None, recycle_after = 0, interrupter = None, refork = None, routes = Vec::new(), streamed_bodies = Vec::new(), live_reload = None))]
+    #[pyo3(signature = (listeners, settings, error_log, *, access_log = None, temp_dir = PathBuf::from("/tmp"), accept_balance = None, worker_status = None, wait_writable = None, wait_readable = None, external_loop = false, multithread = false, raw_tcp = false, channel = None, fd_handoff = None, recycle_after = 0, interrupter = None, refork = None, routes = Vec::new(), streamed_bodies = Vec::new(), live_reload = None, tls = None, https_redirect = None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -180,6 +181,8 @@ impl Reactor {
         routes: Vec<Route<'_>>,
         streamed_bodies: Vec<(String, String, bool)>,
         live_reload: Option<(String, String)>,
+        tls: Option<Bound<'_, TlsConfig>>,
+        https_redirect: Option<u16>,
     ) -> PyResult<Self> {
         let access_log = match access_log {
             Some((sink, format)) => {
@@ -230,6 +233,8 @@ impl Reactor {
             recycle_after,
             counters: worker_status.as_ref().map(|status| status.get().counters),
             health: option(settings, "health")?,
+            https_redirect: https_redirect.filter(|&port| port > 0),
+            hsts: option(settings, "hsts")?,
             spool: Arc::new(Spool::new(
                 temp_dir.clone(),
                 option(settings, "spool_limit")?,
@@ -257,9 +262,14 @@ impl Reactor {
         };
         let (mut opened, mut bases) = (Vec::new(), Vec::new());
         for (fd, base, protocol, proxied) in listeners {
-            let protocol = Protocol::named(&protocol)
+            let tls = match (protocol.as_str(), &tls) {
+                ("https", Some(config)) => Some(Arc::clone(&config.get().inner)),
+                _ => None,
+            };
+            let spoken = if tls.is_some() { "http" } else { &protocol };
+            let protocol = Protocol::named(spoken)
                 .ok_or_else(|| value_error(format_args!("an unknown protocol, {protocol:?}")))?;
-            opened.push(Listener { socket: duplicate(fd)?, protocol, proxied });
+            opened.push(Listener { socket: duplicate(fd)?, protocol, proxied, tls });
             bases.push(base);
         }
         Ok(Reactor {

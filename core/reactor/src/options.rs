@@ -92,6 +92,10 @@ pub struct Options {
     pub counters: Option<&'static Counters>,
     /// Path below which health checks are answered, if they are.
     pub health: Option<String>,
+    /// Port of `https` to which requests without TLS are redirected, if they are.
+    pub https_redirect: Option<u16>,
+    /// Value of Strict-Transport-Security in responses over TLS; empty: it is not added.
+    pub hsts: String,
     /// Where temporary files are created.
     pub temp_dir: TempDir,
     /// The temporary files of answers.

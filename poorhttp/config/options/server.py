@@ -80,7 +80,8 @@ class Listening:
         ("127.0.0.1:8080",),
         "Address to listen on: `HOST:PORT`, `[::1]:PORT`, `unix:PATH`, `unix:@NAME` (abstract), or "
         "`fd:N` or `fd:NAME` for an inherited listening socket; for another protocol than HTTP "
-        "`uwsgi://HOST:PORT` or `uwsgi+unix:PATH`, and the same with `scgi` and `fastcgi`.",
+        "`https://HOST:PORT`, `https+fd:N`, `uwsgi://HOST:PORT` or `uwsgi+unix:PATH`, and the same "
+        "with `scgi` and `fastcgi`.",
         metavar="ADDRESS",
         reason="The default answers only clients on this machine, so that nothing is opened to a "
         "network by accident (gunicorn does the same, waitress listens everywhere). `0.0.0.0:80` "
@@ -88,7 +89,7 @@ class Listening:
         "a port; the ready line shows it. If the option is not set and systemd passes sockets "
         "(`LISTEN_FDS`), all of those are used (`fd:*`); `fd:NAME` is the one that its unit names "
         "with `FileDescriptorName`. The gateway protocols, which nginx, lighttpd and Apache "
-        "speak, are for `trusted_proxies` only.",
+        "speak, are for `trusted_proxies` only. `https` needs `tls_certificate`.",
     )
     backlog = Option(
         integer(1, 65535),

@@ -33,6 +33,11 @@ METRICS = (
         "counter",
         "Workers that were replaced, because they died or were worn (max_requests and the like).",
     ),
+    (
+        "tls_certificate_expiry_seconds",
+        "gauge",
+        "When a certificate expires, in seconds since 1970.",
+    ),
     ("reforks_total", "counter", "How often workers were replaced by forks of one of them."),
 )
 
@@ -72,6 +77,9 @@ def text(generations: Generations, *, ready: bool, now: float) -> str:
             add("responses_total", number, service=service, code=f"{hundred}xx")
         add("worker_restarts_total", pool.totals.died, service=service, reason="died")
         add("worker_restarts_total", pool.totals.recycled, service=service, reason="worn")
+        if pool.service.tls is not None:
+            for file, _, _, end, _ in pool.service.tls.config.certificates:
+                add("tls_certificate_expiry_seconds", end, service=service, file=file)
         add("reforks_total", pool.totals.reforked, service=service)
     lines = []
     for name, kind, description in METRICS:

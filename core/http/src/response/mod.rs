@@ -287,6 +287,19 @@ impl Response {
         Ok(())
     }
 
+    /// Adds a field unless the application has given it. Only after [`Response::start`]; `value` is not checked.
+    #[cold]
+    pub fn default_field(&self, out: &mut Vec<u8>, name: &str, value: &str) {
+        let head = out.get(self.mark..).unwrap_or_default();
+        let is_there = head.split(|&byte| byte == b'\n').any(|line| {
+            line.get(..name.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(name.as_bytes()))
+                && line.get(name.len()) == Some(&b':')
+        });
+        if self.state == State::Started && !is_there {
+            out.extend([name, ": ", value, "\r\n"].concat().bytes());
+        }
+    }
+
     /// Completes the head. `body` is the length of the whole body, if it is known.
     #[inline]
     pub fn commit(

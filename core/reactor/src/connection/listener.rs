@@ -4,10 +4,15 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use poorhttp_http::Protocol;
+use poorhttp_tls::TlsConfig;
 
+use crate::sys::file::read_all;
 use crate::sys::net::{self, NotAccepted};
 use crate::sys::poller::Poller;
 use crate::sys::{AsFd, Errno, OwnedFd};
+
+/// Bytes of all certificates and keys of a service, at most.
+const MAX_CERTIFICATES: usize = 64 << 20;
 
 /// One listening socket.
 #[derive(Debug)]
@@ -18,11 +23,13 @@ pub struct Listener {
     pub protocol: Protocol,
     /// Connections of trusted peers begin with a PROXY protocol header.
     pub proxied: bool,
+    /// Its connections speak TLS, with these certificates.
+    pub tls: Option<Arc<TlsConfig>>,
 }
 
 impl From<OwnedFd> for Listener {
     fn from(socket: OwnedFd) -> Self {
-        Listener { socket, protocol: Protocol::Http, proxied: false }
+        Listener { socket, protocol: Protocol::Http, proxied: false, tls: None }
     }
 }
 
@@ -54,6 +61,16 @@ impl Listeners {
 
     pub(crate) fn get(&self, number: u32) -> Option<Arc<Listener>> {
         self.open().get(number as usize).cloned()
+    }
+
+    /// Uses certificates that the main process has written to `fd`, for connections from now on.
+    #[cold]
+    pub(crate) fn replace_certificates(&self, fd: &OwnedFd) -> Result<(), String> {
+        let bytes = read_all(fd, MAX_CERTIFICATES).map_err(|error| error.to_string())?;
+        let settings = poorhttp_tls::Settings::decode(&bytes).ok_or("they cannot be read")?;
+        // All listeners have the same.
+        let tls = self.open().iter().find_map(|listener| listener.tls.clone());
+        tls.map_or(Ok(()), |tls| tls.replace(&settings))
     }
 
     /// Registers all with the poller. `in_turn`: a connection wakes only one of the workers that are registered so.

@@ -102,6 +102,8 @@ pub struct Request {
     pub(super) awaits_proxy_header: bool,
     /// The PROXY protocol header says that the client speaks TLS.
     pub(super) is_secure: bool,
+    /// The connection has TLS, which ends here.
+    pub(crate) over_tls: bool,
     /// What proxies report of the requests; none before they have reported anything.
     pub(super) forwarded: Option<Box<ForwardedInfo>>,
     cached_head: Option<CachedHead>,

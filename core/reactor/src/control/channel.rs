@@ -16,6 +16,8 @@ const PROMOTE: u8 = b'p';
 const DETACH: u8 = b'H';
 /// The main process will stop this worker soon.
 const DRAIN: u8 = b'd';
+/// A descriptor comes with it, from which this worker reads the certificates of its listeners.
+const CERTIFICATES: u8 = b'T';
 /// Long polls are to end.
 const END_LONG_POLLS: u8 = b'l';
 /// This worker has begun as many requests as `recycle_after` allows.
@@ -54,11 +56,13 @@ pub(crate) enum Command {
 }
 
 /// Everything that was received at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct Received {
     pub(crate) command: Command,
     /// Long polls are to end.
     pub(crate) end_long_polls: bool,
+    /// New certificates.
+    pub(crate) certificates: Option<OwnedFd>,
 }
 
 impl Channel {
@@ -80,12 +84,15 @@ impl Channel {
     /// Receives all messages and answers pings.
     #[cold]
     pub(crate) fn receive(&self) -> Received {
-        let mut received = Received { command: Command::None, end_long_polls: false };
+        let mut received = Received { command: Command::None, end_long_polls: false, certificates: None };
         let mut buffer = [0; BUFFER];
         loop {
-            match net::receive(&self.socket, &mut buffer) {
-                Ok(length @ 1..) => {
+            match net::receive_with_fd(&self.socket, &mut buffer) {
+                Ok((length @ 1.., fd)) => {
                     let bytes = &buffer[..length];
+                    if bytes.contains(&CERTIFICATES) {
+                        received.certificates = fd.or(received.certificates);
+                    }
                     received.end_long_polls |= bytes.contains(&END_LONG_POLLS);
                     if bytes.contains(&PING) {
                         self.send(PONG);
@@ -102,7 +109,7 @@ impl Channel {
                     }
                 }
                 Err(Errno::AGAIN) => return received,
-                Ok(0) | Err(_) => return Received { command: Command::End, ..received },
+                Ok(_) | Err(_) => return Received { command: Command::End, ..received },
             }
         }
     }

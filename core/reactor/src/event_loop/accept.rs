@@ -120,6 +120,7 @@ pub(crate) fn add_connection(
     let mut connection = Connection::new(index, generation, Arc::clone(&socket), number, peer);
     connection.request.parser = RequestParser::of(listener.protocol);
     connection.request.served = served;
+    connection.request.over_tls = listener.tls.is_some();
     connection.request.set_peer_trust(reactor.options.trust.as_ref(), listener.proxied);
     if listener.protocol != Protocol::Http && !connection.request.is_from_trusted_proxy() {
         // It could name any client and any user.

@@ -66,6 +66,11 @@ impl Reactor {
         if received.end_long_polls {
             self.end_long_polls();
         }
+        if let Some(fd) = received.certificates
+            && let Err(error) = self.listeners.replace_certificates(&fd)
+        {
+            self.log(Level::Error, &format!("new certificates are not used, the old ones stay: {error}"));
+        }
         match received.command {
             Command::None => {}
             Command::Drain => self.drain(),

@@ -96,6 +96,9 @@ impl Exchange {
         let reactor = &self.reactor;
         let closing =
             !stream.has_ended_body(reactor, body.is_some()) || (reactor.is_stopping() && stream.is_last(reactor));
+        if !reactor.options.hsts.is_empty() && stream.request().over_tls {
+            self.response.default_field(stream.output(), "Strict-Transport-Security", &reactor.options.hsts);
+        }
         let (response, out) = (&mut self.response, stream.output());
         clock::with_time_of_day(|time| {
             let server_fields = ServerFields { date: &time.date_line, server: &reactor.options.server_line, closing };

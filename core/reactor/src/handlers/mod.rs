@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! health.rs         `PREFIX/live` and `PREFIX/ready`
+//! https_redirect.rs requests without TLS
 //! static_files.rs   static files
 //! client_abort.rs   drops queued requests whose client has disconnected
 //! queue_timeout.rs  refuses queued requests that have waited too long
@@ -9,5 +10,6 @@
 
 pub(crate) mod client_abort;
 pub(crate) mod health;
+pub(crate) mod https_redirect;
 pub(crate) mod queue_timeout;
 pub(crate) mod static_files;

@@ -14,7 +14,7 @@ use crate::event_loop::reactor::Reactor;
 use crate::event_loop::{finish, logging, poll, ready_queue, shutdown};
 use crate::exchange::{Exchange, long_poll};
 use crate::handlers::static_files::Outcome;
-use crate::handlers::{client_abort, health, queue_timeout, static_files};
+use crate::handlers::{client_abort, health, https_redirect, queue_timeout, static_files};
 use crate::limits::RECEIVED_AT_ONCE;
 use crate::log::error::Level;
 use crate::serve::streamed_bodies;
@@ -78,6 +78,12 @@ pub(crate) fn advance(
         Step::Request => {
             if let Some(prefix) = &reactor.options.health {
                 match health::answer(reactor, connection, prefix) {
+                    Some(back) => connection = back,
+                    None => return Advanced::Nothing,
+                }
+            }
+            if let Some(port) = reactor.options.https_redirect {
+                match https_redirect::answer(reactor, connection, port) {
                     Some(back) => connection = back,
                     None => return Advanced::Nothing,
                 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, Mode, OFlags, fstat, open};
-use rustix::io::{Result, retry_on_intr};
+use rustix::io::{Errno, Result, pread, retry_on_intr};
+use zeroize::Zeroizing;
 
 /// The type of an open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +31,20 @@ pub(crate) fn kind(fd: &OwnedFd) -> Kind {
 pub(crate) fn reopen_nonblocking(pipe: &OwnedFd) -> Result<OwnedFd> {
     let path = format!("/proc/self/fd/{}", pipe.as_raw_fd());
     open(path, OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// All of a file, wherever other processes have read to. Not more than `most` bytes.
+pub(crate) fn read_all(fd: &OwnedFd, most: usize) -> Result<Zeroizing<Vec<u8>>> {
+    let size = usize::try_from(fstat(fd)?.st_size).unwrap_or(usize::MAX).min(most);
+    let mut bytes = Zeroizing::new(vec![0; size]);
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match retry_on_intr(|| pread(fd, &mut bytes[filled..], filled as u64))? {
+            0 => return Err(Errno::IO),
+            length => filled += length,
+        }
+    }
+    Ok(bytes)
 }
 
 /// Writes as much as there is room for.

@@ -1,5 +1,7 @@
 //! System calls on sockets other than clients': listening sockets, control channel, log daemons.
 
+use std::io::IoSliceMut;
+use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
@@ -8,8 +10,8 @@ use rustix::io::{Errno, Result, fcntl_dupfd_cloexec, ioctl_fionbio, retry_on_int
 pub(crate) use rustix::net::SocketAddrUnix;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, acceptfrom_with, connect, getpeername, recv, sendto,
-    socket_with, socketpair,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketFlags, SocketType,
+    acceptfrom_with, connect, getpeername, recvmsg, sendto, socket_with, socketpair,
 };
 
 /// Why no connection was accepted.
@@ -54,9 +56,17 @@ pub(crate) fn peer(socket: &OwnedFd) -> Option<SocketAddr> {
     getpeername(socket).ok().flatten().and_then(|peer| SocketAddr::try_from(peer).ok())
 }
 
-/// Receives without waiting. 0: the peer has closed the socket.
-pub(crate) fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> Result<usize> {
-    retry_on_intr(|| recv(socket, &mut *buffer, RecvFlags::DONTWAIT).map(|(_, length)| length))
+/// Receives without waiting, perhaps with a descriptor that was sent along. 0: the peer has closed the socket.
+pub(crate) fn receive_with_fd(socket: &OwnedFd, buffer: &mut [u8]) -> Result<(usize, Option<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut rights = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
+    let received = retry_on_intr(|| recvmsg(socket, &mut [IoSliceMut::new(buffer)], &mut rights, flags))?;
+    let fd = rights.drain().find_map(|right| match right {
+        RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
+        _ => None,
+    });
+    Ok((received.bytes, fd))
 }
 
 /// Sends; `wait`: until there is room, as long as the timeout of the socket allows.

@@ -1,0 +1,134 @@
+//! Certificates, as a Python class.
+
+use std::os::fd::{IntoRawFd, OwnedFd, RawFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use poorhttp_tls::{Certificate, Pem, Settings, Version};
+use pyo3::prelude::*;
+use rustix::fs::{MemfdFlags, Mode, SealFlags, fchmod, fcntl_add_seals, memfd_create};
+use zeroize::Zeroizing;
+
+use crate::errors::{os_error, value_error};
+
+#[pyclass(frozen, module = "poorhttp._core")]
+pub(crate) struct TlsConfig {
+    pub(crate) inner: Arc<poorhttp_tls::TlsConfig>,
+}
+
+type Described = (String, Vec<String>, i64, i64, String);
+
+#[pymethods]
+impl TlsConfig {
+    #[new]
+    fn new(
+        certificates: Vec<PathBuf>,
+        keys: Vec<PathBuf>,
+        ocsp: Vec<PathBuf>,
+        client_ca: Option<PathBuf>,
+        client_auth_required: bool,
+        only_tls13: bool,
+        session_timeout: u32,
+    ) -> PyResult<Self> {
+        let files = Files { certificates, keys, ocsp, client_ca };
+        let settings = files.read(client_auth_required, only_tls13, session_timeout)?;
+        Ok(TlsConfig { inner: Arc::new(poorhttp_tls::TlsConfig::new(&settings).map_err(value_error)?) })
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn replace(
+        &self,
+        certificates: Vec<PathBuf>,
+        keys: Vec<PathBuf>,
+        ocsp: Vec<PathBuf>,
+        client_ca: Option<PathBuf>,
+        client_auth_required: bool,
+        only_tls13: bool,
+        session_timeout: u32,
+    ) -> PyResult<RawFd> {
+        let files = Files { certificates, keys, ocsp, client_ca };
+        let settings = files.read(client_auth_required, only_tls13, session_timeout)?;
+        let fd = shared(&settings).map_err(os_error)?;
+        self.inner.replace(&settings).map_err(value_error)?;
+        Ok(fd.into_raw_fd())
+    }
+
+    #[getter]
+    fn certificates(&self) -> Vec<Described> {
+        let describe = |info: &poorhttp_tls::Info| {
+            let hex = info.fingerprint.iter().map(|byte| format!("{byte:02X}")).collect::<Vec<_>>().join(":");
+            (info.file.clone(), info.names.clone(), info.not_before, info.not_after, hex)
+        };
+        self.inner.certificates().iter().map(describe).collect()
+    }
+
+    #[getter]
+    fn warnings(&self) -> Vec<String> {
+        self.inner.warnings().to_vec()
+    }
+}
+
+/// The paths of a service's files.
+struct Files {
+    certificates: Vec<PathBuf>,
+    keys: Vec<PathBuf>,
+    ocsp: Vec<PathBuf>,
+    client_ca: Option<PathBuf>,
+}
+
+impl Files {
+    /// Reads the files; no key is in memory of Python.
+    fn read(self, client_auth_required: bool, only_tls13: bool, session_timeout: u32) -> PyResult<Settings> {
+        let mut ocsp = self.ocsp.iter();
+        let pairs = self.certificates.iter().zip(&self.keys).map(|(certificate, key)| {
+            let ocsp = ocsp.next().map(|path| read(path)).transpose()?.map(|bytes| bytes.to_vec());
+            PyResult::Ok(Certificate { certificate: pem(certificate)?, key: pem(key)?, ocsp })
+        });
+        Ok(Settings {
+            certificates: pairs.collect::<PyResult<_>>()?,
+            client_ca: self.client_ca.as_deref().map(pem).transpose()?,
+            client_auth_required,
+            min_version: if only_tls13 { Version::Tls13 } else { Version::Tls12 },
+            session_timeout,
+        })
+    }
+}
+
+fn pem(path: &Path) -> PyResult<Pem> {
+    Ok(Pem { name: path.to_string_lossy().into_owned(), bytes: read(path)? })
+}
+
+fn read(path: &Path) -> PyResult<Zeroizing<Vec<u8>>> {
+    std::fs::read(path).map(Zeroizing::new).map_err(|error| {
+        let reason = error.to_string();
+        let reason = reason.split(" (os error").next().unwrap_or_default();
+        value_error(format_args!("{}: cannot be read: {reason}", path.display()))
+    })
+}
+
+/// Memory with settings, which another process can read only if it gets the descriptor.
+fn shared(settings: &Settings) -> rustix::io::Result<OwnedFd> {
+    let fd = memfd_create("poorhttp-tls", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    // An application that sends any file its client names must not send this one from /proc/self/fd.
+    fchmod(&fd, Mode::empty())?;
+    let bytes = settings.encode();
+    let mut rest = &bytes[..];
+    while !rest.is_empty() {
+        rest = &rest[rustix::io::write(&fd, rest)?..];
+    }
+    fcntl_add_seals(&fd, SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE)?;
+    Ok(fd)
+}
+
+/// Makes a certificate for these hosts and addresses, valid around `year`; returns it and its key in PEM.
+#[pyfunction]
+pub(crate) fn self_signed(names: Vec<String>, year: i32) -> PyResult<(String, String)> {
+    let made = poorhttp_tls::self_signed(names, year).map_err(value_error)?;
+    Ok((made.certificate, made.key.to_string()))
+}
+
+/// Wipes keys of session tickets whose time is over.
+#[pyfunction]
+pub(crate) fn advance_tickets() {
+    poorhttp_tls::advance_tickets();
+}

@@ -1,0 +1,116 @@
+"""Notices changes of certificate files, also where a renewal replaces a symbolic link or a folder.
+
+certbot replaces the links in `live/`, Kubernetes the link `..data` of a volume. So each folder with
+a link on the way to a file is watched (inotify(7)). As long as nothing changes, nothing is woken.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from poorhttp import logs
+from poorhttp._core import Inotify, advance_tickets
+from poorhttp.net.tls import Tls
+
+#: Seconds from the first change until the files are read: key and certificate are replaced one
+#: after the other.
+DELAY = 1.0
+
+#: Symbolic links on the way to a file, as in path_resolution(7).
+MOST_LINKS = 40
+
+
+class CertificateWatcher:
+    """The files of all services, and the workers that use them."""
+
+    def __init__(self) -> None:
+        self._inotify: Inotify | None = None
+        self._paths: list[str] = []
+        #: When the files are read; infinite: none has changed.
+        self._due = float("inf")
+        try:
+            self._inotify = Inotify()
+        except OSError as error:
+            self._give_up(error)
+
+    def filenos(self) -> list[int]:
+        """Return the descriptor to wait for, none while a change waits to be read."""
+        if self._inotify is None or self._due != float("inf"):
+            return []
+        return [self._inotify.fileno()]
+
+    def due(self) -> float:
+        """Return when `tick` has to be called, even if no descriptor is readable."""
+        return self._due
+
+    def tick(self, now: float, services: Sequence[Tls]) -> None:
+        """Read files that have changed."""
+        advance_tickets()
+        if self._inotify is None:
+            return
+        paths = [path for tls in services for path in tls.paths]
+        if paths != self._paths:
+            self._paths = paths
+            self._watch()
+            # What changed before it was watched.
+            self._due = now + DELAY if any(tls.changed for tls in services) else float("inf")
+        elif self._due == float("inf"):
+            try:
+                if self._inotify.read() != {}:
+                    self._due = now + DELAY
+            except OSError as error:
+                self._give_up(error)
+        elif self._due <= now:
+            self._due = float("inf")
+            # Before the files are read, so that no later change is missed.
+            self._watch()
+            for tls in services:
+                tls.reload()
+
+    def _watch(self) -> None:
+        assert self._inotify is not None
+        try:
+            self._inotify.watch(sorted({each for path in self._paths for each in folders_of(path)}))
+            self._inotify.read()
+        except OSError as error:
+            self._give_up(error)
+
+    def _give_up(self, error: OSError) -> None:
+        self._inotify = None
+        self._due = float("inf")
+        logs.write(
+            "warning",
+            f"certificates are read again only by a reload (HUP), as their files cannot be "
+            f"watched: {error.strerror}",
+        )
+
+
+def folders_of(path: str) -> set[str]:
+    """Return the folders in which a change can replace the file of an absolute path."""
+    found = set()
+    here, rest = "/", path.split("/")
+    links = 0
+    while rest:
+        name = rest.pop(0)
+        if name in ("", "."):
+            continue
+        if name == "..":
+            here = os.path.dirname(here)
+            continue
+        child = os.path.join(here, name)
+        try:
+            target = os.readlink(child)
+        except OSError:
+            if not rest:
+                found.add(here)
+            here = child
+            continue
+        found.add(here)
+        links += 1
+        if links > MOST_LINKS:
+            break
+        rest = [*target.split("/"), *rest]
+        if target.startswith("/"):
+            here = "/"
+    return found

@@ -1,0 +1,236 @@
+"""Certificates of a service: read from their files, read again when these change."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Iterable
+from weakref import WeakSet
+
+from poorhttp import logs
+from poorhttp._core import TlsConfig
+from poorhttp.config.address import is_raw_tcp
+from poorhttp.config.settings import Settings
+from poorhttp.errors import ConfigError
+from poorhttp.net.listener import Listener
+from poorhttp.process.fork import after_fork_in_child
+
+#: Days before the end of a certificate from which on a warning is logged.
+WARN_DAYS = 14
+
+DAY = 24 * 3600
+
+#: All that exist, in the main process. A child closes their descriptors: it could send them to a
+#: client that names a file of `/proc/self/fd`.
+_loaded: WeakSet[Tls] = WeakSet()
+
+
+def _close_all() -> None:
+    for tls in _loaded:
+        tls.close()
+
+
+after_fork_in_child.append(_close_all)
+
+
+class Tls:
+    """The certificates of a service, which running workers share.
+
+    Attributes:
+        config: what the reactor uses; workers that are forked from this process have it too.
+        number: how often the files have been read again.
+        fd: descriptor with the present certificates for workers that may have older ones; -1 before
+            the files have been read again.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        """Read the files.
+
+        Raises:
+            ConfigError: one of them cannot be used.
+        """
+        self._settings = settings
+        keys = settings.tls_key or settings.tls_certificate
+        if len(keys) != len(settings.tls_certificate):
+            raise ConfigError(
+                f"{settings.origin('tls_key')}: {_count(keys, 'key')} for "
+                f"{_count(settings.tls_certificate, 'certificate')}; write one for each, in the "
+                "same order"
+            )
+        if len(settings.tls_ocsp) > len(keys):
+            raise ConfigError(
+                f"{settings.origin('tls_ocsp')}: more responses than certificates; write one for "
+                "each, in the same order"
+            )
+        # Absolute: a reload may change to another folder.
+        self.paths = [
+            os.path.abspath(path)
+            for path in (
+                *settings.tls_certificate,
+                *keys,
+                *settings.tls_ocsp,
+                *filter(None, [settings.tls_client_ca]),
+            )
+        ]
+        count = len(keys)
+        certificates, self._keys = self.paths[:count], self.paths[count : 2 * count]
+        self._files = (
+            certificates,
+            self._keys,
+            self.paths[2 * count : 2 * count + len(settings.tls_ocsp)],
+            os.path.abspath(settings.tls_client_ca) if settings.tls_client_ca else None,
+        )
+        self._version = self._identities()
+        self.number = 0
+        self.fd = -1
+        _loaded.add(self)
+        try:
+            self.config = TlsConfig(*self._arguments())
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"{settings.origin('tls_certificate')}: {error}") from None
+
+    def _arguments(self) -> tuple[list[str], list[str], list[str], str | None, bool, bool, int]:
+        settings = self._settings
+        return (
+            *self._files,
+            settings.tls_client_auth == "required",
+            settings.tls_min_version == "1.3",
+            int(settings.tls_session_timeout),
+        )
+
+    def _identities(self) -> list[tuple[int, ...] | None]:
+        return [_identity(path) for path in self.paths]
+
+    @property
+    def changed(self) -> bool:
+        """Whether the files are not those that were read."""
+        return self._identities() != self._version
+
+    def reload(self) -> None:
+        """Read the files again if they have changed; log how that went."""
+        if not self.changed:
+            return
+        # Before they are read: if they change meanwhile, they are read once more.
+        self._version = self._identities()
+        try:
+            fd = self.config.replace(*self._arguments())
+        except (OSError, ValueError) as error:
+            logs.write("error", f"new certificates are not used, the old ones stay: {error}")
+            return
+        self.close()
+        self.fd = fd
+        self.number += 1
+        names = ", ".join(dict.fromkeys(self._files[0]))
+        logs.write("info", f"new certificates are used: {names}")
+        self.log_warnings()
+
+    def log_warnings(self) -> None:
+        """Log what is wrong with the files, although they can be used."""
+        for warning in self.warnings():
+            logs.write("warning", warning)
+
+    def warnings(self) -> list[str]:
+        """Return sentences about files that can be used, but not for long or not by everybody."""
+        found = list(self.config.warnings)
+        now = time.time()
+        for file, _, begin, end, _ in self.config.certificates:
+            if end <= now:
+                found.append(f"{file}: the certificate has expired, {_ago(now - end)}")
+            elif end - now < WARN_DAYS * DAY:
+                found.append(f"{file}: the certificate expires in {_days(end - now)}")
+            if begin > now:
+                found.append(f"{file}: the certificate is not valid yet; is the clock right?")
+        for path in dict.fromkeys(self._keys):
+            try:
+                mode = os.stat(path).st_mode
+            except OSError:
+                continue
+            if mode & stat.S_IROTH:
+                found.append(
+                    f"{path}: everybody can read this private key; chmod o-rwx protects it"
+                )
+        return found
+
+    def redirect_port(self, listeners: Iterable[Listener]) -> int:
+        """Return the port to which plain requests are redirected; 0: they are not."""
+        port = self._settings.redirect_to_https
+        if port >= 0:
+            return port
+        ports = [each.server[1] for each in listeners if each.url.startswith("https://")]
+        return int(ports[0]) if ports else 443
+
+    def describe(self) -> list[str]:
+        """Return a line for each certificate: its hosts, and how long it is valid."""
+        lines = []
+        now = time.time()
+        for file, names, _, end, _ in self.config.certificates:
+            hosts = ", ".join(names) or "no host"
+            until = time.strftime("%Y-%m-%d", time.gmtime(end))
+            rest = f"expired {_ago(now - end)}" if end <= now else f"valid for {_days(end - now)}"
+            lines.append(f"certificate {file} for {hosts}: {rest} ({until})\n")
+        return lines
+
+    def close(self) -> None:
+        """Close `fd`, in this process."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+    def __del__(self) -> None:
+        if getattr(self, "fd", -1) >= 0:
+            os.close(self.fd)
+
+
+def load(settings: Settings) -> Tls | None:
+    """Read the certificates of a service; `None` if it has no address for TLS.
+
+    Raises:
+        ConfigError: a file cannot be used, or the options are at odds with each other.
+    """
+    secure = [address for address in settings.bind if address.protocol == "https"]
+    others = [name for name in NEED_CERTIFICATE if settings.is_set(name)]
+    if not secure:
+        for name in ("tls_certificate", *others):
+            if settings.is_set(name) and getattr(settings, name):
+                raise ConfigError(
+                    f"{settings.origin(name)}: no address of bind speaks TLS; write one as "
+                    "https://HOST:PORT, or for a socket of systemd as https+fd:NAME"
+                )
+        return None
+    if not settings.tls_certificate:
+        raise ConfigError(
+            f"{settings.origin('bind')}: {secure[0]} needs a certificate; name its file with "
+            "tls_certificate, and that of its key with tls_key"
+        )
+    if is_raw_tcp(settings.target):
+        raise ConfigError(
+            f"{settings.origin('bind')}: {settings.target} reads its connections itself, and they "
+            f"come without TLS; write {secure[0]} without https"
+        )
+    return Tls(settings)
+
+
+#: Options without effect if no address is for TLS.
+NEED_CERTIFICATE = ("tls_key", "tls_ocsp", "tls_client_ca", "redirect_to_https", "hsts")
+
+
+def _identity(path: str) -> tuple[int, ...] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _count(items: tuple[object, ...], noun: str) -> str:
+    return f"{len(items)} {noun}{'' if len(items) == 1 else 's'}"
+
+
+def _days(seconds: float) -> str:
+    days = int(seconds // DAY)
+    return f"{days} {'day' if days == 1 else 'days'}" if days else "less than a day"
+
+
+def _ago(seconds: float) -> str:
+    return f"{_days(seconds)} ago"
