@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from loadtests.apps import mixed
+from loadtests.apps import mixed, sockets
 from loadtests.apps.content import content, pieces
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ PATHS: dict[str, Callable[[Asked], Iterable[bytes]]] = {
     "/trickles": trickles,
     "/hangs": hangs,
     "/spins": spins,
+    "/echo": lambda asked: sockets.application(asked.environ, asked.start_response),
 }
 
 

@@ -10,6 +10,7 @@
 - `connection`: a plain HTTP/1.1 connection, for checking answers and for idling.
 - `transfer`: uploads and downloads of large documents, checked to the last byte.
 - `client_process`: a process of clients that answers each line with a line.
+- `sockets`: such a process: WebSockets and TLS connections that stay open over reloads.
 - `steady/`, `adverse/`: such processes: clients that check every response, and adverse ones.
 """
 

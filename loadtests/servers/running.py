@@ -46,6 +46,8 @@ class Running:
     (default: the server's own), and raises ServerFailure if it does not within START_SECONDS or
     gets another one. `folder` vanishes with the run; `environ` goes to the environment.
 
+    `first` is the further port that commands name so.
+
     `main` is the process that gets signals: the one that was started, until somebody knows of a
     successor. On a `host` of a network it listens at its address `ip`, and is checked from there;
     whoever loads it has to be on a host of that network himself.
@@ -89,11 +91,12 @@ class Running:
         }
         (self.folder / "body").write_bytes(self.answer.body)
         longest = int(Path("/proc/sys/net/core/somaxconn").read_text(encoding="ascii"))
+        self.first = free_port()
         values = {
             "python": sys.executable,
             "scripts": sysconfig.get_path("scripts"),
             "port": self.port,
-            "first": free_port(),
+            "first": self.first,
             "second": free_port(),
             "module": application.module,
             "callable": application.name,

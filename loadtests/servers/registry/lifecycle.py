@@ -78,6 +78,11 @@ class OperatedServer(Server):
         return Server(self.name, "", command, self.package, self.extra, compared=False)
 
 
+UPGRADING = ("threading", "gevent")
+"""Our modes in which a worker has many WebSockets."""
+_UNTOLD = {"sockets": "does not tell WebSockets that it is reloaded"}
+
+
 def _ours(mode: str, workers: int = 1, extra: str = "") -> OperatedServer:
     return OperatedServer(
         f"poorhttp {mode}",
@@ -90,7 +95,10 @@ def _ours(mode: str, workers: int = 1, extra: str = "") -> OperatedServer:
             "recycle": "--max-requests 100",
             "timeout": "--request-timeout 1",
             "preload": "--preload",
+            "sockets": "--bind https://127.0.0.1:{first} --tls-certificate {folder}/cert.pem "
+            "--tls-key {folder}/key.pem",
         },
+        cannot={} if mode in UPGRADING else {"sockets": "has a worker for each WebSocket"},
         workers=workers,
         configuration=Configuration(
             "service.ini", "-c", "[http]\nbacklog = 2048\n", "[http\nbacklog = many\n"
@@ -127,6 +135,7 @@ def _gunicorn(worker: str, options: str = "") -> OperatedServer:
             "service.conf.py", "--config", "backlog = 2048\n", "backlog = = 2048\n"
         ),
         most=5,
+        cannot=_UNTOLD,
     )
 
 
@@ -154,6 +163,7 @@ SERVERS = (
             "upgrade": "has no such signal",
             "timeout": "has no time limit for requests",
             "preload": "has no such option",
+            **_UNTOLD,
         },
     ),
     OperatedServer(
@@ -173,7 +183,7 @@ SERVERS = (
             # Its default is to load the application first, but then a chain reload changes nothing.
             "": f"{_ROUTER} --lazy-apps",
         },
-        cannot={"upgrade": "has no such signal"},
+        cannot={"upgrade": "has no such signal", **_UNTOLD},
         # It drops what is pipelined.
         clients={**STEADY, "pipelining": 0},
         reload=_chain_reload,

@@ -20,12 +20,14 @@ from random import Random
 from typing import Any
 
 from loadtests.apps.operated import BROKEN
+from loadtests.clients.client_process import ClientProcess
 from loadtests.clients.connection import request_bytes
 from loadtests.clients.steady.handle import Death, SteadyClients, held, unexplained
 from loadtests.errors import ServerFailure
 from loadtests.measure import resources
 from loadtests.measure.waiting import wait_until
 from loadtests.servers.application import Application
+from loadtests.servers.certificate import certificate
 from loadtests.servers.registry.lifecycle import FOUR, GRACE, OperatedServer, hang_up
 from loadtests.servers.running import Running
 from loadtests.store import without_paths
@@ -58,6 +60,8 @@ PATIENCE = 30.0
 KEEPERS = 64
 """Connections that are opened together, in `balance`."""
 CLIENTS = 8
+ASKERS = 8
+"""Clients that ask over TLS, in `sockets`."""
 SHOWN_LINES = 12
 CUT = ("504", "reset", "closed", "short")
 ENDED = (*CUT, "500", "502", "503")
@@ -65,6 +69,7 @@ ENDED = (*CUT, "500", "502", "503")
 EACH = {
     "reload": 10,
     "upgrade": 10,
+    "sockets": 10,
     "stop": 20,
     "preload": 5,
     "memory": 5,
@@ -79,6 +84,8 @@ SCALES = FULL, QUICK, TINY = scales(
     Scale("tiny", 0, 1),
     reloads=(20, 5, 2),
     upgrades=(5, 2, 1),
+    # WebSockets, half of them over TLS.
+    sockets=(200, 200, 10),
     kills=(20, 4, 2),
     # Seconds from one kill to the next.
     between=(1, 1, 0.7),
@@ -107,6 +114,8 @@ class Trial(engine.Trial):
         if self.number == 0:
             self.note("command", self.server.command.replace("~", " "))
         files = {"version": "0"}
+        if self.experiment == "sockets":
+            files |= certificate()
         if self.one.configuration:
             files[self.one.configuration.name] = self.one.configuration.sound
         core, environ = self.lab.server_core, {"LOADTESTS_VERSION": "{folder}/version"}
@@ -198,13 +207,46 @@ def reload(trial: Trial) -> str:
             _write(running, "version", version)
             trial.one.reload(running)
             _await_version(running, load, version)
-            late += not wait_until(
-                lambda: before.isdisjoint(running.left()),  # noqa: B023
-                trial.amounts.grace,
-            )
+            late += not wait_until(partial(_have_gone, running, before), trial.amounts.grace)
         trial.figure("reloads", count)
         trial.figure("old workers still there", late)
         return trial.conclude(load)
+
+
+def sockets(trial: Trial) -> str:
+    """Reloads with WebSockets and kept TLS connections beside the load: each end must be clean."""
+    with (
+        trial.loaded() as (running, load),
+        ClientProcess(
+            "WebSockets",
+            "loadtests.clients.sockets",
+            [str(one) for one in (running.port, running.first, trial.amounts.sockets // 2, ASKERS)],
+            trial.lab.client_core,
+        ) as staying,
+    ):
+        everyone = trial.amounts.sockets // 2 * 2
+        for version in map(str, range(1, trial.amounts.reloads + 1)):
+            wait_until(lambda: staying.ask("state")["open"] == everyone, PATIENCE)
+            before = set(running.processes()) - {running.main}
+            _write(running, "version", version)
+            hang_up(running)
+            _await_version(running, load, version)
+            wait_until(partial(_have_gone, running, before), trial.amounts.grace)
+        told = staying.ask("end")
+        said = trial.conclude(load)
+    trial.figure("reloads", trial.amounts.reloads)
+    trial.figure("WebSockets", everyone)
+    for name in ("closed with 1001", "echoes", "answers"):
+        trial.figure(name, told["counts"].get(name, 0))
+    for name in ("websocket", "asker"):
+        trial.figure(f"unclean: {name}", told["faults"].get(name, 0))
+    trial.faults(told["faults"], told["shown"])
+    clean = told["counts"].get("closed with 1001", 0)
+    return f"{said}; {clean:,} clean closes, {sum(told['faults'].values())} unclean"
+
+
+def _have_gone(running: Running, processes: set[int]) -> bool:
+    return processes.isdisjoint(running.left())
 
 
 def upgrade(trial: Trial) -> str:
@@ -405,7 +447,7 @@ def _settle(running: Running) -> None:
 EXPERIMENTS: dict[str, Callable[[Trial], str]] = {
     **{
         run.__name__: run
-        for run in (reload, upgrade, recycle, kill, timeout, stop, broken, preload, memory)
+        for run in (reload, upgrade, sockets, recycle, kill, timeout, stop, broken, preload, memory)
     },
     "refork": memory,
     "balance": balance,

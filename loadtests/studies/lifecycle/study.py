@@ -11,11 +11,12 @@ from loadtests.reporting.cells import number
 from loadtests.reporting.model import MIB, Axis, Cell, Column, Listing, Section, Table, method
 from loadtests.reporting.promises import Places, Promise, all_finished, mode, none, of_figures
 from loadtests.reporting.provenance import bare
-from loadtests.servers.registry.lifecycle import GRACE, REFORKED, SERVERS
+from loadtests.servers.registry.lifecycle import GRACE, REFORKED, SERVERS, UPGRADING
 from loadtests.stats.results import Results, Spread, spread
 from loadtests.studies import tables
 from loadtests.studies.comparison import Measure, figures
 from loadtests.studies.lifecycle.experiments import (
+    ASKERS,
     CUT,
     FRAMEWORKS,
     FULL,
@@ -87,6 +88,13 @@ PROMISES = (
     _none_failed("reload", f"during {FULL.amounts.reloads * FULL.each['reload']} reloads (HUP)"),
     _none_failed(
         "upgrade", f"during {FULL.amounts.upgrades * FULL.each['upgrade']} upgrades (USR2)"
+    ),
+    none(
+        "sockets",
+        "WebSockets that ended other than by 1001, or requests lost, during "
+        f"{FULL.amounts.reloads * FULL.each['sockets']} reloads",
+        {server: word for server, word in OURS.items() if word in UPGRADING},
+        *("failed", "unclean: websocket", "unclean: asker"),
     ),
     _none_failed("recycle", "while workers are replaced after 100 requests each"),
     _at_least("recycle", "workers that answered meanwhile", 20, sum, "workers that answered"),
@@ -167,6 +175,14 @@ BY_FRAMEWORK = [
 TABLES: dict[str, tuple[str, Sequence[Measure]]] = {
     "reload": ("Reloads", (_total("reloads"), *_failures(), P99, LONGEST)),
     "upgrade": ("Upgrades", (_total("upgrades"), *_failures())),
+    "sockets": (
+        "Reloads with WebSockets and TLS connections",
+        (
+            *(_total("reloads"), _total("closed with 1001"), _total("echoes")),
+            *(_total("unclean: websocket", "not closed so"), _total("answers", "answers over TLS")),
+            *(_total("unclean: asker", "lost over TLS"), *_failures()),
+        ),
+    ),
     "recycle": ("Recycled workers", (_total("workers that answered"), *_failures(), P99)),
     "kill": ("Killed workers", (_total("killed"), LOST, *_failures(words="other "))),
     "timeout": (
@@ -362,6 +378,9 @@ METHOD = f"""\
   answers and all old workers are gone, or {FULL.amounts.grace:.0f} s later. gunicorn and granian:
   HUP. uWSGI: chain reload with `lazy-apps`.
 - `upgrade`: USR2; gunicorn then TERM for the old main process, since WINCH is for daemons only.
+- `sockets`: `reload` with {FULL.amounts.sockets} WebSockets, half of them over TLS, with an echo on
+  each about every second, and {ASKERS} clients that ask over TLS. The server must close a WebSocket
+  by a close frame with 1001 and an orderly end of the connection; its client opens another at once.
 - `kill`: a worker is stopped, the connections that it holds are noted, and it is killed, one each
   second. What fails on those connections was lost with it.
 - `timeout`: half of the requests that hang sleep in C, the others wait in Python.

@@ -16,6 +16,7 @@ from loadtests.clients.load import Load
 from loadtests.clients.native import tls
 from loadtests.errors import LabError, ServerFailure
 from loadtests.servers.application import Application
+from loadtests.servers.certificate import KINDS, certificate
 from loadtests.servers.material import Material
 from loadtests.servers.registry import Server
 from loadtests.servers.running import Running
@@ -24,11 +25,6 @@ from loadtests.studies.bench.scenarios import Scenario
 from loadtests.studies.engine import Lab, Step, Trial
 from loadtests.studies.study import Scale
 
-KEYS = {
-    "ecdsa": ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"),
-    "rsa": ("-newkey", "rsa:2048"),
-}
-"""Kinds of certificates: P-256, and RSA of 2,048 bits."""
 SHAKERS, READERS, DOWNLOADS = 16, 64, 8
 """Connections at once: of handshakes, of small answers and of large ones."""
 PAGE, LARGE = "/page.html", "/large.bin"
@@ -64,18 +60,8 @@ class Secured(Scenario):
 
 
 def certified(server: Server, kind: str) -> Server:
-    """The server with a certificate for localhost of a kind, of its own."""
-    with tempfile.TemporaryDirectory() as folder:
-        key, certificate = (Path(folder) / name for name in ("key.pem", "cert.pem"))
-        command = [programs.path("openssl"), "req", "-x509", "-nodes", "-days", "30", *KEYS[kind]]
-        command += ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
-        command += ["-keyout", str(key), "-out", str(certificate)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise LabError(f"openssl makes no certificate: {done.stderr.strip()[-200:]}")
-        texts = {path.name: path.read_text(encoding="ascii") for path in (certificate, key)}
-    texts["both.pem"] = "".join(texts.values())
-    return replace(server, files=(*server.files, *texts.items()))
+    """The server with a certificate of a kind, of its own."""
+    return replace(server, files=(*server.files, *certificate(kind).items()))
 
 
 def scenarios(static: Application) -> dict[str, list[tuple[str, Secured]]]:
@@ -88,7 +74,7 @@ def scenarios(static: Application) -> dict[str, list[tuple[str, Secured]]]:
         HANDSHAKES: [
             (kind, secured(f"{kind}-{version}-{how}", "", SHAKERS, PAGE, version, how))
             for how in ("full", "resumed")
-            for kind in KEYS
+            for kind in KINDS
             for version in ("1.3", "1.2")
             # What a session is resumed by has nothing to do with the certificate.
             if how == "full" or kind == "ecdsa"
@@ -112,7 +98,7 @@ def steps(
             )
             for server in servers
         ]
-    known = {kind: {one.name: certified(one, kind) for one in servers} for kind in KEYS}
+    known = {kind: {one.name: certified(one, kind) for one in servers} for kind in KINDS}
     asked = [
         {
             known[kind][server.name]: scenario

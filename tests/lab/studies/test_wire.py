@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
+import ssl
+import tempfile
 import threading
 from argparse import Namespace
 from collections import Counter
@@ -13,10 +16,12 @@ from pathlib import Path
 import pytest
 
 from loadtests import programs, store
+from loadtests.clients import sockets
 from loadtests.clients.native import compiled
 from loadtests.clients.native import tls as tls_client
 from loadtests.measure.cpu_affinity import cores
 from loadtests.reporting import markdown
+from loadtests.servers.certificate import certificate
 from loadtests.servers.registry import missing
 from loadtests.stats.results import Results
 from loadtests.studies import command, engine
@@ -193,3 +198,65 @@ def test_what_a_client_negotiated(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     load, found = tls_client.drive(1, 1.0, 4, "1.3", "resumed", "/", None)
     assert (load.requests, load.busy) == (20, 0.5)
     assert found == ("TLSv1.3", "TLS_AES_128_GCM_SHA256", 20, 4)
+
+
+class Closing:
+    """A server of WebSockets that echoes one message on each, and then closes it in some way."""
+
+    def __init__(self, close: bytes) -> None:
+        self._close = close
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection."""
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 101 Switching Protocols\r\n\r\n")
+        head = await reader.readexactly(6)
+        payload = await reader.readexactly(head[1] & 0x7F)
+        writer.write(bytes([0x81, len(payload)]) + payload + self._close)
+        writer.close()
+
+    async def run(self) -> sockets.World:
+        """What one client, plain and over TLS, has counted after a while."""
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in certificate().items():
+                (Path(folder) / name).write_text(text)
+            context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+            context.load_cert_chain(f"{folder}/both.pem")
+        servers = [
+            await asyncio.start_server(self.serve, "127.0.0.1", 0, ssl=one)
+            for one in (None, context)
+        ]
+        ports = [server.sockets[0].getsockname()[1] for server in servers]
+        world = sockets.World(*ports)
+        clients = asyncio.create_task(world.run(1, 0))
+        while sum(world.counts.values()) < 4 and sum(world.faults.values()) < 4:
+            await asyncio.sleep(0.01)
+        for server in servers:
+            server.close()
+        world.over.set()
+        await clients
+        return world
+
+
+@pytest.mark.parametrize(
+    ("close", "what"),
+    [
+        (b"\x88\x02\x03\xe9", ""),
+        (b"\x88\x02\x03\xe8", "closed with 1000"),
+        (b"", "0 bytes read"),
+        (b"\x88\x02\x03\xe9x", "something comes behind"),
+    ],
+)
+def test_clean_closes_of_websockets(
+    close: bytes, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if reason := programs.missing("openssl"):
+        pytest.skip(reason)
+    monkeypatch.setattr(sockets, "PAUSE", 0.01)
+    world = asyncio.run(Closing(close).run())
+    assert world.counts["echoes"] >= 1
+    if what:
+        assert world.counts["closed with 1001"] == 0
+        assert {what in one["what"] for one in world.shown[:4]} == {True}, world.shown
+    else:
+        assert world.counts["closed with 1001"] >= 1
