@@ -9,6 +9,7 @@ test_example_site.py      The site made by apps/site: sizes as in the Uniserve s
 test_mounts.py            Mounts and published folders in all modes, with `preload`, and reloads
 test_sessions.py          Sessions of template pages: identity and lifetime, across workers
 test_static_cases.py      Static files by the cases of tests/cases/static, in every mode (RFC 9110)
+test_static_coding.py     Static files that are compressed: once for each version, never for ranges
 test_static_files.py      Published folders beside an application: precedence, transfer
 test_template_errors.py   Template pages that fail: the log names the page's line
 test_template_pages.py    Template pages over a socket: choice of the page, and its variables

@@ -10,6 +10,7 @@ use poorhttp_http::{ConditionalFields, ContentCoding};
 use rustix::fs::fstat;
 use rustix::io::{Errno, pread};
 
+use crate::compressed::{Compressed, Form};
 use crate::fields::{self, Fields};
 use crate::file_id::FileId;
 use crate::folder::Folder;
@@ -56,6 +57,8 @@ pub(crate) struct Entry {
     codings: Vec<ContentCoding>,
     /// The compressed copies, in the order of `codings`.
     coded: Vec<Representation>,
+    /// Its content in other codings, if there are no such copies.
+    compressed: Option<Compressed>,
     /// Number of the last poll in which it was compared with the file system.
     compared: AtomicU64,
     /// Used since the cache last looked for unused entries.
@@ -86,6 +89,8 @@ impl Entry {
             representation(&name, Some(coding), &id, content, varies, context)
         });
         let coded = coded.collect();
+        let compression = context.options.compression.as_ref().filter(|_| !varies);
+        let compressed = compression.and_then(|compression| Compressed::new(compression, plain.length));
         let compared = AtomicU64::new(context.poll);
         Ok(Entry {
             name,
@@ -96,6 +101,7 @@ impl Entry {
             page,
             codings,
             coded,
+            compressed,
             compared,
             used: AtomicBool::new(false),
         })
@@ -124,15 +130,22 @@ impl Entry {
             && !self.precompressed.as_ref().is_some_and(|precompressed| precompressed.are_recent(now))
     }
 
-    /// The representation that the client prefers.
+    /// The representation that the client prefers. `None`: it has to be made, and `may_wait` is not set.
     #[inline]
-    pub(crate) fn select(&self, conditional: &ConditionalFields<'_>) -> &Representation {
+    pub(crate) fn select(&self, conditional: &ConditionalFields<'_>, may_wait: bool) -> Option<&Representation> {
+        if let Some(compressed) = &self.compressed {
+            return match compressed.select(&self.plain, conditional, may_wait) {
+                Form::Plain => Some(&self.plain),
+                Form::Compressed(representation) => Some(representation),
+                Form::NotReady => None,
+            };
+        }
         if self.codings.is_empty() {
-            return &self.plain;
+            return Some(&self.plain);
         }
         let chosen = conditional.coding(&self.codings);
         let at = self.codings.iter().position(|&coding| Some(coding) == chosen);
-        at.and_then(|at| self.coded.get(at)).unwrap_or(&self.plain)
+        Some(at.and_then(|at| self.coded.get(at)).unwrap_or(&self.plain))
     }
 
     /// The reply with fields for a page that gets the live-reload script.
@@ -161,7 +174,8 @@ impl Entry {
 
     /// Bytes in memory.
     pub(crate) fn weight(&self) -> usize {
-        self.representations().map(Representation::weight).sum()
+        let forms = self.compressed.as_ref().map_or(0, |_| Compressed::weight(self.plain.length));
+        self.representations().map(Representation::weight).sum::<usize>() + forms
     }
 
     /// Open files.

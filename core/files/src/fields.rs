@@ -90,6 +90,13 @@ impl Fields {
         Fields { whole: without(&self.whole, &given), unchanged: without(&self.unchanged, &given), ..*self }
     }
 
+    /// The fields as `change` returns them, where it does; a 304 has no Content-Encoding.
+    pub(crate) fn changed(&self, change: impl Fn(&[u8]) -> Option<Vec<u8>>) -> Fields {
+        let changed = |block: &Arc<[u8]>| change(block).map_or_else(|| Arc::clone(block), Arc::from);
+        let unchanged = without(&changed(&self.unchanged), &|name| is_among(name, &OF_CONTENT));
+        Fields { whole: changed(&self.whole), unchanged, ..*self }
+    }
+
     /// The Content-Type line.
     pub(crate) fn media_type(&self) -> &[u8] {
         &self.whole[..self.type_end]

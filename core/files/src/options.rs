@@ -1,6 +1,9 @@
 //! Options of a published folder.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+
+use poorhttp_compress::Compression;
 
 use crate::live_reload::LiveReload;
 
@@ -23,6 +26,8 @@ pub struct Options {
     pub charset: String,
     /// Whether `FILE.br`, `FILE.zst`, `FILE.gz` are sent instead of `FILE`.
     pub precompressed: bool,
+    /// Compresses files that have no precompressed copy, if files are compressed.
+    pub compression: Option<Arc<Compression>>,
     /// Whether names that begin with a dot are served.
     pub hidden: bool,
     /// The live-reload script, if pages get one.

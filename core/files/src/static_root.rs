@@ -152,12 +152,11 @@ impl StaticRoot {
             return self.not_found(request);
         }
         let conditional = ConditionalFields::of(request.head, request.bytes);
-        let reply = |entry: &Entry| match self.live_page(entry, request) {
-            Some(page) => page,
-            None => reply(entry, &conditional, request),
+        let reply = |entry: &Entry, may_wait: bool| {
+            self.live_page(entry, request).or_else(|| reply(entry, &conditional, request, may_wait))
         };
         if let Some(reply) = self.cached(self.published, name, request, reply) {
-            return request.unless_blocking(reply);
+            return reply.map_or(Lookup::WouldBlock, |reply| request.unless_blocking(reply));
         }
         let Some(name) = FileName::of(name, self.options.hidden) else { return self.not_found(request) };
         if !request.may_wait {
@@ -180,16 +179,18 @@ impl StaticRoot {
     /// The reply with a file that an application has named. Fields `given` by the application are not added; if it gave
     /// validators, preconditions are left to it. A refusal (status 400 and above) has all fields that it needs.
     pub fn send_named(&self, request: &FileRequest<'_>, given: &dyn Fn(&str) -> bool) -> Reply {
-        let reply = |entry: &Entry| named_reply(entry, request, given);
+        let reply = |entry: &Entry, _: bool| Some(named_reply(entry, request, given));
         let name = request.name();
         let found = match FileName::of(name, true) {
             Some(checked) if !checked.is_folder => match self.cached(self.named, name, request, reply) {
                 Some(reply) => Ok(reply),
-                None => self.open(self.named, name, checked.to_c_string(), request).map(|entry| reply(&entry)),
+                None => self.open(self.named, name, checked.to_c_string(), request).map(|entry| reply(&entry, true)),
             },
             _ => Err(Errno::NOENT),
         };
-        found.unwrap_or_else(|error| error_reply::of(error).unwrap_or_else(error_reply::missing))
+        found
+            .map(|reply| reply.unwrap_or_else(error_reply::missing))
+            .unwrap_or_else(|error| error_reply::of(error).unwrap_or_else(error_reply::missing))
     }
 
     /// The open folder. Once a second its path is checked, in case it was replaced, and unused files are closed.
@@ -212,22 +213,25 @@ impl StaticRoot {
         folder
     }
 
-    /// Calls `make` with the cached entry of a name, if it is still current.
+    /// Calls `make` with the cached entry of a name, if it is still current. It is called again where it may wait, if it has
+    /// returned nothing.
     #[inline]
     fn cached<T>(
         &self,
         partition: Partition,
         name: &[u8],
         request: &FileRequest<'_>,
-        make: impl Fn(&Entry) -> T,
-    ) -> Option<T> {
+        make: impl Fn(&Entry, bool) -> Option<T>,
+    ) -> Option<Option<T>> {
         let found = self.cache.with(partition, name, |entry| match entry.was_compared(request.poll) {
-            true => Ok(make(entry)),
+            true => make(entry, false).ok_or_else(|| Arc::clone(entry)),
             false => Err(Arc::clone(entry)),
         });
         match found? {
-            Ok(made) => Some(made),
-            Err(entry) if entry.is_current(&self.folder(request.now), request.poll, request.now) => Some(make(&entry)),
+            Ok(made) => Some(Some(made)),
+            Err(entry) if entry.is_current(&self.folder(request.now), request.poll, request.now) => {
+                Some(make(&entry, request.may_wait))
+            }
             Err(_) => {
                 self.cache.remove(partition, name);
                 None
@@ -266,11 +270,12 @@ impl StaticRoot {
         &self,
         name: FileName<'_>,
         request: &FileRequest<'_>,
-        reply: impl Fn(&Entry) -> Reply,
+        reply: impl Fn(&Entry, bool) -> Option<Reply>,
     ) -> Result<Lookup, Errno> {
+        let reply = |entry: &Entry| reply(entry, true).map_or(Lookup::WouldBlock, Lookup::Reply);
         if !name.is_folder && !name.is_top() {
             match self.open(self.published, request.name(), name.to_c_string(), request) {
-                Ok(entry) => return Ok(Lookup::Reply(reply(&entry))),
+                Ok(entry) => return Ok(reply(&entry)),
                 Err(Errno::ISDIR) => {}
                 Err(error) => return Err(error),
             }
@@ -282,7 +287,7 @@ impl StaticRoot {
         }
         if let Some(index) = index {
             match self.open(self.published, request.name(), index, request) {
-                Ok(entry) => return Ok(Lookup::Reply(reply(&entry))),
+                Ok(entry) => return Ok(reply(&entry)),
                 Err(error) if error == Errno::XDEV || error != Errno::ISDIR && error_reply::of(error).is_some() => {
                     return Err(error);
                 }
@@ -336,17 +341,17 @@ impl StaticRoot {
             return Lookup::NotFound(error_reply::missing());
         }
         let key = ["/", &self.options.not_found].concat();
-        let reply = |entry: &Entry| {
+        let reply = |entry: &Entry, _: bool| {
             let page = self.live_page(entry, request).unwrap_or_else(|| entry.plain.whole());
-            entry.plain.instead(error_reply::NOT_FOUND).with_content_of(page)
+            Some(entry.plain.instead(error_reply::NOT_FOUND).with_content_of(page))
         };
-        let reply = match self.cached(self.published, key.as_bytes(), request, reply) {
+        let reply = match self.cached(self.published, key.as_bytes(), request, reply).flatten() {
             Some(reply) => reply,
             None if !request.may_wait => return Lookup::WouldBlock,
             None => {
                 let file = c_string(&[self.options.not_found.as_bytes()]);
                 let entry = self.open(self.published, key.as_bytes(), file, request);
-                entry.map_or_else(|_| error_reply::missing(), |entry| reply(&entry))
+                entry.ok().and_then(|entry| reply(&entry, true)).unwrap_or_else(error_reply::missing)
             }
         };
         match request.unless_blocking(reply) {
@@ -356,17 +361,22 @@ impl StaticRoot {
     }
 }
 
-/// The reply to GET and HEAD.
+/// The reply to GET and HEAD. `None`: it has to be compressed, and `may_wait` is not set.
 #[inline]
-fn reply(entry: &Entry, conditional: &ConditionalFields<'_>, request: &FileRequest<'_>) -> Reply {
-    let representation = entry.select(conditional);
+fn reply(
+    entry: &Entry,
+    conditional: &ConditionalFields<'_>,
+    request: &FileRequest<'_>,
+    may_wait: bool,
+) -> Option<Reply> {
+    let representation = entry.select(conditional, may_wait)?;
     if !request.is_conditional(conditional) {
-        return representation.whole();
+        return Some(representation.whole());
     }
-    representation.conditional_reply(conditional, request.now).unwrap_or_else(|| {
+    Some(representation.conditional_reply(conditional, request.now).unwrap_or_else(|| {
         representation
             .ranges(conditional.ranges(representation.length, &representation.validators(), request.now), true)
-    })
+    }))
 }
 
 /// The reply with a file that an application has named.

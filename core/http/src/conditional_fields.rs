@@ -68,6 +68,11 @@ impl<'a> ConditionalFields<'a> {
         self.found & !ACCEPT_ENCODING.bit == 0
     }
 
+    /// Whether the request has Range.
+    pub fn has_range(&self) -> bool {
+        self.has(RANGE)
+    }
+
     pub(crate) fn method(&self) -> &'a [u8] {
         self.head.method.of(self.bytes)
     }

@@ -195,6 +195,7 @@ impl Reactor {
             .map(|python| Interrupter::new(python, Arc::clone(&error_log.get().inner)).map(Arc::new))
             .transpose()?;
         let cache = Arc::new(Cache::new(option(settings, "static_cache")?));
+        let compression = compression(settings)?;
         let temp_dir = TempDir(temp_dir);
         let live_reload = live_reload.map(|(before, behind)| LiveReload { before, behind });
         let server: String = option(settings, "server_header")?;
@@ -243,10 +244,10 @@ impl Reactor {
             )),
             temp_dir,
             files: Arc::clone(&cache),
-            routes: open_routes(routes, &cache, live_reload.as_ref())?,
+            routes: open_routes(routes, &cache, live_reload.as_ref(), compression.as_ref())?,
             streamed_bodies: streamed_routes(streamed_bodies),
             sendfile_roots: open_sendfile_roots(settings, &cache)?,
-            compression: compression(settings)?,
+            compression,
             trust: trust(settings)?,
             abort_on_close: option(settings, "abort_on_close")?,
             queue_limit: queue_limit(settings)?,

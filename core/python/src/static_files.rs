@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use poorhttp_compress::Compression;
 use poorhttp_files::{Cache, LiveReload, Options, StaticRoot};
 use poorhttp_reactor::{Routes, SendfileRoots, StaticRoute};
 use pyo3::exceptions::PyOSError;
@@ -18,6 +19,7 @@ pub(crate) fn open_routes(
     routes: Vec<Route<'_>>,
     cache: &Arc<Cache>,
     live: Option<&LiveReload>,
+    compression: Option<&Arc<Compression>>,
 ) -> PyResult<Option<Routes>> {
     if routes.is_empty() {
         return Ok(None);
@@ -26,7 +28,7 @@ pub(crate) fn open_routes(
     for (host, prefix, folder, settings) in routes {
         let published = match folder {
             Some(folder) => Some(StaticRoute {
-                root: open(folder, &settings, cache, live)?,
+                root: open(folder, &settings, cache, live, compression)?,
                 falls_through: option(&settings, "static_fallthrough")?,
             }),
             None => None,
@@ -41,10 +43,10 @@ pub(crate) fn open_sendfile_roots(settings: &Bound<'_, PyAny>, cache: &Arc<Cache
     let mut sendfile_roots = SendfileRoots::default();
     for folder in option::<Vec<PathBuf>>(settings, "x_sendfile")? {
         let absolute = std::path::absolute(&folder)?;
-        sendfile_roots.add_folder(&absolute.to_string_lossy(), open(folder, settings, cache, None)?);
+        sendfile_roots.add_folder(&absolute.to_string_lossy(), open(folder, settings, cache, None, None)?);
     }
     for (prefix, folder) in option::<Vec<(String, PathBuf)>>(settings, "x_accel_redirect")? {
-        sendfile_roots.add_location(&prefix, open(folder, settings, cache, None)?);
+        sendfile_roots.add_location(&prefix, open(folder, settings, cache, None, None)?);
     }
     Ok(sendfile_roots)
 }
@@ -54,6 +56,7 @@ fn open(
     settings: &Bound<'_, PyAny>,
     cache: &Arc<Cache>,
     live: Option<&LiveReload>,
+    compression: Option<&Arc<Compression>>,
 ) -> PyResult<StaticRoot> {
     let options = Options {
         folder: folder.clone(),
@@ -66,6 +69,7 @@ fn open(
         precompressed: option(settings, "static_precompressed")?,
         hidden: option(settings, "static_hidden")?,
         live: live.cloned(),
+        compression: compression.cloned(),
     };
     StaticRoot::new(options, Arc::clone(cache))
         .map_err(|error| PyOSError::new_err((error.raw_os_error(), format!("{error}: {}", folder.display()))))

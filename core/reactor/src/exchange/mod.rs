@@ -14,8 +14,8 @@
 
 pub(crate) mod backpressure;
 pub(crate) mod body;
-mod interim;
 pub(crate) mod compression;
+mod interim;
 pub(crate) mod long_poll;
 pub(crate) mod response;
 pub(crate) mod stream;
