@@ -55,6 +55,9 @@ impl Environs {
         if let Some((address, port)) = request.and_then(Request::client) {
             set_client(&environ, address, port)?;
         }
+        for (name, value) in exchange.tls_variables() {
+            environ.set_item(variable_key(py, name.as_bytes()), native(py, value.as_bytes()))?;
+        }
         let chunked = !exchange.is_streamed() && exchange.head().is_some_and(|(head, _)| head.is_chunked());
         let body = exchange.take_body();
         if chunked {

@@ -4,6 +4,7 @@
 //! config.rs        a service's certificates, replaced while it runs
 //! settings.rs      contents of the files, and how they get to another process
 //! certificates.rs  certificates and keys are read, mistakes explained
+//! session.rs       one session: bytes in, content out; content in, records out
 //! resolver.rs      the certificate for the host that a client names
 //! tickets.rs       tickets that all workers of a server decrypt
 //! variables.rs     the variables of a session, as mod_ssl names them
@@ -18,6 +19,7 @@ mod config;
 mod provider;
 mod resolver;
 mod self_signed;
+pub mod session;
 mod settings;
 mod tickets;
 mod variables;

@@ -48,7 +48,7 @@ impl Resolver {
 
 impl ResolvesServerCert for Resolver {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        // session::note_server_name(hello.server_name()): a session without buffers does not keep it.
+        crate::session::note_server_name(hello.server_name());
         self.choose(hello.server_name(), hello.signature_schemes())
     }
 }

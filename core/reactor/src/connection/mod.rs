@@ -14,6 +14,7 @@
 //! send.rs             sends at once and queues what the socket does not take
 //! send_queue.rs       unsent bytes and files of a response, in memory or in a temporary file
 //! relay.rs            thread that copies between connections and the sockets that applications have instead
+//! transport/          the socket: plain, or with TLS
 //! shared_socket.rs    socket and send queue, shared with other threads
 //! throughput.rs       minimum rate of uploads and downloads
 //! ```
@@ -34,6 +35,7 @@ pub(crate) mod state;
 pub(crate) mod streamed_body;
 pub(crate) mod temp_file;
 pub(crate) mod throughput;
+pub(crate) mod transport;
 
 use std::mem;
 use std::net::SocketAddr;
@@ -43,6 +45,7 @@ use crate::connection::body::DIRECT;
 use crate::connection::request::Request;
 use crate::connection::shared_socket::SharedSocket;
 use crate::connection::state::{Phase, PhaseEvent};
+use crate::connection::transport::tls::TlsSocket;
 use crate::log::entry::Unsent;
 use crate::log::slow::Answered;
 use crate::sys::poller::{Poller, Source};
@@ -86,6 +89,8 @@ pub(crate) struct Connection {
     pub(crate) time_limit: u64,
     /// The send queue is in use; spares its lock if it is not.
     has_send_queue: bool,
+    /// Records of TLS without content wait for the socket.
+    owes_records: bool,
     /// Bytes that were postponed since those that wait were last taken.
     postponed: u64,
     /// The socket may take more of the send queue, and no event will report that.
@@ -142,6 +147,7 @@ impl Connection {
             expired: false,
             time_limit: 0,
             has_send_queue: false,
+            owes_records: false,
             postponed: 0,
             paused: false,
             pipelines: false,
@@ -193,6 +199,25 @@ impl Connection {
     #[inline]
     pub(crate) fn is_registered(&self) -> bool {
         self.registered
+    }
+
+    /// Notes whether records wait that belong to no content.
+    pub(crate) fn note_records(&mut self, tls: &TlsSocket) {
+        self.owes_records = tls.owes_records();
+        self.readable = self.hangup || tls.may_have_more(0, 0);
+    }
+
+    /// Ends our half of the connection in an orderly way. `false`: an event that the socket is writable must come first.
+    pub(crate) fn finish(&mut self) -> bool {
+        let has_finished = self.socket.transport.finish();
+        self.owes_records = !has_finished;
+        has_finished
+    }
+
+    /// Whether something waits until the socket is writable.
+    #[inline]
+    pub(crate) fn waits_to_send(&self) -> bool {
+        self.has_send_queue | self.owes_records
     }
 
     /// Registers it with the poller, which reports bytes that have arrived already.

@@ -28,6 +28,11 @@ impl Request {
         }
     }
 
+    /// Its client speaks TLS, with us or with the proxy that says so.
+    pub(crate) fn set_secure(&mut self) {
+        self.is_secure = true;
+    }
+
     /// Whether a PROXY protocol header is to come before anything else.
     #[inline]
     pub(crate) fn awaits_proxy_header(&self) -> bool {
@@ -167,7 +172,8 @@ impl Request {
 
     /// Makes the client that a PROXY protocol header names the peer of the connection.
     pub(crate) fn apply_proxy_header(&mut self, trust: Option<&TrustedProxies>, header: &ProxyHeader) {
-        (self.awaits_proxy_header, self.is_secure) = (false, header.secure);
+        self.awaits_proxy_header = false;
+        self.is_secure |= header.secure;
         let Some(trust) = trust else { return };
         (self.peer, self.is_trusted) = match header.source {
             Source::Proxy => return,

@@ -100,7 +100,7 @@ pub struct Request {
     pub(super) is_trusted: bool,
     /// A PROXY protocol header is to come before anything else.
     pub(super) awaits_proxy_header: bool,
-    /// The PROXY protocol header says that the client speaks TLS.
+    /// The connection has TLS, or the PROXY protocol header says that the client speaks it.
     pub(super) is_secure: bool,
     /// The connection has TLS, which ends here.
     pub(crate) over_tls: bool,

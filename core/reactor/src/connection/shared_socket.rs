@@ -7,14 +7,14 @@ use crate::connection::postponed::Postponed;
 use crate::connection::send_queue::{Flushed, SendQueue};
 use crate::connection::temp_file::Spool;
 use crate::connection::throughput::MinimumRate;
-use crate::sys::OwnedFd;
+use crate::connection::transport::Socket;
 use crate::sys::clock::NEVER;
-use crate::sys::socket::{PlainSocket, Transport};
+use crate::sys::socket::Transport;
 
 /// The part of a connection that its owner and the polling thread may use at the same time.
 #[derive(Debug)]
 pub(crate) struct SharedSocket {
-    pub(crate) transport: PlainSocket,
+    pub(crate) transport: Socket,
     send_queue: Mutex<Option<SendQueue>>,
     /// Comes before the send queue, which is empty while this is not.
     postponed: Mutex<Postponed>,
@@ -26,7 +26,7 @@ pub(crate) struct SharedSocket {
 }
 
 impl SharedSocket {
-    pub(crate) fn new(socket: OwnedFd, spool: Arc<Spool>) -> Self {
+    pub(crate) fn new(socket: impl Into<Socket>, spool: Arc<Spool>) -> Self {
         SharedSocket {
             transport: socket.into(),
             send_queue: Mutex::new(None),

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!                ┌──▶ Refused ─────▶┐    an error is to be sent before anything is read
+//!                ├──▶ Handshake ───▶┤    of TLS, before the first request
 //!                ├──▶ WritingBody ─▶┤    until a part of the request body is on disk
 //! ──▶ Serving ───┼──▶ Sending ─────▶┼──▶ Serving, or close
 //!                ├──▶ LongPoll ────▶┘
@@ -29,6 +30,8 @@ pub(crate) enum After {
 pub(crate) enum Phase {
     /// Accepted only to be answered with an error: there is no room for it, or its peer may not use the listener.
     Refused(Reject),
+    /// TLS is being agreed upon.
+    Handshake,
     /// A request is awaited, received or answered.
     Serving,
     /// A part of a request body is being written to disk; nothing is received meanwhile.
@@ -48,6 +51,10 @@ pub(crate) enum PhaseEvent {
     Refuse(Reject),
     /// That error is about to be sent.
     AnswerRefusal,
+    /// It begins with TLS.
+    BeginHandshake,
+    /// The handshake is complete, or the client does not speak TLS.
+    EndHandshake,
     /// A part of a request body was given to the thread that writes it.
     WriteBody,
     /// That part was written, or cannot be.
@@ -72,23 +79,29 @@ impl Phase {
         match (self, event) {
             // A connection may be refused for a second reason before the first was sent.
             (P::Serving | P::Refused(_), E::Refuse(reject)) => Some(P::Refused(reject)),
+            (P::Serving, E::BeginHandshake) => Some(P::Handshake),
             (P::Serving, E::WriteBody) => Some(P::WritingBody),
             (P::Serving, E::QueueFull(after)) => Some(P::Sending(after)),
             (P::Serving, E::Linger) => Some(P::Lingering),
             (P::Serving, E::HoldOpen) => Some(P::LongPoll),
             (P::Refused(_), E::AnswerRefusal)
+            | (P::Handshake, E::EndHandshake)
             | (P::WritingBody, E::BodyWritten)
             | (P::Sending(_), E::AllSent)
             | (P::LongPoll, E::EndLongPoll) => Some(P::Serving),
-            (P::Serving | P::Lingering, E::AnswerRefusal | E::BodyWritten | E::AllSent | E::EndLongPoll)
-            | (P::Refused(_), E::BodyWritten | E::AllSent | E::EndLongPoll)
-            | (P::WritingBody, E::AnswerRefusal | E::AllSent | E::EndLongPoll)
-            | (P::Sending(_), E::AnswerRefusal | E::BodyWritten | E::EndLongPoll)
-            | (P::LongPoll, E::AnswerRefusal | E::BodyWritten | E::AllSent)
-            | (P::WritingBody | P::Sending(_) | P::Lingering | P::LongPoll, E::Refuse(_))
+            (
+                P::Serving | P::Lingering,
+                E::AnswerRefusal | E::EndHandshake | E::BodyWritten | E::AllSent | E::EndLongPoll,
+            )
+            | (P::Refused(_), E::EndHandshake | E::BodyWritten | E::AllSent | E::EndLongPoll)
+            | (P::Handshake, E::AnswerRefusal | E::BodyWritten | E::AllSent | E::EndLongPoll)
+            | (P::WritingBody, E::AnswerRefusal | E::EndHandshake | E::AllSent | E::EndLongPoll)
+            | (P::Sending(_), E::AnswerRefusal | E::EndHandshake | E::BodyWritten | E::EndLongPoll)
+            | (P::LongPoll, E::AnswerRefusal | E::EndHandshake | E::BodyWritten | E::AllSent)
+            | (P::Handshake | P::WritingBody | P::Sending(_) | P::Lingering | P::LongPoll, E::Refuse(_))
             | (
-                P::Refused(_) | P::WritingBody | P::Sending(_) | P::Lingering | P::LongPoll,
-                E::WriteBody | E::QueueFull(_) | E::Linger | E::HoldOpen,
+                P::Refused(_) | P::Handshake | P::WritingBody | P::Sending(_) | P::Lingering | P::LongPoll,
+                E::BeginHandshake | E::WriteBody | E::QueueFull(_) | E::Linger | E::HoldOpen,
             ) => None,
         }
     }

@@ -9,6 +9,8 @@ use crate::connection::Connection;
 use crate::connection::listener::Listener;
 use crate::connection::shared_socket::SharedSocket;
 use crate::connection::state::PhaseEvent;
+use crate::connection::transport::Socket;
+use crate::connection::transport::tls::TlsSocket;
 use crate::control::accept_balance::AcceptBalance;
 use crate::control::shutdown::Stage;
 use crate::event_loop::reactor::{Reactor, Shared};
@@ -100,8 +102,9 @@ pub(crate) fn add_connection(
     served: u32,
 ) {
     if reactor.options.raw_tcp {
-        return add_raw_tcp_connection(reactor, number, socket, peer);
+        return add_raw_tcp_connection(reactor, number, listener, socket, peer);
     }
+    let Some(socket) = transport(reactor, listener, socket) else { return };
     let socket = Arc::new(SharedSocket::new(socket, Arc::clone(&reactor.options.spool)));
     let mut shared = reactor.lock();
     let mut has_room = true;
@@ -116,12 +119,20 @@ pub(crate) fn add_connection(
             shared = reactor.lock();
         }
     }
+    if !has_room && socket.transport.tls().is_some() {
+        // An answer would cost a handshake.
+        return;
+    }
     let (index, generation) = shared.connections.occupy(Arc::clone(&socket));
     let mut connection = Connection::new(index, generation, Arc::clone(&socket), number, peer);
     connection.request.parser = RequestParser::of(listener.protocol);
     connection.request.served = served;
     connection.request.over_tls = listener.tls.is_some();
     connection.request.set_peer_trust(reactor.options.trust.as_ref(), listener.proxied);
+    if socket.transport.tls().is_some() {
+        connection.request.set_secure();
+        connection.transition(PhaseEvent::BeginHandshake);
+    }
     if listener.protocol != Protocol::Http && !connection.request.is_from_trusted_proxy() {
         // It could name any client and any user.
         connection.transition(PhaseEvent::Refuse(Reject { status: 403, reason: "a gateway that is not trusted" }));
@@ -140,6 +151,19 @@ pub(crate) fn add_connection(
         shared.connections.mark_readable(index);
     }
     reactor.publish_connections(&shared);
+}
+
+/// The transport of a new connection. `None`: it cannot be made.
+#[inline]
+fn transport(reactor: &Reactor, listener: &Listener, socket: OwnedFd) -> Option<Socket> {
+    let Some(config) = &listener.tls else { return Some(socket.into()) };
+    match TlsSocket::new(socket, config.current()) {
+        Ok(socket) => Some(Socket::Tls(Box::new(socket))),
+        Err(error) => {
+            reactor.log(Level::Error, &format!("a connection is closed, because TLS cannot begin: {error}"));
+            None
+        }
+    }
 }
 
 #[cold]
@@ -179,16 +203,29 @@ pub(crate) fn stop_accepting(reactor: &Reactor, last: bool) {
 
 /// Adds a raw TCP connection, to be handed out at once. If there is no room it is closed, as no answer fits every
 /// protocol, and no other connection is known to be idle.
-fn add_raw_tcp_connection(reactor: &Reactor, listener: u32, socket: OwnedFd, peer: Option<SocketAddr>) {
+fn add_raw_tcp_connection(
+    reactor: &Reactor,
+    number: u32,
+    listener: &Listener,
+    socket: OwnedFd,
+    peer: Option<SocketAddr>,
+) {
+    let Some(socket) = transport(reactor, listener, socket) else { return };
     let mut shared = reactor.lock();
     if shared.connections.live() >= reactor.max_connections {
         return warn_full(reactor, &mut shared, "a new one is closed at once");
     }
     let socket = Arc::new(SharedSocket::new(socket, Arc::clone(&reactor.options.spool)));
     let (index, generation) = shared.connections.occupy(Arc::clone(&socket));
-    let mut connection = Connection::new(index, generation, socket, listener, peer);
+    let mut connection = Connection::new(index, generation, socket, number, peer);
+    if connection.socket.transport.tls().is_some() {
+        connection.transition(PhaseEvent::BeginHandshake);
+    }
     shared.poll_times.note_accepted(&mut connection);
     shared.connections.of(index).connection = Some(Box::new(connection));
+    if listener.tls.is_some() {
+        shared.set_deadline(index, generation, clock::now() + reactor.options.timeouts.header);
+    }
     shared.connections.enqueue(index);
     reactor.publish_connections(&shared);
 }

@@ -155,7 +155,7 @@ impl Connections {
     /// Puts a connection into its slot. `true`: it is ready.
     #[inline]
     pub(super) fn put_back(&mut self, connection: Box<Connection>, again: Again) -> bool {
-        let ((index, _), waits_to_send) = (connection.slot(), connection.is_behind());
+        let ((index, _), waits_to_send) = (connection.slot(), connection.waits_to_send());
         let slot = &mut self.slots[index as usize];
         slot.connection = Some(connection);
         let Readiness { readable, writable, hangup, expired } = slot.readiness;
@@ -225,10 +225,12 @@ impl Connections {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::OwnedFd;
+
     use super::*;
 
     fn socket() -> Arc<SharedSocket> {
-        Arc::new(SharedSocket::new(tempfile::tempfile().unwrap().into(), Arc::default()))
+        Arc::new(SharedSocket::new(OwnedFd::from(tempfile::tempfile().unwrap()), Arc::default()))
     }
 
     #[test]

@@ -84,7 +84,7 @@ impl IdleEviction {
 /// Since when a connection waits for a request of which nothing has come; 0: its client has gone. `None`: it does not.
 fn idle_since(slot: &Slot, timeouts: &Timeouts) -> Option<u64> {
     let connection = slot.connection.as_ref()?;
-    let idle = connection.phase() == Phase::Serving
+    let idle = matches!(connection.phase(), Phase::Serving | Phase::Handshake)
         && connection.request.buffers.is_none()
         && !connection.is_behind()
         && !connection.request.is_mid_message();
@@ -96,6 +96,7 @@ fn idle_since(slot: &Slot, timeouts: &Timeouts) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+    use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixStream;
     use std::sync::Arc;
 
@@ -105,7 +106,7 @@ mod tests {
 
     fn arrive(connections: &mut Connections, since: u64) -> (u32, UnixStream) {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        let socket = Arc::new(SharedSocket::new(ours.into(), Arc::default()));
+        let socket = Arc::new(SharedSocket::new(OwnedFd::from(ours), Arc::default()));
         let (index, generation) = connections.occupy(Arc::clone(&socket));
         let slot = connections.of(index);
         slot.connection = Some(Box::new(Connection::new(index, generation, socket, 0, None)));

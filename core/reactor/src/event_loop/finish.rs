@@ -13,7 +13,6 @@ use crate::limits::{BURST, GATHERED, LAST_CHANCE, LINGER};
 use crate::log::error::Level;
 use crate::sys::clock::{self, NEVER};
 use crate::sys::process::has_children;
-use crate::sys::socket::Transport;
 
 pub(crate) fn answer_refused(reactor: &Reactor, mut connection: Box<Connection>, reject: Reject, number: u64) {
     connection.request.number = number;
@@ -106,16 +105,19 @@ pub(crate) fn cut_short(reactor: &Reactor, connection: Box<Connection>, lost: Lo
 /// and so has the thread of the request timeout until the application is through; the client shall not wait for them.
 /// And a client that has sent more than we have read is reset by the close: bytes that the kernel still held back would
 /// be lost. A web server sends nothing behind its only request.
-pub(crate) fn close_gracefully(reactor: &Reactor, connection: Box<Connection>) {
+pub(crate) fn close_gracefully(reactor: &Reactor, mut connection: Box<Connection>) {
     let is_silent = matches!(connection.request.parser.dialect().protocol, Protocol::Uwsgi | Protocol::Scgi);
-    if !is_silent || has_children() || reactor.request_timeouts.is_some() {
-        connection.socket.transport.finish();
+    let must_finish = !is_silent || has_children() || reactor.request_timeouts.is_some();
+    if must_finish && !connection.finish() {
+        return linger_until_finished(reactor, connection);
     }
     ready_queue::close(reactor, connection);
 }
 
 pub(crate) fn linger(reactor: &Reactor, mut connection: Box<Connection>) {
-    connection.socket.transport.finish();
+    if !connection.finish() {
+        return linger_until_finished(reactor, connection);
+    }
     connection.transition(PhaseEvent::Linger);
     let now = clock::now();
     reactor.queue_time.end(now);
@@ -125,6 +127,26 @@ pub(crate) fn linger(reactor: &Reactor, mut connection: Box<Connection>) {
         true => ready_queue::close(reactor, connection),
         false => wait_for_more(reactor, connection),
     }
+}
+
+/// The socket does not even take the alert that ends TLS: a slow client is given its time for that.
+#[cold]
+fn linger_until_finished(reactor: &Reactor, mut connection: Box<Connection>) {
+    if connection.phase() == Phase::Handshake {
+        return ready_queue::close(reactor, connection);
+    }
+    connection.transition(PhaseEvent::Linger);
+    connection.time_limit = clock::now() + reactor.options.timeouts.write;
+    connection.request.buffers = None;
+    wait_for_more(reactor, connection);
+}
+
+/// Whether our half of a connection that lingers has ended, now or before.
+pub(crate) fn has_finished(connection: &mut Connection) -> bool {
+    if connection.waits_to_send() && connection.finish() {
+        connection.time_limit = clock::now() + LINGER;
+    }
+    !connection.waits_to_send()
 }
 
 /// Puts a connection back until something happens, with the deadline that fits what it is doing.
@@ -141,6 +163,14 @@ pub(crate) fn wait_for_more(reactor: &Reactor, mut connection: Box<Connection>) 
         Phase::Refused(_) => now + timeouts.write,
         Phase::Sending(_) => connection.socket.deadline(timeouts.response_rate()),
         Phase::Lingering => connection.time_limit,
+        // From the connection to the end of the handshake, however slowly its bytes arrive.
+        Phase::Handshake => {
+            let most = if reactor.is_stopping() { timeouts.drain.max(LAST_CHANCE) } else { timeouts.header };
+            if connection.time_limit == 0 || connection.time_limit > now + most {
+                connection.time_limit = now + most;
+            }
+            connection.time_limit
+        }
         Phase::LongPoll | Phase::WritingBody => NEVER,
         Phase::Serving if in_body => connection.request.buffers.as_mut().map_or(now, |buffers| {
             if let Some(body) = &mut buffers.body {
@@ -167,7 +197,8 @@ pub(crate) fn wait_for_more(reactor: &Reactor, mut connection: Box<Connection>) 
         Phase::Serving => now + timeouts.keepalive,
     };
     // Its socket may not be empty yet: no new edge would report the rest.
-    let more = matches!(connection.phase(), Phase::Serving | Phase::Lingering) && connection.is_readable();
+    let reads = matches!(connection.phase(), Phase::Serving | Phase::Handshake | Phase::Lingering);
+    let more = reads && connection.is_readable();
     ready_queue::put_back(reactor, connection, deadline, if more { Again::InTurn } else { Again::No });
 }
 

@@ -158,7 +158,7 @@ impl Shared {
                         if event.readable {
                             self.poll_times.note_event(connection);
                         }
-                        if event.readable || event.hangup || connection.is_behind() {
+                        if event.readable || event.hangup || connection.waits_to_send() {
                             self.connections.enqueue(index);
                         }
                     }

@@ -179,6 +179,7 @@ impl Timers {
 mod tests {
     use std::io::Write;
     use std::net::{TcpListener, TcpStream};
+    use std::os::fd::OwnedFd;
     use std::sync::Arc;
     use std::time::{Duration, Instant};
 
@@ -232,7 +233,7 @@ mod tests {
     fn the_timer_is_set_only_for_deadlines_that_count() {
         let (mut timers, mut connections) = (Timers::default(), Connections::default());
         let occupied = [10, 20, 30, 40].map(|at| {
-            let socket = Arc::new(SharedSocket::new(tempfile::tempfile().unwrap().into(), Arc::default()));
+            let socket = Arc::new(SharedSocket::new(OwnedFd::from(tempfile::tempfile().unwrap()), Arc::default()));
             let (index, generation) = connections.occupy(Arc::clone(&socket));
             let slot = connections.of(index);
             timers.set(&mut slot.deadline, at, index, generation);

@@ -21,6 +21,7 @@ pub(crate) mod response;
 pub(crate) mod stream;
 pub(crate) mod x_sendfile;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::connection::Connection;
@@ -243,6 +244,13 @@ impl Exchange {
     #[inline]
     pub fn is_raw_tcp(&self) -> bool {
         self.reactor.options.raw_tcp
+    }
+
+    /// The variables of the connection's TLS for the environ, as mod_ssl names them; none without TLS.
+    #[inline]
+    pub fn tls_variables(&self) -> &[(Cow<'static, str>, String)] {
+        let tls = self.stream.as_ref().and_then(|stream| stream.socket().transport.tls());
+        tls.map_or(&[], |tls| tls.variables())
     }
 
     /// A blocking duplicate of the socket of a raw TCP connection.

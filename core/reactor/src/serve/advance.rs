@@ -17,7 +17,7 @@ use crate::handlers::static_files::Outcome;
 use crate::handlers::{client_abort, health, https_redirect, queue_timeout, static_files};
 use crate::limits::RECEIVED_AT_ONCE;
 use crate::log::error::Level;
-use crate::serve::streamed_bodies;
+use crate::serve::{handshake, streamed_bodies};
 use crate::sys::Errno;
 use crate::sys::clock::{self, NEVER};
 use crate::sys::socket::Transport;
@@ -26,7 +26,7 @@ use poorhttp_http::{Event, Reject};
 const NO_MEMORY: Reject = Reject { status: 503, reason: "too much to do" };
 
 /// Outcome of reading a request.
-enum Step {
+pub(super) enum Step {
     /// A request is complete.
     Request,
     /// More input or another event is needed.
@@ -152,6 +152,7 @@ fn read_request(reactor: &Reactor, connection: &mut Connection) -> Step {
                     return Step::Refuse(reject);
                 }
                 if let Some((head, _)) = connection.request.head()
+                    && connection.socket.transport.tls().is_none()
                     && let Err(reject) = head.check_scheme(connection.request.origin())
                 {
                     return Step::Refuse(reject);
@@ -270,10 +271,11 @@ fn resume(reactor: &Reactor, mut connection: Box<Connection>) -> Option<Box<Conn
                 }
             }
         },
-        Phase::Lingering => match expired || connection.discard() {
+        Phase::Lingering => match expired || (finish::has_finished(&mut connection) && connection.discard()) {
             true => ready_queue::close(reactor, connection),
             false => finish::wait_for_more(reactor, connection),
         },
+        Phase::Handshake => return handshake::advance(reactor, connection, expired),
         Phase::WritingBody => return resume_body(reactor, connection),
         Phase::LongPoll => long_poll::continue_long_poll(reactor, connection),
         Phase::Serving if reactor.is_overdue() => give_up(reactor, connection),
@@ -332,7 +334,7 @@ fn refuse_body(reactor: &Reactor, mut connection: Box<Connection>, error: &io::E
 
 /// Receives a PROXY protocol header. `None`: it is complete.
 #[cold]
-fn receive_proxy_header(reactor: &Reactor, connection: &mut Connection) -> Option<Step> {
+pub(super) fn receive_proxy_header(reactor: &Reactor, connection: &mut Connection) -> Option<Step> {
     loop {
         let buffers = connection.request.buffers.get_or_insert_default();
         match buffers.read_buffer.take_proxy_header() {

@@ -52,6 +52,11 @@ pub(crate) fn write(fd: &OwnedFd, bytes: &[u8]) -> Result<usize> {
     retry_on_intr(|| rustix::io::write(fd, bytes))
 }
 
+/// Reads at a position. 0: the file ends there.
+pub(crate) fn read_at(file: impl AsFd, room: &mut [u8], at: u64) -> Result<usize> {
+    retry_on_intr(|| rustix::io::pread(&file, &mut *room, at))
+}
+
 /// Whether a pipe or a socket has room, now or within a part of a second; also if its reader has gone.
 pub(crate) fn is_writable(fd: impl AsFd, timeout: Duration) -> bool {
     let timeout = Timespec { tv_sec: 0, tv_nsec: timeout.subsec_nanos().into() };

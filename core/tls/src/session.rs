@@ -1,0 +1,254 @@
+//! One TLS session: bytes of the peer in, content out; content in, records out. No sockets.
+//!
+//! It is built on rustls' unbuffered interface: the caller has the buffers, so an idle session holds none, and what was
+//! received is decrypted where it lies.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
+use rustls::unbuffered::{ConnectionState, EncodeError, EncodeTlsData, EncryptError, UnbufferedStatus, WriteTraffic};
+use rustls::{Error, HandshakeKind, ServerConfig};
+
+use crate::variables::Facts;
+
+/// Bytes of content in the largest record (RFC 8446 section 5.1).
+pub const RECORD: usize = 16 << 10;
+/// Bytes that a record may have beyond its content: its header, nonce or type, tag, and padding to a block (TLS 1.2).
+pub const OVERHEAD: usize = 64;
+/// Bytes of the largest message that waits for its rest: a handshake message, and the record that completes it.
+pub const LARGEST_REST: usize = (64 << 10) + RECORD + 2 * OVERHEAD + 256;
+
+thread_local! {
+    /// The name of the ClientHello that this thread has just processed.
+    static SERVER_NAME: RefCell<Option<Box<str>>> = const { RefCell::new(None) };
+}
+
+/// Notes the server name of a ClientHello: the unbuffered connection does not tell. To be called by the certificate resolver,
+/// which runs in the thread that processes the message.
+pub fn note_server_name(name: Option<&str>) {
+    SERVER_NAME.set(name.map(Box::from));
+}
+
+/// The server's side of a session.
+pub struct Session {
+    connection: UnbufferedServerConnection,
+    /// Received bytes that are not a whole message yet; rustls may have decrypted some of them already.
+    rest: Vec<u8>,
+    /// Records that are to be sent: messages of the handshake, tickets, alerts.
+    control: Vec<u8>,
+    server_name: Option<Box<str>>,
+    /// The peer has said that it sends nothing more.
+    is_closed: bool,
+    has_failed: bool,
+    /// Nothing has been received.
+    is_untouched: bool,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Nothing of the connection: it has the keys.
+        formatter.debug_struct("Session").field("server_name", &self.server_name).finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    /// A session whose client has sent nothing yet.
+    pub fn new(config: Arc<ServerConfig>) -> Result<Self, Error> {
+        Ok(Session {
+            connection: UnbufferedServerConnection::new(config)?,
+            rest: Vec::new(),
+            control: Vec::new(),
+            server_name: None,
+            is_closed: false,
+            has_failed: false,
+            is_untouched: true,
+        })
+    }
+
+    /// Whether the handshake is not complete.
+    pub fn is_handshaking(&self) -> bool {
+        self.connection.is_handshaking()
+    }
+
+    /// Whether nothing has been received.
+    pub fn is_untouched(&self) -> bool {
+        self.is_untouched
+    }
+
+    /// Whether the peer has ended its side in an orderly way.
+    pub fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    /// Whether nothing more can be received or sent but an alert.
+    pub fn has_failed(&self) -> bool {
+        self.has_failed
+    }
+
+    /// What is known of the peer; after the handshake.
+    pub fn facts(&self) -> Facts<'_> {
+        Facts {
+            protocol: self.connection.protocol_version(),
+            cipher: self.connection.negotiated_cipher_suite(),
+            server_name: self.server_name.as_deref(),
+            certificates: self.connection.peer_certificates(),
+            resumed: self.connection.handshake_kind() == Some(HandshakeKind::Resumed),
+        }
+    }
+
+    /// Records of the session itself that are to be sent before any content that is encrypted later.
+    pub fn take_control(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.control)
+    }
+
+    /// Whether there are such records.
+    pub fn has_control(&self) -> bool {
+        !self.control.is_empty()
+    }
+
+    /// Copies what waits for its rest to the beginning of `buffer`, and returns its length. What is received is to be written
+    /// behind it, and both are to be given to [`Session::receive`]. Without that, nothing has happened.
+    pub fn begin(&self, buffer: &mut [u8]) -> usize {
+        let length = self.rest.len().min(buffer.len());
+        buffer[..length].copy_from_slice(&self.rest[..length]);
+        length
+    }
+
+    /// Processes received bytes, those of [`Session::begin`] first. Content goes to `take`, also if an error follows it.
+    pub fn receive(&mut self, received: &mut [u8], mut take: impl FnMut(&[u8])) -> Result<(), Error> {
+        if self.has_failed {
+            return Err(Error::General("the session has failed".into()));
+        }
+        self.is_untouched = false;
+        let mut at = 0;
+        let outcome = loop {
+            let UnbufferedStatus { mut discard, state } = self.connection.process_tls_records(&mut received[at..]);
+            let goes_on = match state {
+                Ok(ConnectionState::ReadTraffic(mut traffic)) => loop {
+                    match traffic.next_record() {
+                        Some(Ok(record)) => {
+                            discard += record.discard;
+                            take(record.payload);
+                        }
+                        Some(Err(error)) => break Err(error),
+                        None => break Ok(true),
+                    }
+                },
+                Ok(ConnectionState::EncodeTlsData(message)) => encode(message, &mut self.control).map(|()| true),
+                Ok(ConnectionState::TransmitTlsData(sent)) => {
+                    // It is in `control`, which is sent before everything else.
+                    sent.done();
+                    Ok(true)
+                }
+                Ok(ConnectionState::PeerClosed) => {
+                    self.is_closed = true;
+                    Ok(true)
+                }
+                Ok(ConnectionState::BlockedHandshake | ConnectionState::WriteTraffic(_) | ConnectionState::Closed) => {
+                    Ok(false)
+                }
+                // Early data is never accepted.
+                Ok(_) => Err(Error::General("an unknown state".into())),
+                Err(error) => Err(error),
+            };
+            at = received.len().min(at + discard);
+            match goes_on {
+                Ok(true) => {}
+                Ok(false) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        if let Some(name) = SERVER_NAME.take() {
+            self.server_name = Some(name);
+        }
+        match outcome {
+            Ok(()) if self.is_closed => self.rest = Vec::new(),
+            Ok(()) if received.len() - at > LARGEST_REST => {
+                return self.fail(Error::General("a message is too long".into()));
+            }
+            Ok(()) => {
+                // An idle session holds no buffer.
+                self.rest.clear();
+                self.rest.shrink_to(0);
+                self.rest.extend_from_slice(&received[at..]);
+            }
+            Err(error) => return self.fail(error),
+        }
+        Ok(())
+    }
+
+    /// Ends the session, and adds the alert that tells the peer.
+    fn fail(&mut self, error: Error) -> Result<(), Error> {
+        self.has_failed = true;
+        self.rest = Vec::new();
+        // Nothing of the input is looked at while there are records to send, so it may be missing.
+        while self.connection.wants_write() {
+            match self.connection.process_tls_records(&mut []).state {
+                Ok(ConnectionState::EncodeTlsData(message)) => {
+                    if encode(message, &mut self.control).is_err() {
+                        break;
+                    }
+                }
+                Ok(ConnectionState::ReadTraffic(mut traffic)) => while traffic.next_record().is_some() {},
+                _ => break,
+            }
+        }
+        Err(error)
+    }
+
+    /// Calls `write` when content may be sent. What the session itself has to send goes to `control` first.
+    fn write<T>(&mut self, write: impl FnOnce(WriteTraffic<'_, ServerConnectionData>) -> T) -> Result<T, Error> {
+        loop {
+            let UnbufferedStatus { state, .. } = self.connection.process_tls_records(&mut self.rest);
+            match state? {
+                ConnectionState::WriteTraffic(traffic) => return Ok(write(traffic)),
+                ConnectionState::EncodeTlsData(message) => encode(message, &mut self.control)?,
+                ConnectionState::TransmitTlsData(sent) => sent.done(),
+                ConnectionState::PeerClosed => self.is_closed = true,
+                _ => return Err(Error::HandshakeNotComplete),
+            }
+        }
+    }
+
+    /// Encrypts `content`, which is not empty, into `records`, and returns the bytes of these. There is room for them if it has
+    /// [`OVERHEAD`] bytes beyond the content for each [`RECORD`] begun.
+    pub fn encrypt(&mut self, content: &[u8], records: &mut [u8]) -> Result<usize, Error> {
+        if self.has_failed {
+            return Err(Error::EncryptError);
+        }
+        self.write(|mut traffic| traffic.encrypt(content, records))?.map_err(|error| match error {
+            EncryptError::InsufficientSize(_) => Error::General("too little room for records".into()),
+            EncryptError::EncryptExhausted => Error::EncryptError,
+        })
+    }
+
+    /// Adds the alert to `control` that says that nothing more follows.
+    pub fn close(&mut self) {
+        if self.has_failed || self.is_handshaking() {
+            return;
+        }
+        let mut alert = [0; 2 * OVERHEAD];
+        if let Ok(Ok(length)) = self.write(|mut traffic| traffic.queue_close_notify(&mut alert)) {
+            self.control.extend_from_slice(&alert[..length]);
+        }
+    }
+}
+
+/// Adds a record of the session itself to `control`.
+fn encode(mut message: EncodeTlsData<'_, ServerConnectionData>, control: &mut Vec<u8>) -> Result<(), Error> {
+    let start = control.len();
+    let mut length = 1 << 10;
+    loop {
+        control.resize(start + length, 0);
+        match message.encode(&mut control[start..]) {
+            Ok(written) => {
+                control.truncate(start + written);
+                return Ok(());
+            }
+            Err(EncodeError::InsufficientSize(size)) if size.required_size > length => length = size.required_size,
+            Err(_) => return Err(Error::EncryptError),
+        }
+    }
+}
