@@ -526,6 +526,17 @@ class Request:
         """
     @overload
     def __call__(self, data: bytes, /) -> object: ...
+    @overload
+    def __call__(self, headers: list[tuple[str, str]], /) -> object:
+        """`wsgi.early_hints`: send a response 103 with these headers at once.
+
+        Does nothing for clients of HTTP/1.0 and behind gateway protocols, and once the final
+        response has begun to be sent.
+
+        Raises:
+            ValueError: a header is not valid HTTP; nothing was sent.
+            ConnectionResetError: the client has disconnected.
+        """
     def take_environ(self) -> dict[str, Any]:
         """Return the WSGI environ, once, and start the timeout.
 

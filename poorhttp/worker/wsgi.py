@@ -291,6 +291,8 @@ def base_environ(
         "wsgi.input_terminated": True,
         "wsgi.errors": logs.error_log.stream,
         "wsgi.file_wrapper": FileWrapper,
+        # Set for each request.
+        "wsgi.early_hints": None,
         "wsgi.multithread": multithread,
         "wsgi.multiprocess": multiprocess,
         "wsgi.run_once": False,

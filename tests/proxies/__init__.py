@@ -9,5 +9,6 @@ test_haproxy_drain.py    HAProxy before two servers, one of which is stopped: no
 test_peer_trust.py       Fields of proxies about the client, believed or not, in every mode
 test_restarts.py         One of two servers is reloaded, replaced, stopped or killed, under load
 test_start_command.py    `python -m proxy`, which the Makefile runs: starts and stops all processes
+test_streaming.py        nginx, HAProxy and Caddy that pass on uploads and early hints
 test_tls_site.py         The configurations `site` of proxy/: TLS and files before one server
 """

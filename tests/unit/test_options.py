@@ -90,6 +90,7 @@ def test_defaults() -> None:
         "log_level": "info",
         "slow_request": 0.0,
         "log_config": None,
+        "early_hints": True,
         "server_header": "poorhttp",
         "mount": (),
         "stream_request_body": (),

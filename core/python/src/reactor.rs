@@ -246,6 +246,7 @@ impl Reactor {
             files: Arc::clone(&cache),
             routes: open_routes(routes, &cache, live_reload.as_ref(), compression.as_ref())?,
             streamed_bodies: streamed_routes(streamed_bodies),
+            early_hints: option(settings, "early_hints")?,
             sendfile_roots: open_sendfile_roots(settings, &cache)?,
             compression,
             trust: trust(settings)?,

@@ -3,9 +3,11 @@
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use poorhttp_http::Invalid;
 use poorhttp_reactor::{Exchange, SendError};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyConnectionResetError, PyRuntimeError, PyTypeError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
@@ -57,6 +59,12 @@ impl From<SendError> for Failure {
             SendError::Over => PyRuntimeError::new_err("this request has been answered already"),
             SendError::Full(_) => PyConnectionResetError::new_err("the client takes nothing"),
         })
+    }
+}
+
+impl From<Invalid> for Failure {
+    fn from(invalid: Invalid) -> Self {
+        Failure(value_error(invalid))
     }
 }
 
@@ -119,25 +127,14 @@ impl Request {
             }
             _ => {}
         }
-        exchange.start(status, |write| {
-            for field in fields {
-                let pair =
-                    field.cast::<PyTuple>().map_err(|_| wrong_type("a header", "a tuple of name and value", &field))?;
-                if pair.len() != 2 {
-                    // The repr of the tuple would run application code while this request is locked.
-                    let message = format!("a header must be a tuple of name and value, not of {} items", pair.len());
-                    return Err(PyTypeError::new_err(message).into());
-                }
-                let (name, value) = (pair.get_borrowed_item(0)?, pair.get_borrowed_item(1)?);
-                let name = name.cast::<PyString>().map_err(|_| wrong_type("a header's name", "a str", &name))?;
-                let text = value.cast::<PyString>().map_err(|_| {
-                    wrong_type(&format!("the value of header {}", name.to_string_lossy()), "a str", &value)
-                })?;
-                write(name.to_str()?, text.to_str()?)?;
-            }
-            Ok::<(), Failure>(())
-        })?;
+        exchange.start(status, |write| write_fields(fields, write))?;
         Ok(())
+    }
+
+    /// Sends a response 103 with these fields.
+    #[cold]
+    fn early_hints(&self, py: Python<'_>, fields: &Bound<'_, PyList>) -> PyResult<()> {
+        Ok(self.dispatched.exchange(py).early_hints(|write| write_fields(fields, write))?)
     }
 
     /// Sends a piece of the body. `false`: later pieces would not be sent.
@@ -189,6 +186,29 @@ impl Request {
     }
 }
 
+/// Writes the header fields of a list of tuples.
+#[inline]
+fn write_fields<E: Into<Failure>>(
+    fields: &Bound<'_, PyList>,
+    write: &mut dyn FnMut(&str, &str) -> Result<(), E>,
+) -> Result<(), Failure> {
+    for field in fields {
+        let pair = field.cast::<PyTuple>().map_err(|_| wrong_type("a header", "a tuple of name and value", &field))?;
+        if pair.len() != 2 {
+            // The repr of the tuple would run application code while this request is locked.
+            let message = format!("a header must be a tuple of name and value, not of {} items", pair.len());
+            return Err(PyTypeError::new_err(message).into());
+        }
+        let (name, value) = (pair.get_borrowed_item(0)?, pair.get_borrowed_item(1)?);
+        let name = name.cast::<PyString>().map_err(|_| wrong_type("a header's name", "a str", &name))?;
+        let text = value
+            .cast::<PyString>()
+            .map_err(|_| wrong_type(&format!("the value of header {}", name.to_string_lossy()), "a str", &value))?;
+        write(name.to_str()?, text.to_str()?).map_err(Into::into)?;
+    }
+    Ok(())
+}
+
 fn wrong_type(what: &str, wanted: &str, got: &Bound<'_, PyAny>) -> PyErr {
     let kind = got.get_type().name().map_or_else(|_| "something else".to_owned(), |name| name.to_string());
     PyTypeError::new_err(format!("{what} must be {wanted}, not {kind}"))
@@ -196,7 +216,8 @@ fn wrong_type(what: &str, wanted: &str, got: &Bound<'_, PyAny>) -> PyErr {
 
 #[pymethods]
 impl Request {
-    /// `start_response` (PEP 3333) with two or three arguments, `write` with one. Returns itself as the `write` callable.
+    /// `start_response` (PEP 3333) with two or three arguments; with one, `write`, or `wsgi.early_hints` for a list. Returns itself as
+    /// the `write` callable.
     #[pyo3(signature = (status, response_headers = None, exc_info = None))]
     fn __call__<'py>(
         slf: &Bound<'py, Self>,
@@ -209,6 +230,10 @@ impl Request {
             if status.is_instance_of::<PyString>() {
                 return Err(PyTypeError::new_err("start_response takes a status and a list of headers"));
             }
+            if let Ok(fields) = status.cast::<PyList>() {
+                this.early_hints(py, fields)?;
+                return Ok(slf.clone());
+            }
             this.send(py, status)?;
             return Ok(slf.clone());
         };
@@ -220,15 +245,16 @@ impl Request {
     fn take_environ(slf: &Bound<'_, Self>) -> PyResult<Option<Py<PyDict>>> {
         let (py, this) = (slf.py(), slf.get());
         let environ = this.environ.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).take();
-        if this.streamed
-            && let Some(environ) = &environ
-        {
+        let Some(environ) = environ else { return Ok(None) };
+        // The base environ has the key, so the copy need not grow.
+        environ.bind(py).set_item(intern!(py, "wsgi.early_hints"), slf)?;
+        if this.streamed {
             streamed_body::set_input(environ.bind(py), slf)?;
         }
-        if this.timed && environ.is_some() {
+        if this.timed {
             this.dispatched.start_timeout(py)?;
         }
-        Ok(environ)
+        Ok(Some(environ))
     }
 
     /// Receives a part of the body into a buffer, and waits if nothing has come. 0: the body is complete. `None`: call again.

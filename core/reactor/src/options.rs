@@ -104,6 +104,8 @@ pub struct Options {
     pub routes: Option<Routes>,
     /// Requests whose body the application receives while it runs, if there are any.
     pub streamed_bodies: Option<Routes<()>>,
+    /// Applications may send responses 103.
+    pub early_hints: bool,
     /// Cache of these files.
     pub files: Arc<Cache>,
     /// From where an application may have files sent by naming them.

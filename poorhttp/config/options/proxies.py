@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from poorhttp.config import address
 from poorhttp.config.options.option import Option, WordList
-from poorhttp.config.parsers import choice, header, network, or_off, prefix, seconds
+from poorhttp.config.parsers import boolean, choice, header, network, or_off, prefix, seconds
 
 #: Headers in which proxies name their client.
 FORWARDED_HEADERS = (
@@ -106,9 +106,19 @@ class Proxies:
 
 
 class Responses:
-    """Headers of all responses."""
+    """Headers of all responses, and interim ones."""
 
     GROUP = "Responses"
+
+    early_hints = Option(
+        boolean,
+        "on",
+        "Let applications send responses 103 (Early Hints) by `wsgi.early_hints`.",
+        reason="They go to clients of HTTP/1.1 only. Off, or for others, the call does nothing. "
+        "nginx before 1.29 takes a 103 for the final response if it speaks HTTP/1.1 to the server "
+        "(`proxy_http_version 1.1`), and its clients hang: off behind those (docs/early-hints.md). gunicorn always "
+        "sends them.",
+    )
 
     server_header = Option(
         header,

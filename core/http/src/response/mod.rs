@@ -4,10 +4,12 @@
 //! application and never reaches the wire.
 //!
 //! ```text
-//! fields.rs   checks and writes the header fields of an application
+//! fields.rs    checks and writes the header fields of an application
+//! interim.rs   writes interim responses
 //! ```
 
 mod fields;
+mod interim;
 
 use std::io::Write as _;
 

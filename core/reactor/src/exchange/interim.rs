@@ -1,8 +1,28 @@
 //! Interim responses (RFC 9110 section 15.2), before the final one.
 
 use crate::exchange::{Exchange, SendError};
+use poorhttp_http::Invalid;
 
 impl Exchange {
+    /// Sends a response 103 with the header fields that `fields` writes by the function it is given. Does nothing if the client
+    /// cannot take it, it is switched off, or the final response has begun to be sent. On an error nothing is sent.
+    #[cold]
+    pub fn early_hints<E: From<SendError> + From<Invalid>>(
+        &mut self,
+        fields: impl FnOnce(&mut dyn FnMut(&str, &str) -> Result<(), Invalid>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if self.is_foreign() {
+            return Err(SendError::Over.into());
+        }
+        let is_wanted = self.reactor.options.early_hints && self.response.takes_interim();
+        if self.stream.is_none() || self.answered_elsewhere || !is_wanted {
+            return Ok(());
+        }
+        let mut interim = Vec::new();
+        self.response.early_hints(&mut interim, fields)?;
+        Ok(self.send_interim(&interim)?)
+    }
+
     /// Sends an interim response at once: before status and fields of the final response, if these are given already.
     #[cold]
     pub(crate) fn send_interim(&mut self, interim: &[u8]) -> Result<(), SendError> {

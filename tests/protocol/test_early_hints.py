@@ -1,0 +1,129 @@
+"""Interim responses of the application: 103 Early Hints (RFC 8297), and no others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.apps.hinting import LINK, OTHER, REFUSED
+from tests.conftest import Serve
+from tests.testkit.cases.gateway import pack
+from tests.testkit.client import Connection
+from tests.testkit.server import Server
+
+APP = "tests/apps/hinting.py"
+
+
+def interim(fields: list[tuple[str, str]]) -> bytes:
+    """A response 103 as it is sent."""
+    lines = [f"{name}: {value}\r\n" for name, value in fields]
+    return f"HTTP/1.1 103 Early Hints\r\n{''.join(lines)}\r\n".encode()
+
+
+def receive(connection: Connection, length: int) -> bytes:
+    """The next bytes of a connection."""
+    received = b""
+    while len(received) < length:
+        more = connection.socket.recv(length - len(received))
+        assert more, received
+        received += more
+    return received
+
+
+def test_hints_come_at_once(serve: Serve, tmp_path: Path) -> None:
+    """The application goes on only when the client has them."""
+    expected = interim([LINK]) + interim([OTHER, ("X-Other", "1")])
+    with serve(APP).connect() as connection:
+        for number in range(3):
+            gate = tmp_path / str(number)
+            connection.send_request("GET", f"/gate?{gate}")
+            assert receive(connection, len(expected)) == expected
+            gate.touch()
+            answer = connection.response()
+            assert (answer.status, answer.body, answer.get("Link")) == (200, b"done", None)
+
+
+def test_hints_between_the_start_of_a_response_and_its_body(serve: Serve) -> None:
+    with serve(APP).connect() as connection:
+        for _ in range(2):
+            answer = connection.request("GET", "/started")
+            assert (answer.interim, answer.get("X-Final"), answer.body) == ([103], "yes", b"done")
+
+
+def test_hints_behind_the_head_are_ignored(serve: Serve) -> None:
+    with serve(APP).connect() as connection:
+        for _ in range(2):
+            answer = connection.request("GET", "/late")
+            assert (answer.interim, answer.body) == ([], b"done")
+
+
+def test_pipelined_requests(serve: Serve) -> None:
+    with serve(APP).connect() as connection:
+        connection.send(
+            b"GET /none HTTP/1.1\r\nHost: a\r\n\r\nGET /one HTTP/1.1\r\nHost: a\r\n\r\n" * 4
+        )
+        for _ in range(4):
+            assert connection.response().interim == []
+            assert connection.response().interim == [103]
+
+
+def test_other_requests_get_none(serve: Serve) -> None:
+    """HEAD gets them, and HTTP/1.0 does not."""
+    server = serve(APP)
+    with server.connect() as connection:
+        assert connection.request("HEAD", "/one").interim == [103]
+    with server.connect() as connection:
+        assert connection.request("GET", "/one", version="HTTP/1.0").interim == []
+
+
+@pytest.mark.parametrize("protocol", ["uwsgi", "scgi", "fastcgi"])
+def test_gateway_protocols_get_none(mode: str, protocol: str) -> None:
+    variables = [(b"REQUEST_METHOD", b"GET"), (b"PATH_INFO", b"/one"), (b"CONTENT_LENGTH", b"0")]
+    variables += [(b"SERVER_PROTOCOL", b"HTTP/1.1"), (b"REQUEST_URI", b"/one")]
+    options = ("--trusted-proxies", "127.0.0.1")
+    with Server(APP, mode, *options, bind=(f"{protocol}://127.0.0.1:0",)) as server:
+        connection = Connection(("127.0.0.1", int(server.urls.rpartition(":")[2])))
+        connection.send(pack(protocol, variables))
+        answer = connection.rest()
+        connection.close()
+    assert b"done" in answer
+    assert b"103" not in answer
+
+
+def test_what_is_refused(serve: Serve) -> None:
+    """Nothing of it is sent, nor of what stands before."""
+    server = serve(APP)
+    with server.connect() as connection:
+        answer = connection.request("GET", "/refused")
+        assert (answer.interim, answer.body) == ([], b"done")
+        answer = connection.request("GET", "/types")
+        assert (answer.interim, answer.body) == ([], b"done")
+    for word in REFUSED:
+        server.wait_log(f"refused {word}: ")
+    server.wait_log("wrong: the value of header Link must be a str, not bytes")
+    server.wait_log("wrong: a header must be a tuple of name and value, not list")
+
+
+@pytest.mark.parametrize("status", ["100%20Continue", "101%20Upgrade", "103%20Early%20Hints"])
+def test_other_interim_statuses_are_refused(serve: Serve, status: str) -> None:
+    server = serve(APP)
+    answer = server.get(f"/interim?{status}")
+    assert (answer.status, answer.interim, answer.body) == (200, [], b"done")
+
+
+def test_fields_of_tracing_pass(serve: Serve) -> None:
+    trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    with serve(APP).connect() as connection:
+        answer = connection.request("GET", "/passed", f"traceparent: {trace}")
+    assert answer.get("traceparent") == trace
+    assert answer.get("Server-Timing") == "db;dur=53, app;dur=47.2"
+
+
+def test_the_access_log_has_the_final_response(mode: str, tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    options = ("--access-log", str(log), "--access-log-format", "%s %b %X", "--workers", "1")
+    with Server(APP, mode, *options) as server, server.connect() as connection:
+        for path in ("/one", "/started", "/none"):
+            assert connection.request("GET", path).body == b"done"
+    assert log.read_text().splitlines() == ["200 4 +"] * 3
