@@ -26,7 +26,16 @@ PROCESS_OPTIONS = frozenset(
         *("chdir", "pythonpath", "workers", "preload", "after_fork", "max_requests"),
         *("max_requests_jitter", "max_rss", "max_lifetime", "user", "group", "umask", "pidfile"),
         *("graceful_timeout", "drain_timeout", "drain_delay", "admin"),
-        *("autoreload", "reload_include", "reload_exclude", "debug", "live", "profile", "open"),
+        *(
+            "autoreload",
+            "reload_include",
+            "reload_exclude",
+            "debug",
+            "live",
+            "profile",
+            "https",
+            "open",
+        ),
     )
 )
 

@@ -131,6 +131,11 @@ class CommandLine(Arguments):
                     f"example: poorhttp {self.command} {COMMANDS[self.command].example} (or put "
                     f"target = ... into the section of a file, and name it with -c){finds}"
                 )
+        for settings in services:
+            if settings.https:
+                from poorhttp.dev import local_certificate
+
+                local_certificate.apply(settings)
         if any(development.is_on(settings) for settings in services):
             from poorhttp import dev
 

@@ -11,7 +11,9 @@ from poorhttp.process import fork
 from poorhttp.process.signals import SIGNALS, signal
 
 #: URLs of wildcard addresses, for which a browser on this machine uses `localhost`.
-WILDCARD_URLS = ("http://0.0.0.0:", "http://[::]:")
+WILDCARD_URLS = tuple(
+    f"{scheme}://{host}:" for scheme in ("http", "https") for host in ("0.0.0.0", "[::]")
+)
 
 #: Program of the child process. `webbrowser` knows $BROWSER, xdg-open and others; their output goes
 #: to `/dev/null`.
@@ -43,8 +45,8 @@ def browser_url(urls: Iterable[str]) -> str:
     for url in urls:
         for everywhere in WILDCARD_URLS:
             if url.startswith(everywhere):
-                return "http://localhost:" + url[len(everywhere) :]
-        if url.startswith("http://"):
+                return f"{url.partition(':')[0]}://localhost:{url[len(everywhere) :]}"
+        if url.startswith(("http://", "https://")):
             return url
     return ""
 

@@ -160,6 +160,12 @@ class Tls:
         ports = [each.server[1] for each in listeners if each.url.startswith("https://")]
         return int(ports[0]) if ports else 443
 
+    @property
+    def fingerprint(self) -> str:
+        """What tells the first certificate from others, for people."""
+        file, _, _, _, digest = self.config.certificates[0]
+        return f"has the certificate {file}, SHA-256 {digest}"
+
     def describe(self) -> list[str]:
         """Return a line for each certificate: its hosts, and how long it is valid."""
         lines = []

@@ -44,7 +44,7 @@ class Service:
         imports: which modules its workers share; None if they share none, or all that they will.
         privileges: user and group of its workers.
         loaded: the application is loaded, in this process or in the one that has forked it.
-        notice: second line of the message that the server is ready; empty for none.
+        notice: further lines of the message that the server is ready; empty for none.
         live: script that is appended to static HTML pages, the parts before and after the
             path prefix of the client; None appends nothing.
         serving: the server as a whole serves, so errors go to the error log.
@@ -97,6 +97,8 @@ class Service:
             self.notice = hint or development.server().pin_announcement()
         elif settings.access_log is None and os.isatty(2):
             self.notice = "logs no requests here; --access-log - shows them"
+        if settings.https and self.tls is not None:
+            self.notice = "\npoorhttp ".join(filter(None, [self.tls.fingerprint, self.notice]))
 
     def change_folder(self) -> None:
         """Change to its folder: during a reload the main process is in that of the new version.

@@ -258,7 +258,7 @@ class Server(Program):
         super().__init__(*words, cwd=cwd, env=env, inherit=inherit)
         self.version, self.urls, self.mode, workers = self.wait_line().groups()
         self.workers = int(workers)
-        ports = re.findall(r"(?:http|tcp)://[\d.]+:(\d+)", self.urls)
+        ports = re.findall(r"(?:https?|tcp)://[\d.]+:(\d+)", self.urls)
         self.port = int(ports[0]) if ports else 0
 
     def __exit__(self, kind: object, *_: object) -> None:

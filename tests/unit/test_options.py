@@ -126,6 +126,7 @@ def test_defaults() -> None:
         "debug": "off",
         "live": False,
         "profile": False,
+        "https": False,
         "open": False,
     }
     assert settings.changed() == []

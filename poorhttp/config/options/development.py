@@ -94,6 +94,16 @@ class Development:
         "slow if it takes longer than `slow_request`, or than 0.1 s if that is 0. Only with "
         "`autoreload`. Needs the extra `dev`.",
     )
+    https = Option(
+        boolean,
+        "off",
+        "Serve `https` at the TCP addresses of `bind`.",
+        shared=True,
+        reason="Unless `tls_certificate` is set, with a certificate for this machine that is made "
+        "at the first start and kept in `~/.cache/poorhttp`, readable by its owner alone. It is "
+        "its own issuer: a browser asks once whether to trust it, and its fingerprint is printed. "
+        "For development; other machines need a certificate of an issuer that they trust.",
+    )
     open = Option(
         boolean,
         "off",

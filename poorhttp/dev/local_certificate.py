@@ -1,0 +1,77 @@
+"""A certificate for this machine, made at the first start with `--https` and kept.
+
+It is its own issuer, so a browser asks once whether to go on, and remembers the answer as long as
+the certificate stays the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+
+from poorhttp._core import TlsConfig, self_signed
+from poorhttp.config.address import Address
+from poorhttp.config.settings import Settings
+from poorhttp.errors import ConfigError
+
+#: Names of this machine for itself.
+NAMES = ("localhost", "127.0.0.1", "::1")
+
+#: Addresses of every interface, which no browser goes to.
+EVERYWHERE = ("0.0.0.0", "::")
+
+#: Seconds for which a kept certificate must be valid yet.
+LEAST_REST = 30 * 24 * 3600
+
+
+def apply(settings: Settings) -> None:
+    """Serve `https` at the addresses of `bind`; unless a certificate is given, with one of our own.
+
+    Raises:
+        ConfigError: it cannot be kept.
+    """
+    addresses = [_secure(address) for address in settings.bind]
+    settings.set("bind", [(settings.origin("bind", n), text) for n, text in enumerate(addresses)])
+    if not settings.tls_certificate:
+        hosts = [address.host for address in settings.bind if address.kind == "tcp"]
+        place = settings.origin("https")
+        settings.set("tls_certificate", [(place, _kept(hosts, place))])
+
+
+def _secure(address: Address) -> str:
+    is_plain = address.kind == "tcp" and address.protocol == "http"
+    return f"https://{address}" if is_plain else str(address)
+
+
+def _kept(hosts: Sequence[str], place: str) -> str:
+    """Return the path of the file with a valid certificate for the hosts, and its key."""
+    others = sorted({*hosts} - {*NAMES, *EVERYWHERE})
+    names = [*NAMES, *others]
+    name = "localhost"
+    if others:
+        name += "-" + hashlib.sha256("\n".join(others).encode()).hexdigest()[:8]
+    folder = os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "poorhttp"
+    )
+    path = os.path.join(folder, f"{name}.pem")
+    with suppress(OSError, ValueError):
+        ((_, _, _, end, _),) = TlsConfig([path], [path], [], None, False, False, 0).certificates
+        if end - time.time() > LEAST_REST:
+            return path
+    try:
+        os.makedirs(folder, 0o700, exist_ok=True)
+        text = "".join(self_signed(names, time.gmtime().tm_year))
+        # Renamed, so that no other process reads a part of it.
+        new = f"{path}.{os.getpid()}"
+        with suppress(FileNotFoundError):
+            os.unlink(new)
+        fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with open(fd, "w", encoding="ascii") as file:
+            file.write(text)
+        os.replace(new, path)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{place}: no certificate can be kept in {folder}: {error}") from None
+    return path

@@ -1,0 +1,258 @@
+"""Certificate files: what is wrong with them is said in a sentence that begins with their place."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+import trustme
+
+from poorhttp.config.settings import Settings
+from poorhttp.errors import ConfigError
+from poorhttp.net import tls
+from poorhttp.net.certificate_watcher import folders_of
+from tests.support.certificate import certificate
+from tests.testkit.client import HANG
+
+NOW = datetime.now(timezone.utc)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a good certificate and many bad ones."""
+    folder = tmp_path_factory.mktemp("files")
+    authority = certificate().authority
+    leaf = certificate().issued
+    chain = b"".join(each.bytes() for each in leaf.cert_chain_pems)
+    key = leaf.private_key_pem.bytes()
+    other = authority.issue_cert("other.example")
+    second = authority.issue_cert("localhost", not_after=NOW + timedelta(days=3, hours=1))
+    third = authority.issue_cert("localhost", not_after=NOW - timedelta(days=2, hours=1))
+    issuer = authority.cert_pem.bytes()
+    for name, content in {
+        "good.pem": chain,
+        "good.key": key,
+        "both.pem": key + chain,
+        "other.key": other.private_key_pem.bytes(),
+        "swapped.pem": issuer + chain,
+        "strange.pem": chain + b"".join(each.bytes() for each in other.cert_chain_pems),
+        "soon.pem": second.private_key_and_cert_chain_pem.bytes(),
+        "expired.pem": third.private_key_and_cert_chain_pem.bytes(),
+        "empty.pem": b"",
+        "text.pem": b"a certificate\n",
+        "der.pem": b"0\x82\x01\x00",
+        "cut.pem": chain[: len(chain) // 3],
+        "cut.key": key[: len(key) // 2],
+        "base64.pem": chain.replace(b"\nM", b"\n!", 1),
+        "damaged.pem": chain[:100] + b"AAAAAAAA" + chain[108:],
+        "ca.pem": issuer,
+    }.items():
+        (folder / name).write_bytes(content)
+        (folder / name).chmod(0o600)
+    encrypt = ["openssl", "pkey", "-aes256", "-passout", "pass:secret"]
+    paths = ["-in", folder / "good.key", "-out", folder / "locked.key"]
+    subprocess.run([*encrypt, *paths], check=True, timeout=HANG)
+    return folder
+
+
+def load(folder: Path, **options: object) -> tls.Tls:
+    """The certificates of these options, whose files are in a folder."""
+    for name in ("tls_certificate", "tls_key", "tls_client_ca", "tls_ocsp"):
+        given = options.get(name)
+        if isinstance(given, str) and given:
+            options[name] = str(folder / given)
+        elif isinstance(given, list):
+            options[name] = [str(folder / each) for each in given]
+    found = tls.load(Settings(bind="https://127.0.0.1:0", target="x:y", **options))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({}, "bind: https://127.0.0.1:0 needs a certificate; name its file with tls_cert"),
+        ({"tls_certificate": "good.pem"}, "good.pem: is a certificate, and no private key; were"),
+        ({"tls_certificate": "good.key"}, "good.key: is a private key, and no certificate; were"),
+        ({"tls_certificate": "none.pem"}, "none.pem: cannot be read: No such file"),
+        ({"tls_certificate": "good.pem", "tls_key": "none.key"}, "none.key: cannot be read: No su"),
+        ({"tls_certificate": "good.pem", "tls_key": "other.key"}, "other.key: this key does not b"),
+        ({"tls_certificate": "good.pem", "tls_key": "locked.key"}, "locked.key: the key is encryp"),
+        ({"tls_certificate": "good.pem", "tls_key": "cut.key"}, "cut.key: is damaged: a section"),
+        ({"tls_certificate": "good.pem", "tls_key": "text.pem"}, "text.pem: has no private key in"),
+        ({"tls_certificate": "empty.pem"}, "empty.pem: is empty"),
+        ({"tls_certificate": "text.pem"}, "text.pem: has no certificate in PEM, which begins with"),
+        ({"tls_certificate": "der.pem"}, "der.pem: has no certificate in PEM; if it is DER, conv"),
+        ({"tls_certificate": "cut.pem", "tls_key": "good.key"}, "cut.pem: is damaged: a section "),
+        ({"tls_certificate": "base64.pem", "tls_key": "good.key"}, "base64.pem: is damaged: what "),
+        ({"tls_certificate": "damaged.pem", "tls_key": "good.key"}, "damaged.pem: certificate 1 "),
+        ({"tls_certificate": "swapped.pem", "tls_key": "good.key"}, "is number 2 of the file; it "),
+        (
+            {"tls_certificate": "both.pem", "tls_key": ["good.key", "other.key"]},
+            "tls_key: 2 keys for 1 certificate; write one for each",
+        ),
+        (
+            {"tls_certificate": "both.pem", "tls_ocsp": ["a", "b"]},
+            "tls_ocsp: more responses than certificates",
+        ),
+        ({"tls_certificate": "both.pem", "tls_client_ca": "good.key"}, "good.key: is a private k"),
+        ({"tls_certificate": "both.pem", "tls_client_ca": "empty.pem"}, "empty.pem: is empty"),
+    ],
+)
+def test_mistakes(files: Path, options: dict[str, object], complaint: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        load(files, **options)
+    assert complaint in str(raised.value)
+    assert "PRIVATE" not in str(raised.value).replace("PRIVATE KEY-----", "")
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"tls_certificate": "x"}, "^tls_certificate: no address of bind speaks TLS; write one as"),
+        ({"hsts": "60"}, "^hsts: no address of bind speaks TLS"),
+        ({"redirect_to_https": "on"}, "^redirect_to_https: no address of bind speaks TLS"),
+    ],
+)
+def test_options_without_an_address(options: dict[str, object], complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        tls.load(Settings(target="x:y", **options))
+
+
+def test_a_service_without_tls_has_none() -> None:
+    assert tls.load(Settings(target="x:y")) is None
+    assert tls.load(Settings(target="x:y", hsts="off", tls_certificate="")) is None
+
+
+def test_raw_tcp_is_refused() -> None:
+    settings = Settings(bind="https://127.0.0.1:0", target="tcp:x:y", tls_certificate="x")
+    with pytest.raises(ConfigError, match="reads its connections itself"):
+        tls.load(settings)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("on", "neither off, nor seconds"),
+        ("max-age", "neither off"),
+        ("max-age=1; maxage=2", "neither off"),
+        ("max-age=1; max-age=2", "neither off"),
+        ("includeSubDomains", "neither off"),
+        ("max-age=1\r\nX: y", "cannot stand in a header|control"),
+    ],
+)
+def test_wrong_hsts(text: str, complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        Settings(hsts=text)
+
+
+def test_hsts() -> None:
+    assert Settings(hsts="60").hsts == "max-age=60"
+    text = "max-age=31536000; includeSubDomains; preload"
+    assert Settings(hsts=text).hsts == text
+
+
+@pytest.mark.parametrize(("text", "port"), [("off", 0), ("on", -1), ("443", 443), ("65535", 65535)])
+def test_redirect(text: str, port: int) -> None:
+    assert Settings(redirect_to_https=text).redirect_to_https == port
+
+
+@pytest.mark.parametrize("text", ["0", "65536", "yes!", "-1", "https"])
+def test_wrong_redirect(text: str) -> None:
+    with pytest.raises(ConfigError, match="none of off and on"):
+        Settings(redirect_to_https=text)
+
+
+def test_a_good_certificate_has_no_warnings(files: Path) -> None:
+    for options in (
+        {"tls_certificate": "good.pem", "tls_key": "good.key"},
+        {"tls_certificate": "both.pem"},
+        {"tls_certificate": "both.pem", "tls_client_ca": "ca.pem"},
+    ):
+        found = load(files, **options)
+        assert found.warnings() == []
+        assert "for localhost: valid for " in found.describe()[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "warning", "line"),
+    [
+        ("soon.pem", "soon.pem: the certificate expires in 3 days", "valid for 3 days"),
+        ("expired.pem", "expired.pem: the certificate has expired, 2 days ago", "expired 2 days"),
+    ],
+)
+def test_the_end_of_a_certificate(files: Path, name: str, warning: str, line: str) -> None:
+    found = load(files, tls_certificate=name)
+    assert found.warnings() == [str(files / warning)]
+    assert line in found.describe()[0]
+
+
+def test_a_strange_chain(files: Path) -> None:
+    found = load(files, tls_certificate="strange.pem", tls_key="good.key")
+    assert ["is not that of the issuer" in warning for warning in found.warnings()] == [True]
+
+
+def test_a_key_that_everybody_can_read(files: Path, tmp_path: Path) -> None:
+    path = tmp_path / "open.pem"
+    path.write_bytes((files / "both.pem").read_bytes())
+    path.chmod(0o644)
+    found = load(tmp_path, tls_certificate="open.pem")
+    assert found.warnings() == [
+        f"{path}: everybody can read this private key; chmod o-rwx protects it"
+    ]
+    path.chmod(0o640)
+    assert found.warnings() == []
+
+
+def test_files_are_read_again(tmp_path: Path) -> None:
+    authority = trustme.CA()
+    path = tmp_path / "both.pem"
+
+    def write(name: str) -> None:
+        authority.issue_cert(name).private_key_and_cert_chain_pem.write_to_path(str(path))
+
+    def names() -> list[str]:
+        return [name for _, hosts, *_ in found.config.certificates for name in hosts]
+
+    write("one.example")
+    path.chmod(0o600)
+    found = load(tmp_path, tls_certificate="both.pem")
+    found.reload()
+    assert (found.number, found.fd) == (0, -1)
+    write("two.example")
+    found.reload()
+    assert (names(), found.number) == (["two.example"], 1)
+    # What workers get cannot be opened by its name by somebody else, or be changed.
+    assert os.fstat(found.fd).st_mode & 0o777 == 0
+    with pytest.raises(OSError, match="not permitted"):
+        os.pwrite(found.fd, b"x", 0)
+    path.write_bytes(b"broken")
+    found.reload()
+    assert (names(), found.number) == (["two.example"], 1)
+    path.unlink()
+    found.reload()
+    assert (names(), found.number) == (["two.example"], 1)
+    write("three.example")
+    found.reload()
+    assert (names(), found.number) == (["three.example"], 2)
+
+
+def test_watched_folders(tmp_path: Path) -> None:
+    archive, live = tmp_path / "archive", tmp_path / "live"
+    archive.mkdir()
+    live.mkdir()
+    (archive / "cert1.pem").touch()
+    (live / "cert.pem").symlink_to("../archive/cert1.pem")
+    assert folders_of(str(live / "cert.pem")) == {str(live), str(archive)}
+    # As in a volume of Kubernetes.
+    (tmp_path / "..1").mkdir()
+    (tmp_path / "..data").symlink_to("..1")
+    (tmp_path / "tls.crt").symlink_to("..data/tls.crt")
+    assert folders_of(str(tmp_path / "tls.crt")) == {str(tmp_path), str(tmp_path / "..1")}
+    # Links in a circle, and to nothing.
+    (tmp_path / "a").symlink_to("a")
+    assert folders_of(str(tmp_path / "a")) == {str(tmp_path)}
+    assert folders_of("/nowhere/at/all") == {"/nowhere/at"}
