@@ -52,9 +52,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }.items():
         (folder / name).write_bytes(content)
         (folder / name).chmod(0o600)
-    encrypt = ["openssl", "pkey", "-aes256", "-passout", "pass:secret"]
-    paths = ["-in", folder / "good.key", "-out", folder / "locked.key"]
-    subprocess.run([*encrypt, *paths], check=True, timeout=HANG)
+    encrypt = ["openssl", "pkey", "-aes256", "-passout", "pass:secret", "-in", "good.key"]
+    subprocess.run([*encrypt, "-out", "locked.key"], check=True, timeout=HANG, cwd=folder)
     return folder
 
 

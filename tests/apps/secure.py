@@ -1,0 +1,24 @@
+"""An application that returns its process and what it is told of TLS as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+
+def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Return them; `/hsts` has a header of its own."""
+    headers = [("Content-Type", "application/json")]
+    if environ["PATH_INFO"] == "/hsts":
+        headers.append(("strict-transport-security", "max-age=1"))
+    start_response("200 OK", headers)
+    found = {key: value for key, value in environ.items() if key.startswith(("SSL_", "HTTPS"))}
+    found["pid"] = os.getpid()
+    found["scheme"] = environ["wsgi.url_scheme"]
+    found["port"] = environ["SERVER_PORT"]
+    return [json.dumps(found).encode()]
