@@ -19,6 +19,7 @@ import trustme
 
 from tests.support.certificate import certificate
 from tests.support.nobody import IS_ROOT, Nobody
+from tests.support.services import Tree
 from tests.testkit.client import HANG
 from tests.testkit.process import children
 from tests.testkit.server import MODES, Server, command, run, wait_for
@@ -54,15 +55,16 @@ def context(version: str = "", **client: trustme.LeafCert) -> ssl.SSLContext:
 
 @contextmanager
 def connected(
-    server: Server,
+    server: Server | int,
     host: str = "localhost",
     made: ssl.SSLContext | None = None,
     session: ssl.SSLSession | None = None,
 ) -> Iterator[ssl.SSLSocket]:
     """A connection to a server that has the name `host`."""
     made = made or context()
+    port = server if isinstance(server, int) else server.port
     with (
-        socket.create_connection(("127.0.0.1", server.port), HANG) as plain,
+        socket.create_connection(("127.0.0.1", port), HANG) as plain,
         made.wrap_socket(plain, server_hostname=host, session=session) as sock,
     ):
         yield sock
@@ -258,24 +260,17 @@ def test_a_session_without_certificate_is_not_resumed_where_one_is_required(
     tmp_path: Path, ours: str
 ) -> None:
     _, path = client_authority(tmp_path)
-    file = tmp_path / "server.ini"
-    file.write_text(
-        f"[http]\ntarget = {APP}\ntls_certificate = {ours}\n"
+    text = (
+        f"[http]\ntarget = {APP}\ntls_certificate = {ours}\nmode = single\n"
         "[service:open]\nbind = https://127.0.0.1:0\n"
         f"[service:closed]\nbind = https://127.0.0.1:0\ntls_client_ca = {path}\n"
     )
-    server = Server.__new__(Server)
-    server._start(*command("serve", "-c", str(file)), cwd=Path.cwd(), env=None, tracebacks=False)
-    with server:
-        found = re.findall(r"https://127.0.0.1:(\d+) .*\): (\w+)", server.log())
-        ports = {name: int(port) for port, name in found}
+    with Tree(tmp_path, text) as tree:
         made = context("1.2")
-        server.port = ports["open"]
-        _, _, session = resumed(server, made, None)
-        assert resumed(server, made, session)[0]
-        server.port = ports["closed"]
+        _, _, session = resumed(tree.ports["open"], made, None)
+        assert resumed(tree.ports["open"], made, session)[0]
         with pytest.raises((ssl.SSLError, ConnectionError)):
-            resumed(server, made, session)
+            resumed(tree.ports["closed"], made, session)
 
 
 class Asking:
@@ -448,8 +443,8 @@ def test_expiry_is_a_metric(ours: str) -> None:
     with Server(
         APP, "single", "--tls-certificate", ours, "--admin", "127.0.0.1:0", bind=BIND
     ) as server:
-        server.wait_log("health and metrics at")
-        port = re.search(r"health and metrics at http://127.0.0.1:(\d+)", server.log())
+        server.wait_log("/-/metrics are at")
+        port = re.search(r"/-/metrics are at http://127.0.0.1:(\d+)", server.log())
         assert port
         with socket.create_connection(("127.0.0.1", int(port[1])), HANG) as sock:
             sock.sendall(b"GET /-/metrics HTTP/1.0\r\n\r\n")
@@ -478,7 +473,7 @@ def test_redirect(mode: str, ours: str) -> None:
         for target, host, location in [
             (b"/a?b=c", b"shop.example", f"https://shop.example:{secure}/a?b=c"),
             (b"/", b"shop.example:8080", f"https://shop.example:{secure}/"),
-            (b"/%0d%0aX:y", b"[::1]", f"https://[::1]:{secure}/%0d%0aX:y"),
+            (b"/%20%C3%A4", b"[::1]", f"https://[::1]:{secure}/%20%C3%A4"),
             (b"http://other.example/x", b"other.example", f"https://other.example:{secure}/x"),
         ]:
             answer = plain(
