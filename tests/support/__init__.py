@@ -20,6 +20,7 @@ rust_imports.py      Which file of a Rust crate names items of which other file
 scheduling.py        Pytest plugin: pytest-xdist's groups, corrected for workers that crash
 services.py          The process tree of a main process with several services
 template_pages.py    Folders of template pages: written, changed and broken by tests
+tls_client.py        Clients over TLS: what they are told, and which certificate they get
 upgrade.py           An upgrade under test: the old main process, the new one, their end
 without_netlink.py   Execute a command that may open no netlink socket
 wsgi_call.py         One request to a WSGI application, checked by `wsgiref.validate`

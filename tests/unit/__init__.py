@@ -2,6 +2,7 @@
 
 test_address.py              Parser of addresses to listen on
 test_case_reader.py          The reader of protocol cases, and the page made from them
+test_certificates.py         Certificate files: mistakes, warnings, what is watched
 test_config.py               Sources of settings, their precedence, and messages about mistakes
 test_cookies.py              The parser of the `Cookie` header, beside `http.cookies`
 test_debian_packages.py      Debian packages needed by tests: messages, and skipped tests

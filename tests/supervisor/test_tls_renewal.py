@@ -1,0 +1,176 @@
+"""Certificates that are renewed while the server runs, and what is said about their end."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from tests.support.certificate import certificate
+from tests.support.nobody import IS_ROOT, Nobody
+from tests.support.tls_client import APP, BIND, Asking, names, told, write
+from tests.testkit.client import HANG
+from tests.testkit.process import children
+from tests.testkit.server import MODES, Server, command, run, wait_for
+
+#: What `poorhttp` says when renewed files are used, and when they are not.
+RENEWED = "new certificates are used"
+REFUSED = "new certificates are not used"
+
+
+@pytest.fixture
+def ours(tmp_path: Path) -> str:
+    """A file with certificate and key for localhost."""
+    return write(tmp_path, "ours.pem", certificate().issued)
+
+
+def renewed(folder: Path, kind: str, host: str) -> None:
+    """Put the files of a certificate for localhost and `host` into place, as tools do it."""
+    issued = certificate().authority.issue_cert("localhost", host)
+    if kind == "file":
+        write(folder, "both.pem", issued)
+        return
+    version = folder / f"..{host}"
+    version.mkdir()
+    write(version, "both.pem", issued)
+    link = "..data" if kind == "kubernetes" else "both.pem"
+    target = version.name if kind == "kubernetes" else f"{version.name}/both.pem"
+    (folder / "new").symlink_to(target)
+    (folder / "new").rename(folder / link)
+    if kind == "kubernetes" and not (folder / "both.pem").exists():
+        (folder / "both.pem").symlink_to("..data/both.pem")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_renewal(mode: str, tmp_path: Path) -> None:
+    """Running workers get what has changed, without losing a request."""
+    kind = {"single": "file", "forking": "certbot", "threading": "kubernetes"}.get(mode, "file")
+    renewed(tmp_path, kind, "one.example")
+    path = str(tmp_path / "both.pem")
+    with Server(APP, mode, "--tls-certificate", path, bind=BIND) as server:
+        pids = children(server.process.pid)
+        with Asking(server) as asking:
+            asking.wait_more()
+            assert names(server, "localhost") == {"localhost", "one.example"}
+            for number, host in enumerate(("two.example", "three.example"), 1):
+                renewed(tmp_path, kind, host)
+                server.wait_log(RENEWED, number)
+                wait_for(lambda: host in names(server, "localhost"), host)  # noqa: B023
+                asking.wait_more()
+        assert children(server.process.pid) == pids
+        assert "PRIVATE" not in server.log()
+
+
+def test_broken_files_are_refused_and_the_old_ones_stay(tmp_path: Path) -> None:
+    authority = certificate().authority
+    cert, key = tmp_path / "a.pem", tmp_path / "a.key"
+    first, second = (authority.issue_cert("localhost", f"{n}.example") for n in (1, 2))
+    cert.write_bytes(first.cert_chain_pems[0].bytes())
+    key.write_bytes(first.private_key_pem.bytes())
+    options = ["--tls-certificate", str(cert), "--tls-key", str(key)]
+    with Server(APP, "threading", *options, bind=BIND) as server:
+        cert.write_bytes(second.cert_chain_pems[0].bytes())
+        server.wait_log(REFUSED)
+        assert f"{key}: this key does not belong to the certificate {cert}" in server.log()
+        assert "1.example" in names(server, "localhost")
+        key.write_bytes(b"nonsense")
+        server.wait_log(REFUSED, 2)
+        assert "1.example" in names(server, "localhost")
+        key.unlink()
+        server.wait_log(REFUSED, 3)
+        # A reload refuses them, too.
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("not reloaded, the previous version goes on")
+        assert "1.example" in names(server, "localhost")
+        key.write_bytes(second.private_key_pem.bytes())
+        server.wait_log(RENEWED)
+        wait_for(lambda: "2.example" in names(server, "localhost"), "the new certificate")
+
+
+def test_a_preloader_forks_workers_with_the_new_certificate(tmp_path: Path) -> None:
+    renewed(tmp_path, "file", "one.example")
+    path = str(tmp_path / "both.pem")
+    # Such a preloader goes on after the start.
+    options = ["--tls-certificate", path, "--preload", "--max-requests", "1000000"]
+    with Server(APP, "single", *options, bind=BIND) as server:
+        renewed(tmp_path, "file", "two.example")
+        server.wait_log(RENEWED)
+        wait_for(lambda: "two.example" in names(server, "localhost"), "the new certificate")
+        worker = told(server)["pid"]
+        os.kill(worker, 9)
+        wait_for(lambda: told_pid(server) not in (0, worker), "another worker")
+        wait_for(lambda: "two.example" in names(server, "localhost"), "the new certificate")
+
+
+def told_pid(server: Server) -> int:
+    """The process that answers; 0: none."""
+    try:
+        return int(told(server)["pid"])
+    except (OSError, json.JSONDecodeError):
+        return 0
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="only root can become another user")
+def test_a_key_for_root_alone(tmp_path: Path) -> None:
+    """The main process reads it, and workers of another user get it, now and after a renewal."""
+    folder = tmp_path / "secret"
+    folder.mkdir(mode=0o700)
+    renewed(folder, "file", "one.example")
+    path = str(folder / "both.pem")
+    app = tmp_path / "app.py"
+    app.write_text(Path(APP).read_text())
+    for each in (tmp_path, *tmp_path.parents[:3]):
+        each.chmod(each.stat().st_mode | 0o055)
+    nobody = Nobody(tmp_path)
+    options = ["--tls-certificate", path, "--user", "nobody"]
+    with Server(str(app), "single", *options, bind=BIND, env=nobody.env, cwd=Path("/")) as server:
+        worker = told(server)["pid"]
+        status = Path(f"/proc/{worker}/status").read_text()
+        assert re.search(r"^Uid:\t[1-9]", status, re.MULTILINE), status
+        renewed(folder, "file", "two.example")
+        server.wait_log(RENEWED)
+        wait_for(lambda: "two.example" in names(server, "localhost"), "the new certificate")
+        assert told(server)["pid"] == worker
+        links = [os.readlink(link) for link in Path(f"/proc/{worker}/fd").iterdir()]
+        assert not any("poorhttp-tls" in link for link in links), links
+
+
+def test_check(tmp_path: Path, ours: str) -> None:
+    soon = certificate().authority.issue_cert(
+        "b.example", not_after=datetime.now(timezone.utc) + timedelta(days=5, hours=1)
+    )
+    paths = [ours, write(tmp_path, "b.pem", soon)]
+    options = [word for path in paths for word in ("--tls-certificate", path)]
+    found = run(*command("check", APP, "--bind", BIND[0], *options))
+    assert found.returncode == 0, found.stderr
+    assert re.search(
+        rf"^certificate {ours} for localhost.*: valid for \d+ days", found.stdout, re.M
+    )
+    assert f"certificate {paths[1]} for b.example: valid for 5 days (" in found.stdout
+    assert f"warning: {paths[1]}: the certificate expires in 5 days" in found.stdout
+    with Server(APP, "single", *options, bind=BIND) as server:
+        server.wait_log(f"{paths[1]}: the certificate expires in 5 days")
+
+
+def test_expiry_is_a_metric(ours: str) -> None:
+    with Server(
+        APP, "single", "--tls-certificate", ours, "--admin", "127.0.0.1:0", bind=BIND
+    ) as server:
+        server.wait_log("/-/metrics are at")
+        port = re.search(r"/-/metrics are at http://127.0.0.1:(\d+)", server.log())
+        assert port
+        with socket.create_connection(("127.0.0.1", int(port[1])), HANG) as sock:
+            sock.sendall(b"GET /-/metrics HTTP/1.0\r\n\r\n")
+            text = b"".join(iter(lambda: sock.recv(65536), b"")).decode()
+        value = re.search(
+            r'^poorhttp_tls_certificate_expiry_seconds\{file="(.*)"\} (\d+)$', text, re.M
+        )
+        assert value
+        assert value[1] == ours
+        assert int(value[2]) > datetime.now(timezone.utc).timestamp()
