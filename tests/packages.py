@@ -43,6 +43,7 @@ TESTS = {
     "ab": ("apache2-utils", "ab as a client of the load lab"),
     "httperf": ("httperf", "httperf as a client of the load lab"),
     "h2load": ("nghttp2-client", "h2load as a client of the load lab"),
+    "/usr/include/openssl/ssl.h": ("libssl-dev", "the load lab's client for TLS"),
     "php-cgi": ("php-cgi", "CGI programs in PHP"),
     "systemd-analyze": ("systemd", "service files"),
     "systemd-socket-activate": ("systemd", "socket activation by systemd's own program"),

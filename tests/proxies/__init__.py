@@ -1,6 +1,7 @@
 """Servers behind web servers and balancers: gateways, peer trust.
 
 test_balanced.py         The configurations `balanced` of proxy/: two servers behind each
+test_browser_sockets.py  Pages with WebSockets in a browser: flask-sock, Flask-SocketIO
 test_client_address.py   Client addresses through each configuration, also with forged fields
 test_cluster.py          Three hosts behind HAProxy and nginx, in network namespaces
 test_compressed.py       Compressed responses through nginx, by HTTP and as a gateway

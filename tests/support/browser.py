@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.packages import need
@@ -25,6 +26,8 @@ OPTIONS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # Those of servers under test are made on the spot.
+    "--ignore-certificate-errors",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
 
@@ -42,6 +45,11 @@ class Browser:
     def resize(self, width: int, height: int) -> None:
         """Set the size of the window, in pixels; a narrow one is that of a phone."""
         self._driver.set_window_size(width, height)
+
+    def picture(self, path: Path) -> None:
+        """Write what the window shows to a file (PNG)."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._driver.save_screenshot(str(path))
 
     def find(self, selector: str) -> WebElement:
         """The first element of the page that a CSS selector matches."""

@@ -43,7 +43,11 @@ WEBSOCKET: Sequence[Server] = (
         application=SOCKETS,
     ),
     replace(ours("gevent", "#7cc7df", "gevent"), application=SOCKETS),
-    _gunicorn("gunicorn gthread", "#8c5a2b", f"--worker-class gthread --threads {UPGRADED}"),
+    _gunicorn(
+        "gunicorn gthread",
+        "#8c5a2b",
+        f"--worker-class gthread --threads {UPGRADED} --worker-connections 10000",
+    ),
     _gunicorn("gunicorn gevent", "#c39a6b", "--worker-class gevent --worker-connections 10000"),
     replace(_WERKZEUG, extra=_PACKAGE, application=SOCKETS),
     Server(

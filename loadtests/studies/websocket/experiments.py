@@ -30,7 +30,7 @@ SIZES = {"echo32": 32, "echo4096": 4096}
 """Bytes of a message by scenario."""
 ECHO, IDLE, CASES = "echo", "idle", "cases"
 EXPERIMENTS = (ECHO, IDLE, CASES)
-TRIES = 4
+TRIES = 8
 WARM = 20
 """WebSockets that are open before memory is looked at."""
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from loadtests import programs, store
+from loadtests import store
 from loadtests.clients import sockets
 from loadtests.clients.native import compiled
 from loadtests.clients.native import tls as tls_client
@@ -33,6 +33,7 @@ from loadtests.studies.uploads import study as uploads
 from loadtests.studies.websocket import cases
 from loadtests.studies.websocket import study as websocket
 from loadtests.studies.websocket.cases import Case, Frame
+from tests.packages import need
 
 OF_AUTOBAHN = {"1": 16, "2": 11, "3": 7, "4": 10, "5": 20, "6": 145, "7": 37, "9": 54, "10": 1}
 """Cases by category."""
@@ -162,9 +163,7 @@ class TestRuns:
         assert "Strictly right: Werkzeug 4 of 4" in told(websocket.STUDY, results, tmp_path)
 
     def test_tls(self, tmp_path: Path) -> None:
-        for name in ("nginx", "openssl"):
-            if reason := programs.missing(name):
-                pytest.skip(reason)
+        need("nginx", "openssl", "/usr/include/openssl/ssl.h")
         results = run(tls.STUDY, "nginx", tmp_path, "handshakes", "answers")
         known = scenarios(uploads.HASHED)
         asked = {one.name for some in known.values() for _, one in some}
@@ -250,8 +249,7 @@ class Closing:
 def test_clean_closes_of_websockets(
     close: bytes, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if reason := programs.missing("openssl"):
-        pytest.skip(reason)
+    need("openssl")
     monkeypatch.setattr(sockets, "PAUSE", 0.01)
     world = asyncio.run(Closing(close).run())
     assert world.counts["echoes"] >= 1
