@@ -48,10 +48,20 @@ static void begin(struct connection *connection) {
         fail("connect");
 }
 
+static int keep_session(SSL *ssl, SSL_SESSION *session) {
+    struct connection *connection = SSL_get_app_data(ssl);
+    SSL_SESSION_free(connection->session);
+    connection->session = session;
+    return 1;
+}
+
 static void finish(struct connection *connection, bool well) {
     if (connection->ssl) {
         if (well)
             SSL_shutdown(connection->ssl);
+        /* What a resumed session of TLS 1.2 goes on by is not told otherwise. */
+        if (well && resume && SSL_version(connection->ssl) == TLS1_2_VERSION)
+            keep_session(connection->ssl, SSL_get1_session(connection->ssl));
         SSL_free(connection->ssl);
         connection->ssl = NULL;
     }
@@ -80,13 +90,6 @@ static bool wants(struct connection *connection, int error) {
     else if (error == SSL_ERROR_WANT_READ)
         watch(connection, EPOLLIN);
     return error == SSL_ERROR_WANT_WRITE || error == SSL_ERROR_WANT_READ;
-}
-
-static int keep_session(SSL *ssl, SSL_SESSION *session) {
-    struct connection *connection = SSL_get_app_data(ssl);
-    SSL_SESSION_free(connection->session);
-    connection->session = session;
-    return 1;
 }
 
 static void ask(struct connection *connection) {
