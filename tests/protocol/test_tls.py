@@ -1,0 +1,374 @@
+"""TLS on connections: requests, responses of every shape, orderly ends, failing handshakes.
+
+The clients use OpenSSL, by Python's `ssl`. Certificates are in test_tls_certificates.py.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.apps import streamed
+from tests.support.certificate import certificate
+from tests.testkit.client import HANG, Connection
+from tests.testkit.server import Server, wait_for
+
+BIND = ("https://127.0.0.1:0",)
+ANSWERS = "tests/apps/answers.py"
+ECHO = "tests/apps/echo.py"
+VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
+
+#: Responses of `ANSWERS`, and their bodies.
+SHAPES = {
+    "/one": b"hello",
+    "/several": b"one two three",
+    "/empty": b"",
+    "/generated": b"one two three",
+    "/generated_length": b"one two",
+    "/large": b"0123456789" * 500_000,
+    "/large_generated": b"0123456789" * 500_000,
+}
+#: A record of TLS that begins a handshake, and what is missing of it.
+BEGINNING = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"
+
+
+def port(server: Server) -> int:
+    """The port at which a server speaks TLS."""
+    found = re.search(r"https://127\.0\.0\.1:(\d+)", server.urls)
+    assert found, server.urls
+    return int(found[1])
+
+
+def plain(server: Server) -> Connection:
+    """A connection to that port without TLS."""
+    return Connection(("127.0.0.1", port(server)))
+
+
+def context(version: str = "1.3") -> ssl.SSLContext:
+    """What a client of this version connects with."""
+    made = certificate().client_context()
+    made.minimum_version = made.maximum_version = VERSIONS[version]
+    # An end that is not announced is an error.
+    made.options &= ~ssl.OP_IGNORE_UNEXPECTED_EOF
+    return made
+
+
+def secure(server: Server, version: str = "1.3", first: bytes = b"") -> Connection:
+    """A connection with TLS; `first` comes before that."""
+    connection = plain(server)
+    connection.send(first)
+    connection.socket = context(version).wrap_socket(
+        connection.socket, server_hostname="localhost", suppress_ragged_eofs=False
+    )
+    return connection
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a certificate, its key, and files to serve."""
+    folder = tmp_path_factory.mktemp("tls")
+    certificate().write(folder / "site.pem")
+    (folder / "site.pem").chmod(0o600)
+    (folder / "static" / "folder").mkdir(parents=True)
+    (folder / "static" / "folder" / "index.html").write_text("index")
+    (folder / "static" / "large").write_bytes(bytes(range(250)) * 20_000)
+    return folder
+
+
+class Servers:
+    """Servers of one mode, one for each application and its options."""
+
+    def __init__(self, mode: str, files: Path) -> None:
+        self.mode, self.files, self.running = mode, files, dict[tuple[str, ...], Server]()
+
+    def __call__(self, app: str, *options: str) -> Server:
+        key = (app, *options)
+        if key not in self.running:
+            tls = ("--tls-certificate", str(self.files / "site.pem"))
+            self.running[key] = Server(app, self.mode, *tls, *options, bind=BIND)
+        return self.running[key]
+
+
+@pytest.fixture(scope="module")
+def servers(mode: str, files: Path) -> Iterator[Servers]:
+    made = Servers(mode, files)
+    yield made
+    for server in made.running.values():
+        server.leave()
+        server.stop()
+
+
+@pytest.fixture(params=VERSIONS)
+def version(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def test_responses_of_every_shape(servers: Servers, version: str) -> None:
+    with secure(servers(ANSWERS), version) as connection:
+        for _ in range(2):
+            for path, body in SHAPES.items():
+                answer = connection.request("GET", path)
+                assert (answer.status, answer.body) == (200, body), path
+                assert connection.request("HEAD", path).body == b""
+
+
+def test_the_end_is_announced(servers: Servers, version: str) -> None:
+    """Not only of the connection: without the alert, somebody may have cut the response off."""
+    for path, body in SHAPES.items():
+        with secure(servers(ANSWERS), version) as connection:
+            answer = connection.request("GET", path, version="HTTP/1.0")
+            assert answer.body == body, path
+            assert connection.at_end()
+    with secure(servers(ANSWERS), version) as connection:
+        assert connection.request("GET", "/one", "Connection: close").body == b"hello"
+        assert connection.at_end()
+
+
+def test_a_slow_reader_gets_everything(servers: Servers, version: str) -> None:
+    with secure(servers(ANSWERS), version) as slow, secure(servers(ANSWERS)) as other:
+        slow.send_request("GET", "/large", version="HTTP/1.0")
+        assert slow.socket.recv(1) == b"H"
+        # The rest cannot be sent yet, and others are answered meanwhile.
+        assert other.request("GET", "/one").body == b"hello"
+        slow.portion = 1_000
+        assert slow.rest().endswith(b"0123456789")
+
+
+def test_pipelined_requests(servers: Servers, version: str) -> None:
+    with secure(servers(ANSWERS), version) as connection:
+        paths = ["/one", "/large", "/several", "/empty"] * 5
+        connection.send(
+            b"".join(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode() for path in paths)
+        )
+        for path in paths:
+            assert connection.response().body == SHAPES[path]
+
+
+@pytest.mark.parametrize("size", [0, 1, 16_384, 100_000, 3_000_000])
+def test_uploads(servers: Servers, version: str, size: int) -> None:
+    body = b"0123456789" * (size // 10) + b"x" * (size % 10)
+    with secure(servers(ECHO), version) as connection:
+        for _ in range(2):
+            answer = connection.request("POST", "/", body=body).json()
+            assert answer["body"].encode() == body
+        chunks = b"".join(
+            b"%x\r\n%b\r\n" % (len(piece), piece)
+            for piece in (body[at : at + 7_000] for at in range(0, size, 7_000))
+        )
+        connection.send_request("POST", "/", "Transfer-Encoding: chunked")
+        connection.send(chunks + b"0\r\n\r\n")
+        assert connection.response().json()["body"].encode() == body
+
+
+def test_bodies_that_are_streamed(servers: Servers, version: str) -> None:
+    server = servers("tests/apps/streamed.py", "--stream-request-body", "on")
+    body = bytes(range(256)) * 8_000
+    with secure(server, version) as connection:
+        for way in streamed.WAYS:
+            answer = connection.request("POST", f"/{way}", body=body)
+            assert answer.body == streamed.summary(body), way
+        answer = connection.request("POST", "/echo", body=body)
+        assert answer.body == body
+
+
+def test_every_byte_of_a_request_in_a_record_of_its_own(servers: Servers, version: str) -> None:
+    with secure(servers(ECHO), version) as connection:
+        for _ in range(2):
+            connection.send_slowly(
+                b"POST /slow HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"
+            )
+            assert connection.response().json()["body"] == "abc"
+
+
+def test_files(servers: Servers, version: str, files: Path) -> None:
+    server = servers(ECHO, "--static", f"/static={files / 'static'}")
+    content = (files / "static" / "large").read_bytes()
+    with secure(server, version) as connection:
+        assert connection.request("GET", "/static/large").body == content
+        part = connection.request("GET", "/static/large", "Range: bytes=100000-2999999")
+        assert (part.status, part.body) == (206, content[100_000:3_000_000])
+        assert connection.request("GET", "/static/folder").status in (301, 308)
+
+
+def test_what_the_application_is_told(servers: Servers, version: str) -> None:
+    with secure(servers(ECHO), version) as connection:
+        # The second is from the cache of the connection.
+        for _ in range(3):
+            environ = connection.request("GET", "/").json()["environ"]
+            assert environ["wsgi.url_scheme"] == "https"
+            assert environ["HTTPS"] == "on"
+            assert environ["SSL_PROTOCOL"] == f"TLSv{version}"
+            assert environ["SSL_TLS_SNI"] == "localhost"
+            assert environ["SSL_CIPHER"]
+        absolute = connection.request("GET", "https://test/there").json()["environ"]
+        assert (absolute["PATH_INFO"], absolute["HTTP_HOST"]) == ("/there", "test")
+
+
+def test_proxies_that_are_trusted(servers: Servers) -> None:
+    server = servers(ECHO, "--trusted-proxies", "127.0.0.1")
+    with secure(server) as connection:
+        assert connection.request("GET", "/").json()["environ"]["wsgi.url_scheme"] == "https"
+        for scheme in ("http", "https"):
+            answer = connection.request("GET", "/", f"X-Forwarded-Proto: {scheme}").json()
+            assert answer["environ"]["wsgi.url_scheme"] == scheme
+
+
+@pytest.mark.parametrize("slowly", [False, True])
+def test_a_proxy_protocol_header_comes_before_the_handshake(servers: Servers, slowly: bool) -> None:
+    server = servers(ECHO, "--trusted-proxies", "127.0.0.1", "--proxy-protocol", "on")
+    line = b"PROXY TCP4 203.0.113.1 127.0.0.1 4711 443\r\n"
+    if not slowly:
+        with secure(server, first=line) as connection:
+            environ = connection.request("GET", "/").json()["environ"]
+            assert environ["REMOTE_ADDR"] == "203.0.113.1"
+            assert environ["SSL_PROTOCOL"] == "TLSv1.3"
+        return
+    # In one piece with the beginning of the handshake.
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    session = context().wrap_bio(incoming, outgoing, server_hostname="localhost")
+    with plain(server) as connection:
+        first = line
+        while True:
+            try:
+                session.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                connection.send(first + outgoing.read())
+                first = b""
+                incoming.write(connection.socket.recv(65_536))
+        session.write(b"GET / HTTP/1.0\r\n\r\n")
+        connection.send(outgoing.read())
+        wait_for(
+            lambda: (
+                incoming.write(connection.socket.recv(65_536)) or b"203.0.113.1" in session.read()
+            ),
+            "it",
+        )
+
+
+def test_plain_http_is_told_so(servers: Servers) -> None:
+    for request in (b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"P"):
+        with plain(servers(ECHO)) as connection:
+            connection.send(request)
+            answer = connection.response()
+            assert answer.status == 400
+            assert b"plain HTTP was sent to an HTTPS port" in answer.body
+            assert connection.at_end()
+
+
+@pytest.mark.parametrize(
+    "garbage", [b"\0" * 100, b"\x16\x03\x01\x00\x02ab", b"\x17\x03\x03\x00\x02ab", b"\xff" * 9]
+)
+def test_garbage_is_answered_by_an_alert_at_most(servers: Servers, garbage: bytes) -> None:
+    server = servers(ECHO)
+    with plain(server) as connection:
+        connection.send(garbage)
+        connection.socket.shutdown(socket.SHUT_WR)
+        assert re.fullmatch(rb"(\x15\x03.\x00\x02\x02.)?", connection.rest(), re.DOTALL)
+    with secure(server) as connection:
+        assert connection.request("GET", "/").status == 200
+
+
+def test_a_client_that_does_not_trust_the_certificate_is_logged(servers: Servers) -> None:
+    server = servers(ECHO)
+    with plain(server) as connection, pytest.raises(ssl.SSLCertVerificationError):
+        ssl.create_default_context().wrap_socket(connection.socket, server_hostname="localhost")
+    server.wait_log("a TLS handshake of 127.0.0.1:")
+    server.wait_log("has failed: received fatal alert")
+
+
+def test_a_handshake_has_its_time(servers: Servers) -> None:
+    server = servers(ECHO, "--header-timeout", "0.2")
+    for beginning in (b"", BEGINNING[:1], BEGINNING):
+        with plain(server) as connection:
+            connection.send(beginning)
+            assert connection.at_end()
+    server.wait_log("has failed: it was not complete in time", 3)
+
+
+def test_an_upload_that_is_cut_off_is_no_request(servers: Servers, version: str) -> None:
+    server = servers(ECHO)
+    for orderly in (False, True):
+        connection = secure(server, version)
+        connection.send_request("POST", "/cut", "Content-Length: 1000")
+        connection.send(b"x" * 999)
+        before = server.log().count("the client left in the middle of it")
+        if orderly:
+            sock = connection.socket
+            assert isinstance(sock, ssl.SSLSocket)
+            sock.setblocking(False)
+            with pytest.raises((ssl.SSLWantReadError, OSError)):
+                sock.unwrap()
+        connection.close()
+        server.wait_log("the client left in the middle of it", before + 1)
+    assert "ran POST /cut" not in server.log()
+
+
+def test_a_response_that_is_too_late_is_replaced(servers: Servers) -> None:
+    """By another thread than the one that serves."""
+    server = servers("tests/apps/slow.py", "--request-timeout", "0.6", "--workers", "1")
+    with secure(server) as connection:
+        assert connection.request("GET", "/nap").status == 504
+        assert connection.request("GET", "/", "X-Name: me").body == b"me"
+
+
+def test_idle_connections_are_ended_by_a_stop(mode: str, files: Path) -> None:
+    options = ("--tls-certificate", str(files / "site.pem"), "--drain-timeout", "0")
+    with (
+        Server(ECHO, mode, *options, bind=BIND) as server,
+        secure(server) as idle,
+        plain(server) as begun,
+    ):
+        assert idle.request("GET", "/").status == 200
+        begun.send(BEGINNING)
+        server.process.send_signal(signal.SIGTERM)
+        assert idle.at_end()
+        assert begun.at_end()
+        assert server.wait() == 0
+        server.ended()
+
+
+def test_there_are_more_clients_than_may_be_connected(mode: str, files: Path) -> None:
+    """The longest idle connection makes room, also one whose handshake does not go on."""
+    options = ("--tls-certificate", str(files / "site.pem"), "--max-connections", "4")
+    with Server(ECHO, mode, *options, "--workers", "1", bind=BIND) as server:
+
+        def is_served() -> bool:
+            # As long as what others have sent was not read, they are busy.
+            with suppress(OSError), secure(server) as connection:
+                return connection.request("GET", "/").status == 200
+            return False
+
+        waiting = [plain(server) for _ in range(4)]
+        for connection in waiting:
+            connection.send(BEGINNING)
+        for _ in range(8):
+            wait_for(is_served, "an answer")
+        assert waiting[0].at_end()
+        for connection in waiting:
+            connection.close()
+
+
+def test_sessions_go_on(servers: Servers, version: str) -> None:
+    server, made = servers(ECHO), context(version)
+    session = None
+    for resumed in (False, True, True):
+        with (
+            socket.create_connection(("127.0.0.1", port(server)), HANG) as sock,
+            made.wrap_socket(sock, server_hostname="localhost", session=session) as wrapped,
+        ):
+            wrapped.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            received = b""
+            while data := wrapped.recv(65_536):
+                received += data
+            assert wrapped.session_reused == resumed
+            session = wrapped.session
+            name = b"Resumed" if resumed else b"Initial"
+            assert b'"SSL_SESSION_RESUMED": "%b"' % name in received
