@@ -7,7 +7,12 @@ a link on the way to a file is watched (inotify(7)). As long as nothing changes,
 from __future__ import annotations
 
 import os
+import time
+from _thread import start_new_thread
 from collections.abc import Sequence
+
+# Imported before gevent may replace it by its own, which would wait for its hub.
+from select import POLLIN, poll
 
 from poorhttp import logs
 from poorhttp._core import Inotify, advance_tickets
@@ -84,6 +89,27 @@ class CertificateWatcher:
             f"certificates are read again only by a reload (HUP), as their files cannot be "
             f"watched: {error.strerror}",
         )
+
+
+def watch_in_thread(tls: Tls) -> None:
+    """Read certificates of this process again when their files change, in a thread of its own.
+
+    The reactor takes new ones from `tls.config`. Only for a process without a main process.
+    """
+    watcher = CertificateWatcher()
+
+    def run() -> None:
+        while True:
+            watcher.tick(time.monotonic(), [tls])
+            poller = poll()
+            for fd in watcher.filenos():
+                poller.register(fd, POLLIN)
+            rest = watcher.due() - time.monotonic()
+            if rest == float("inf") and not watcher.filenos():
+                return
+            poller.poll(None if rest == float("inf") else max(0.0, rest) * 1000 + 1)
+
+    start_new_thread(run, ())
 
 
 def folders_of(path: str) -> set[str]:

@@ -114,6 +114,9 @@ class Tls:
         # Before they are read: if they change meanwhile, they are read once more.
         self._version = self._identities()
         try:
+            # A renewal that has put an old file into place must not end what works.
+            if not _expired(self.config) and (old := _expired(TlsConfig(*self._arguments()))):
+                raise ValueError(f"{old}: the certificate has expired")
             fd = self.config.replace(*self._arguments())
         except (OSError, ValueError) as error:
             logs.write("error", f"new certificates are not used, the old ones stay: {error}")
@@ -219,6 +222,12 @@ def load(settings: Settings) -> Tls | None:
 
 #: Options without effect if no address is for TLS.
 NEED_CERTIFICATE = ("tls_key", "tls_ocsp", "tls_client_ca", "redirect_to_https", "hsts")
+
+
+def _expired(config: TlsConfig) -> str:
+    """Return the file of a certificate that has expired; empty if none has."""
+    now = time.time()
+    return next((file for file, _, _, end, _ in config.certificates if end <= now), "")
 
 
 def _identity(path: str) -> tuple[int, ...] | None:

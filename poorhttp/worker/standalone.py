@@ -62,6 +62,10 @@ def run(
             pidfile.write()
         service.privileges.drop()
         logs.begin_process(settings, "")
+        if service.tls is not None:
+            from poorhttp.net import certificate_watcher
+
+            certificate_watcher.watch_in_thread(service.tls)
         service.load()
         service.serve(ready, signals)
     finally:

@@ -67,6 +67,18 @@ def test_renewal(mode: str, tmp_path: Path) -> None:
         assert "PRIVATE" not in server.log()
 
 
+@pytest.mark.parametrize("mode", ["threading", "gevent"])
+def test_renewal_without_a_main_process(mode: str, tmp_path: Path) -> None:
+    renewed(tmp_path, "file", "one.example")
+    options = ["--tls-certificate", str(tmp_path / "both.pem"), "--supervisor", "off"]
+    with Server(APP, mode, *options, bind=BIND) as server, Asking(server) as asking:
+        asking.wait_more()
+        renewed(tmp_path, "file", "two.example")
+        server.wait_log(RENEWED)
+        assert "two.example" in names(server, "localhost")
+        asking.wait_more()
+
+
 def test_broken_files_are_refused_and_the_old_ones_stay(tmp_path: Path) -> None:
     authority = certificate().authority
     cert, key = tmp_path / "a.pem", tmp_path / "a.key"
