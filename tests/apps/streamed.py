@@ -10,6 +10,8 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, BinaryIO
 
+from tests.apps.echo import application as echo_application
+
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
@@ -131,3 +133,12 @@ def read_later(source: io.BufferedReader, path: str, log: io.TextIOBase) -> None
         log.write(f"read later: {source.read()!r}\n")
     except ValueError as error:
         log.write(f"too late: {error}\n")
+
+
+def echo(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Receive the whole body, and answer as `tests/apps/echo.py` does."""
+    body = environ["wsgi.input"].read()
+    environ["wsgi.input"] = io.BytesIO(body)
+    if body:
+        environ.setdefault("CONTENT_LENGTH", str(len(body)))
+    return echo_application(environ, start_response)

@@ -16,6 +16,8 @@ from tests.testkit.client import Connection, Response
 from tests.testkit.server import Server
 
 ECHO = "tests/apps/echo.py"
+#: Receives bodies while it runs, if it may.
+STREAMED = ("tests/apps/streamed.py:echo", "--stream-request-body", "on")
 ANSWERS = "tests/apps/answers.py"
 
 PERFORMER = "tests/apps/performer.py"
@@ -93,6 +95,17 @@ def check_cases(server: Server, cases: list[Case], *, slowly: bool) -> None:
 @pytest.mark.parametrize("file", CASES)
 def test_cases(echo: Server, file: str) -> None:
     check_cases(echo, CASES[file], slowly=False)
+
+
+@pytest.mark.parametrize("file", CASES)
+def test_cases_with_streamed_bodies(serve: Serve, file: str) -> None:
+    check_cases(serve(*STREAMED), CASES[file], slowly=False)
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize("file", CASES)
+def test_cases_with_streamed_bodies_octet_by_octet(serve: Serve, file: str) -> None:
+    check_cases(serve(*STREAMED), CASES[file], slowly=True)
 
 
 @pytest.mark.threading_only

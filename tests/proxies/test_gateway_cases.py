@@ -110,6 +110,13 @@ def test_cases(echo: Server, file: str) -> None:
     check_cases(echo, CASES[file], slowly=False)
 
 
+@pytest.mark.parametrize("file", CASES)
+@pytest.mark.parametrize("slowly", [False, pytest.param(True, marks=pytest.mark.full)])
+def test_cases_with_streamed_bodies(serve: Serve, file: str, slowly: bool) -> None:
+    options = (*BINDS, "--trusted-proxies", "127.0.0.1", "--stream-request-body", "on")
+    check_cases(serve("tests/apps/streamed.py:echo", *options), CASES[file], slowly=slowly)
+
+
 @pytest.mark.threading_only
 @pytest.mark.parametrize("file", CASES)
 def test_cases_octet_by_octet(echo: Server, file: str) -> None:
