@@ -11,7 +11,7 @@ from stat import S_ISREG
 from poorhttp import logs
 from poorhttp._core import Request, advise_huge_pages, note_child, note_fork
 from poorhttp.config.version import VERSION
-from poorhttp.errors import NoResponse, RequestTimeout
+from poorhttp.errors import BodyRefused, NoResponse, RequestTimeout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -117,7 +117,8 @@ def report_failure(request: Request, error: BaseException) -> None:
             failed = False
         if answered := request.restart():
             request(status, [("Content-Type", "text/plain; charset=utf-8")])
-            request.finish([f"{status}\n".encode()])
+            text = f"{status}: {error}" if isinstance(error, BodyRefused) else status
+            request.finish([f"{text}\n".encode()])
         request.abort()
         if failed:
             logs.exception(f"{what}: the application failed", error)

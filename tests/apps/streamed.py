@@ -88,6 +88,10 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
     if name == "echo":
         start_response("200 OK", [("Content-Type", "text/plain")])
         return iter(source.read1, b"")
+    if name == "announced":
+        content = source.read(int(environ["CONTENT_LENGTH"]))
+        start_response("200 OK", [("Content-Type", "text/plain")])
+        return iter([summary(content)])
     if name == "started":
         start_response("200 OK", [("Content-Type", "text/plain"), ("X-Early", "yes")])
         return [summary(source.read())]

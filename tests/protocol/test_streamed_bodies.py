@@ -13,6 +13,7 @@ import pytest
 
 from tests.apps.streamed import WAYS, summary
 from tests.conftest import Serve
+from tests.support.certificate import certificate
 from tests.testkit.cases.gateway import BEGIN, PARAMS, STDIN, pack, record, recorded
 from tests.testkit.client import Closed, Connection
 from tests.testkit.process import children
@@ -134,6 +135,37 @@ def test_a_connection_is_kept_if_the_rest_has_come(serve: Serve, path: str) -> N
         with suppress(ConnectionError):
             connection.send(bytes(1 << 22))
         assert connection.response().get("Connection") == "close"
+
+
+def test_a_connection_is_kept_by_who_does_not_look_for_the_end(serve: Serve) -> None:
+    """But reads what was announced, and answers in pieces, as Django does."""
+    content = body(MUCH)
+    with serve(APP, *ON).connect() as connection:
+        for _ in range(3):
+            answer = connection.request("POST", "/announced", body=content)
+            assert (answer.body, answer.get("Connection")) == (summary(content), None)
+
+
+def test_tls(mode: str, tmp_path: Path) -> None:
+    content = body(MUCH)
+    issued = certificate()
+    issued.write(tmp_path / "site.pem")
+    options = (*ON, "--tls-certificate", str(tmp_path / "site.pem"))
+    with Server(APP, mode, *options, bind=("https://127.0.0.1:0",)) as server:
+        connection = Connection(("127.0.0.1", int(server.urls.rpartition(":")[2])))
+        context = issued.client_context()
+        connection.socket = context.wrap_socket(connection.socket, server_hostname="localhost")
+        for count in range(1, 4):
+            rest = half_sent(connection, "/whole", content)
+            server.wait_log("entered whole", count)
+            connection.send(rest)
+            assert connection.response().body == summary(content)
+            connection.send_request("POST", "/large", "Transfer-Encoding: chunked")
+            connection.send(chunked(content, 7_777))
+            assert connection.response().body == summary(content)
+        connection.send_request("POST", "/refuse", "Content-Length: 1000000000")
+        assert connection.response().status == 413
+        connection.close()
 
 
 def test_pipelined_requests_are_answered_in_their_order(serve: Serve) -> None:

@@ -94,10 +94,15 @@ impl Connection {
         (!is_too_slow).then(|| streamed.throughput.deadline(minimum))
     }
 
-    /// Whether the body is complete. If it is not, receives and drops what has come of it, unless that is much: the
-    /// application is through, and the connection can be kept only behind the end of the body.
+    /// Whether the rest of a body has come. `is_over`: the application is through, so it is received and dropped, unless it is
+    /// much.
     #[cold]
-    pub(crate) fn drop_streamed(&mut self, limits: &Limits) -> bool {
+    pub(crate) fn has_rest(&mut self, limits: &Limits, is_over: bool) -> bool {
+        if !is_over {
+            // An application may have read all of it without having seen its end.
+            let buffers = self.request.buffers.as_ref();
+            return buffers.is_some_and(|buffers| self.request.parser.has_whole_body(&buffers.read_buffer, limits));
+        }
         let mut dropped = [0; 4096];
         let mut total = 0;
         while total <= DROPPED {

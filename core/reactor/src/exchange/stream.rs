@@ -72,11 +72,11 @@ impl Stream {
         }
     }
 
-    /// Whether the response may leave the connection open: not before the end of the body. `is_over`: the application reads no
-    /// more of it, so the rest is dropped if that takes no time.
+    /// Whether the response may leave the connection open: only if the body is complete, or the rest of it has come. `is_over`: the
+    /// application reads no more of it, so the rest is dropped if that takes no time.
     #[inline]
     pub(crate) fn has_ended_body(&mut self, reactor: &Reactor, is_over: bool) -> bool {
-        !self.0.request.is_unfinished() || (is_over && self.0.drop_streamed(&reactor.options.limits))
+        !self.0.request.is_unfinished() || self.0.has_rest(&reactor.options.limits, is_over)
     }
 
     /// The final response has begun, so no interim one may follow.
@@ -193,7 +193,7 @@ impl Stream {
     #[inline]
     pub(crate) fn complete(mut self, reactor: &Reactor, persists: bool) {
         self.0.request.served = self.0.request.served.saturating_add(1);
-        if persists {
+        if persists && self.has_ended_body(reactor, true) {
             return finish::response_done(reactor, self.0, After::Next);
         }
         self.end(reactor);
