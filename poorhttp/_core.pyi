@@ -7,7 +7,7 @@ Each process has one `Reactor`, which yields complete requests. A `Request` is a
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Literal, final, overload
 
-from _typeshed import OptExcInfo, WriteableBuffer
+from _typeshed import OptExcInfo, ReadableBuffer, WriteableBuffer
 
 from poorhttp.config.settings import Settings
 from poorhttp.worker.timeouts import ThreadInterrupter
@@ -209,8 +209,11 @@ class WorkerStatus:
         The lines are escaped, for logs.
         """
 
-    def counts(self) -> tuple[int, int, int, list[int]]:
-        """Return requests begun, requests in flight, connections, and responses (1xx to 5xx)."""
+    def counts(self) -> tuple[int, int, int, list[int], int, int]:
+        """Return requests begun, requests in flight, connections, responses (1xx to 5xx).
+
+        And connections that applications have got, and how many they have got so far.
+        """
 
     def set_slots(self, slots: int) -> None:
         """Set how many requests the application can run at the same time; 0: unlimited."""
@@ -339,6 +342,7 @@ class Reactor:
         recycle_after: int = 0,
         interrupter: ThreadInterrupter | None = None,
         refork: tuple[int, Callable[[], int]] | None = None,
+        offer_upgrade: Callable[[dict[str, Any], Request], object] | None = None,
         routes: Sequence[tuple[str, str, str | None, Settings]] = (),
         streamed_bodies: Sequence[tuple[str, str, bool]] = (),
         live_reload: tuple[str, str] | None = None,
@@ -385,6 +389,8 @@ class Reactor:
             tls: certificates of the listeners whose protocol is `https`.
             https_redirect: port of `https` to which requests without TLS are redirected.
             recycle_after: `m` is sent on `channel` when this request number begins; 0: never.
+            offer_upgrade: called with environ and request, to offer its connection to the
+                application.
             refork: a request number, and a function that is called when the first request of the
                 application with this number or a higher one begins; it returns after how many
                 requests it is to be called again, or 0.
@@ -443,6 +449,9 @@ class Reactor:
 
     def reopen_log(self, sink: Sink) -> None:
         """Write the access log to another sink, after flushing its buffer to the old one."""
+
+    def leave(self) -> None:
+        """Note that this thread goes on with its request, and takes no other one."""
 
     @property
     def wakeup_fd(self) -> int:
@@ -504,6 +513,26 @@ class Connection:
         """Whether the client has disconnected, not only finished sending."""
 
 @final
+class UpgradedConnection:
+    """What a socket tells the core of which an application has got the connection."""
+
+    def begin(self) -> None:
+        """Note that the application is about to send.
+
+        Raises:
+            BrokenPipeError: the server stops, and has sent a Close frame.
+        """
+
+    def end(self, data: ReadableBuffer, sent: int) -> None:
+        """Note that so many bytes of `data` were sent; -1: it is not known how many."""
+
+    def lose_track(self) -> None:
+        """Note that something is sent that is not reported."""
+
+    def detach(self) -> None:
+        """Note that the application keeps the descriptor when its request ends."""
+
+@final
 class Request:
     """A complete request. Dropping it without a response closes its connection."""
 
@@ -555,6 +584,22 @@ class Request:
             poorhttp.errors.BodyRefused: it is too large or malformed, or comes too slowly.
             ValueError: the request was answered, or belongs to the parent process.
         """
+
+    def take_over(self, *, in_pool: bool) -> tuple[int, UpgradedConnection]:
+        """Give the connection to the application; return a descriptor, and what its socket tells.
+
+        The response is discarded from now on. `in_pool`: the request still counts as in flight.
+
+        Raises:
+            OSError: the response has begun, or the client is gone.
+        """
+
+    @property
+    def upgraded(self) -> bool:
+        """Whether the application has got the connection."""
+
+    def end_upgraded(self, complete: bool) -> None:
+        """End a connection that the application has got; `complete`: it has not failed."""
 
     def expect_wait(self) -> None:
         """Note that the application is about to wait, so that another thread takes over polling."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import select
-from threading import Lock, Thread
+from threading import Lock, Thread, current_thread
 
 from poorhttp.process.signals import signal
 
@@ -29,15 +29,37 @@ def run(worker: Worker) -> None:
     #: A lock for each thread, which the first thread with that number acquires.
     claims = [Lock() for _ in range(worker.settings.threads)]
     started: list[Thread] = []
-    ended: list[None] = []
+    #: Threads that serve, or go on with a connection that the application has got.
+    alive = len(claims)
+    counting = Lock()
+    ended: list[Thread] = []
 
     def serve_in_thread(claim: Lock) -> None:
+        nonlocal alive
         if claim.acquire(blocking=False):
             try:
                 worker.serve(worker.application, reactor)
             finally:
-                ended.append(None)
+                ended.append(current_thread())
+                with counting:
+                    alive -= 1
                 os.write(write, b"\0")
+
+    def replace_thread() -> bool:
+        nonlocal alive
+        thread = current_thread()
+        replacement = Thread(target=serve_in_thread, name=thread.name, args=(Lock(),))
+        with counting:
+            alive += 1
+        try:
+            replacement.start()
+        except RuntimeError:
+            with counting:
+                alive -= 1
+            return False
+        reactor.leave()
+        thread.name = f"{thread.name}-upgraded"
+        return True
 
     def start_and_wait() -> None:
         # Called again when a signal handler has raised, possibly in the middle of `start`. If the
@@ -48,12 +70,18 @@ def run(worker: Worker) -> None:
             thread = Thread(target=serve_in_thread, name=name, args=(claims[number],))
             thread.start()
             started.append(thread)
-        while len(ended) < len(claims):
+        while True:
+            is_last = not alive
+            while ended:
+                thread = ended[-1]
+                thread.join()
+                ended.remove(thread)
+            if is_last:
+                break
             poller.poll()
             os.read(wakeups, 4096)
-        for thread in started:
-            thread.join()
 
+    worker.replace_thread = replace_thread
     worker.run(start_and_wait, reactor)
     signal.set_wakeup_fd(wakeup_fd)
     os.close(wakeups)

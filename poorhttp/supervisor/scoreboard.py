@@ -11,19 +11,27 @@ from mmap import mmap
 
 from poorhttp._core import WorkerStatus
 
-#: Requests begun, requests in flight, connections, and responses (1xx to 5xx).
-Counts = tuple[int, int, int, list[int]]
+#: Requests begun, requests in flight, connections, responses (1xx to 5xx), connections that
+#: applications have got, and how many they have got so far.
+Counts = tuple[int, int, int, list[int], int, int]
 
 #: Requests in a log line, the newest first; of more only the number is given.
 MOST_NAMED = 10
 
-NO_COUNTS: Counts = (0, 0, 0, [0] * 5)
+NO_COUNTS: Counts = (0, 0, 0, [0] * 5, 0, 0)
 
 
 def added(one: Counts, other: Counts) -> Counts:
     """Return the sums."""
     responses = [first + second for first, second in zip(one[3], other[3], strict=True)]
-    return one[0] + other[0], one[1] + other[1], one[2] + other[2], responses
+    return (
+        one[0] + other[0],
+        one[1] + other[1],
+        one[2] + other[2],
+        responses,
+        one[4] + other[4],
+        one[5] + other[5],
+    )
 
 
 class Totals:
@@ -44,7 +52,7 @@ class Totals:
 
     def add_ended(self, counts: Counts) -> None:
         """Add the counts of a worker that has just ended."""
-        self.ended = added(self.ended, (counts[0], 0, 0, counts[3]))
+        self.ended = added(self.ended, (counts[0], 0, 0, counts[3], 0, counts[5]))
 
 
 class Scoreboard:

@@ -7,6 +7,7 @@ development.py    the hook of the development server
 worker.py         creates the reactor for a mode
 wsgi.py           requests → WSGI application → responses
 tcp.py            connections → handler of a raw TCP service
+upgrade/          connections that applications get: WebSocket
 timeouts.py       interrupts requests that take too long
 stop_signals.py   signal handlers: graceful and quick stop, log rotation
 temp_dir.py       the folder for temporary files

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from poorhttp import logs
-from poorhttp._core import Reactor
+from poorhttp._core import Reactor, Request
 from poorhttp.config.address import is_raw_tcp
 from poorhttp.config.settings import Settings
 from poorhttp.net.listener import Listener
@@ -44,9 +44,12 @@ class Worker:
         signals: stops the reactor; `None` for a `poorhttp.Server`, which the program stops.
         serve: calls the application for each request of the reactor.
         promoted: it has stopped serving to become the preloader.
+        replace_thread: starts a thread in the place of the present one, which goes on with a
+            connection that the application has got; `None`: the mode has no pool of threads.
     """
 
     promoted = False
+    replace_thread: Callable[[], bool] | None = None
     _thread_checks = 0
     _threads: Mapping[int, str] = {}
 
@@ -161,6 +164,7 @@ class Worker:
                 multithread=multithread and hub is None,
                 raw_tcp=self._raw_tcp,
                 interrupter=interrupter,
+                offer_upgrade=None if self._raw_tcp else self._offer_upgrade,
                 refork=(context.refork_after, self._on_refork_due)
                 if context and context.refork_after
                 else None,
@@ -175,6 +179,12 @@ class Worker:
             # stayed open, clients would connect to a server that never answers.
             for listener in self._listeners:
                 listener.release()
+
+    def _offer_upgrade(self, environ: dict[str, Any], request: Request) -> None:
+        # It imports all of `socket`, which few workers need.
+        from poorhttp.worker.upgrade import offered
+
+        offered.offer(environ, request, self.replace_thread)
 
     def _on_refork_due(self) -> int:
         """Report that workers may be forked from this one, unless the application has threads.

@@ -21,10 +21,15 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
 
+class ThreadReplaced(BaseException):
+    """Raised at the end of a request if another thread serves in the place of this one."""
+
+
 def serve(application: WSGIApplication, requests: Iterable[Request]) -> None:
     """Call the application for one request after another, until the reactor has no more.
 
-    No exception of the application ends the loop.
+    No exception of the application ends the loop; but it ends behind a request that has got its
+    connection, if another thread has begun to serve.
     """
     body: Any
     requests = iter(requests)
@@ -46,6 +51,8 @@ def serve(application: WSGIApplication, requests: Iterable[Request]) -> None:
         except RequestTimeout:
             # It was raised after the application had returned: nothing is lost.
             pass
+        except ThreadReplaced:
+            return
 
 
 def send_body(request: Request, body: Iterable[bytes]) -> None:
@@ -93,9 +100,18 @@ def iterate_body(body: Any) -> Iterator[bytes]:
 
 
 def report_failure(request: Request, error: BaseException) -> None:
-    """Answer 500, 502 or 504, if nothing was sent yet, and log the error. Never raises."""
+    """Answer 500, 502 or 504, if nothing was sent yet, and log the error.
+
+    Raises:
+        ThreadReplaced: this thread is not to serve any more. Nothing else is raised.
+    """
     if request.foreign:
         exit_forked_process(error)
+    if request.upgraded:
+        from poorhttp.worker.upgrade import offered
+
+        offered.end(request, error)
+        return
     try:
         what = f"request {request.number} {request.line}".rstrip()
         if request.timed_out:

@@ -52,6 +52,8 @@ METRICS = {
     "poorhttp_capacity": "gauge",
     "poorhttp_utilization": "gauge",
     "poorhttp_connections": "gauge",
+    "poorhttp_upgraded": "gauge",
+    "poorhttp_upgrades_total": "counter",
     "poorhttp_requests_total": "counter",
     "poorhttp_responses_total": "counter",
     "poorhttp_worker_restarts_total": "counter",

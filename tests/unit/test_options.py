@@ -44,6 +44,7 @@ def test_defaults() -> None:
         "mode": "threading",
         "workers": 0,
         "threads": 8,
+        "upgraded_threads": 1000,
         "preload": False,
         "refork_after": (),
         "before_refork": (),

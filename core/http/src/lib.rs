@@ -12,6 +12,7 @@
 //! conditional_fields.rs  request fields that select or condition the response
 //! conditional.rs         conditional requests; ranges.rs range requests; content_coding.rs the choice of a content coding
 //! response/              response writer: status, fields and body to bytes
+//! upgrade/               another protocol on the same connection
 //! origin.rs              client, scheme and host from proxies; address.rs addresses as text
 //! protocol.rs            protocols of a connection; reject.rs refusals, and invalid values; limits.rs every limit
 //! ```
@@ -31,6 +32,7 @@ mod proxy;
 mod ranges;
 mod reject;
 mod response;
+mod upgrade;
 
 pub use address::AddressText;
 pub use conditional::{Precondition, Validators};
@@ -50,3 +52,4 @@ pub use proxy::trusted::TrustedProxies;
 pub use ranges::Ranges;
 pub use reject::{Invalid, Reject};
 pub use response::{Ending, Response, ServerFields};
+pub use upgrade::sent::SentBytes;

@@ -142,6 +142,14 @@ impl InterpreterQueue {
         next
     }
 
+    /// A thread goes on with its request, but does not count any more.
+    pub(crate) fn note_left(&self) {
+        if RUNS.replace(false) {
+            let mut state = lock(&self.state);
+            state.running = state.running.saturating_sub(1);
+        }
+    }
+
     /// Adds the request of a thread that does not have the interpreter, and waits until that thread may run one. Returns
     /// the request if no other thread runs one.
     pub(crate) fn add(&self, reactor: &Reactor, exchange: Exchange) -> Option<Exchange> {

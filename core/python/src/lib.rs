@@ -20,6 +20,7 @@ mod sink;
 mod static_files;
 mod streamed_body;
 mod tls;
+mod upgrade;
 mod worker_status;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -55,6 +56,8 @@ mod _core {
     use super::sink::Sink;
     #[pymodule_export]
     use super::tls::{TlsConfig, advance_tickets, self_signed};
+    #[pymodule_export]
+    use super::upgrade::UpgradedConnection;
     #[pymodule_export]
     use super::worker_status::WorkerStatus;
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use poorhttp_files::{Cache, LiveReload};
 use poorhttp_http::{Limits, Protocol, TrustedProxies};
 use poorhttp_reactor::{
-    AcceptBalance, AccessLog, BodyMemory, Channel, Exchange, FdHandoff, Level, Listener, Next, Options, Routes,
+    AcceptBalance, AccessLog, BodyMemory, Channel, Exchange, FdHandoff, Level, Listener, Next, Offer, Options, Routes,
     SendError, Spool, TempDir, TimeoutHandler, Timeouts,
 };
 use pyo3::buffer::PyBuffer;
@@ -44,6 +44,8 @@ pub(crate) struct Reactor {
     /// The request number at which a function is called, because this worker may be reforked. The function returns after how
     /// many more it is called again.
     refork: Option<(AtomicU64, Py<PyAny>)>,
+    /// Called with environ and request, to offer the connection to the application.
+    offer_upgrade: Option<Py<PyAny>>,
     /// Requests that wait for the interpreter, if several threads share it.
     queue: Option<InterpreterQueue>,
 }
@@ -70,6 +72,10 @@ impl Reactor {
             let dispatched = Dispatched::new(exchange, entry, self.interrupter.clone());
             return self.object(number, Py::new(py, Connection::new(dispatched, line)));
         }
+        let offer = match exchange.asks_upgrade() {
+            true => self.offer_upgrade(py, &mut exchange)?,
+            false => None,
+        };
         match self.environs.build(py, &mut exchange) {
             Ok(environ) => {
                 let waits = self.waits.clone();
@@ -83,7 +89,7 @@ impl Reactor {
                     self.inner.send_full();
                 }
                 let dispatched = Dispatched::new(exchange, entry, self.interrupter.clone());
-                self.object(number, Py::new(py, Request::new(dispatched, environ.unbind(), waits)))
+                self.object(number, Py::new(py, Request::new(dispatched, environ.unbind(), waits, offer)))
             }
             Err(error) => {
                 self.log_error(&format!("request {number} {}", exchange.request_line()), &error);
@@ -96,6 +102,17 @@ impl Reactor {
                 }
                 None
             }
+        }
+    }
+
+    /// The function that offers the connection, if the request may have it. `None`: the client got an error.
+    #[cold]
+    fn offer_upgrade(&self, py: Python<'_>, exchange: &mut Exchange) -> Option<Option<Py<PyAny>>> {
+        let Some(offer) = &self.offer_upgrade else { return Some(None) };
+        match exchange.offer_upgrade() {
+            Offer::None => Some(None),
+            Offer::Made => Some(Some(offer.clone_ref(py))),
+            Offer::Refused => None,
         }
     }
 
@@ -157,7 +174,7 @@ fn streamed_routes(rows: Vec<(String, String, bool)>) -> Option<Routes<()>> {
 #[pymethods]
 impl Reactor {
     #[new]
-    #[pyo3(signature = (listeners, settings, error_log, *, access_log = None, temp_dir = PathBuf::from("/tmp"), accept_balance = None, worker_status = None, wait_writable = None, wait_readable = None, external_loop = false, multithread = false, raw_tcp = false, channel = None, fd_handoff = None, recycle_after = 0, interrupter = None, refork = None, routes = Vec::new(), streamed_bodies = Vec::new(), live_reload = None, tls = None, https_redirect = None))]
+    #[pyo3(signature = (listeners, settings, error_log, *, access_log = None, temp_dir = PathBuf::from("/tmp"), accept_balance = None, worker_status = None, wait_writable = None, wait_readable = None, external_loop = false, multithread = false, raw_tcp = false, channel = None, fd_handoff = None, recycle_after = 0, interrupter = None, refork = None, offer_upgrade = None, routes = Vec::new(), streamed_bodies = Vec::new(), live_reload = None, tls = None, https_redirect = None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -178,6 +195,7 @@ impl Reactor {
         recycle_after: u64,
         interrupter: Option<&Bound<'_, PyAny>>,
         refork: Option<(u64, Py<PyAny>)>,
+        offer_upgrade: Option<Py<PyAny>>,
         routes: Vec<Route<'_>>,
         streamed_bodies: Vec<(String, String, bool)>,
         live_reload: Option<(String, String)>,
@@ -253,6 +271,12 @@ impl Reactor {
             abort_on_close: option(settings, "abort_on_close")?,
             queue_limit: queue_limit(settings)?,
             since_input: Some(since_input),
+            max_upgraded: match option(settings, "upgraded_threads")? {
+                // Only a thread each costs so much that there is a limit of its own.
+                1.. if !multithread => usize::MAX,
+                most => most,
+            },
+            has_one_thread: !multithread && !external_loop,
             raw_tcp,
             external_loop,
             slow_request: milliseconds(settings, "slow_request")? * 1_000,
@@ -282,6 +306,7 @@ impl Reactor {
             worker_status,
             interrupter,
             refork: refork.map(|(at, function)| (AtomicU64::new(at), function)),
+            offer_upgrade,
             queue: multithread.then(InterpreterQueue::default),
         })
     }
@@ -330,6 +355,14 @@ impl Reactor {
                 return Some(request);
             }
         }
+    }
+
+    /// This thread runs no requests from now on: its application has got a connection.
+    fn leave(&self) {
+        if let Some(queue) = &self.queue {
+            queue.note_left();
+        }
+        self.inner.leave();
     }
 
     fn fileno(&self) -> RawFd {

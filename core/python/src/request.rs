@@ -1,12 +1,12 @@
 //! A request, as a Python class.
 
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, IntoRawFd, RawFd};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use poorhttp_http::Invalid;
-use poorhttp_reactor::{Exchange, SendError};
+use poorhttp_reactor::{Exchange, NotTaken, SendError};
 use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::{PyConnectionResetError, PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyConnectionResetError, PyRuntimeError, PyStopIteration, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -17,6 +17,7 @@ use crate::dispatched::Dispatched;
 use crate::errors::value_error;
 use crate::ffi::duplicate;
 use crate::streamed_body;
+use crate::upgrade::{UpgradedConnection, not_taken};
 
 /// Bytes from which a body is sent with the interpreter released, as copying it takes longer than that.
 pub(crate) const LARGE: usize = 128 << 10;
@@ -32,6 +33,8 @@ pub(crate) struct Request {
     environ: Mutex<Option<Py<PyDict>>>,
     /// How it waits for its client; `None`: the thread blocks.
     waits: Option<Arc<Waits>>,
+    /// Called with the environ and this request, to offer its connection to the application.
+    offer: Option<Py<PyAny>>,
     /// Method and target, kept after the response, as the application may still fail then.
     line: OnceLock<String>,
     /// Whether the application's time is measured.
@@ -57,6 +60,8 @@ impl From<SendError> for Failure {
             SendError::Invalid(invalid) => value_error(invalid),
             SendError::Disconnected => PyConnectionResetError::new_err("the client has left"),
             SendError::Over => PyRuntimeError::new_err("this request has been answered already"),
+            // gunicorn's way to say that the response is discarded.
+            SendError::Upgraded => PyStopIteration::new_err(()),
             SendError::Full(_) => PyConnectionResetError::new_err("the client takes nothing"),
         })
     }
@@ -82,10 +87,16 @@ impl From<Failure> for PyErr {
 
 impl Request {
     #[inline]
-    pub(crate) fn new(mut dispatched: Dispatched, environ: Py<PyDict>, waits: Option<Arc<Waits>>) -> Self {
+    pub(crate) fn new(
+        mut dispatched: Dispatched,
+        environ: Py<PyDict>,
+        waits: Option<Arc<Waits>>,
+        offer: Option<Py<PyAny>>,
+    ) -> Self {
         let exchange = dispatched.exchange_mut();
         let (timed, streamed) = (exchange.is_timed(), exchange.is_streamed());
-        Request { dispatched, environ: Mutex::new(Some(environ)), waits, line: OnceLock::new(), timed, streamed }
+        let environ = Mutex::new(Some(environ));
+        Request { dispatched, environ, waits, offer, line: OnceLock::new(), timed, streamed }
     }
 
     /// Saves the request line before the response ends.
@@ -116,6 +127,9 @@ impl Request {
         let status = status.cast::<PyString>().map_err(|_| wrong_type("status", "a str", status))?.to_str()?;
         let fields = fields.cast::<PyList>().map_err(|_| wrong_type("headers", "a list of tuples", fields))?;
         let mut exchange = self.dispatched.exchange(py);
+        if exchange.is_upgraded() {
+            return Ok(());
+        }
         match exc_info {
             None if exchange.response().is_started() => {
                 return Err(PyRuntimeError::new_err("start_response was called a second time without exc_info"));
@@ -141,6 +155,9 @@ impl Request {
     fn send(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> Result<bool, Failure> {
         let bytes = body_bytes(data)?;
         let mut rest = bytes;
+        if self.dispatched.exchange(py).is_upgraded() {
+            return Ok(false);
+        }
         loop {
             let write = |exchange: &mut Exchange| (exchange.write(rest), exchange.wants_more());
             match self.send_with(py, rest.len(), write) {
@@ -148,7 +165,7 @@ impl Request {
                 (Err(SendError::Full(taken)), _) => rest = rest.get(taken..).unwrap_or_default(),
                 (Err(error), _) => return Err(error.into()),
             }
-            if let Err(error) = self.wait_for_client(py) {
+            if let Err(error) = self.wait_for_client(py, Exchange::send_queued) {
                 if rest.len() < bytes.len() {
                     self.dispatched.exchange(py).break_off();
                 }
@@ -157,9 +174,13 @@ impl Request {
         }
     }
 
-    /// Waits until the client has received enough for more to be queued, in the way of the worker's mode.
+    /// Waits until the client has received enough for `work` not to be [`SendError::Full`], in the way of the worker's mode.
     #[cold]
-    fn wait_for_client(&self, py: Python<'_>) -> Result<(), Failure> {
+    fn wait_for_client(
+        &self,
+        py: Python<'_>,
+        work: impl Fn(&mut Exchange) -> Result<(), SendError> + Send + Copy,
+    ) -> Result<(), Failure> {
         let mut sent = Err(SendError::Full(0));
         while let Err(SendError::Full(_)) = sent {
             let Some(socket) = self.dispatched.exchange(py).socket() else { break };
@@ -180,7 +201,7 @@ impl Request {
                     py.check_signals()?;
                 }
             }
-            sent = self.dispatched.detached(py, Exchange::send_queued);
+            sent = self.dispatched.detached(py, work);
         }
         Ok(sent?)
     }
@@ -254,12 +275,47 @@ impl Request {
         if this.timed {
             this.dispatched.start_timeout(py)?;
         }
+        if let Some(offer) = &this.offer {
+            offer.call1(py, (&environ, slf))?;
+        }
         Ok(Some(environ))
     }
 
     /// Receives a part of the body into a buffer, and waits if nothing has come. 0: the body is complete. `None`: call again.
     fn receive_body(&self, py: Python<'_>, buffer: PyBuffer<u8>) -> PyResult<Option<usize>> {
         streamed_body::receive(py, &self.dispatched, self.waits.as_deref(), self.timed, &buffer)
+    }
+
+    /// Gives the connection to the application: a descriptor, and what its socket reports to. `in_pool`: the request still
+    /// counts among those that the application can have at the same time.
+    fn take_over(&self, py: Python<'_>, in_pool: bool) -> PyResult<(RawFd, UpgradedConnection)> {
+        self.save_line(&self.dispatched.exchange(py));
+        loop {
+            let taken = self.dispatched.exchange(py).take_over();
+            match taken {
+                Ok((socket, upgraded)) => {
+                    match in_pool {
+                        true => self.dispatched.disarm_timeout(py),
+                        false => self.dispatched.done(py),
+                    }
+                    return Ok((socket.into_raw_fd(), UpgradedConnection(upgraded)));
+                }
+                Err(NotTaken::Full) => self.wait_for_client(py, Exchange::send_all_queued)?,
+                Err(error) => return Err(not_taken(error)),
+            }
+        }
+    }
+
+    /// Whether the application has got the connection.
+    #[getter]
+    fn upgraded(&self, py: Python<'_>) -> bool {
+        self.dispatched.exchange(py).is_upgraded()
+    }
+
+    /// Ends a connection that the application has got; `complete`: it has not failed.
+    fn end_upgraded(&self, py: Python<'_>, complete: bool) {
+        self.dispatched.exchange(py).end_upgraded(complete);
+        self.done(py);
     }
 
     fn disarm_timeout(&self, py: Python<'_>) {
@@ -412,7 +468,7 @@ impl Request {
         let length = parts.iter().map(|part| part.len()).sum();
         let mut sent = self.send_with(py, length, |exchange| exchange.finish(parts));
         while let Err(SendError::Full(taken)) = sent {
-            self.wait_for_client(py)?;
+            self.wait_for_client(py, Exchange::send_queued)?;
             sent = self.dispatched.detached(py, |exchange| exchange.finish_from(parts, taken));
         }
         Ok(sent?)

@@ -183,9 +183,10 @@ impl WorkerStatus {
         self.counters.is_full()
     }
 
-    /// Requests begun, those that the application has, connections, and answers by the first digit of their status.
-    fn counts(&self) -> (u64, u64, u64, [u64; 5]) {
-        let Counts { requests, in_flight, connections, answers } = self.counters.counts();
-        (requests, in_flight, connections, answers)
+    /// Requests begun, those that the application has, connections, answers by the first digit of their status, connections
+    /// that applications have got, and how many it were.
+    fn counts(&self) -> (u64, u64, u64, [u64; 5], u64, u64) {
+        let Counts { requests, in_flight, connections, answers, upgraded, upgrades } = self.counters.counts();
+        (requests, in_flight, connections, answers, upgraded, upgrades)
     }
 }

@@ -120,6 +120,10 @@ pub struct Options {
     pub queue_limit: QueueLimit,
     /// Milliseconds since the last bytes have come on a socket, if they can be had: without it no request is refused.
     pub since_input: Option<fn(BorrowedFd<'_>) -> Option<u64>>,
+    /// Connections that applications may have got at the same time; 0: they get none.
+    pub max_upgraded: usize,
+    /// One thread runs requests and receives the commands of the main process.
+    pub has_one_thread: bool,
     /// Connections are not read, but handed out as they are.
     pub raw_tcp: bool,
     /// The event loop of another library watches [`crate::Reactor::fd`], and no thread waits inside the reactor.

@@ -160,6 +160,16 @@ class Workers:
         reason="Threads wait for databases and other servers, not for the CPU; a thread that "
         "is not needed sleeps. waitress 4, gunicorn 1.",
     )
+    upgraded_threads = Option(
+        integer(0, 100_000),
+        "1000",
+        "In mode `threading`: number of connections that applications may have at the same time to "
+        "speak another protocol (WebSocket); 0, in each mode: none.",
+        reason="Each has a thread of its own, and none of `threads`. Beyond that, a request that "
+        "asks for another protocol is answered with 503. A thread that waits takes some 30 KiB; a "
+        "library may start another one for each connection. In `gevent` only `max_connections` "
+        "counts, in `single` and `forking` a connection has the process. See docs/upgrade.md.",
+    )
     preload = Option(
         boolean,
         "off",

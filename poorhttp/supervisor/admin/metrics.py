@@ -26,6 +26,8 @@ METRICS = (
     ("capacity", "gauge", "Requests that it can have at the same time."),
     ("utilization", "gauge", "Requests in flight by capacity, from 0 to 1."),
     ("connections", "gauge", "Connections that are open."),
+    ("upgraded", "gauge", "Connections that applications have got, to speak another protocol."),
+    ("upgrades_total", "counter", "How many they have got so far."),
     ("requests_total", "counter", "Requests that have begun."),
     ("responses_total", "counter", "Answers, by the kind of their status."),
     (
@@ -62,7 +64,7 @@ def text(generations: Generations, *, ready: bool, now: float) -> str:
     add("ready", ready)
     for pool in generations.serving:
         service = pool.settings.service
-        begun, in_flight, connections, responses = generations.counts(service)
+        begun, in_flight, connections, responses, upgraded, upgrades = generations.counts(service)
         add("workers_wanted", pool.count, service=service)
         add("workers_alive", pool.serving, service=service)
         add("workers_answering", pool.responsive(now), service=service)
@@ -72,6 +74,8 @@ def text(generations: Generations, *, ready: bool, now: float) -> str:
             # While workers are replaced, more than `most` may be in flight.
             add("utilization", min(1.0, in_flight / most), service=service)
         add("connections", connections, service=service)
+        add("upgraded", upgraded, service=service)
+        add("upgrades_total", upgrades, service=service)
         add("requests_total", begun, service=service)
         for hundred, number in enumerate(responses[1:], 2):
             add("responses_total", number, service=service, code=f"{hundred}xx")

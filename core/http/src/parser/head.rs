@@ -88,6 +88,8 @@ pub struct Head {
     pub(crate) framing: Framing,
     /// The client wants the connection to persist (RFC 9112 section 9.3).
     pub keep_alive: bool,
+    /// The client proposes another protocol (RFC 9110 section 7.8); see [`Head::may_upgrade`].
+    pub asks_upgrade: bool,
     /// The client waits for `100 Continue` before it sends the body (RFC 9110 section 10.1.1).
     pub expects_continue: bool,
     /// The protocol of the response.
@@ -323,7 +325,7 @@ fn check_fields(bytes: &[u8], request: &httparse::Request, limits: &Limits, head
     let mut coding: Option<&[u8]> = None;
     let mut codings = 0;
     let mut host: Option<&[u8]> = None;
-    let (mut closes, mut keeps_alive) = (false, false);
+    let (mut closes, mut keeps_alive, mut upgrades) = (false, false, false);
     head.fields.clear();
     head.expects_continue = false;
     for field in request.headers.iter() {
@@ -356,6 +358,7 @@ fn check_fields(bytes: &[u8], request: &httparse::Request, limits: &Limits, head
                 for option in elements(value) {
                     closes |= option.eq_ignore_ascii_case(b"close");
                     keeps_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+                    upgrades |= option.eq_ignore_ascii_case(b"upgrade");
                 }
             }
             12 if name.eq_ignore_ascii_case(b"content-type") => {
@@ -396,6 +399,7 @@ fn check_fields(bytes: &[u8], request: &httparse::Request, limits: &Limits, head
         (None, Some(_)) => return Err(Reject::bad("Transfer-Encoding in HTTP/1.0")),
     };
     head.keep_alive = !closes && (keeps_alive || head.version == Version::Http11);
+    head.asks_upgrade = upgrades;
     Ok(())
 }
 

@@ -25,7 +25,6 @@ pub(crate) mod listener;
 pub(crate) mod peer_trust;
 pub(crate) mod postponed;
 pub(crate) mod receive_body;
-#[allow(dead_code, reason = "for connections that applications take over")]
 pub(crate) mod relay;
 pub(crate) mod request;
 pub(crate) mod send;
@@ -111,6 +110,8 @@ pub(crate) struct Connection {
     dropped: u64,
     /// Responses that are in the send queue, for the access log once they have been sent.
     pub(crate) unsent: Vec<Unsent>,
+    /// The application has got the socket, and may still have it.
+    pub(crate) was_upgraded: bool,
     /// The response that stays open, in [`Phase::LongPoll`].
     pub(crate) long_poll: Option<Box<LongPoll>>,
 }
@@ -158,6 +159,7 @@ impl Connection {
             taken: 0,
             dropped: 0,
             unsent: Vec::new(),
+            was_upgraded: false,
             long_poll: None,
         }
     }
@@ -232,6 +234,11 @@ impl Connection {
         if mem::take(&mut self.registered) {
             let _ = poller.remove(self.socket.transport.as_fd());
         }
+    }
+
+    /// Counts bytes that the application has sent itself.
+    pub(crate) fn add_taken(&mut self, bytes: u64) {
+        self.taken += bytes;
     }
 
     /// Prepares for the next request: the one in flight has been answered.

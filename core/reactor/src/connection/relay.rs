@@ -45,6 +45,7 @@ pub(crate) struct Relay {
     to_application: AtomicU64,
 }
 
+#[allow(dead_code, reason = "some is only for tests")]
 impl Relay {
     /// Bytes of the application that the connection has taken.
     pub(crate) fn bytes_sent(&self) -> u64 {

@@ -195,6 +195,11 @@ impl Request {
         self.read_buffer().is_some_and(|buffer| !buffer.is_drained())
     }
 
+    /// Those bytes.
+    pub(crate) fn unread(&self) -> &[u8] {
+        self.read_buffer().map_or(&[], ReadBuffer::unread)
+    }
+
     /// Prepares for the next request: this one has been answered.
     #[inline]
     pub(super) fn begin_next(&mut self) {

@@ -81,6 +81,21 @@ impl Channel {
         let _ = net::send(&self.socket, &[message], false);
     }
 
+    /// Waits until something is there to be received. `false`: that cannot be known.
+    pub(crate) fn wait(&self) -> bool {
+        net::wait_readable(&self.socket).is_ok()
+    }
+
+    /// Whether something other than pings is to be received, or the main process has ended.
+    pub(crate) fn has_command(&self) -> bool {
+        let mut buffer = [PING; BUFFER];
+        match net::peek(&self.socket, &mut buffer) {
+            Ok(0) => true,
+            Ok(_) => buffer.iter().any(|byte| *byte != PING),
+            Err(error) => error != Errno::AGAIN,
+        }
+    }
+
     /// Receives all messages and answers pings.
     #[cold]
     pub(crate) fn receive(&self) -> Received {

@@ -20,6 +20,8 @@ pub struct Counters {
     is_watched: AtomicU64,
     /// 1 if the main process wants to know when a request begins.
     awaits_request: AtomicU64,
+    /// Connections that applications have got, and how many it were.
+    upgraded: [AtomicU64; 2],
     /// [`Accepting`] while this worker accepts connections, otherwise 0.
     accepts: AtomicU64,
 }
@@ -44,6 +46,10 @@ pub struct Counts {
     pub connections: u64,
     /// Answers: 1xx, 2xx, 3xx, 4xx, 5xx.
     pub answers: [u64; 5],
+    /// Connections that applications have got.
+    pub upgraded: u64,
+    /// How many it were so far.
+    pub upgrades: u64,
 }
 
 impl Counters {
@@ -63,6 +69,16 @@ impl Counters {
     #[inline]
     pub fn remove_in_flight(&self) {
         self.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// An application has got a connection.
+    pub(crate) fn add_upgraded(&self) {
+        self.upgraded.iter().for_each(|counter| _ = counter.fetch_add(1, Ordering::Relaxed));
+    }
+
+    /// Such a connection has ended.
+    pub(crate) fn remove_upgraded(&self) {
+        self.upgraded[0].fetch_sub(1, Ordering::Relaxed);
     }
 
     /// A request was answered.
@@ -140,6 +156,8 @@ impl Counters {
             in_flight: of(&self.in_flight),
             connections: of(&self.connections),
             answers: self.answers.each_ref().map(of),
+            upgraded: of(&self.upgraded[0]),
+            upgrades: of(&self.upgraded[1]),
         }
     }
 
@@ -154,7 +172,11 @@ impl Counters {
             &self.awaits_request,
             &self.accepts,
         ];
-        counters.into_iter().chain(&self.answers).for_each(|counter| counter.store(0, Ordering::Relaxed));
+        counters
+            .into_iter()
+            .chain(&self.answers)
+            .chain(&self.upgraded)
+            .for_each(|counter| counter.store(0, Ordering::Relaxed));
     }
 }
 
@@ -177,7 +199,12 @@ mod tests {
         for status in [0, 99, 100, 200, 204, 304, 404, 599, 600, u16::MAX] {
             counters.answered(status);
         }
-        assert_eq!(counters.counts(), Counts { requests: 3, in_flight: 1, connections: 7, answers: [1, 2, 1, 1, 1] });
+        counters.add_upgraded();
+        counters.add_upgraded();
+        counters.remove_upgraded();
+        let answers = [1, 2, 1, 1, 1];
+        let counts = Counts { requests: 3, in_flight: 1, connections: 7, answers, upgraded: 1, upgrades: 2 };
+        assert_eq!(counters.counts(), counts);
         counters.clear();
         assert_eq!(counters.counts(), Counts::default());
     }

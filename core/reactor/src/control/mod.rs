@@ -8,6 +8,7 @@
 //! request_timeout.rs   thread that enforces `request_timeout`
 //! shutdown.rs          stages of a shutdown: the requested one and the one in effect
 //! counters.rs          counters in memory that the main process can read
+//! upgrades.rs          connections that applications have got, and how they are told to end
 //! ```
 
 pub(crate) mod accept_balance;
@@ -17,3 +18,4 @@ pub(crate) mod counters;
 pub(crate) mod queue_timeout;
 pub(crate) mod request_timeout;
 pub(crate) mod shutdown;
+pub(crate) mod upgrades;

@@ -147,6 +147,12 @@ impl LeaderFollowers {
             return if self.standby.is_none() && self.parked > 0 { Wake::Follower } else { Wake::None };
         }
         self.eager -= 1;
+        self.hand_on(me)
+    }
+
+    /// This thread does not lead while it works on its request.
+    #[inline]
+    pub(crate) fn hand_on(&mut self, me: ThreadNumber) -> Wake {
         if self.leader == Some(me) {
             self.leader = None;
         }

@@ -14,6 +14,7 @@ use crate::control::counters::Counters;
 use crate::control::queue_timeout::QueueTimeout;
 use crate::control::request_timeout::{RequestTimeouts, Server};
 use crate::control::shutdown::{ShutdownState, Stage, Stopping};
+use crate::control::upgrades::Upgrades;
 use crate::event_loop::connections::Connections;
 use crate::event_loop::evict::IdleEviction;
 use crate::event_loop::leader_followers::{LeaderFollowers, Waiters};
@@ -79,6 +80,8 @@ pub struct Reactor {
     pub(crate) request_timeouts: Option<RequestTimeouts>,
     /// Writes bodies to disk.
     pub(crate) body_spool: Arc<BodySpool>,
+    /// Connections that applications have got.
+    pub(crate) upgrades: Upgrades,
     /// Sends pieces of responses that nothing follows.
     pub(crate) postponed_sender: Arc<PostponedSender>,
     /// Copies between connections and the sockets that applications have instead of theirs.
@@ -122,6 +125,7 @@ impl Reactor {
         let counters = options.counters.unwrap_or_else(|| Box::leak(Box::default()));
         let body_spool = Arc::new(BodySpool::new(options.body_memory));
         let queue_timeout = QueueTimeout::new(options.queue_limit);
+        let upgrades = Upgrades::new(options.max_upgraded);
         let reactor = Arc::new(Reactor {
             options,
             poller,
@@ -141,6 +145,7 @@ impl Reactor {
             queue_timeout,
             request_timeouts,
             body_spool,
+            upgrades,
             postponed_sender: Arc::new(PostponedSender::new()),
             relays: Relays::new(),
         });

@@ -10,6 +10,7 @@ use crate::event_loop::logging;
 use crate::event_loop::reactor::Reactor;
 use crate::log::error::Level;
 use crate::sys::clock::{self, NEVER};
+use crate::sys::{AsFd, net};
 
 /// Puts a connection back until something happens or its deadline passes; [`NEVER`] leaves the deadline as it is.
 #[inline]
@@ -57,12 +58,26 @@ pub(crate) fn watch(reactor: &Reactor, connection: &mut Connection) -> bool {
     }
 }
 
+/// Removes the connection from the poller and frees its buffers, because the application has got the socket.
+#[cold]
+pub(crate) fn let_go(reactor: &Reactor, connection: &mut Connection) {
+    connection.unregister(&reactor.poller);
+    if let Some(mut buffers) = connection.request.buffers.take() {
+        buffers.clear();
+        reactor.lock().connections.keep_spare(buffers);
+    }
+}
+
 /// Closes a connection.
 #[allow(clippy::boxed_local)]
 pub(crate) fn close(reactor: &Reactor, mut connection: Box<Connection>) {
     reactor.queue_time.end(clock::now());
     logging::note_sent(reactor, &mut connection);
     logging::log_rest(reactor, &mut connection);
+    if connection.was_upgraded {
+        // A thread of the application may wait for input.
+        net::end(connection.socket.transport.as_fd());
+    }
     if let Some(buffers) = &mut connection.request.buffers {
         // Its file may be large, so it goes without the lock.
         buffers.body = None;

@@ -49,6 +49,9 @@ impl Reactor {
         if self.options.raw_tcp && (before == Stage::Running || !graceful) {
             stop_raw_tcp(self, graceful);
         }
+        if before == Stage::Running || !graceful {
+            stop_upgraded(self, graceful);
+        }
         self.wake();
     }
 
@@ -141,9 +144,44 @@ fn cut_off(reactor: &Reactor) {
     let open = shared.connections.occupied().filter_map(|(_, slot)| slot.socket.as_ref());
     let shut = open.filter(|socket| socket.transport.shut_down()).count();
     drop(shared);
+    log_cut_off(reactor, shut);
+}
+
+fn log_cut_off(reactor: &Reactor, shut: usize) {
     if shut > 0 {
         let plural = if shut == 1 { "connection was" } else { "connections were" };
         reactor.log(Level::Info, &format!("the time to stop is over, and {shut} {plural} shut down"));
+    }
+}
+
+/// Milliseconds that clients have to answer a Close frame; then the input of applications ends.
+const CLOSE_TIMEOUT: u64 = 1_000;
+
+/// Tells applications that have got connections that the server stops, and ends what is left when the time for that is over.
+pub(crate) fn stop_upgraded(reactor: &Arc<Reactor>, graceful: bool) {
+    let upgrades = &reactor.upgrades;
+    upgrades.ask_to_close();
+    let timeout = if graceful { reactor.options.timeouts.graceful } else { 0 };
+    if timeout == 0 {
+        return log_cut_off(reactor, upgrades.shut_down());
+    }
+    if upgrades.is_empty() || upgrades.has_ender.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    let weak = Arc::downgrade(reactor);
+    let first = CLOSE_TIMEOUT.min(timeout / 2);
+    let end_later = move || {
+        thread::sleep(Duration::from_millis(first));
+        if let Some(reactor) = Weak::upgrade(&weak) {
+            reactor.upgrades.end_input();
+        }
+        thread::sleep(Duration::from_millis(timeout - first));
+        if let Some(reactor) = Weak::upgrade(&weak) {
+            log_cut_off(&reactor, reactor.upgrades.shut_down());
+        }
+    };
+    if thread::Builder::new().name("poorhttp-stop".to_owned()).spawn(end_later).is_err() {
+        upgrades.end_input();
     }
 }
 
@@ -154,7 +192,7 @@ const TAKEN_AT_ONCE: usize = 64;
 #[cold]
 pub(crate) fn pass_on(
     reactor: &Reactor,
-    connection: Box<Connection>,
+    mut connection: Box<Connection>,
     fd_handoff: &FdHandoff,
 ) -> Option<Box<Connection>> {
     let socket = connection.socket.transport.as_fd();
@@ -162,10 +200,8 @@ pub(crate) fn pass_on(
     {
         return Some(connection);
     }
-    if connection.is_registered() {
-        // The socket stays open elsewhere, so the poller would go on reporting it.
-        let _ = reactor.poller.remove(connection.socket.transport.as_fd());
-    }
+    // The socket stays open elsewhere, so the poller would go on reporting it.
+    connection.unregister(&reactor.poller);
     ready_queue::close(reactor, connection);
     None
 }

@@ -169,6 +169,13 @@ impl Exchange {
         if self.is_full() { Err(SendError::Full(0)) } else { Ok(()) }
     }
 
+    /// The same as long as anything is queued.
+    #[cold]
+    pub fn send_all_queued(&mut self) -> Result<(), SendError> {
+        self.send_queued()?;
+        if self.is_behind() { Err(SendError::Full(0)) } else { Ok(()) }
+    }
+
     /// The socket, to wait for.
     pub fn socket(&self) -> Option<Socket> {
         self.stream.as_ref().map(|stream| Socket(Arc::clone(stream.socket())))

@@ -10,6 +10,8 @@
 //! x_sendfile.rs     a file that the application names instead of a body
 //! backpressure.rs   waits for a slow client, and detects a client that is gone
 //! long_poll.rs      responses that stay open without a thread
+//! taken.rs          what is kept of an upgrade
+//! upgrade.rs        another protocol on the connection, which the application gets
 //! ```
 
 pub(crate) mod backpressure;
@@ -19,6 +21,8 @@ mod interim;
 pub(crate) mod long_poll;
 pub(crate) mod response;
 pub(crate) mod stream;
+pub(crate) mod taken;
+pub(crate) mod upgrade;
 pub(crate) mod x_sendfile;
 
 use std::borrow::Cow;
@@ -31,6 +35,7 @@ use crate::control::request_timeout::{InFlight, Progress, TimedRequest};
 use crate::event_loop::reactor::Reactor;
 use crate::exchange::compression::Compressor;
 use crate::exchange::stream::Stream;
+use crate::exchange::taken::Upgrade;
 use crate::log::error::Level;
 use crate::sys::socket::Transport;
 use crate::sys::{Errno, OwnedFd, clock, net};
@@ -49,6 +54,8 @@ pub enum SendError {
     Disconnected,
     /// The request has been answered.
     Over,
+    /// The application has got the connection, and its response is discarded.
+    Upgraded,
     /// The client is slow, and only so many bytes were taken. The application should wait until [`Exchange::socket`] is
     /// writable, call [`Exchange::send_queued`], and give the rest when that succeeds.
     Full(usize),
@@ -95,6 +102,8 @@ pub struct Exchange {
     pub(crate) timed_request: Option<Arc<TimedRequest>>,
     /// How the request timeout has ended the request, if it did.
     pub(crate) timeout_outcome: Option<Progress>,
+    /// The application may change the protocol of the connection, or has done so.
+    pub(crate) upgrade: Option<Box<Upgrade>>,
     /// When the application got the request, for the slow log; in microseconds of [`crate::sys::clock::precise_us`].
     pub(crate) handed_out: u64,
 }
@@ -126,6 +135,7 @@ impl Exchange {
             answered_elsewhere: false,
             timed_request: None,
             timeout_outcome: None,
+            upgrade: None,
             handed_out: 0,
         }
     }

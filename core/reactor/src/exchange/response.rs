@@ -120,7 +120,7 @@ impl Exchange {
     #[inline]
     pub fn finish_from(&mut self, parts: &[&[u8]], taken: usize) -> Result<(), SendError> {
         if self.answered_elsewhere {
-            return Ok(());
+            return if self.is_upgraded() { Err(SendError::Upgraded) } else { Ok(()) };
         }
         if self.names_file() {
             return x_sendfile::send(self);
@@ -315,7 +315,7 @@ impl Exchange {
             return Err(SendError::Over);
         }
         if self.answered_elsewhere {
-            return Ok(());
+            return if self.is_upgraded() { Err(SendError::Upgraded) } else { Ok(()) };
         }
         if self.names_file() {
             return x_sendfile::send(self);
@@ -340,6 +340,7 @@ impl Exchange {
         }
         let Some(mut stream) = self.stream.take() else { return Err(SendError::Over) };
         self.end_timeout();
+        self.upgrade = None;
         self.log(&mut stream, ending.missing == 0 && !self.lost, ending.persists);
         if self.lost {
             stream.close(&self.reactor);
@@ -357,6 +358,9 @@ impl Exchange {
 
     /// Aborts the response: the connection is closed, so that the client knows the response is incomplete.
     pub fn abort(&mut self) {
+        if self.is_upgraded() {
+            return self.end_upgraded(false);
+        }
         let Some(mut stream) = self.take_stream(false) else { return };
         if self.timeout_outcome == Some(Progress::Replaced) {
             self.response.restart(stream.output());

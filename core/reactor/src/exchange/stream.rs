@@ -27,7 +27,7 @@ use crate::sys::{Errno, clock};
 
 /// A request on a connection and the way back for its response.
 #[derive(Debug)]
-pub(crate) struct Stream(Box<Connection>);
+pub(crate) struct Stream(pub(super) Box<Connection>);
 
 impl Stream {
     /// The stream of the request that has come on this connection.

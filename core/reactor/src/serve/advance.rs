@@ -39,6 +39,7 @@ pub(super) enum Step {
 }
 
 /// Outcome of [`advance`].
+#[expect(clippy::large_enum_variant, reason = "moved on at once; a box would be an allocation for each request")]
 pub(crate) enum Advanced {
     /// A request for the application.
     Request(Exchange),

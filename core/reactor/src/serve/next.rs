@@ -15,6 +15,7 @@ const TURNS: u32 = 256;
 
 /// Outcome of [`Reactor::wait_next`].
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "moved on at once; a box would be an allocation for each request")]
 pub enum Next {
     /// A complete request.
     Request(Exchange),
@@ -108,6 +109,16 @@ impl Reactor {
             self.set_timer_now(&mut self.lock());
         }
         next
+    }
+
+    /// This thread works on its request for long, and does not take another one: others lead.
+    #[cold]
+    pub fn leave(&self) {
+        if self.is_foreign() {
+            return;
+        }
+        let mut shared = self.lock();
+        self.waiters.wake(shared.threads.hand_on(this_thread()));
     }
 
     /// Waits for the next request.

@@ -3,15 +3,16 @@
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, Result, fcntl_dupfd_cloexec, ioctl_fionbio, retry_on_intr};
 pub(crate) use rustix::net::SocketAddrUnix;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketFlags, SocketType,
-    acceptfrom_with, connect, getpeername, recvmsg, sendto, socket_with, socketpair,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType,
+    acceptfrom_with, connect, getpeername, recv, recvmsg, sendto, shutdown, socket_with, socketpair,
 };
 
 /// Why no connection was accepted.
@@ -69,6 +70,17 @@ pub(crate) fn receive_with_fd(socket: &OwnedFd, buffer: &mut [u8]) -> Result<(us
     Ok((received.bytes, fd))
 }
 
+/// Copies what can be received without taking it. 0: the peer has closed the socket.
+pub(crate) fn peek(socket: &OwnedFd, buffer: &mut [u8]) -> Result<usize> {
+    let flags = RecvFlags::DONTWAIT | RecvFlags::PEEK;
+    retry_on_intr(|| recv(socket, &mut *buffer, flags).map(|(_, length)| length))
+}
+
+/// Waits until something can be received, or the peer has closed the socket.
+pub(crate) fn wait_readable(socket: &OwnedFd) -> Result<()> {
+    retry_on_intr(|| poll(&mut [PollFd::new(socket, PollFlags::IN)], None)).map(drop)
+}
+
 /// Sends; `wait`: until there is room, as long as the timeout of the socket allows.
 pub(crate) fn send(socket: &OwnedFd, bytes: &[u8], wait: bool) -> Result<usize> {
     retry_on_intr(|| rustix::net::send(socket, bytes, flags(wait)))
@@ -77,6 +89,21 @@ pub(crate) fn send(socket: &OwnedFd, bytes: &[u8], wait: bool) -> Result<usize> 
 /// The same to an address.
 pub(crate) fn send_to(socket: &OwnedFd, bytes: &[u8], address: &SocketAddrUnix, wait: bool) -> Result<usize> {
     retry_on_intr(|| sendto(socket, bytes, flags(wait), address))
+}
+
+/// Sends what the socket takes at once.
+pub(crate) fn send_now(socket: impl AsFd, bytes: &[u8]) -> Result<usize> {
+    retry_on_intr(|| rustix::net::send(&socket, bytes, flags(false)))
+}
+
+/// Ends the input of a socket: who waits for it gets the end.
+pub(crate) fn end_input(socket: BorrowedFd<'_>) {
+    let _ = shutdown(socket, Shutdown::Read);
+}
+
+/// Ends both halves; what was sent is still delivered. `false`: the peer was gone already.
+pub(crate) fn end(socket: BorrowedFd<'_>) -> bool {
+    shutdown(socket, Shutdown::Both).is_ok()
 }
 
 fn flags(wait: bool) -> SendFlags {

@@ -89,7 +89,7 @@ pub(crate) fn parse_opened(
 ) -> Parsed {
     let outcome = Assembly::new(head, limits).run(&mut bytes[..packet.length], packet, fastcgi::unpack);
     head.dialect = Dialect { protocol: Protocol::Fastcgi, request: opening.request };
-    head.keep_alive = opening.persists;
+    (head.keep_alive, head.asks_upgrade) = (opening.persists, false);
     // A request without CONTENT_LENGTH may still have a body.
     head.framing = Framing::Records(head.gateway.as_ref().and_then(|gateway| gateway.length));
     outcome.into()

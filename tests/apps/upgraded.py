@@ -1,0 +1,131 @@
+"""An application that takes connections; its path says how it goes on with them and ends."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+VERSION = Path(os.environ["VERSION_FILE"]).read_text() if "VERSION_FILE" in os.environ else ""
+
+HEAD = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: %s\r\nConnection: Upgrade\r\n\r\n"
+
+#: What was kept from being closed.
+KEPT: list[object] = []
+
+
+def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Do what the path says."""
+    way = environ["PATH_INFO"].strip("/")
+    sock: Any = environ.get("poorhttp.upgrade")
+    if way in ("plain", "offered", "timeout"):
+        if way == "timeout":
+            time.sleep(60)
+        start_response("200 OK", [("Content-Type", "text/plain")])
+        text = f"{way} {environ.get('werkzeug.socket') is not None} {sock!r:.25} {VERSION}"
+        return [text.encode()]
+    if way == "begun":
+        write = start_response("200 OK", [])
+        write(b"some")
+        try:
+            sock.send(b"...")
+        except OSError as error:
+            write(f" {error}".encode())
+        return []
+    if way == "generator":
+        return generator(sock)
+    accept(environ, sock)
+    if way in ("echo", "keep", "detach", "fail"):
+        while data := sock.recv(65536):
+            if data == b"end":
+                break
+            sock.sendall(data)
+    if way == "keep":
+        KEPT.append(sock)
+        threading.Thread(target=read_on, args=(sock, environ["wsgi.errors"]), daemon=True).start()
+    elif way == "detach":
+        kept = socket.socket(fileno=sock.detach())
+        threading.Thread(target=late_answer, args=(kept,), daemon=True).start()
+    elif way == "fail":
+        raise ValueError("this application fails")
+    elif way == "StopIteration":
+        raise StopIteration
+    elif way == "ConnectionError":
+        raise ConnectionError
+    elif way == "SystemExit":
+        raise SystemExit
+    elif way == "response":
+        start_response("200 OK", [("Content-Type", "text/plain")])
+        return [b"discarded"]
+    elif way == "pieces":
+        start_response("200 OK", [("Content-Type", "text/plain")])
+        return Pieces(environ["wsgi.errors"])
+    elif way == "frames":
+        send_frames(sock, environ["wsgi.errors"])
+    return []
+
+
+def accept(environ: WSGIEnvironment, sock: socket.socket) -> None:
+    """Change the protocol."""
+    sock.sendall(HEAD % environ["HTTP_UPGRADE"].encode())
+
+
+def generator(sock: socket.socket) -> Iterator[bytes]:
+    """Take the connection in a generator, as some middleware does."""
+    yield b""
+    sock.sendall(HEAD % b"anything")
+    sock.sendall(sock.recv(100))
+    yield b"discarded"
+
+
+class Pieces:
+    """A response that leaves a line in the log when it is closed."""
+
+    def __init__(self, log: object) -> None:
+        self.log = log
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter([b"dis", b"carded"])
+
+    def close(self) -> None:
+        """Leave the line."""
+        print("the response was closed", file=self.log)  # type: ignore[call-overload]
+
+
+def read_on(sock: socket.socket, log: object) -> None:
+    """Wait for more after the request has ended."""
+    try:
+        end = repr(sock.recv(100))
+    except OSError as error:
+        end = type(error).__name__
+    print(f"kept: {end}", file=log)  # type: ignore[call-overload]
+
+
+def late_answer(sock: socket.socket) -> None:
+    """Answer after the request has ended."""
+    with sock:
+        while data := sock.recv(100):
+            sock.sendall(data)
+
+
+def send_frames(sock: socket.socket, log: object) -> None:
+    """Send a half frame, and the rest when asked; then say what has come until the end."""
+    for piece in (b"\x81\x05he", b"llo"):
+        sock.sendall(piece)
+        sock.recv(1)
+    try:
+        while sock.recv(100):
+            sock.sendall(b"\x81\x02ok")
+    except OSError as error:
+        print(f"frames: {type(error).__name__}", file=log)  # type: ignore[call-overload]
+        raise
+    print("frames: end", file=log)  # type: ignore[call-overload]
