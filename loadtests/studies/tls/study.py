@@ -32,8 +32,6 @@ from loadtests.studies.tls.experiments import (
 NAME = "tls"
 LIMIT = 1.1
 """CPU time of ours against that of the best other server."""
-OF_CERTIFICATE = ("cert", "DNS_CAA", "OCSP", "CT", "ev_cert")
-"""How the names of checks begin that are about the certificate, which is the lab's."""
 SCALES = scales(
     *(FULL, QUICK, TINY),
     # The sections of testssl.sh: protocols, ciphers, forward secrecy, defaults, vulnerabilities.
@@ -93,11 +91,7 @@ def _against_best(scenario: str, field: str) -> Promise:
 def _found(results: Results) -> dict[str, dict[str, str]]:
     """Of each server what testssl.sh says, by check, of its last run."""
     return {
-        note["server"]: {
-            name: finding
-            for name, finding in json.loads(note["text"]).items()
-            if not name.startswith(OF_CERTIFICATE)
-        }
+        note["server"]: json.loads(note["text"])
         for note in results.notes
         if note.get("experiment") == CHECKS and note["name"] == "findings"
     }
