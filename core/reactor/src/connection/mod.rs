@@ -41,6 +41,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::connection::body::DIRECT;
+use crate::connection::postponed::SharedCoder;
 use crate::connection::request::Request;
 use crate::connection::shared_socket::SharedSocket;
 use crate::connection::state::{Phase, PhaseEvent};
@@ -50,7 +51,6 @@ use crate::log::slow::Answered;
 use crate::sys::poller::{Poller, Source};
 use crate::sys::socket::Transport;
 use crate::sys::{AsFd, Errno};
-use poorhttp_compress::StreamEncoder;
 use poorhttp_http::{ReadBuffer, Response};
 
 /// A response that stays open until it is completed for all clients at once.
@@ -60,7 +60,7 @@ pub(crate) struct LongPoll {
     /// The last piece of the body, sent if [`crate::Reactor::end_long_polls`] completes the response.
     pub(crate) final_chunk: Vec<u8>,
     /// Codes the rest of the body, if it is compressed.
-    pub(crate) encoder: Option<StreamEncoder>,
+    pub(crate) coder: Option<SharedCoder>,
     /// A call of `end_long_polls` after this time is meant for it, too; in microseconds of
     /// [`crate::sys::clock::precise_us`].
     pub(crate) since: u64,

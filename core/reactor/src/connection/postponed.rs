@@ -7,6 +7,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
+use poorhttp_compress::{Flush, StreamEncoder};
+use poorhttp_http::Response;
+
 use crate::connection::shared_socket::SharedSocket;
 use crate::sys::Errno;
 use crate::sys::process::forks;
@@ -22,13 +25,72 @@ const IDLE_TICKS: u32 = 20;
 const IDLE: Duration = Duration::from_secs(5);
 /// Longest pause before a socket that is full is tried again.
 const LONGEST: Duration = Duration::from_millis(50);
-/// Bytes of its stack.
-const STACK: usize = 64 << 10;
+/// Bytes of its stack; encoders need more than sending does.
+const STACK: usize = 256 << 10;
+
+/// Codes the pieces of a compressed response. Those that are postponed are coded together, when they are sent.
+#[derive(Debug)]
+pub(crate) struct Coder {
+    encoder: StreamEncoder,
+    /// The response with its framing.
+    framing: Response,
+    /// Pieces that are not coded yet.
+    pending: Vec<u8>,
+    /// Bytes of coded content that the response does not count yet.
+    made: u64,
+    has_failed: bool,
+}
+
+/// A coder that the owner of the connection shares with the thread.
+pub(crate) type SharedCoder = Arc<Mutex<Coder>>;
+
+impl Coder {
+    /// For a response of which the head is complete.
+    pub(crate) fn new(encoder: StreamEncoder, framing: Response) -> SharedCoder {
+        Arc::new(Mutex::new(Coder { encoder, framing, pending: Vec::new(), made: 0, has_failed: false }))
+    }
+
+    pub(crate) fn lock(coder: &SharedCoder) -> MutexGuard<'_, Coder> {
+        coder.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Codes a piece, and appends what is ready to `out`, with its framing. `None`: it has failed, now or before.
+    pub(crate) fn encode(&mut self, piece: &[u8], then: Flush, out: &mut Vec<u8>) -> Option<()> {
+        let mut coded = Vec::new();
+        self.has_failed |= self.encoder.encode(piece, then, &mut coded).is_err();
+        if self.has_failed {
+            return None;
+        }
+        self.made += coded.len() as u64;
+        for chunk in coded.chunks(self.framing.largest_chunk()) {
+            self.framing.open_chunk(out, chunk.len());
+            out.extend_from_slice(chunk);
+            out.extend_from_slice(self.framing.end_of_chunk(chunk.len()));
+        }
+        Some(())
+    }
+
+    /// Codes what is pending, so that the client can decode it.
+    fn flush(&mut self, out: &mut Vec<u8>) {
+        let mut pending = std::mem::take(&mut self.pending);
+        if !pending.is_empty() && self.encode(&pending, Flush::Sync, out).is_some() {
+            pending.clear();
+            self.pending = pending;
+        }
+    }
+
+    /// Bytes of coded content since the last call.
+    pub(crate) fn take_made(&mut self) -> usize {
+        std::mem::take(&mut self.made) as usize
+    }
+}
 
 /// What waits on one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Postponed {
     pub(crate) bytes: Vec<u8>,
+    /// What waits behind the bytes is pending there.
+    coder: Option<SharedCoder>,
     /// Bytes that the thread has sent since the owner of the connection took the rest.
     pub(crate) sent: u64,
     /// The thread will look at it.
@@ -36,8 +98,22 @@ pub(crate) struct Postponed {
 }
 
 impl Postponed {
+    /// Adds a piece that is to be coded.
+    pub(crate) fn add_pending(&mut self, coder: &SharedCoder, piece: &[u8]) {
+        Coder::lock(coder).pending.extend_from_slice(piece);
+        self.coder.get_or_insert_with(|| Arc::clone(coder));
+    }
+
+    /// Codes what is to be coded.
+    pub(crate) fn encode_pending(&mut self) {
+        if let Some(coder) = self.coder.take() {
+            Coder::lock(&coder).flush(&mut self.bytes);
+        }
+    }
+
     /// Sends what waits. `false`: the socket takes no more for now.
     fn send(&mut self, transport: &impl Transport) -> bool {
+        self.encode_pending();
         let sent = if self.bytes.is_empty() { Ok(0) } else { transport.send(&self.bytes, false) };
         if let Ok(taken) = sent {
             self.sent += taken as u64;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::connection::Connection;
-use crate::connection::postponed::PostponedSender;
+use crate::connection::postponed::{PostponedSender, SharedCoder};
 use crate::connection::send_queue::{Flushed, Lost, SendQueue};
 use crate::limits::MOST_POSTPONED;
 use crate::sys::Errno;
@@ -46,10 +46,28 @@ impl Connection {
         sender.watch(&self.socket, &mut postponed)
     }
 
+    /// The same for a piece that is coded then.
+    #[cold]
+    pub(crate) fn postpone_coded(&mut self, sender: &Arc<PostponedSender>, coder: &SharedCoder, piece: &[u8]) -> bool {
+        let mut postponed = self.socket.postponed();
+        postponed.add_pending(coder, piece);
+        // Their number is known when they are coded, which is before the end of the response.
+        self.postponed += piece.len() as u64;
+        sender.watch(&self.socket, &mut postponed)
+    }
+
     /// Takes back what was postponed and not sent: before all other output.
+    #[inline]
+    pub(crate) fn reclaim_postponed(&mut self) {
+        if self.postponed > 0 {
+            self.take_postponed();
+        }
+    }
+
     #[cold]
     fn take_postponed(&mut self) {
         let mut postponed = self.socket.postponed();
+        postponed.encode_pending();
         self.postponed = 0;
         self.taken += std::mem::take(&mut postponed.sent);
         let out = &mut self.request.buffers.get_or_insert_default().out;
@@ -61,9 +79,7 @@ impl Connection {
 
     #[inline]
     fn transmit_with(&mut self, end_follows: bool, more: &[&[u8]]) -> Result<(), Lost> {
-        if self.postponed > 0 {
-            self.take_postponed();
-        }
+        self.reclaim_postponed();
         let Some(buffers) = &mut self.request.buffers else { return Ok(()) };
         if !self.has_send_queue {
             let total = buffers.out.len() + more.iter().map(|part| part.len()).sum::<usize>();
@@ -121,9 +137,7 @@ impl Connection {
 
     /// Calls `store` to queue the output and what follows it, and flushes the queue.
     fn fill(&mut self, store: impl FnOnce(&Self, &[u8])) -> Result<(), Lost> {
-        if self.postponed > 0 {
-            self.take_postponed();
-        }
+        self.reclaim_postponed();
         let mut out = std::mem::take(&mut self.request.buffers().out);
         self.socket.send_queue().get_or_insert_with(SendQueue::new);
         self.socket.waiting.store(true, Ordering::Release);

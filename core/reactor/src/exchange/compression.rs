@@ -9,15 +9,17 @@ use poorhttp_compress::{Body, Choice, Compression, Flush, StreamEncoder};
 use poorhttp_files::{Content, Reply};
 use poorhttp_http::{ConditionalFields, Ending};
 
+use crate::connection::postponed::{Coder, POSTPONED_FOR, SharedCoder};
 use crate::exchange::stream::Stream;
 use crate::exchange::{Exchange, SendError};
-use crate::limits::{CODED_AT_ONCE, CODED_WHOLE};
+use crate::limits::{CODED_AT_ONCE, CODED_WHOLE, COPIED};
 use crate::log::error::Level;
+use crate::sys::clock;
 
-/// Codes the body of a response that is sent in pieces.
+/// Compresses the body of a response that is sent in pieces.
 #[derive(Debug)]
 pub(crate) struct Compressor {
-    pub(crate) encoder: StreamEncoder,
+    pub(crate) coder: SharedCoder,
     /// Bytes of the application's body that its Content-Length still announces; `None`: it has none.
     left: Option<u64>,
     /// Bytes beyond them, which are not sent.
@@ -135,10 +137,7 @@ pub(crate) fn begin_whole(exchange: &mut Exchange, parts: &[&[u8]]) -> Result<Op
         Begun::Plain => Ok(None),
         Begun::Head => exchange.commit(None).map(|()| None),
         Begun::Whole(body) => exchange.commit(Some(body.len() as u64)).map(|()| Some(body)),
-        Begun::Pieces(encoder) => {
-            exchange.compressor = Some(Box::new(Compressor { encoder, left: declared, excess: 0 }));
-            exchange.commit(None).map(|()| None)
-        }
+        Begun::Pieces(encoder) => start(exchange, encoder, declared).map(|()| None),
     }
 }
 
@@ -150,9 +149,17 @@ pub(crate) fn begin_pieces(exchange: &mut Exchange, piece: &[u8]) -> Result<Opti
         return begin_whole(exchange, &[piece]);
     }
     if let Begun::Pieces(encoder) = begin(exchange, None)? {
-        exchange.compressor = Some(Box::new(Compressor { encoder, left: declared, excess: 0 }));
+        start(exchange, encoder, declared)?;
     }
     Ok(None)
+}
+
+/// Completes the head of a response that is coded piece by piece.
+fn start(exchange: &mut Exchange, encoder: StreamEncoder, left: Option<u64>) -> Result<(), SendError> {
+    exchange.commit(None)?;
+    let coder = Coder::new(encoder, exchange.response.clone());
+    exchange.compressor = Some(Box::new(Compressor { coder, left, excess: 0 }));
+    Ok(())
 }
 
 /// Sends the parts of a whole body without the first `taken` bytes, unless the send queue is full.
@@ -162,26 +169,52 @@ pub(crate) fn add_parts(exchange: &mut Exchange, parts: &[&[u8]], taken: usize) 
     for part in parts {
         let begun = taken.saturating_sub(before).min(part.len());
         before += begun;
-        match encode(exchange, &part[begun..], Flush::Nothing) {
-            Ok(coded) => exchange.add(&coded)?,
+        match add(exchange, &part[begun..], Flush::Nothing) {
             Err(SendError::Full(more)) => return Err(SendError::Full(before + more)),
-            Err(error) => return Err(error),
+            other => other?,
         }
         before += part.len() - begun;
     }
     Ok(())
 }
 
-/// Sends a piece of the body, so that the client can decode it when it arrives.
+/// Sends a piece of the body, so that the client can decode it when it arrives: at once, or within a millisecond if the last
+/// one was sent no longer ago.
 #[cold]
 pub(crate) fn write(exchange: &mut Exchange, piece: &[u8]) -> Result<(), SendError> {
-    let coded = encode(exchange, piece, Flush::Sync)?;
-    exchange.send_piece(&coded, true)
+    exchange.check_lost()?;
+    let now = clock::precise_us();
+    if now < exchange.piece_sent + POSTPONED_FOR && postpone(exchange, piece)? {
+        return Ok(());
+    }
+    add(exchange, piece, Flush::Sync)?;
+    exchange.piece_sent = now;
+    let stream = exchange.stream.as_mut().ok_or(SendError::Over)?;
+    if let Err(lost) = stream.send(&[]) {
+        return Err(exchange.disconnected(lost));
+    }
+    exchange.half_closed_since = 0;
+    exchange.check_send_queue()
 }
 
-/// Codes a piece of the body, unless the send queue is full. All but the last bytes of a large one are added to the response;
-/// the last ones are returned.
-fn encode(exchange: &mut Exchange, piece: &[u8], then: Flush) -> Result<Vec<u8>, SendError> {
+/// Has a piece coded and sent within a millisecond, together with those that follow. `false`: it must be sent now.
+fn postpone(exchange: &mut Exchange, piece: &[u8]) -> Result<bool, SendError> {
+    let is_foreign = exchange.is_foreign();
+    let (Some(compressor), Some(stream)) = (&mut exchange.compressor, &mut exchange.stream) else { return Ok(false) };
+    if is_foreign || !stream.may_postpone(piece.len()) {
+        return Ok(false);
+    }
+    let piece = compressor.announced(piece);
+    if !stream.postpone_coded(&exchange.reactor, &compressor.coder, piece)
+        && let Err(lost) = stream.send(&[])
+    {
+        return Err(exchange.disconnected(lost));
+    }
+    Ok(true)
+}
+
+/// Codes a piece of the body behind those that were postponed, unless the send queue is full.
+fn add(exchange: &mut Exchange, piece: &[u8], then: Flush) -> Result<(), SendError> {
     let mut taken = 0;
     loop {
         exchange.check_lost()?;
@@ -190,45 +223,65 @@ fn encode(exchange: &mut Exchange, piece: &[u8], then: Flush) -> Result<Vec<u8>,
         }
         let until = piece.len().min(taken + CODED_AT_ONCE);
         let is_last = until == piece.len();
-        let coded = encode_once(exchange, &piece[taken..until], if is_last { then } else { Flush::Nothing })?;
+        add_once(exchange, &piece[taken..until], if is_last { then } else { Flush::Nothing })?;
         if is_last {
-            return Ok(coded);
+            return Ok(());
         }
-        exchange.add(&coded)?;
         taken = until;
     }
 }
 
-fn encode_once(exchange: &mut Exchange, piece: &[u8], then: Flush) -> Result<Vec<u8>, SendError> {
-    let Some(compressor) = &mut exchange.compressor else { return Ok(piece.to_vec()) };
-    let wanted =
-        compressor.left.map_or(piece.len(), |left| piece.len().min(usize::try_from(left).unwrap_or(usize::MAX)));
-    compressor.left = compressor.left.map(|left| left - wanted as u64);
-    compressor.excess += (piece.len() - wanted) as u64;
-    let mut coded = Vec::new();
-    if compressor.encoder.encode(&piece[..wanted], then, &mut coded).is_err() {
+fn add_once(exchange: &mut Exchange, piece: &[u8], then: Flush) -> Result<(), SendError> {
+    if exchange.is_foreign() {
+        return Err(SendError::Over);
+    }
+    let stream = exchange.stream.as_mut().ok_or(SendError::Over)?;
+    let Some(compressor) = &mut exchange.compressor else { return Ok(()) };
+    stream.reclaim_postponed();
+    let piece = compressor.announced(piece);
+    let mut coder = Coder::lock(&compressor.coder);
+    let coded = coder.encode(piece, then, stream.output());
+    exchange.response.admit(coder.take_made());
+    drop(coder);
+    if coded.is_none() {
         exchange.log_message(Level::Error, "the answer is cut short: it could not be compressed");
         exchange.break_off();
         return Err(SendError::Disconnected);
     }
-    Ok(coded)
+    if stream.output().len() > COPIED
+        && let Err(lost) = stream.send(&[])
+    {
+        return Err(exchange.disconnected(lost));
+    }
+    Ok(())
+}
+
+impl Compressor {
+    /// The part of a piece that the Content-Length of the application announces.
+    fn announced<'a>(&mut self, piece: &'a [u8]) -> &'a [u8] {
+        let Some(left) = &mut self.left else { return piece };
+        let (announced, excess) = piece.split_at(piece.len().min(usize::try_from(*left).unwrap_or(usize::MAX)));
+        *left -= announced.len() as u64;
+        self.excess += excess.len() as u64;
+        announced
+    }
 }
 
 /// Ends the coded body. `false`: the application gave less than it announced, and the response was broken off.
 #[cold]
 pub(crate) fn end(exchange: &mut Exchange) -> Result<bool, SendError> {
-    let coded = encode_once(exchange, &[], Flush::Finish)?;
-    let Some(compressor) = exchange.compressor.take() else { return Ok(true) };
+    let Some(compressor) = &exchange.compressor else { return Ok(true) };
     let ending = Ending { persists: false, missing: compressor.left.unwrap_or(0), excess: compressor.excess };
     if ending.missing > 0 || ending.excess > 0 {
         exchange.log_wrong_length(ending);
     }
     if ending.missing > 0 {
         exchange.abort();
-        return Ok(false);
+    } else {
+        add_once(exchange, &[], Flush::Finish)?;
     }
-    exchange.add(&coded)?;
-    Ok(true)
+    exchange.compressor = None;
+    Ok(ending.missing == 0)
 }
 
 /// Whether the application sends more than it announced.

@@ -6,6 +6,7 @@
 use poorhttp_compress::Flush;
 
 use crate::connection::Connection;
+use crate::connection::postponed::Coder;
 use crate::connection::send_queue::Flushed;
 use crate::connection::state::{After, PhaseEvent};
 use crate::event_loop::connections::Again;
@@ -33,14 +34,12 @@ fn end_long_poll(reactor: &Reactor, mut connection: Box<Connection>, is_bidden: 
     if let Some(mut long_poll) = connection.long_poll.take() {
         let response = &mut long_poll.response;
         let out = &mut connection.request.buffers().out;
-        let mut last = if is_bidden { std::mem::take(&mut long_poll.final_chunk) } else { Vec::new() };
-        if let Some(encoder) = &mut long_poll.encoder {
-            let mut coded = Vec::new();
+        let last = if is_bidden { &long_poll.final_chunk[..] } else { &[] };
+        if let Some(coder) = &long_poll.coder {
             // Without memory for the end, the client sees that it is missing.
-            let _ = encoder.encode(&last, Flush::Finish, &mut coded);
-            last = coded;
+            let _ = Coder::lock(coder).encode(last, Flush::Finish, out);
         }
-        let admitted = response.admit(last.len());
+        let admitted = if long_poll.coder.is_some() { 0 } else { response.admit(last.len()) };
         for piece in last[..admitted].chunks(response.largest_chunk()) {
             response.open_chunk(out, piece.len());
             out.extend_from_slice(piece);

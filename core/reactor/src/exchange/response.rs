@@ -507,8 +507,8 @@ impl Exchange {
         if self.lost {
             stream.close(&self.reactor);
         } else {
-            let encoder = self.compressor.take().map(|compressor| compressor.encoder);
-            stream.hold_open(&self.reactor, self.response.clone(), encoder, final_chunk, missed);
+            let coder = self.compressor.take().map(|compressor| compressor.coder);
+            stream.hold_open(&self.reactor, self.response.clone(), coder, final_chunk, missed);
         }
         Ok(())
     }

@@ -6,10 +6,10 @@
 
 use std::sync::Arc;
 
-use poorhttp_compress::StreamEncoder;
 use poorhttp_files::Part;
 use poorhttp_http::{Reject, Response};
 
+use crate::connection::postponed::SharedCoder;
 use crate::connection::receive_body::Streamed;
 use crate::connection::request::Request;
 use crate::connection::send_queue::Lost;
@@ -120,6 +120,16 @@ impl Stream {
         self.0.postpone(&reactor.postponed_sender, add)
     }
 
+    /// The same for a piece that is coded then.
+    pub(crate) fn postpone_coded(&mut self, reactor: &Reactor, coder: &SharedCoder, piece: &[u8]) -> bool {
+        self.0.postpone_coded(&reactor.postponed_sender, coder, piece)
+    }
+
+    /// Takes back what was postponed and not sent, coded.
+    pub(crate) fn reclaim_postponed(&mut self) {
+        self.0.reclaim_postponed();
+    }
+
     /// Sends the output and then parts of files and of what is in memory.
     pub(crate) fn send_parts(&mut self, parts: impl Iterator<Item = Part>) -> Result<(), Lost> {
         self.0.transmit_parts(parts)
@@ -215,7 +225,7 @@ impl Stream {
         mut self,
         reactor: &Reactor,
         response: Response,
-        encoder: Option<StreamEncoder>,
+        coder: Option<SharedCoder>,
         final_chunk: &[u8],
         missed: u64,
     ) {
@@ -223,7 +233,7 @@ impl Stream {
             return self.close(reactor);
         }
         let since = clock::precise_us().saturating_sub(missed.saturating_mul(1_000));
-        self.0.hold_open(LongPoll { response, encoder, final_chunk: final_chunk.into(), since });
+        self.0.hold_open(LongPoll { response, coder, final_chunk: final_chunk.into(), since });
         long_poll::continue_long_poll(reactor, self.0);
     }
 
