@@ -6,11 +6,16 @@ import re
 import signal
 import socket
 import ssl
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509 import ocsp
 
 from tests.support.certificate import certificate
 from tests.support.services import Tree
@@ -142,6 +147,70 @@ def test_certificates_of_clients(tmp_path: Path, ours: str, required: str, versi
         stranger = trustme.CA().issue_cert("anna.example")
         with pytest.raises((ssl.SSLError, ConnectionError)):
             told(server, made=context(version, client=stranger))
+
+
+def signed_by(authority: trustme.CA) -> tuple[x509.Certificate, Any]:
+    """The certificate of an authority, and its key."""
+    return x509.load_pem_x509_certificate(authority.cert_pem.bytes()), authority._private_key
+
+
+def loaded(issued: trustme.LeafCert) -> x509.Certificate:
+    """The certificate itself."""
+    return x509.load_pem_x509_certificate(issued.cert_chain_pems[0].bytes())
+
+
+def test_a_revoked_certificate_is_refused(tmp_path: Path, ours: str) -> None:
+    authority, path = client_authority(tmp_path)
+    good, revoked = (authority.issue_cert(f"{name}.example") for name in ("good", "revoked"))
+    issuer, key = signed_by(authority)
+    now = datetime.now(timezone.utc)
+    entry = x509.RevokedCertificateBuilder().serial_number(loaded(revoked).serial_number)
+    crl = (
+        x509.CertificateRevocationListBuilder()
+        .issuer_name(issuer.subject)
+        .last_update(now - timedelta(days=1))
+        .next_update(now + timedelta(days=1))
+        .add_extension(x509.CRLNumber(1), critical=False)
+        .add_revoked_certificate(entry.revocation_date(now).build())
+        .sign(key, hashes.SHA256())
+    )
+    with Path(path).open("ab") as file:
+        file.write(crl.public_bytes(Encoding.PEM))
+    options = ["--tls-certificate", ours, "--tls-client-ca", path]
+    with Server(APP, "single", *options, bind=BIND) as server:
+        assert told(server, made=context(client=good))["SSL_CLIENT_VERIFY"] == "SUCCESS"
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            told(server, made=context(client=revoked))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_ocsp_response_is_stapled(version: str, tmp_path: Path, ours: str) -> None:
+    issuer, key = signed_by(certificate().authority)
+    now = datetime.now(timezone.utc)
+    response = (
+        ocsp.OCSPResponseBuilder()
+        .add_response(
+            cert=loaded(certificate().issued),
+            issuer=issuer,
+            algorithm=hashes.SHA1(),
+            cert_status=ocsp.OCSPCertStatus.GOOD,
+            this_update=now,
+            next_update=now + timedelta(days=1),
+            revocation_time=None,
+            revocation_reason=None,
+        )
+        .responder_id(ocsp.OCSPResponderEncoding.NAME, issuer)
+        .sign(key, hashes.SHA256())
+    )
+    path = tmp_path / "ocsp.der"
+    path.write_bytes(response.public_bytes(Encoding.DER))
+    options = ["--tls-certificate", ours, "--tls-ocsp", str(path)]
+    with Server(APP, "single", *options, bind=BIND) as server:
+        where = ("-connect", f"127.0.0.1:{server.port}", "-servername", "localhost")
+        flag = f"-tls{version.replace('.', '_')}"
+        found = run("openssl", "s_client", *where, "-status", flag)
+        assert "OCSP Response Status: successful" in found.stdout, found.stdout
+        assert "Cert Status: good" in found.stdout
 
 
 def resumed(

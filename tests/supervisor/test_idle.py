@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.certificate import certificate
+from tests.support.tls_client import APP, BIND, told, write
 from tests.testkit.client import HANG, Connection
 from tests.testkit.process import children
 from tests.testkit.server import MODES, Server
@@ -66,6 +68,18 @@ def test_nothing_wakes_an_idle_server(options: tuple[str, ...], folder: Path) ->
                 with Connection(str(admin)) as connection:
                     assert connection.request("GET", "/-/ready").status == 200
         sleeps_at_last(servers)
+
+
+def test_nothing_wakes_a_server_with_certificates(folder: Path) -> None:
+    """Their files are watched, and keys of tickets are replaced by a clock."""
+    path = write(folder, "both.pem", certificate().issued)
+    options = ("--tls-certificate", path)
+    with (
+        Server(APP, "threading", *options, bind=BIND) as server,
+        Server(APP, "single", *options, "--supervisor", "off", bind=BIND) as alone,
+    ):
+        assert told(server)["scheme"] == told(alone)["scheme"] == "https"
+        sleeps_at_last([server, alone])
 
 
 def test_nothing_wakes_the_development_server(folder: Path) -> None:
