@@ -52,3 +52,62 @@ impl ResolvesServerCert for Resolver {
         self.choose(hello.server_name(), hello.signature_schemes())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rustls::sign::CertifiedKey;
+
+    use super::*;
+    use crate::provider::provider;
+    use crate::settings::{Certificate, Pem};
+
+    /// A certificate for these names, with a key of its own.
+    fn certificate(names: &[&str]) -> (Arc<CertifiedKey>, Vec<String>) {
+        let names: Vec<String> = names.iter().map(|&name| name.into()).collect();
+        let made = crate::self_signed(names, 2026).unwrap();
+        let pem = |name: &str, text: &str| Pem { name: name.into(), bytes: text.as_bytes().to_vec().into() };
+        let files = Certificate { certificate: pem("c", &made.certificate), key: pem("k", &made.key), ocsp: None };
+        let loaded = crate::certificates::load(&files, &provider()).unwrap();
+        (loaded.key, loaded.info.names)
+    }
+
+    fn resolver(certificates: &[(Arc<CertifiedKey>, Vec<String>)]) -> Resolver {
+        let mut resolver = Resolver::default();
+        certificates.iter().for_each(|(key, names)| resolver.add(key, names));
+        resolver
+    }
+
+    const ECDSA: &[SignatureScheme] = &[SignatureScheme::ECDSA_NISTP256_SHA256];
+
+    #[test]
+    fn a_host_has_its_own_certificate_or_that_of_a_wildcard_or_the_first() {
+        let all =
+            [certificate(&["a.example"]), certificate(&["*.b.example", "B.example"]), certificate(&["x.b.example"])];
+        let resolver = resolver(&all);
+        for (host, expected) in [
+            (Some("a.example"), 0),
+            (Some("A.Example"), 0),
+            (Some("b.example"), 1),
+            (Some("y.b.example"), 1),
+            (Some("x.b.example"), 2),
+            (Some("z.y.b.example"), 0),
+            (Some("example"), 0),
+            (Some("c.example"), 0),
+            (Some("."), 0),
+            (Some(""), 0),
+            (None, 0),
+        ] {
+            assert!(Arc::ptr_eq(&resolver.choose(host, ECDSA).unwrap(), &all[expected].0), "{host:?}");
+        }
+    }
+
+    #[test]
+    fn of_several_certificates_of_a_host_the_first_counts() {
+        let all = [certificate(&["a.example"]), certificate(&["a.example"])];
+        let resolver = resolver(&all);
+        assert!(Arc::ptr_eq(&resolver.choose(Some("a.example"), ECDSA).unwrap(), &all[0].0));
+        // One that it cannot verify is better than none, which would have no alert that says why.
+        assert!(resolver.choose(Some("a.example"), &[SignatureScheme::ED25519]).is_some());
+        assert!(Resolver::default().choose(None, ECDSA).is_none());
+    }
+}

@@ -263,6 +263,33 @@ mod tests {
     }
 
     #[test]
+    fn parts_of_names_are_numbered_and_have_no_control_characters() {
+        let mut params = rcgen::CertificateParams::new(vec!["a.example".into(), "b.example".into()]).unwrap();
+        params.subject_alt_names.push(rcgen::SanType::Rfc822Name("a@b.example".try_into().unwrap()));
+        let name = &mut params.distinguished_name;
+        name.push(rcgen::DnType::CommonName, "A\r\nX: ü, \"y\"");
+        name.push(rcgen::DnType::OrganizationName, "O");
+        params.serial_number = Some(rcgen::SerialNumber::from(vec![0x80, 1]));
+        let key = rcgen::KeyPair::generate().unwrap();
+        let der = CertificateDer::from(params.self_signed(&key).unwrap());
+        let chain = [der.clone(), der];
+        let found = variables(&Facts { certificates: Some(&chain), ..Facts::default() });
+        let value = |name: &str| found.iter().find(|(each, _)| each == name).map(|(_, value)| value.as_str()).unwrap();
+        assert_eq!(value("SSL_CLIENT_VERIFY"), "SUCCESS");
+        assert_eq!(value("SSL_CLIENT_S_DN_CN"), "A  X: ü, \"y\"");
+        assert_eq!(value("SSL_CLIENT_I_DN_O"), "O");
+        assert_eq!(value("SSL_CLIENT_M_SERIAL"), "8001");
+        assert_eq!(value("SSL_CLIENT_M_VERSION"), "3");
+        assert_eq!((value("SSL_CLIENT_SAN_DNS_1"), value("SSL_CLIENT_SAN_Email_0")), ("b.example", "a@b.example"));
+        assert_eq!(value("SSL_CLIENT_CERT"), value("SSL_CLIENT_CERT_CHAIN_0"));
+        assert!(value("SSL_CLIENT_CERT_RFC4523_CEA").starts_with("{ serialNumber 32769, issuer rdnSequence:\""));
+        for (name, value) in &found {
+            let lines = name.starts_with("SSL_CLIENT_CERT") && !name.ends_with("CEA");
+            assert!(lines || !value.chars().any(char::is_control), "{name}: {value}");
+        }
+    }
+
+    #[test]
     fn a_session_without_certificate_has_none_of_its_variables() {
         let found = variables(&Facts { server_name: Some("a.example"), ..Facts::default() });
         let value = |name: &str| found.iter().find(|(each, _)| each == name).map(|(_, value)| value.as_str());
