@@ -38,6 +38,7 @@ TARGETS = (
     "forwarded",
     "proxy_protocol",
     "gateway",
+    "tls",
 )
 RUST = (sys.executable, str(ROOT / "core" / "bootstrap.py"), "run")
 # Instrumentation and optimisation of the whole program at once do not go together. A backtrace

@@ -31,8 +31,28 @@ pub fn cases(target: &str) -> Vec<Vec<u8>> {
         "proxy_protocol" => trust::cases().into_iter().filter_map(beginning).collect(),
         "gateway" => packet::cases().iter().flat_map(packets).collect(),
         "conditional_fields" => blocks(STATIC, &["options", "static"], usize::MAX).iter().filter_map(fields).collect(),
+        "tls" => sessions().collect(),
         _ => Vec::new(),
     }
+}
+
+/// Clients of both versions whose bytes come one by one, in pieces, or with a change; and beginnings of records.
+fn sessions() -> impl Iterator<Item = Vec<u8>> {
+    const RECORDS: [&[u8]; 6] = [
+        b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00",
+        b"\x16\x03\x01\xff\xff",
+        b"\x15\x03\x03\x00\x02\x02\x00",
+        b"\x17\x03\x03\x00\x00",
+        b"\x14\x03\x03\x00\x01\x01",
+        b"GET / HTTP/1.1\r\n",
+    ];
+    (0..=1).flat_map(|version| {
+        let changes = [0, 1, 2, 5, 6, 12, 60, 100, 150, 200, 240, 260, 280, 300, 340, 400].into_iter();
+        changes.zip(RECORDS.iter().cycle()).flat_map(move |(change, record): (u16, _)| {
+            let [high, low] = change.to_be_bytes();
+            [[1; 4], *SIZES].map(|sizes| [&[version, high, low], &sizes[..], record].concat())
+        })
+    })
 }
 
 /// Cases of conditional requests, ranges and content codings.

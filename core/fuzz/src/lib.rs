@@ -20,6 +20,7 @@ mod packet;
 mod receiver;
 mod requests;
 mod response;
+mod tls;
 #[path = "../../http/tests/trust/mod.rs"]
 mod trust;
 
@@ -29,12 +30,13 @@ pub use gateway::gateway;
 pub use receiver::{Message, Outcome, Receiver, receive, receive_within};
 pub use requests::{POST, body, connection, head};
 pub use response::response;
+pub use tls::tls;
 
 /// A target: a function of the input.
 pub type Target = fn(&[u8]);
 
 /// The targets by name.
-pub const TARGETS: [(&str, Target); 8] = [
+pub const TARGETS: [(&str, Target); 9] = [
     ("head", head),
     ("body", body),
     ("connection", connection),
@@ -43,4 +45,5 @@ pub const TARGETS: [(&str, Target); 8] = [
     ("forwarded", forwarded),
     ("proxy_protocol", proxy_protocol),
     ("gateway", gateway),
+    ("tls", tls),
 ];

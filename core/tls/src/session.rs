@@ -17,8 +17,8 @@ use crate::variables::Facts;
 pub const RECORD: usize = 16 << 10;
 /// Bytes that a record may have beyond its content: its header, nonce or type, tag, and padding to a block (TLS 1.2).
 pub const OVERHEAD: usize = 64;
-/// Bytes of the largest message that waits for its rest: a handshake message, and the record that completes it.
-pub const LARGEST_REST: usize = (64 << 10) + RECORD + 2 * OVERHEAD + 256;
+/// Bytes that may wait for the rest of their message or record: a whole record, or the certificates of a client.
+pub const LARGEST_REST: usize = 32 << 10;
 
 thread_local! {
     /// The name of the ClientHello that this thread has just processed.

@@ -6,11 +6,17 @@ use std::sync::Arc;
 use crate::connection::Connection;
 use crate::connection::request::Buffers;
 use crate::connection::shared_socket::SharedSocket;
+use crate::connection::state::Phase;
 use crate::event_loop::timers::Deadline;
 use crate::sys::poller::GENERATIONS;
 
 /// Bytes of spare buffers that are kept: 64 of the usual size.
 const SPARE: usize = 1 << 20;
+
+/// While requests wait, a step of a handshake is made before so many of them: neither keeps the others waiting for ever.
+const REQUESTS_PER_STEP: u32 = 16;
+/// As many turns as there are before the poller is asked again: requests that arrive during a step come before the next one.
+const TURNS_OF_STEP: u32 = 256;
 
 /// Events of a connection since it was put back.
 #[derive(Clone, Copy, Debug, Default)]
@@ -54,6 +60,8 @@ pub(crate) struct Connections {
     vacant: Vec<u32>,
     /// Connections that are ready: to be handled in this order.
     ready: VecDeque<u32>,
+    /// Those whose TLS handshake goes on: behind the others, because a step takes as long as many requests.
+    handshakes: VecDeque<u32>,
     /// Connections taken since the poller was last asked for events.
     turns: u32,
     // Boxed, because they move between here and the connections all the time.
@@ -112,7 +120,7 @@ impl Connections {
     /// Connections that are ready.
     #[inline]
     pub(crate) fn ready(&self) -> usize {
-        self.ready.len()
+        self.ready.len() + self.handshakes.len()
     }
 
     /// Connections taken since [`Connections::start_round`].
@@ -135,8 +143,11 @@ impl Connections {
     #[inline]
     pub(crate) fn take_ready(&mut self) -> Option<Box<Connection>> {
         loop {
-            let index = self.ready.pop_front()?;
-            self.turns += 1;
+            let is_step = !self.handshakes.is_empty()
+                && (self.ready.is_empty() || (self.turns + 1).is_multiple_of(REQUESTS_PER_STEP));
+            let queue = if is_step { &mut self.handshakes } else { &mut self.ready };
+            let index = queue.pop_front()?;
+            self.turns += if is_step { TURNS_OF_STEP } else { 1 };
             let slot = &mut self.slots[index as usize];
             slot.queued = false;
             let Some(mut connection) = slot.connection.take() else { continue };
@@ -157,12 +168,14 @@ impl Connections {
     pub(super) fn put_back(&mut self, connection: Box<Connection>, again: Again) -> bool {
         let ((index, _), waits_to_send) = (connection.slot(), connection.waits_to_send());
         let slot = &mut self.slots[index as usize];
+        let is_handshaking = connection.phase() == Phase::Handshake;
         slot.connection = Some(connection);
         let Readiness { readable, writable, hangup, expired } = slot.readiness;
         let is_ready = again != Again::No || readable || hangup || expired || (writable && waits_to_send);
         if is_ready && !slot.queued {
             slot.queued = true;
             match again {
+                _ if is_handshaking => self.handshakes.push_back(index),
                 Again::AtOnce => self.ready.push_front(index),
                 Again::No | Again::InTurn => self.ready.push_back(index),
             }
@@ -174,9 +187,14 @@ impl Connections {
     #[inline]
     pub(super) fn enqueue(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
-        if slot.connection.is_some() && !slot.queued {
+        if let Some(connection) = &slot.connection
+            && !slot.queued
+        {
             slot.queued = true;
-            self.ready.push_back(index);
+            match connection.phase() {
+                Phase::Handshake => self.handshakes.push_back(index),
+                _ => self.ready.push_back(index),
+            }
         }
     }
 

@@ -2,12 +2,14 @@
 //!
 //! A turn is one step: what has arrived is processed, and the answer is sent. Other connections have their turn between.
 
+use std::sync::Arc;
+
 use crate::connection::Connection;
 use crate::connection::peer_trust::client_suffix;
 use crate::connection::state::PhaseEvent;
 use crate::connection::transport::tls::Handshake;
 use crate::event_loop::reactor::Reactor;
-use crate::event_loop::{finish, poll, ready_queue};
+use crate::event_loop::{finish, ready_queue};
 use crate::log::error::Level;
 use crate::serve::advance::{Step, receive_proxy_header};
 use poorhttp_http::Reject;
@@ -39,7 +41,7 @@ pub(super) fn advance(reactor: &Reactor, mut connection: Box<Connection>, expire
     } else {
         None
     };
-    let socket = std::sync::Arc::clone(&connection.socket);
+    let socket = Arc::clone(&connection.socket);
     let Some(tls) = socket.transport.tls() else { return Some(connection) };
     let outcome = tls.handshake(received.as_deref());
     connection.note_records(tls);
@@ -49,11 +51,7 @@ pub(super) fn advance(reactor: &Reactor, mut connection: Box<Connection>, expire
             connection.time_limit = 0;
             return Some(connection);
         }
-        Handshake::Wait => {
-            // It has taken as long as many requests.
-            poll::note_long_turn(reactor);
-            finish::wait_for_more(reactor, connection);
-        }
+        Handshake::Wait => finish::wait_for_more(reactor, connection),
         Handshake::Plain => {
             connection.transition(PhaseEvent::EndHandshake);
             finish::refuse(reactor, connection, PLAIN);
