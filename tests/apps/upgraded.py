@@ -19,6 +19,9 @@ VERSION = Path(os.environ["VERSION_FILE"]).read_text() if "VERSION_FILE" in os.e
 
 HEAD = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: %s\r\nConnection: Upgrade\r\n\r\n"
 
+#: More than a socket takes at once.
+LARGE = b"x" * (16 << 20)
+
 #: What was kept from being closed.
 KEPT: list[object] = []
 
@@ -69,6 +72,10 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
     elif way == "pieces":
         start_response("200 OK", [("Content-Type", "text/plain")])
         return Pieces(environ["wsgi.errors"])
+    elif way == "leaves":
+        threading.Thread(target=sock.sendall, args=(LARGE,)).start()
+        # The client has got the first of it.
+        sock.recv(1)
     elif way == "frames":
         send_frames(sock, environ["wsgi.errors"])
     return []

@@ -154,6 +154,14 @@ def test_ends_of_applications(serve: Serve, path: str) -> None:
     assert server.get("/plain").status == 200
 
 
+def test_what_another_thread_sends_is_sent(serve: Serve) -> None:
+    """The application ends in the middle of it, as simple-websocket does with its Close frame."""
+    with opened(serve(APP), "/leaves") as connection:
+        assert received(connection, 1) == b"x"
+        connection.send(b"1")
+        assert len(connection.rest()) == (16 << 20) - 1
+
+
 def test_a_failure_is_logged_once(mode: str) -> None:
     with Server(APP, mode, tracebacks=True) as server:
         with opened(server, "/fail", *WEBSOCKET) as connection:

@@ -35,6 +35,10 @@ _taken: dict[Request, UpgradedSocket] = {}
 
 _taking = allocate_lock()
 
+#: Seconds that another thread of the application has for what it is sending when the application
+#: ends: simple-websocket answers a Close frame in one thread, and its handler returns in another.
+LAST_SEND = 5.0
+
 
 class UpgradedSocket(socket.socket):
     """A blocking socket whose server knows what is sent, so that it can add a Close frame."""
@@ -183,6 +187,8 @@ def end(request: Request, error: BaseException) -> None:
             logs.exception(f"{what}: the application failed", error)
     except BaseException as another:
         log_unreported(request.number, error, another)
+    if upgraded is not None and upgraded._sending.acquire(timeout=LAST_SEND):
+        upgraded._sending.release()
     request.end_upgraded(complete)
     if upgraded is not None:
         # The application may still refer to it; the core has a descriptor of its own.
