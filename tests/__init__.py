@@ -9,6 +9,7 @@ test_architecture.py   Limits of the source: imports between rooms, sizes of fil
 test_request_page.py   docs/internals/request.md: each function that it names exists
 unit/                  Parsers and other functions, called in the test's own process
 protocol/              HTTP, WSGI and raw TCP: what is accepted, refused and limited
+tls/                   TLS: connections and certificates
 modes/                 The modes, their processes and threads, and applications that fail in them
 supervisor/            The main process: workers, reloads, upgrades, signals, sockets, health
 content/               What is served: files, CGI programs, template pages, mounts, hosts

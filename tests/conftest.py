@@ -67,7 +67,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if not metafunc.config.getoption("--full"):
             if metafunc.definition.get_closest_marker("threading_only"):
                 modes = ["threading"]
-            elif metafunc.definition.path.parent.name not in ("modes", "protocol"):
+            elif metafunc.definition.path.parent.name not in ("modes", "protocol", "tls"):
                 # It serves by the function of `forking` (tests/modes/test_modes.py), which has more
                 # than one worker here; `threading` and `gevent` have one.
                 modes.remove("single")

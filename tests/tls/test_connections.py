@@ -1,6 +1,6 @@
 """TLS on connections: requests, responses of every shape, orderly ends, failing handshakes.
 
-The clients use OpenSSL, by Python's `ssl`. Certificates are in test_tls_certificates.py.
+The clients use OpenSSL, by Python's `ssl`. Certificates are in test_certificates.py.
 """
 
 from __future__ import annotations
