@@ -184,7 +184,7 @@ class Worker:
         # It imports all of `socket`, which few workers need.
         from poorhttp.worker.upgrade import offered
 
-        offered.offer(environ, request, self.replace_thread)
+        offered.offer(environ, request, self.application, self.replace_thread)
 
     def _on_refork_due(self) -> int:
         """Report that workers may be forked from this one, unless the application has threads.

@@ -372,3 +372,38 @@ def test_sessions_go_on(servers: Servers, version: str) -> None:
             session = wrapped.session
             name = b"Resumed" if resumed else b"Initial"
             assert b'"SSL_SESSION_RESUMED": "%b"' % name in received
+
+
+def test_an_application_takes_the_connection(servers: Servers, version: str) -> None:
+    """It gets one end of a pair of sockets; a thread of the core copies."""
+    server = servers("tests/apps/upgraded.py")
+    with secure(server, version) as connection:
+        connection.send_request("GET", "/echo", "Connection: upgrade", "Upgrade: anything")
+        assert connection.interim() == 101
+        for data in (b"one", bytes(range(256)) * 4_000):
+            connection.send(data)
+            received = b""
+            while len(received) < len(data):
+                received += connection.socket.recv(65536)
+            assert received == data
+        connection.send(b"end")
+        assert connection.rest() == b""
+    with secure(server, version) as connection:
+        assert connection.request("GET", "/plain").status == 200
+
+
+def test_a_close_frame_over_tls(mode: str, files: Path) -> None:
+    tls = ("--tls-certificate", str(files / "site.pem"))
+    with Server("tests/apps/upgraded.py", mode, *tls, bind=BIND) as server:
+        with secure(server) as connection:
+            fields = ("Connection: upgrade", "Upgrade: websocket")
+            connection.send_request("GET", "/frames", *fields)
+            assert connection.interim() == 101
+            assert connection._take(4) == b"\x81\x05he"
+            server.process.send_signal(signal.SIGTERM)
+            connection.send(b".")
+            assert connection._take(7) == b"llo\x88\x02\x03\xe9"
+            connection.send(b"\x88\x80abcd")
+            assert connection.rest() == b""
+        assert server.wait() == 0
+        server.ended()

@@ -12,6 +12,8 @@ import socket
 from _thread import allocate_lock
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
+from importlib.util import find_spec
 from types import MethodDescriptorType
 
 from poorhttp import logs
@@ -43,9 +45,10 @@ LAST_SEND = 5.0
 class UpgradedSocket(socket.socket):
     """A blocking socket whose server knows what is sent, so that it can add a Close frame."""
 
-    __slots__ = ("_connection", "_replace", "_replaced", "_request", "_sending")
+    __slots__ = ("_connection", "_finish", "_replace", "_replaced", "_request", "_sending")
 
     _connection: UpgradedConnection
+    _finish: Callable[[], object] | None
     _request: Request
     _replace: Callable[[], bool] | None
     _replaced: bool
@@ -128,20 +131,32 @@ class OfferedSocket(UpgradedSocket):
         return f"<poorhttp.upgrade of request {object.__getattribute__(self, '_request').number}>"
 
 
-def offer(environ: dict[str, Any], request: Request, replace: Callable[[], bool] | None) -> None:
+def offer(
+    environ: dict[str, Any],
+    request: Request,
+    application: object,
+    replace: Callable[[], bool] | None,
+) -> None:
     """Put a socket into the environ that takes the connection when it is used.
 
     Args:
         environ: of the request.
         request: one that asks for another protocol.
+        application: gets the request.
         replace: starts a thread in the place of the present one, and returns whether it could;
             `None`: there is no pool of threads.
     """
     offered = OfferedSocket.__new__(OfferedSocket)
     offered._request, offered._replace, offered._replaced = request, replace, False
     offered._sending = allocate_lock()
+    offered._finish = None
     for name in NAMES:
         environ[name] = offered
+    if not IS_NATIVE and find_spec("geventwebsocket"):
+        from poorhttp.worker.upgrade import gevent_websocket
+
+        gevent_websocket.offer(environ, offered, application)
+        offered._finish = partial(gevent_websocket.end, environ)
 
 
 def take_over(offered: UpgradedSocket) -> None:
@@ -181,16 +196,21 @@ def end(request: Request, error: BaseException) -> None:
     """
     upgraded = _taken.pop(request, None)
     complete = is_end(error)
+    if upgraded is not None and upgraded._finish is not None:
+        with suppress(Exception):
+            upgraded._finish()
     try:
         if not complete:
             what = f"request {request.number} {request.line}"
             logs.exception(f"{what}: the application failed", error)
     except BaseException as another:
         log_unreported(request.number, error, another)
-    if upgraded is not None and upgraded._sending.acquire(timeout=LAST_SEND):
-        upgraded._sending.release()
+    # A thread may be answering a Close frame.
+    is_alone = upgraded is not None and upgraded._sending.acquire(timeout=LAST_SEND)
     request.end_upgraded(complete)
     if upgraded is not None:
+        if is_alone:
+            upgraded._sending.release()
         # The application may still refer to it; the core has a descriptor of its own.
         with suppress(OSError):
             upgraded.close()

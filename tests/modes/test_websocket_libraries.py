@@ -1,0 +1,135 @@
+"""flask-sock, Flask-SocketIO and gevent-websocket as they are, with real clients."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from typing import Any
+
+import pytest
+
+from tests.conftest import Serve
+from tests.testkit.server import Server, wait_for
+
+flask_sock = pytest.importorskip("flask_sock")
+socketio = pytest.importorskip("socketio")
+geventwebsocket = pytest.importorskip("geventwebsocket")
+websocket = pytest.importorskip("websocket")
+sync_client = pytest.importorskip("websockets.sync.client")
+
+APP = "tests/apps/websockets_served.py"
+
+CONCURRENT = ["threading", "gevent"]
+
+
+def connect(server: Server, path: str, **options: Any) -> Any:
+    """A WebSocket of the package websocket-client."""
+    return websocket.create_connection(f"ws://127.0.0.1:{server.port}{path}", timeout=60, **options)
+
+
+def test_flask_sock_echoes(serve: Serve) -> None:
+    ws = connect(serve(APP), "/echo", subprotocols=["talk", "chat"])
+    assert ws.getsubprotocol() == "chat"
+    for text in ("", "hello", "ü" * 70_000):
+        ws.send(text)
+        assert ws.recv() == text
+    ws.send_binary(b"\0\1" * 1_000_000)
+    assert ws.recv() == b"\0\1" * 1_000_000
+    ws.ping("there?")
+    ws.send("behind a ping")
+    assert ws.recv() == "behind a ping"
+    ws.send_close(1000)
+    assert ws.recv_data() == (8, (1000).to_bytes(2, "big"))
+    ws.close()
+
+
+def test_flask_sock_closes(serve: Serve) -> None:
+    with sync_client.connect(f"ws://127.0.0.1:{serve(APP).port}/once") as ws:
+        ws.send("one")
+        assert ws.recv() == "one"
+        with pytest.raises(Exception, match="once is enough"):
+            ws.recv()
+        assert (ws.close_code, ws.close_reason) == (4001, "once is enough")
+
+
+def test_other_requests_of_the_same_application(serve: Serve) -> None:
+    server = serve(APP)
+    assert server.get("/").status == 200
+    answer = server.get("/", "Connection: Upgrade", "Upgrade: websocket")
+    assert answer.status == 400, "Flask says that this is no WebSocket"
+    with pytest.raises(websocket.WebSocketBadStatusException, match="404"):
+        connect(server, "/nowhere")
+
+
+@pytest.mark.parametrize("mode", CONCURRENT)
+def test_all_close_cleanly_when_the_server_stops(mode: str) -> None:
+    with Server(APP, mode) as server:
+        sockets = [connect(server, "/echo") for _ in range(10)]
+        for ws in sockets:
+            ws.send("x")
+            assert ws.recv() == "x"
+        server.process.send_signal(signal.SIGTERM)
+        for ws in sockets:
+            assert ws.recv_data() == (8, (1001).to_bytes(2, "big"))
+            ws.close()
+        assert server.wait() == 0
+        server.ended()
+
+
+# The client leaves the session of its polls to the garbage collector.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.parametrize("mode", CONCURRENT)
+@pytest.mark.parametrize("transports", [["websocket"], ["polling", "websocket"], ["polling"]])
+@pytest.mark.parametrize("without", ["", "1"])
+def test_flask_socketio(mode: str, transports: list[str], without: str) -> None:
+    if without and mode == "threading":
+        pytest.skip("only gevent has a package of its own")
+    with Server(APP, mode, env={"WITHOUT_GEVENT_WEBSOCKET": without}) as server:
+        client = socketio.Client(reconnection=False)
+        heard: list[str] = []
+        client.on("heard", heard.append)
+        client.connect(f"http://127.0.0.1:{server.port}", transports=transports)
+        assert client.call("spoken", "hello", timeout=60) == "HELLO"
+        wait_for(lambda: heard == ["hello"], "the event")
+        assert client.transport() == transports[-1]
+        client.disconnect()
+        client.wait()
+
+
+def test_gevent_websocket() -> None:
+    with Server(APP, "gevent") as server:
+        ws = connect(server, "/gevent")
+        for text in ("one", "ü" * 70_000):
+            ws.send(text)
+            assert ws.recv() == f"/gevent: {text}"
+        ws.send_close(1000)
+        assert ws.recv_data() == (8, b""), "as that package closes"
+        ws.close()
+        with pytest.raises(websocket.WebSocketBadStatusException, match="200"):
+            connect(server, "/offered")
+        assert server.get("/offered").body == b"False"
+        ws = connect(server, "/gevent")
+        ws.send("x")
+        assert ws.recv() == "/gevent: x"
+        server.process.send_signal(signal.SIGTERM)
+        assert ws.recv_data() == (8, (1001).to_bytes(2, "big"))
+        ws.close()
+        assert server.wait() == 0
+        server.ended()
+
+
+def test_threads_end_with_their_websockets() -> None:
+    with Server(APP, "threading") as server:
+        before = int(server.get("/").body)
+        sockets = [connect(server, "/echo") for _ in range(20)]
+        for ws in sockets:
+            ws.send("x")
+            assert ws.recv() == "x"
+        assert int(server.get("/").body) >= before + 20
+        closers = [threading.Thread(target=ws.close) for ws in sockets]
+        for closer in closers:
+            closer.start()
+        for closer in closers:
+            closer.join()
+        wait_for(lambda: int(server.get("/").body) == before, "the end of the threads")
