@@ -10,5 +10,6 @@ test_interpreter_exit.py         The end of a process: Python's whole shutdown r
 test_library.py                  poorhttp as a library: a server within a program
 test_modes.py                    Workers, signals, many clients, slow clients, other threads
 test_saturation.py               Log messages while all threads are busy, and the watchdog
+test_upgrade.py                  Connections that applications take over: who gets one, and its end
 test_websocket_libraries.py      flask-sock, Flask-SocketIO, gevent-websocket, with real clients
 """

@@ -15,7 +15,6 @@ test_request_timeout.py     `request_timeout`: a hanging request is interrupted,
 test_response_spool.py      Responses spooled to temporary files for slow clients
 test_streamed_bodies.py     Request bodies that the application receives while it runs
 test_tcp_services.py        Handlers of raw connections and their orderly end, in every mode
-test_upgrade.py             Connections that applications take over: who gets one, and its end
 test_uploads.py             Large request bodies: effects on other requests, disk space and memory
 test_vanishing_clients.py   Clients that vanish or fall silent within a request or a response
 test_wsgi.py                PEP 3333 over real connections, in every mode
