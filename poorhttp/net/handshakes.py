@@ -62,7 +62,9 @@ def _is_ours(listener: Listener) -> bool:
     """Whether it is an open TCP socket that this server has opened."""
     if listener.fileno() < 0 or listener.socket.family == socket.AF_UNIX:
         return False
-    return listener.owned and not listener.key[0].startswith("fd:")
+    # With a protocol: uwsgi+fd:3.
+    inherited = listener.key[0].rpartition("+")[2].startswith("fd:")
+    return listener.owned and not inherited
 
 
 def _drop_syn(sock: socket.socket) -> None:

@@ -55,7 +55,7 @@ def descriptors_of(address: Address) -> list[int]:
     from poorhttp.net.systemd import passed_sockets
 
     every = passed_sockets()
-    found = [fd for fd, name in every if str(address) == EVERYTHING or name == address.name]
+    found = [fd for fd, name in every if address.name in ("*", name)]
     if not found:
         names = ", ".join(dict.fromkeys(f"fd:{name}" for _, name in every if name))
         hint = f"it passed {names}" if names else "it passed none; is the socket unit started?"

@@ -20,11 +20,14 @@ import pytest
 
 from poorhttp.net.systemd import Notifier
 from tests.packages import need
+from tests.support.certificate import certificate
+from tests.support.tls_client import told, write
 from tests.testkit.client import HANG, Connection
 from tests.testkit.process import wait_for_end
 from tests.testkit.server import Server, command, environment, run, wait_for
 
 ECHO = "tests/apps/echo.py"
+SECURE = "tests/apps/secure.py"
 SURROUNDINGS = "tests/apps/surroundings.py"
 MODES = ["single", "forking", "threading", "gevent"]
 
@@ -99,6 +102,19 @@ def test_one_of_those_that_were_passed(
         assert server.urls == f"unix:{unix.getsockname()}, unix:{folder}/another"
     with Server(ECHO, bind=("fd:3",), inherit=fds, launcher=start) as server:
         assert server.port == tcp.getsockname()[1]
+
+
+@pytest.mark.parametrize("address", ["https+fd:web", "https+fd:*"])
+def test_one_for_tls(address: str, tcp: socket.socket, folder: Path) -> None:
+    fds = (tcp.fileno(),)
+    start = activator(fds, "web")
+    options = ("--tls-certificate", write(folder, "both.pem", certificate().issued))
+    with Server(SECURE, "single", *options, bind=(address,), inherit=fds, launcher=start) as server:
+        assert server.port == tcp.getsockname()[1]
+        assert told(server)["scheme"] == "https"
+    # It still listens: the filter that a server sets for its own sockets would drop this.
+    with socket.create_connection(tcp.getsockname(), HANG):
+        pass
 
 
 def test_those_for_another_process(tcp: socket.socket) -> None:

@@ -15,6 +15,7 @@ import pytest
 from tests.support.certificate import certificate
 from tests.support.nobody import IS_ROOT, Nobody
 from tests.support.tls_client import APP, BIND, Asking, names, told, write
+from tests.support.upgrade import end, upgrade
 from tests.testkit.client import HANG
 from tests.testkit.process import children
 from tests.testkit.server import MODES, Server, command, run, wait_for
@@ -77,6 +78,22 @@ def test_renewal_without_a_main_process(mode: str, tmp_path: Path) -> None:
         server.wait_log(RENEWED)
         assert "two.example" in names(server, "localhost")
         asking.wait_more()
+
+
+def test_an_upgrade(tmp_path: Path) -> None:
+    """The new main process reads the files anew, and gets the sockets with their protocol."""
+    renewed(tmp_path, "file", "one.example")
+    pidfile = tmp_path / "pid"
+    options = ["--tls-certificate", str(tmp_path / "both.pem"), "--pidfile", str(pidfile)]
+    with Server(APP, "threading", *options, bind=BIND) as server:
+        with Asking(server) as asking:
+            asking.wait_more()
+            pid = upgrade(server, pidfile)
+            asking.wait_more()
+        renewed(tmp_path, "file", "two.example")
+        server.wait_log(RENEWED)
+        wait_for(lambda: "two.example" in names(server, "localhost"), "the new certificate")
+        end(server, pid)
 
 
 def test_broken_files_are_refused_and_the_old_ones_stay(tmp_path: Path) -> None:
