@@ -1,4 +1,4 @@
-"""Fuzzing of the protocol crate: `make fuzz`.
+"""Fuzzing of the crates that turn bytes into bytes: `make fuzz`.
 
 Each target of `core/fuzz` runs under libFuzzer for a while; the target `h11` compares our parser
 with another (tests/support/h11_agreement.py) over inputs that are bred from everything known. What
@@ -39,6 +39,10 @@ TARGETS = (
     "proxy_protocol",
     "gateway",
     "tls",
+    "tls_session",
+    "streamed",
+    "upgrade",
+    "compress",
 )
 RUST = (sys.executable, str(ROOT / "core" / "bootstrap.py"), "run")
 # Instrumentation and optimisation of the whole program at once do not go together. A backtrace
@@ -138,7 +142,8 @@ def with_libfuzzer(target: str, seconds: float) -> Result:
         "artifact_prefix": f"{FINDINGS / target}-",
         "max_total_time": max(int(seconds), 1),
         "max_len": 1024,
-        "malloc_limit_mb": 1,
+        # The tables of an encoder are larger than anything else may be.
+        "malloc_limit_mb": 64 if target == "compress" else 1,
         "rss_limit_mb": 1024,
         "timeout": 10,
         "print_final_stats": 1,

@@ -7,6 +7,7 @@ use poorhttp_http::Protocol;
 
 use crate::case::{Block, Case, answers, blocks, bytes, encode_latin1, requests};
 use crate::requests::{SIZES, behind_head};
+use crate::tls_session::client_hello;
 use crate::{packet, trust};
 
 /// The corpus file of a target: one input on each line, escaped.
@@ -32,6 +33,10 @@ pub fn cases(target: &str) -> Vec<Vec<u8>> {
         "gateway" => packet::cases().iter().flat_map(packets).collect(),
         "conditional_fields" => blocks(STATIC, &["options", "static"], usize::MAX).iter().filter_map(fields).collect(),
         "tls" => sessions().collect(),
+        "streamed" => cases.map(|bytes| streamed(b'h', &bytes)).chain(packet_bytes()).collect(),
+        "compress" => compressed(),
+        "tls_session" => steps_of_sessions(),
+        "upgrade" => cases.map(|bytes| [b"h", &SIZES[..], &bytes].concat()).chain(upgrades()).collect(),
         _ => Vec::new(),
     }
 }
@@ -62,13 +67,90 @@ const STATIC: [(&str, &str); 3] = [
     ("codings.txt", include_str!("../../../tests/cases/static/codings.txt")),
 ];
 
-/// A gateway case as inputs of [`crate::gateway()`]: its bytes and its variables.
-fn packets(case: &packet::Case) -> Vec<Vec<u8>> {
-    let kind = match case.protocol {
+/// Received bytes as an input of [`crate::streamed()`].
+fn streamed(kind: u8, bytes: &[u8]) -> Vec<u8> {
+    [&[kind], &SIZES[..], &[3, 64, 1, 200], bytes].concat()
+}
+
+/// The bytes of gateway cases as inputs of [`crate::streamed()`].
+fn packet_bytes() -> impl Iterator<Item = Vec<u8>> {
+    packet::cases().into_iter().map(|case| streamed(kind(case.protocol), &case.bytes))
+}
+
+/// Bodies in each coding, as inputs of [`crate::compress()`].
+fn compressed() -> Vec<Vec<u8>> {
+    let text = b"\x01\x00\x0d{\"id\": 12345}\x00\xff\x05ab\r\n\0\x01\x03\x20\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x00\x00\x00";
+    let starts =
+        (0..3).flat_map(|coding| (0..3).flat_map(move |kind| [0, 4, 8, 11].map(|level| [coding, level, kind, 2])));
+    starts.map(|start| [&start[..], text].concat()).collect()
+}
+
+/// Sessions of TLS as inputs of [`crate::tls_session()`]: whole, cut at every byte, with a change at every byte, and without a handshake.
+fn steps_of_sessions() -> Vec<Vec<u8>> {
+    const ALL: usize = 0xffff;
+    let step = |what: u8, number: usize| [&[what][..], &(number as u16).to_le_bytes()].concat();
+    let settled = step(11, 0);
+    let mut inputs = Vec::new();
+    for kind in 0..4 {
+        let input = |steps: &[Vec<u8>]| [&[kind][..], &steps.concat()].concat();
+        let exchange = [step(0, 30_000), step(1, 39_000), step(10, 0), step(0, 100), step(1, 1)].concat();
+        inputs.push(input(&[settled.clone(), exchange.clone(), settled.clone(), step(8, 0), step(9, 0)]));
+        inputs.push(input(&[step(0, 50), step(8, 0)]));
+        inputs.push(input(&[settled.clone(), exchange.clone(), step(6, 40), settled.clone(), exchange.clone()]));
+        // The flights of the client: ClientHello; the end of its handshake with a request.
+        let begins = [vec![], vec![step(0, 60), step(2, ALL), step(3, ALL)]];
+        for begin in begins {
+            for at in 1..400 {
+                inputs.push(input(&[begin.concat(), step(2, at), settled.clone(), exchange.clone()]));
+                if kind < 2 {
+                    inputs.push(input(&[begin.concat(), step(4, at), settled.clone()]));
+                }
+            }
+        }
+        let hello = client_hello(usize::from(kind & 1));
+        inputs.push(input(&[step(6, ALL), step(5, hello.len()), hello]));
+    }
+    inputs
+}
+
+/// Requests for another protocol, and what is sent in it, as inputs of [`crate::upgrade()`].
+fn upgrades() -> impl Iterator<Item = Vec<u8>> {
+    const HEAD: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n";
+    const ACCEPTED: &[u8] = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n";
+    const FRAMES: [&[u8]; 6] = [
+        b"\x81\x00",
+        b"\x82\x05hello",
+        b"\x89\x82abcdhi",
+        b"\x82\x7e\x00\x02no",
+        b"\x82\x7f\0\0\0\0\0\0\0\x01a",
+        b"\x88\x02\x03\xe8",
+    ];
+    let fields = ["Connection: upgrade", "Connection: keep-alive, Upgrade", "Connection: close, upgrade"];
+    let others = ["websocket", "h2c", "h2c, websocket", "TLS/1.0", "a/b, c", "a b", "", "websocket\r\nUpgrade: x"];
+    let behind: [&[u8]; 3] = [b"", b"GET /next HTTP/1.1\r\nHost: a\r\n\r\n", b"\x81\x85abcdhello"];
+    let heads = fields.into_iter().flat_map(move |field| {
+        others.into_iter().flat_map(move |other| {
+            let lines = format!("{field}\r\nUpgrade: {other}\r\n\r\n");
+            behind.map(|bytes| [b"h", &SIZES[..], HEAD, lines.as_bytes(), bytes].concat())
+        })
+    });
+    let sent =
+        FRAMES.into_iter().flat_map(|first| FRAMES.map(|second| [b"w", &SIZES[..], ACCEPTED, first, second].concat()));
+    heads.chain(sent)
+}
+
+/// The byte that selects a protocol.
+fn kind(protocol: Protocol) -> u8 {
+    match protocol {
         Protocol::Scgi => b's',
         Protocol::Fastcgi => b'f',
         _ => b'u',
-    };
+    }
+}
+
+/// A gateway case as inputs of [`crate::gateway()`]: its bytes and its variables.
+fn packets(case: &packet::Case) -> Vec<Vec<u8>> {
+    let kind = kind(case.protocol);
     let variables = case.variables.iter().flat_map(|(name, value)| [name, &b"="[..], value, b"\xff"].concat());
     let variables: Vec<u8> = variables.chain(*b"\xff").chain(case.content.iter().copied()).collect();
     let input = |kind: u8, bytes: &[u8]| [&[kind], &SIZES[..], bytes].concat();

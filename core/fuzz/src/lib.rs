@@ -1,4 +1,4 @@
-//! Fuzz targets of the protocol crate: each asserts properties for arbitrary input.
+//! Fuzz targets of the crates that turn bytes into bytes: each asserts properties for arbitrary input.
 //!
 //! A target is a function of bytes, and the comment above each of its assertions is a property. libFuzzer searches for
 //! bytes that break one (`make fuzz`, `fuzz_targets/`). Interesting inputs are kept in `corpus/`; every `cargo test`
@@ -10,6 +10,7 @@
 
 #[path = "../../http/tests/case/mod.rs"]
 mod case;
+mod compress;
 mod conditional_fields;
 pub mod corpus;
 mod forwarded;
@@ -20,23 +21,30 @@ mod packet;
 mod receiver;
 mod requests;
 mod response;
+mod streamed;
 mod tls;
+mod tls_session;
 #[path = "../../http/tests/trust/mod.rs"]
 mod trust;
+mod upgrade;
 
+pub use compress::compress;
 pub use conditional_fields::conditional_fields;
 pub use forwarded::{forwarded, proxy_protocol};
 pub use gateway::gateway;
 pub use receiver::{Message, Outcome, Receiver, receive, receive_within};
 pub use requests::{POST, body, connection, head};
 pub use response::response;
+pub use streamed::streamed;
 pub use tls::tls;
+pub use tls_session::tls_session;
+pub use upgrade::upgrade;
 
 /// A target: a function of the input.
 pub type Target = fn(&[u8]);
 
 /// The targets by name.
-pub const TARGETS: [(&str, Target); 9] = [
+pub const TARGETS: [(&str, Target); 13] = [
     ("head", head),
     ("body", body),
     ("connection", connection),
@@ -46,4 +54,8 @@ pub const TARGETS: [(&str, Target); 9] = [
     ("proxy_protocol", proxy_protocol),
     ("gateway", gateway),
     ("tls", tls),
+    ("tls_session", tls_session),
+    ("streamed", streamed),
+    ("upgrade", upgrade),
+    ("compress", compress),
 ];
