@@ -101,7 +101,9 @@ class World:
 
     def fault(self, what: str, error: Exception, *, tls: bool) -> None:
         """Counts it."""
-        kind = f"{str(error) or type(error).__name__}{' (at the end)' if self.over.is_set() else ''}"
+        kind = (
+            f"{str(error) or type(error).__name__}{' (at the end)' if self.over.is_set() else ''}"
+        )
         self.faults[what] += 1
         if len(self.shown) < 100:
             self.shown.append({"sent": f"{what}{' over TLS' if tls else ''}", "what": kind})

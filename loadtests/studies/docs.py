@@ -27,6 +27,7 @@ class Made(NamedTuple):
 MADE = {
     "balance": Made(into="internals/scaling.md"),
     "cluster": Made("benchmarks/cluster.md", "scaling.md"),
+    "compress": Made("benchmarks/compress.md", "benchmarks.md"),
     "content": Made("benchmarks/content.md", "benchmarks.md", "content-page"),
     "deadconn": Made("benchmarks/deadconn.md", figure="deadconn-cpu_us-figure"),
     "development": Made("development/measured.md", "development.md", "save-to-answer"),
@@ -45,7 +46,10 @@ MADE = {
     "serve": Made("benchmarks/serve.md", figure="cpu-hello"),
     "soak": Made(into="reliability.md", figure="soak"),
     "strict": Made("endurance.md", figure="dead-rate"),
+    "tls": Made("benchmarks/tls.md", "benchmarks.md"),
+    "uploads": Made("benchmarks/uploads.md", "benchmarks.md"),
     "webbench": Made("benchmarks/webbench.md", figure="webbench-rate"),
+    "websocket": Made("benchmarks/websocket.md", "benchmarks.md"),
 }
 """By the name of the results; all other figures are drawn by `make figures` only."""
 

@@ -31,6 +31,7 @@ from loadtests.stats.results import Results
 from loadtests.studies import command, engine
 from loadtests.studies.lifecycle.experiments import EARLY, EXPERIMENTS, FRAMEWORKS, LATE, TINY
 from loadtests.studies.lifecycle.study import STUDY, TABLES
+from tests.packages import need
 from tests.testkit.client import HANG
 from tests.testkit.network.port import free_port
 from tests.testkit.server import wait_for
@@ -268,6 +269,17 @@ class TestExperiments:
         self.none_failed(results, name)
         text = told(results)
         assert f"`python -m loadtests operate {name}`" in text
+
+    def test_websockets_end_clean(self, tmp_path: Path) -> None:
+        pytest.importorskip("simple_websocket")
+        need("openssl")
+        results = self.measure("sockets", tmp_path, "threading")
+        self.none_failed(results, "sockets")
+        server = results.figures[0]["server"]
+        reloads, websockets = TINY.amounts.reloads, TINY.amounts.sockets
+        assert results.values("sockets", server, "closed with 1001") == [reloads * websockets]
+        for who in ("websocket", "asker"):
+            assert results.values("sockets", server, f"unclean: {who}") == [0], results.faults
 
     def test_a_reload_that_cannot_work(self, tmp_path: Path) -> None:
         results = self.measure("broken", tmp_path, "threading")
