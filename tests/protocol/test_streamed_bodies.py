@@ -277,6 +277,27 @@ def test_a_client_that_leaves(serve: Serve) -> None:
     server.wait_log("POST /caught: the client left before it was answered")
 
 
+def test_the_access_log(mode: str, tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    options = ("--access-log", str(log), "--access-log-format", "%s %b %X", "--workers", "1")
+    content = body(MUCH)
+    with Server(APP, mode, *ON, *options) as server:
+        with server.connect() as connection:
+            assert connection.request("POST", "/whole", body=content).status == 200
+            connection.send_request("POST", "/refuse", "Content-Length: 1000000000")
+            assert connection.response().status == 413
+        with server.connect() as connection:
+            half_sent(connection, "/caught", content)
+            server.wait_log("entered caught")
+        server.wait_log("caught ConnectionResetError")
+        with server.connect() as connection:
+            half_sent(connection, "/whole", content)
+            server.wait_log("entered whole", 2)
+        wait_for(lambda: log.read_text().count("\n") == 4, "four lines of the access log")
+    length = len(summary(content))
+    assert log.read_text().splitlines() == [f"200 {length} +", "413 2 -", "400 - X", "499 - X"]
+
+
 def test_request_timeout_interrupts_a_read(mode: str) -> None:
     with Server(APP, mode, *ON, "--request-timeout", "0.5") as server:
         with server.connect() as connection:

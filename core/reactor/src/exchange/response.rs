@@ -423,7 +423,12 @@ impl Exchange {
 
     #[inline]
     pub(crate) fn status(&self) -> u16 {
-        if self.timeout_outcome == Some(Progress::Replaced) { 504 } else { self.response.status() }
+        match self.response.status() {
+            _ if self.timeout_outcome == Some(Progress::Replaced) => 504,
+            // The client has left before there was a response.
+            0 if self.lost => 499,
+            status => status,
+        }
     }
 
     #[cold]
