@@ -39,6 +39,12 @@ def end_with_parent() -> None:
 def adopt_orphans() -> None:
     """Become the parent of descendants whose own parent ends (prctl(2), PR_SET_CHILD_SUBREAPER)."""
 
+def early_hints(headers: list[tuple[str, str]], /) -> None:
+    """`wsgi.early_hints` of threads: `Request.__call__` of the request that this thread runs.
+
+    Does nothing in a thread that runs none.
+    """
+
 def advise_huge_pages(buffer: WriteableBuffer) -> None:
     """Ask the kernel for huge pages behind a large buffer that is about to be filled."""
 
@@ -557,7 +563,7 @@ class Request:
     def __call__(self, data: bytes, /) -> object: ...
     @overload
     def __call__(self, headers: list[tuple[str, str]], /) -> object:
-        """`wsgi.early_hints`: send a response 103 with these headers at once.
+        """`wsgi.early_hints` in mode gevent: send a response 103 with these headers at once.
 
         Does nothing for clients of HTTP/1.0 and behind gateway protocols, and once the final
         response has begun to be sent.

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from stat import S_ISREG
 
 from poorhttp import logs
-from poorhttp._core import Request, advise_huge_pages, note_child, note_fork
+from poorhttp._core import Request, advise_huge_pages, early_hints, note_child, note_fork
 from poorhttp.config.version import VERSION
 from poorhttp.errors import BodyRefused, NoResponse, RequestTimeout
 
@@ -308,8 +308,8 @@ def base_environ(
         "wsgi.input_terminated": True,
         "wsgi.errors": logs.error_log.stream,
         "wsgi.file_wrapper": FileWrapper,
-        # Set for each request.
-        "wsgi.early_hints": None,
+        # Mode gevent has another one for each request.
+        "wsgi.early_hints": early_hints,
         "wsgi.multithread": multithread,
         "wsgi.multiprocess": multiprocess,
         "wsgi.run_once": False,

@@ -3,6 +3,7 @@
 mod cgi_program;
 mod connection;
 mod dispatched;
+mod early_hints;
 mod environ;
 mod error_log;
 mod errors;
@@ -40,6 +41,8 @@ mod _core {
     use super::cgi_program::{CgiProgram, find_program, split_target};
     #[pymodule_export]
     use super::connection::Connection;
+    #[pymodule_export]
+    use super::early_hints::early_hints;
     #[pymodule_export]
     use super::error_log::LogWriter;
     #[pymodule_export]

@@ -18,6 +18,7 @@ use pyo3::types::PyDict;
 
 use crate::connection::Connection;
 use crate::dispatched::Dispatched;
+use crate::early_hints;
 use crate::environ::Environs;
 use crate::error_log::LogWriter;
 use crate::errors::{os_error, value_error};
@@ -321,18 +322,21 @@ impl Reactor {
         loop {
             let exchange = match next.take().or_else(|| self.inner.try_next(false)) {
                 Some(exchange) => exchange,
-                None => match py.detach(|| self.wait_next()) {
-                    Some(Next::Request(exchange)) => exchange,
-                    Some(Next::Interrupted) => {
-                        self.run_signal_handlers(py);
-                        continue;
+                None => {
+                    early_hints::leave();
+                    match py.detach(|| self.wait_next()) {
+                        Some(Next::Request(exchange)) => exchange,
+                        Some(Next::Interrupted) => {
+                            self.run_signal_handlers(py);
+                            continue;
+                        }
+                        Some(Next::Finished) => return None,
+                        None => {
+                            next = self.queue.as_ref().and_then(InterpreterQueue::first);
+                            continue;
+                        }
                     }
-                    Some(Next::Finished) => return None,
-                    None => {
-                        next = self.queue.as_ref().and_then(InterpreterQueue::first);
-                        continue;
-                    }
-                },
+                }
             };
             if let Some(request) = self.request(py, exchange) {
                 if let Some(queue) = &self.queue {

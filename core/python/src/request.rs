@@ -14,6 +14,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::dispatched::Dispatched;
+use crate::early_hints;
 use crate::errors::value_error;
 use crate::ffi::duplicate;
 use crate::streamed_body;
@@ -147,7 +148,7 @@ impl Request {
 
     /// Sends a response 103 with these fields.
     #[cold]
-    fn early_hints(&self, py: Python<'_>, fields: &Bound<'_, PyList>) -> PyResult<()> {
+    pub(crate) fn early_hints(&self, py: Python<'_>, fields: &Bound<'_, PyList>) -> PyResult<()> {
         Ok(self.dispatched.exchange(py).early_hints(|write| write_fields(fields, write))?)
     }
 
@@ -267,8 +268,12 @@ impl Request {
         let (py, this) = (slf.py(), slf.get());
         let environ = this.environ.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).take();
         let Some(environ) = environ else { return Ok(None) };
-        // The base environ has the key, so the copy need not grow.
-        environ.bind(py).set_item(intern!(py, "wsgi.early_hints"), slf)?;
+        if this.waits.is_some() {
+            // A thread runs several requests at once. The base environ has the key, so the copy need not grow.
+            environ.bind(py).set_item(intern!(py, "wsgi.early_hints"), slf)?;
+        } else {
+            early_hints::enter(slf);
+        }
         if this.streamed {
             streamed_body::set_input(environ.bind(py), slf)?;
         }

@@ -11,11 +11,8 @@ impl Exchange {
         &mut self,
         fields: impl FnOnce(&mut dyn FnMut(&str, &str) -> Result<(), Invalid>) -> Result<(), E>,
     ) -> Result<(), E> {
-        if self.is_foreign() {
-            return Err(SendError::Over.into());
-        }
         let is_wanted = self.reactor.options.early_hints && self.response.takes_interim();
-        if self.stream.is_none() || self.answered_elsewhere || !is_wanted {
+        if self.stream.is_none() || self.answered_elsewhere || !is_wanted || self.is_foreign() {
             return Ok(());
         }
         let mut interim = Vec::new();
