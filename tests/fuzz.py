@@ -43,6 +43,7 @@ TARGETS = (
     "streamed",
     "upgrade",
     "compress",
+    "compressed_fields",
 )
 RUST = (sys.executable, str(ROOT / "core" / "bootstrap.py"), "run")
 # Instrumentation and optimisation of the whole program at once do not go together. A backtrace

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import email.utils
 import re
+import socket
 import time
 from pathlib import Path
 
@@ -35,6 +36,12 @@ def smuggled(case: Case) -> bytes:
 @pytest.fixture
 def echo(serve: Serve) -> Server:
     return serve(ECHO)
+
+
+@pytest.fixture
+def patient(serve: Serve) -> Server:
+    """One that does not take a half-closed connection for a client that has left (after a wait)."""
+    return serve(ECHO, "--abort-on-close=off")
 
 
 @pytest.fixture
@@ -113,6 +120,43 @@ def test_cases_with_streamed_bodies_octet_by_octet(serve: Serve, file: str) -> N
 def test_cases_octet_by_octet(echo: Server, file: str) -> None:
     """The core reads them; its tests do this as well (core/http/tests/cases.rs)."""
     check_cases(echo, CASES[file], slowly=True)
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize("file", CASES)
+def test_cases_of_clients_that_only_read_then(patient: Server, file: str) -> None:
+    """The client has closed its half of the connection; it is answered all the same."""
+
+    def check(case: Case) -> None:
+        with patient.connect() as connection:
+            connection.send(case.send)
+            connection.socket.shutdown(socket.SHUT_WR)
+            answers_to(case, connection)
+            assert connection.at_end(), "the connection stays open"
+
+    check_each(CASES[file], check)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"POST /cut HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody",
+        b"POST /cut HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b"4;a=b\r\nbody\r\n0\r\nX-Sum: 1\r\n\r\n",
+    ],
+    ids=["length", "chunked"],
+)
+def test_a_client_that_stops_in_the_middle_of_a_request(patient: Server, message: bytes) -> None:
+    """Half a request is none: it is not run, and what came before it is answered."""
+    before = patient.log_size()
+    for end in range(1, len(message)):
+        with patient.connect() as connection:
+            connection.send(b"GET /before HTTP/1.1\r\nHost: a\r\n\r\n" + message[:end])
+            connection.socket.shutdown(socket.SHUT_WR)
+            assert connection.response().json()["environ"]["PATH_INFO"] == "/before"
+            rest = connection.rest()
+            assert not rest or rest.startswith(b"HTTP/1.1 400 "), (end, rest)
+    assert "/cut" not in "".join(re.findall(r"ran (\S+)", patient.log(before)))
 
 
 def check_answer(case: Case, connection: Connection) -> None:

@@ -31,6 +31,7 @@ pub fn cases(target: &str) -> Vec<Vec<u8>> {
         "forwarded" => trust::cases().into_iter().map(|case| case.field_lines()).collect(),
         "proxy_protocol" => trust::cases().into_iter().filter_map(beginning).collect(),
         "gateway" => packet::cases().iter().flat_map(packets).collect(),
+        "compressed_fields" => answers().iter().filter_map(response_fields).collect(),
         "conditional_fields" => blocks(STATIC, &["options", "static"], usize::MAX).iter().filter_map(fields).collect(),
         "tls" => sessions().collect(),
         "streamed" => cases.map(|bytes| streamed(b'h', &bytes)).chain(packet_bytes()).collect(),
@@ -159,6 +160,12 @@ fn packets(case: &packet::Case) -> Vec<Vec<u8>> {
         inputs.push(input(kind.to_ascii_uppercase(), &variables));
     }
     inputs
+}
+
+/// The fields of a response case as an input of [`crate::compressed_fields()`].
+fn response_fields(case: &Case) -> Option<Vec<u8>> {
+    let lines = case.answer.as_ref()?.fields.iter().map(|(name, value)| format!("{name}:{value}\n"));
+    Some(lines.collect::<String>().into_bytes())
 }
 
 /// The fields of such a case as an input of [`crate::conditional_fields()`].

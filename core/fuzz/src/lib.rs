@@ -11,6 +11,7 @@
 #[path = "../../http/tests/case/mod.rs"]
 mod case;
 mod compress;
+mod compressed_fields;
 mod conditional_fields;
 pub mod corpus;
 mod forwarded;
@@ -29,6 +30,7 @@ mod trust;
 mod upgrade;
 
 pub use compress::compress;
+pub use compressed_fields::compressed_fields;
 pub use conditional_fields::conditional_fields;
 pub use forwarded::{forwarded, proxy_protocol};
 pub use gateway::gateway;
@@ -44,7 +46,7 @@ pub use upgrade::upgrade;
 pub type Target = fn(&[u8]);
 
 /// The targets by name.
-pub const TARGETS: [(&str, Target); 13] = [
+pub const TARGETS: [(&str, Target); 14] = [
     ("head", head),
     ("body", body),
     ("connection", connection),
@@ -58,4 +60,5 @@ pub const TARGETS: [(&str, Target); 13] = [
     ("streamed", streamed),
     ("upgrade", upgrade),
     ("compress", compress),
+    ("compressed_fields", compressed_fields),
 ];

@@ -128,10 +128,24 @@ fn choose(
     compression.choose(status, block, length, &ConditionalFields::of(head, bytes))
 }
 
+/// [`Exchange::finish_from`] where responses are compressed.
+#[cold]
+pub(crate) fn finish(exchange: &mut Exchange, parts: &[&[u8]], taken: usize) -> Result<(), SendError> {
+    if !exchange.response.is_committed()
+        && let Some(body) = begin_whole(exchange, parts)?
+    {
+        exchange.add(&body)?;
+    } else if exchange.compressor.is_some() {
+        add_parts(exchange, parts, taken)?;
+    } else {
+        return exchange.finish_plain(parts, taken);
+    }
+    exchange.end()
+}
+
 /// Completes the head of a response with a whole body, and returns the coded body if it can be sent at once. If it is sent
 /// piece by piece, [`Exchange::compressor`] is set; otherwise it is sent as it is.
-#[cold]
-pub(crate) fn begin_whole(exchange: &mut Exchange, parts: &[&[u8]]) -> Result<Option<Vec<u8>>, SendError> {
+fn begin_whole(exchange: &mut Exchange, parts: &[&[u8]]) -> Result<Option<Vec<u8>>, SendError> {
     let declared = exchange.response.declared_length();
     match begin(exchange, Some(parts))? {
         Begun::Plain => Ok(None),
@@ -142,8 +156,7 @@ pub(crate) fn begin_whole(exchange: &mut Exchange, parts: &[&[u8]]) -> Result<Op
 }
 
 /// The same for a body that begins with this piece. It is whole if its length is the announced one.
-#[cold]
-pub(crate) fn begin_pieces(exchange: &mut Exchange, piece: &[u8]) -> Result<Option<Vec<u8>>, SendError> {
+fn begin_pieces(exchange: &mut Exchange, piece: &[u8]) -> Result<Option<Vec<u8>>, SendError> {
     let declared = exchange.response.declared_length();
     if declared == Some(piece.len() as u64) && exchange.response.has_body() {
         return begin_whole(exchange, &[piece]);
@@ -163,8 +176,7 @@ fn start(exchange: &mut Exchange, encoder: StreamEncoder, left: Option<u64>) -> 
 }
 
 /// Sends the parts of a whole body without the first `taken` bytes, unless the send queue is full.
-#[cold]
-pub(crate) fn add_parts(exchange: &mut Exchange, parts: &[&[u8]], taken: usize) -> Result<(), SendError> {
+fn add_parts(exchange: &mut Exchange, parts: &[&[u8]], taken: usize) -> Result<(), SendError> {
     let mut before = 0;
     for part in parts {
         let begun = taken.saturating_sub(before).min(part.len());
@@ -178,10 +190,26 @@ pub(crate) fn add_parts(exchange: &mut Exchange, parts: &[&[u8]], taken: usize) 
     Ok(())
 }
 
-/// Sends a piece of the body, so that the client can decode it when it arrives: at once, or within a millisecond if the last
-/// one was sent no longer ago.
+/// [`Exchange::write`] where responses are compressed.
 #[cold]
 pub(crate) fn write(exchange: &mut Exchange, piece: &[u8]) -> Result<(), SendError> {
+    if !exchange.response.is_committed() {
+        if let Some(body) = begin_pieces(exchange, piece)? {
+            return exchange.send_piece(&body, true);
+        }
+        if !exchange.response.is_committed() {
+            exchange.commit(None)?;
+        }
+    }
+    if exchange.compressor.is_none() {
+        return exchange.send_piece(piece, false);
+    }
+    add_piece(exchange, piece)
+}
+
+/// Sends a piece of a coded body, so that the client can decode it when it arrives: at once, or within a millisecond if the
+/// last one was sent no longer ago.
+fn add_piece(exchange: &mut Exchange, piece: &[u8]) -> Result<(), SendError> {
     exchange.check_lost()?;
     let now = clock::precise_us();
     if now < exchange.piece_sent + POSTPONED_FOR && postpone(exchange, piece)? {

@@ -125,19 +125,20 @@ impl Exchange {
         if self.names_file() {
             return x_sendfile::send(self);
         }
-        if self.may_compress()
-            && !self.response.is_committed()
-            && let Some(body) = compression::begin_whole(self, parts)?
-        {
-            self.add(&body)?;
-            return self.end();
+        if self.may_compress() {
+            return compression::finish(self, parts, taken);
         }
+        self.finish_plain(parts, taken)
+    }
+
+    /// The same for a body that is not compressed.
+    #[inline(always)]
+    pub(crate) fn finish_plain(&mut self, parts: &[&[u8]], taken: usize) -> Result<(), SendError> {
         if !self.response.is_committed() {
             let total = parts.iter().map(|part| part.len() as u64).sum();
             self.commit(Some(total))?;
         }
         match parts {
-            _ if self.compressor.is_some() => compression::add_parts(self, parts, taken)?,
             [part] if taken == 0 && part.len() <= PIECE && !self.is_behind() => self.add(part)?,
             _ => self.add_rest(parts, taken)?,
         }
@@ -164,17 +165,11 @@ impl Exchange {
         if piece.is_empty() || self.names_file() {
             return self.check_client();
         }
-        if self.may_compress()
-            && !self.response.is_committed()
-            && let Some(body) = compression::begin_pieces(self, piece)?
-        {
-            return self.send_piece(&body, true);
+        if self.may_compress() {
+            return compression::write(self, piece);
         }
         if !self.response.is_committed() {
             self.commit(None)?;
-        }
-        if self.compressor.is_some() {
-            return compression::write(self, piece);
         }
         self.send_piece(piece, false)
     }
@@ -187,11 +182,8 @@ impl Exchange {
             return Ok(());
         }
         self.piece_sent = now;
-        if is_coded {
-            self.add(piece)?
-        } else {
-            self.add_unless_full(piece)?
-        }
+        let added = if is_coded { self.add(piece) } else { self.add_unless_full(piece) };
+        added?;
         let stream = self.stream.as_mut().ok_or(SendError::Over)?;
         if let Err(lost) = stream.send(&[]) {
             return Err(self.disconnected(lost));
