@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::{self, SectionKind, SliceIter};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::{CertifiedKey, SigningKey};
@@ -10,7 +9,7 @@ use x509_cert::Certificate as X509;
 use x509_cert::der::Decode;
 use zeroize::Zeroizing;
 
-use crate::provider::digest;
+use crate::provider::{any_supported_type, digest};
 use crate::settings::{Certificate, Pem};
 
 /// What people want to know of a certificate.
@@ -38,9 +37,9 @@ pub(crate) struct Loaded {
 }
 
 /// Reads a certificate and its key. The error begins with the name of a file.
-pub(crate) fn load(files: &Certificate, provider: &CryptoProvider) -> Result<Loaded, String> {
+pub(crate) fn load(files: &Certificate) -> Result<Loaded, String> {
     let chain = chain(&files.certificate)?;
-    let signing = private_key(&files.key, provider)?;
+    let signing = private_key(&files.key)?;
     let name = &files.certificate.name;
     let parsed = chain.iter().enumerate().map(|(number, der)| {
         parse(der).map_err(|error| format!("{name}: certificate {} cannot be read: {error}", number + 1))
@@ -122,7 +121,7 @@ pub(crate) fn chain(file: &Pem) -> Result<Vec<CertificateDer<'static>>, String> 
     })
 }
 
-fn private_key(file: &Pem, provider: &CryptoProvider) -> Result<Arc<dyn SigningKey>, String> {
+fn private_key(file: &Pem) -> Result<Arc<dyn SigningKey>, String> {
     let name = &file.name;
     let text = String::from_utf8_lossy(&file.bytes);
     if text.contains("ENCRYPTED") {
@@ -136,13 +135,13 @@ fn private_key(file: &Pem, provider: &CryptoProvider) -> Result<Arc<dyn SigningK
         let (kind, der) = section?;
         certificate |= kind == SectionKind::Certificate;
         let key = match kind {
-            SectionKind::PrivateKey => PrivateKeyDer::Pkcs8(der.to_vec().into()),
-            SectionKind::RsaPrivateKey => PrivateKeyDer::Pkcs1(der.to_vec().into()),
-            SectionKind::EcPrivateKey => PrivateKeyDer::Sec1(der.to_vec().into()),
+            SectionKind::PrivateKey => PrivateKeyDer::Pkcs8(der[..].into()),
+            SectionKind::RsaPrivateKey => PrivateKeyDer::Pkcs1(der[..].into()),
+            SectionKind::EcPrivateKey => PrivateKeyDer::Sec1(der[..].into()),
             _ => continue,
         };
-        let key = Zeroizing::new(key);
-        return provider.key_provider.load_private_key(key.clone_key()).map_err(|error| {
+        // Not `KeyProvider::load_private_key`, which takes a copy that nobody wipes.
+        return any_supported_type(&key).map_err(|error| {
             format!("{name}: the key cannot be used: {error}; keys are RSA of 2048 to 8192 bits, ECDSA, or Ed25519")
         });
     }

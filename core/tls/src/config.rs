@@ -66,7 +66,7 @@ impl Present {
         let mut resolver = Resolver::default();
         let (mut infos, mut warnings) = (Vec::new(), Vec::new());
         for files in &settings.certificates {
-            let loaded = certificates::load(files, &provider)?;
+            let loaded = certificates::load(files)?;
             resolver.add(&loaded.key, &loaded.info.names);
             infos.push(loaded.info);
             warnings.extend(loaded.warnings);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+pub(crate) use chosen::sign::any_supported_type;
 pub(crate) use ring::{aead, digest, hmac, rand};
 use rustls::crypto::{CryptoProvider, ring as chosen};
 

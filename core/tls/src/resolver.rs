@@ -58,7 +58,6 @@ mod tests {
     use rustls::sign::CertifiedKey;
 
     use super::*;
-    use crate::provider::provider;
     use crate::settings::{Certificate, Pem};
 
     /// A certificate for these names, with a key of its own.
@@ -67,7 +66,7 @@ mod tests {
         let made = crate::self_signed(names, 2026).unwrap();
         let pem = |name: &str, text: &str| Pem { name: name.into(), bytes: text.as_bytes().to_vec().into() };
         let files = Certificate { certificate: pem("c", &made.certificate), key: pem("k", &made.key), ocsp: None };
-        let loaded = crate::certificates::load(&files, &provider()).unwrap();
+        let loaded = crate::certificates::load(&files).unwrap();
         (loaded.key, loaded.info.names)
     }
 

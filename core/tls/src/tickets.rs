@@ -18,8 +18,10 @@ use crate::provider::rand::{SecureRandom, SystemRandom};
 
 /// Seconds after which the secret is replaced.
 const STEP: u64 = 3600;
-/// Bytes before the encrypted session: the number of the step, which is authenticated, and the nonce.
-const STEP_LENGTH: usize = 8;
+/// Bytes of the name of a key, which a ticket begins with.
+const NAME: usize = 8;
+/// Bytes of the time at which a ticket was made, before the session.
+const TIME: usize = 8;
 
 type Secret = Zeroizing<[u8; 32]>;
 
@@ -28,29 +30,31 @@ struct Chain {
     begun: Instant,
     step: u64,
     secret: Secret,
-    /// From which the keys of a step follow: that of `step` is the last.
-    keys: VecDeque<Secret>,
+    /// That of `step` is the last.
+    keys: VecDeque<StepKey>,
     /// How many steps a key is kept beyond its own.
     kept: usize,
 }
 
+/// From which the keys of a step follow.
+struct StepKey {
+    name: [u8; NAME],
+    secret: Secret,
+}
+
 static CHAIN: OnceLock<Option<Mutex<Chain>>> = OnceLock::new();
 
-fn chain(now: impl FnOnce(&Chain) -> u64) -> Option<MutexGuard<'static, Chain>> {
+/// The chain of this process, at the present hour. `None`: the system has no random numbers.
+fn present() -> Option<MutexGuard<'static, Chain>> {
     let chain = CHAIN.get_or_init(|| {
         let mut secret = Secret::default();
         SystemRandom::new().fill(&mut secret[..]).ok()?;
         Some(Mutex::new(Chain::new(secret)))
     });
     let mut chain = chain.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
-    let step = now(&chain);
+    let step = chain.now() / STEP;
     chain.advance(step);
     Some(chain)
-}
-
-/// The chain of this process, at the present hour. `None`: the system has no random numbers.
-fn present() -> Option<MutexGuard<'static, Chain>> {
-    chain(|chain| chain.begun.elapsed().as_secs() / STEP)
 }
 
 /// Replaces secrets whose time is over, in a process that may not use any for long.
@@ -60,25 +64,32 @@ pub(crate) fn advance() {
 
 impl Chain {
     fn new(secret: Secret) -> Self {
-        let keys = VecDeque::from([derive(&secret, b"keys")]);
+        let keys = VecDeque::from([StepKey::of(&secret)]);
         Chain { begun: Instant::now(), step: 0, secret, keys, kept: 0 }
+    }
+
+    /// Seconds since it was made, the same in each process.
+    fn now(&self) -> u64 {
+        self.begun.elapsed().as_secs()
     }
 
     fn advance(&mut self, step: u64) {
         while self.step < step {
             self.step += 1;
             self.secret = derive(&self.secret, b"next");
-            self.keys.push_back(derive(&self.secret, b"keys"));
+            self.keys.push_back(StepKey::of(&self.secret));
             while self.keys.len() > self.kept + 1 {
                 self.keys.pop_front();
             }
         }
     }
+}
 
-    /// The secret of a step from which keys follow, if it is kept.
-    fn keys_of(&self, step: u64) -> Option<&Secret> {
-        let back = usize::try_from(self.step.checked_sub(step)?).ok()?;
-        self.keys.get(self.keys.len().checked_sub(back + 1)?)
+impl StepKey {
+    fn of(secret: &Secret) -> Self {
+        let mut name = [0; NAME];
+        name.copy_from_slice(&derive(secret, b"name")[..NAME]);
+        StepKey { name, secret: derive(secret, b"keys") }
     }
 }
 
@@ -111,37 +122,37 @@ impl Tickets {
         Some(Tickets { lifetime, context })
     }
 
-    fn key(&self, chain: &Chain, step: u64) -> Option<LessSafeKey> {
-        if chain.step.saturating_sub(step) > u64::from(self.lifetime).div_ceil(STEP) {
-            return None;
-        }
-        let key = derive(chain.keys_of(step)?, &self.context);
+    fn key(&self, step: &StepKey) -> Option<LessSafeKey> {
+        let key = derive(&step.secret, &self.context);
         UnboundKey::new(&aead::AES_256_GCM, &key[..]).ok().map(LessSafeKey::new)
     }
 
-    fn seal(&self, chain: &Chain, plain: &[u8]) -> Option<Vec<u8>> {
-        let key = self.key(chain, chain.step)?;
+    /// A ticket that is made `now`: the name of the key, the nonce, and encrypted the time and the session.
+    fn seal(&self, chain: &Chain, now: u64, session: &[u8]) -> Option<Vec<u8>> {
+        let step = chain.keys.back()?;
         let mut nonce = [0; aead::NONCE_LEN];
         SystemRandom::new().fill(&mut nonce).ok()?;
-        let step = chain.step.to_be_bytes();
-        let mut out = Vec::with_capacity(STEP_LENGTH + nonce.len() + plain.len() + aead::AES_256_GCM.tag_len());
-        out.extend(step);
+        let begin = NAME + nonce.len();
+        let mut out = Vec::with_capacity(begin + TIME + session.len() + aead::AES_256_GCM.tag_len());
+        out.extend(step.name);
         out.extend(nonce);
-        out.extend(plain);
-        let sealed = &mut out[STEP_LENGTH + nonce.len()..];
-        let tag = key.seal_in_place_separate_tag(Nonce::assume_unique_for_key(nonce), Aad::from(step), sealed).ok()?;
+        out.extend(now.to_be_bytes());
+        out.extend(session);
+        let (nonce, name) = (Nonce::assume_unique_for_key(nonce), Aad::from(step.name));
+        let tag = self.key(step)?.seal_in_place_separate_tag(nonce, name, &mut out[begin..]).ok()?;
         out.extend(tag.as_ref());
         Some(out)
     }
 
-    fn open(&self, chain: &Chain, ticket: &[u8]) -> Option<Vec<u8>> {
-        let (step, rest) = ticket.split_first_chunk::<STEP_LENGTH>()?;
+    fn open(&self, chain: &Chain, now: u64, ticket: &[u8]) -> Option<Vec<u8>> {
+        let (name, rest) = ticket.split_first_chunk::<NAME>()?;
         let (nonce, sealed) = rest.split_first_chunk::<{ aead::NONCE_LEN }>()?;
-        let key = self.key(chain, u64::from_be_bytes(*step))?;
+        let step = chain.keys.iter().find(|step| step.name == *name)?;
         let mut out = sealed.to_vec();
-        let length = key.open_in_place(Nonce::assume_unique_for_key(*nonce), Aad::from(*step), &mut out).ok()?.len();
-        out.truncate(length);
-        Some(out)
+        let (nonce, name) = (Nonce::assume_unique_for_key(*nonce), Aad::from(*name));
+        let plain = self.key(step)?.open_in_place(nonce, name, &mut out).ok()?;
+        let (made, session) = plain.split_first_chunk::<TIME>()?;
+        (now.saturating_sub(u64::from_be_bytes(*made)) <= u64::from(self.lifetime)).then(|| session.to_vec())
     }
 }
 
@@ -156,12 +167,12 @@ impl ProducesTickets for Tickets {
 
     fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
         let chain = present()?;
-        self.seal(&chain, plain)
+        self.seal(&chain, chain.now(), plain)
     }
 
     fn decrypt(&self, ticket: &[u8]) -> Option<Vec<u8>> {
         let chain = present()?;
-        self.open(&chain, ticket)
+        self.open(&chain, chain.now(), ticket)
     }
 }
 
@@ -183,15 +194,20 @@ mod tests {
     fn processes_with_the_same_secret_agree_at_any_hour() {
         let tickets = tickets(7200, b"a");
         let (mut one, mut other) = (chain(2), chain(2));
+        let made = 5 * STEP + STEP / 2;
         one.advance(5);
-        let ticket = tickets.seal(&one, b"session").unwrap();
+        let ticket = tickets.seal(&one, made, b"session").unwrap();
         other.advance(1);
-        assert_eq!(tickets.open(&other, &ticket), None);
-        for (hour, open) in [(5, true), (6, true), (7, true), (8, false)] {
+        assert_eq!(tickets.open(&other, made, &ticket), None);
+        for hour in 5..8 {
             other.advance(hour);
-            assert_eq!(tickets.open(&other, &ticket).is_some(), open, "{hour}");
+            assert_eq!(tickets.open(&other, hour * STEP, &ticket).unwrap(), b"session", "{hour}");
         }
-        // The clock went back: nothing changes.
+        assert!(tickets.open(&other, made + 7200, &ticket).is_some());
+        assert!(tickets.open(&other, made + 7201, &ticket).is_none());
+        other.advance(8);
+        assert!(tickets.open(&other, made, &ticket).is_none());
+        // An earlier hour changes nothing.
         other.advance(0);
         assert_eq!(other.step, 8);
     }
@@ -199,28 +215,29 @@ mod tests {
     #[test]
     fn a_ticket_is_only_for_its_own_configuration_and_unchanged() {
         let chain = chain(2);
-        let ticket = tickets(3600, b"a").seal(&chain, b"session").unwrap();
-        assert_eq!(tickets(3600, b"a").open(&chain, &ticket).unwrap(), b"session");
-        assert_eq!(tickets(3600, b"b").open(&chain, &ticket), None);
+        let ticket = tickets(3600, b"a").seal(&chain, 0, b"session").unwrap();
+        assert_eq!(tickets(3600, b"a").open(&chain, 0, &ticket).unwrap(), b"session");
+        assert_eq!(tickets(3600, b"b").open(&chain, 0, &ticket), None);
         for at in 0..ticket.len() {
             let mut changed = ticket.clone();
             changed[at] ^= 1;
-            assert_eq!(tickets(3600, b"a").open(&chain, &changed), None, "{at}");
-            assert_eq!(tickets(3600, b"a").open(&chain, &ticket[..at]), None, "{at}");
+            assert_eq!(tickets(3600, b"a").open(&chain, 0, &changed), None, "{at}");
+            assert_eq!(tickets(3600, b"a").open(&chain, 0, &ticket[..at]), None, "{at}");
         }
     }
 
     #[test]
     fn no_two_tickets_are_equal() {
         let (chain, tickets) = (chain(0), tickets(60, b""));
-        assert_ne!(tickets.seal(&chain, b"x"), tickets.seal(&chain, b"x"));
+        assert_ne!(tickets.seal(&chain, 0, b"x"), tickets.seal(&chain, 0, b"x"));
     }
 
     #[test]
     fn keys_of_hours_that_are_over_are_dropped() {
         let mut chain = chain(2);
+        let first = chain.keys[0].name;
         chain.advance(100);
         assert_eq!(chain.keys.len(), 3);
-        assert!(chain.keys_of(98).is_some() && chain.keys_of(97).is_none() && chain.keys_of(101).is_none());
+        assert!(chain.keys.iter().all(|key| key.name != first));
     }
 }
