@@ -35,7 +35,7 @@ LIMIT = 1.1
 SCALES = scales(
     *(FULL, QUICK, TINY),
     # The sections of testssl.sh: protocols, ciphers, forward secrecy, defaults, vulnerabilities.
-    checked=(("-p", "-s", "-f", "-S", "-U"), ("-p", "-s", "-f", "-S", "-U"), ("-p",)),
+    checked=(("-p", "-s", "-f", "-S", "-U"), ("-p", "-s"), ("-p",)),
 )
 
 

@@ -169,6 +169,7 @@ METHOD = f"""\
   CPU is that of all processes of the server, on one core. The client is
   `loadtests/clients/native/websocket.c`, on another: {CONNECTIONS} connections, each with one
   message on its way. Where it was the limit, a note says so; CPU per message holds all the same.
+  The handshakes of these are in it.
 - Idle: WebSockets are opened one after the other, and then nothing is sent. Memory is what they add
   to the private memory (USS) of all processes; what the kernel has for sockets and threads is not
   in it. simple-websocket has a thread of its own for each WebSocket, beside that of the handler.
