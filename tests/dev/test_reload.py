@@ -91,6 +91,34 @@ def test_a_request_in_hand_is_finished_by_its_version(mode: str, project: Projec
         assert first.response().json()["version"] == "1"
 
 
+def test_an_open_websocket_is_closed_by_a_reload(mode: str, project: Project) -> None:
+    """Its browser connects again; the new version answers meanwhile."""
+    talking = APP.replace(
+        "    start_response",
+        "    if path == 'ws': return talk(environ['poorhttp.upgrade'])\n    start_response",
+        1,
+    ) + (
+        "def talk(sock):\n"
+        "    sock.sendall(b'HTTP/1.1 101 \\r\\n\\r\\n')\n"
+        "    while sock.recv(100): sock.sendall(b'\\x81\\x01' + str(VERSION).encode())\n"
+        "    return []\n"
+    )
+    project.save("app.py", talking.format(version=1))
+    options = ("--workers", "2") if mode in ("single", "forking") else ()
+    with project.develop(mode, *options) as server:
+        for number in (1, 2, 3):
+            with server.connect() as connection:
+                fields = ("Connection: upgrade", "Upgrade: websocket")
+                connection.send_request("GET", "/ws", *fields)
+                assert connection.interim() == 101
+                connection.send(b"x")
+                assert connection._take(3) == b"\x81\x01%d" % number
+                project.save("app.py", talking.format(version=number + 1))
+                wait_version(server, str(number + 1))
+                # It does not answer: the application sees the end of its input then.
+                assert connection.rest() == b"\x88\x02\x03\xe9"
+
+
 BROKEN = {
     "syntax": ("def broken(:\n", "SyntaxError"),
     "raises": ("raise RuntimeError('it is meant to')\n", "RuntimeError: it is meant to"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -223,3 +224,25 @@ def test_what_follows_an_upgrade(name: str, tmp_path: Path) -> None:
             assert received == message
         connection.socket.shutdown(socket.SHUT_WR)
         assert connection.at_end()
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_flask_sock(name: str, tmp_path: Path) -> None:
+    """Messages of WebSockets of an application, a large one too, and a close in good order."""
+    pytest.importorskip("flask_sock")
+    websocket: Any = pytest.importorskip("websocket")
+    target, options = "tests/apps/websockets_served.py", ("-c", "proxy/balanced.ini")
+    with (
+        Server(target, "threading", *options) as first,
+        Server(target, "gevent", *options) as second,
+        Proxy(name, "balanced", tmp_path, (first.port, second.port)) as proxy,
+    ):
+        url = f"ws://127.0.0.1:{proxy.wait_listening().port}/echo"
+        for _ in range(4):
+            ws = websocket.create_connection(url, timeout=60)
+            for text in ("hello", "ü" * 100_000):
+                ws.send(text)
+                assert ws.recv() == text
+            ws.send_close(1000)
+            assert ws.recv_data() == (8, (1000).to_bytes(2, "big"))
+            ws.close()

@@ -12,14 +12,14 @@ use crate::parser::head::{Framing, Head};
 use crate::parser::version::Version;
 
 impl Head {
-    /// Whether the application may have the connection: a GET without a body asks for another protocol than HTTP, and its
-    /// client does not want to close. Everything else is answered as if the field `Upgrade` were not there (RFC 9110 section
-    /// 7.8 lets a server ignore it).
+    /// Whether the application may have the connection: a GET without a body asks for another protocol than HTTP. Everything
+    /// else is answered as if the field `Upgrade` were not there (RFC 9110 section 7.8 lets a server ignore it). That the
+    /// connection is to close behind the response does not matter, as it closes behind the other protocol: lighttpd sends
+    /// `close, upgrade`.
     #[cold]
     pub fn may_upgrade(&self, bytes: &[u8]) -> bool {
         let protocols = || self.protocols(bytes);
         self.asks_upgrade
-            && self.keep_alive
             && self.version == Version::Http11
             && self.gateway.is_none()
             && self.method.of(bytes) == b"GET"
