@@ -11,7 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.apps.streamed import WAYS, summary
+import poorhttp
+from tests.apps.streamed import WAYS, application, summary
 from tests.conftest import Serve
 from tests.support.certificate import certificate
 from tests.testkit.cases.gateway import BEGIN, PARAMS, STDIN, pack, record, recorded
@@ -219,6 +220,17 @@ def test_hosts_and_mounts(mode: str, tmp_path: Path) -> None:
         assert connection.response().body.startswith(b"StreamedInput")
 
 
+def test_a_server_of_a_program() -> None:
+    content = body(MUCH)
+    with poorhttp.Server(application, stream_request_body="/up") as server:
+        address = server.url.rpartition("/")[2].partition(":")
+        with Connection((address[0], int(address[2]))) as connection:
+            rest = half_sent(connection, "/up/kind", content)
+            connection.send(rest)
+            assert connection.response().body == f"StreamedInput {MUCH} {MUCH}".encode()
+            assert connection.request("POST", "/kind", body=content).body.startswith(b"BytesIO")
+
+
 def test_programs_get_their_body_whole(tmp_path: Path) -> None:
     (tmp_path / "programs").mkdir()
     options = ("--mount", f"/p=cgi:{tmp_path / 'programs'}", "--stream-request-body", "/p/x")
@@ -320,6 +332,19 @@ def test_a_stop_waits_for_the_body(mode: str) -> None:
         connection.close()
         assert server.wait() == 0
         server.ended()
+
+
+def test_a_reload_waits_for_the_body(mode: str) -> None:
+    content = body(MUCH)
+    with Server(APP, mode, *ON) as server:
+        connection = server.connect()
+        rest = half_sent(connection, "/whole", content)
+        server.wait_log("entered whole")
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("reloaded: the new version serves")
+        assert server.request("POST", "/whole", body=b"a").body == summary(b"a")
+        connection.send(rest)
+        assert connection.response().body == summary(content)
 
 
 def refuses(server: Server) -> bool:
