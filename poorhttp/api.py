@@ -170,6 +170,10 @@ def _read_options(
     if isinstance(app, str):
         options["target"] = app
     settings = Settings(**options)
+    if settings.https:
+        from poorhttp.dev import local_certificate
+
+        local_certificate.apply(settings)
     if app is None and not settings.serves:
         raise ConfigError(
             "there is nothing to serve; name an application, or say static= or mount="

@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509 import ocsp
 
+from tests.packages import need
 from tests.support.certificate import certificate
 from tests.support.services import Tree
 from tests.support.tls_client import (
@@ -63,6 +64,17 @@ def test_the_name_of_a_cipher_is_that_of_openssl(ours: str) -> None:
                 assert cipher is not None
                 assert ask(sock)[1]["SSL_CIPHER"] == cipher[0]
                 assert sock.selected_alpn_protocol() is None
+
+
+def test_the_protocol_is_http_1(ours: str) -> None:
+    with Server(APP, "single", "--tls-certificate", ours, bind=BIND) as server:
+        made = context()
+        made.set_alpn_protocols(["h2", "http/1.1"])
+        with connected(server, made=made) as sock:
+            assert sock.selected_alpn_protocol() == "http/1.1"
+        made.set_alpn_protocols(["h2"])
+        with pytest.raises(ssl.SSLError), connected(server, made=made):
+            pass
 
 
 def test_hosts(tmp_path: Path, ours: str) -> None:
@@ -112,6 +124,7 @@ def client_authority(folder: Path) -> tuple[trustme.CA, str]:
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("required", ["required", "optional"])
 def test_certificates_of_clients(tmp_path: Path, ours: str, required: str, version: str) -> None:
+    need("openssl")
     authority, path = client_authority(tmp_path)
     client = authority.issue_cert(
         "anna@example.org", "anna.example", common_name="Anna", organization_name="Shop"
@@ -185,6 +198,7 @@ def test_a_revoked_certificate_is_refused(tmp_path: Path, ours: str) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_an_ocsp_response_is_stapled(version: str, tmp_path: Path, ours: str) -> None:
+    need("openssl")
     issuer, key = signed_by(certificate().authority)
     now = datetime.now(timezone.utc)
     response = (

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 import trustme
+from cryptography.hazmat.primitives import serialization
 
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
 from poorhttp.net import tls
 from poorhttp.net.certificate_watcher import folders_of
 from tests.support.certificate import certificate
-from tests.testkit.client import HANG
 
 NOW = datetime.now(timezone.utc)
 
@@ -52,8 +51,12 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }.items():
         (folder / name).write_bytes(content)
         (folder / name).chmod(0o600)
-    encrypt = ["openssl", "pkey", "-aes256", "-passout", "pass:secret", "-in", "good.key"]
-    subprocess.run([*encrypt, "-out", "locked.key"], check=True, timeout=HANG, cwd=folder)
+    locked = serialization.load_pem_private_key(key, None).private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(b"secret"),
+    )
+    (folder / "locked.key").write_bytes(locked)
     return folder
 
 
