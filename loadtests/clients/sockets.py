@@ -16,6 +16,7 @@ import contextlib
 import ssl
 import sys
 import threading
+import time
 from asyncio import StreamReader, StreamWriter
 from collections import Counter
 from random import Random
@@ -28,7 +29,9 @@ from loadtests.measure.machine import allow_files
 SILENCE = 30.0
 """Seconds after which a client gives up."""
 PAUSE = 1.0
-"""The longest between two messages or requests."""
+"""The longest between two messages."""
+THINK = 0.3
+"""The longest between two requests: less than ours reads from idle connections when it stops."""
 TEXT, CLOSE = 1, 8
 GOING_AWAY, NORMAL = 1001, 1000
 HANDSHAKE = request_bytes(
@@ -70,7 +73,7 @@ class World:
     def __init__(self, port: int, tls_port: int) -> None:
         self.counts = Counter[str]()
         self.faults = Counter[str]()
-        self.shown: list[dict[str, str]] = []
+        self.shown: list[dict[str, str | float]] = []
         self.open = 0
         self.over = asyncio.Event()
         self._ports = port, tls_port
@@ -106,7 +109,8 @@ class World:
         )
         self.faults[what] += 1
         if len(self.shown) < 100:
-            self.shown.append({"sent": f"{what}{' over TLS' if tls else ''}", "what": kind})
+            sent = f"{what}{' over TLS' if tls else ''}"
+            self.shown.append({"sent": sent, "what": kind, "at": round(time.monotonic(), 3)})
 
     async def pause(self, seconds: float) -> None:
         """Waits, but not beyond the end."""
@@ -175,7 +179,7 @@ class World:
     async def asker(self, reader: StreamReader, writer: StreamWriter, random: Random) -> None:
         """Asks for a page until the server closes the connection, which it may only when idle."""
         while not self.over.is_set():
-            await self.pause(random.random() * PAUSE)
+            await self.pause(random.random() * THINK)
             if reader.at_eof():
                 self.counts["idle connections closed"] += 1
                 return
