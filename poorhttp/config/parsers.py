@@ -319,7 +319,7 @@ def _is_token_character(letter: str) -> bool:
 
 
 #: Content codings in order of preference, with their lowest and highest level.
-CODINGS = {"zstd": (-7, 19), "br": (0, 11), "gzip": (1, 9)}
+CODINGS = {"zstd": (-7, 9), "br": (0, 6), "gzip": (1, 9)}
 
 
 def codings(text: str) -> tuple[str, ...]:

@@ -17,9 +17,9 @@ const MOST_MEMORY: usize = 64 << 20;
 /// The level of each coding, on its own scale.
 #[derive(Clone, Copy, Debug)]
 pub struct Levels {
-    /// 0 to 11
+    /// 0 to 6: higher ones need 10 to 37 MB.
     pub brotli: i32,
-    /// -7 to 22
+    /// -7 to 9: higher ones need 40 to 80 MB.
     pub zstd: i32,
     /// 1 to 9
     pub gzip: i32,
@@ -98,7 +98,7 @@ impl Compression {
 
     /// Lends an encoder. `None`: so many are in use that their memory is used up.
     pub fn encoder(self: &Arc<Self>, coding: ContentCoding, body: Body) -> Option<StreamEncoder> {
-        let cost = cost(coding, body);
+        let cost = cost(coding, self.level(coding), body);
         if self.memory.fetch_add(cost, Ordering::Relaxed) + cost > MOST_MEMORY {
             self.memory.fetch_sub(cost, Ordering::Relaxed);
             return None;
@@ -142,14 +142,20 @@ impl Compression {
     }
 }
 
-/// Bytes that an encoder needs.
-fn cost(coding: ContentCoding, body: Body) -> usize {
-    match (coding, body) {
-        (ContentCoding::Gzip, Body::Events) => 64 << 10,
-        (ContentCoding::Gzip, _) => 512 << 10,
-        (_, Body::Events) => 128 << 10,
-        (_, _) => 2 << 20,
-    }
+/// Bytes that an encoder needs, as measured with these versions of the encoders.
+fn cost(coding: ContentCoding, level: i32, body: Body) -> usize {
+    let kib = match (coding, body, level) {
+        (ContentCoding::Gzip, Body::Events, _) => 192,
+        (ContentCoding::Gzip, ..) => 384,
+        (ContentCoding::Brotli, Body::Events, _) => 384,
+        (ContentCoding::Brotli, _, ..5) => 2_560,
+        (ContentCoding::Brotli, ..) => 4_096,
+        (ContentCoding::Zstd, Body::Events, _) => 128,
+        (ContentCoding::Zstd, _, ..4) => 1_792,
+        (ContentCoding::Zstd, _, 4..7) => 3_584,
+        (ContentCoding::Zstd, ..) => 11_264,
+    };
+    kib << 10
 }
 
 /// An encoder on loan: it is kept for the next response when this is dropped.

@@ -78,10 +78,11 @@ impl Encoder {
             }
             ContentCoding::Brotli => {
                 let mut state = BrotliEncoderStateStruct::new(StandardAlloc::default());
-                let (window, hint) = match body {
-                    Body::Whole(length) => (length.next_power_of_two().trailing_zeros().clamp(10, 18), length),
-                    Body::Stream => (18, 0),
-                    Body::Events => (12, 0),
+                // From level 5 on, a window below 17 has tables of 33 MB.
+                let (level, window, hint) = match body {
+                    Body::Whole(length) => (level, 18, length),
+                    Body::Stream => (level, 18, 0),
+                    Body::Events => (level.min(2), 12, 0),
                 };
                 state.set_parameter(BrotliEncoderParameter::BROTLI_PARAM_QUALITY, level.max(0) as u32);
                 state.set_parameter(BrotliEncoderParameter::BROTLI_PARAM_LGWIN, window);
@@ -90,8 +91,16 @@ impl Encoder {
             }
             ContentCoding::Zstd => {
                 let mut context = CCtx::try_create().ok_or(Failed)?;
-                let window = if small { 12 } else { 17 };
-                for parameter in [CParameter::CompressionLevel(level), CParameter::WindowLog(window)] {
+                let mut parameters = vec![CParameter::CompressionLevel(level)];
+                match small {
+                    true => parameters.extend([
+                        CParameter::WindowLog(12),
+                        CParameter::HashLog(12),
+                        CParameter::ChainLog(12),
+                    ]),
+                    false => parameters.push(CParameter::WindowLog(17)),
+                }
+                for parameter in parameters {
                     context.set_parameter(parameter).map_err(|_| Failed)?;
                 }
                 Kind::Zstd(context)

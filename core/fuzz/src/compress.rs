@@ -19,8 +19,8 @@ pub fn compress(bytes: &[u8]) {
     let coding = ContentCoding::ALL[usize::from(coding) % ContentCoding::ALL.len()];
     let level = match coding {
         ContentCoding::Gzip => i32::from(level) % 9 + 1,
-        ContentCoding::Brotli => i32::from(level) % 12,
-        ContentCoding::Zstd => i32::from(level) % 27 - 7,
+        ContentCoding::Brotli => i32::from(level) % 7,
+        ContentCoding::Zstd => i32::from(level) % 17 - 7,
     };
     let pieces = pieces(script);
     let length = pieces.iter().map(|(piece, _)| piece.len()).sum();

@@ -60,8 +60,9 @@ class Compression:
     compress_level = WordList(
         coding_level,
         ("zstd=3", "br=5", "gzip=5"),
-        "Level of a coding, `CODING=LEVEL`: zstd -7 to 19, br 0 to 11, gzip 1 to 9.",
+        "Level of a coding, `CODING=LEVEL`: zstd -7 to 9, br 0 to 6, gzip 1 to 9.",
         metavar="LEVEL",
         reason="Of each coding the level from which more CPU time saves little; docs/design.md has "
-        "the figures. A coding that is not named has its default. nginx gzip 1.",
+        "the figures. A coding that is not named has its default. Higher levels of zstd and "
+        "br need tens of megabytes for each response. nginx gzip 1.",
     )
