@@ -73,7 +73,7 @@ class World:
     def __init__(self, port: int, tls_port: int) -> None:
         self.counts = Counter[str]()
         self.faults = Counter[str]()
-        self.shown: list[dict[str, str | float]] = []
+        self.shown: list[dict[str, Any]] = []
         self.open = 0
         self.over = asyncio.Event()
         self._ports = port, tls_port
