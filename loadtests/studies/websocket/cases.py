@@ -29,7 +29,7 @@ SILENCE = 1.0
 """Seconds after which nothing more is expected."""
 MUCH = 1 << 16
 """Bytes that take longer: LONG seconds."""
-LONG = 60.0
+LONG = 20.0
 OK, NOT_STRICT, FAILED, ANY = "OK", "not strict", "failed", "for information"
 UNCLEAN, WRONG_CODE, WRONG_END = "unclean close", "wrong close code", "no failure of the connection"
 
