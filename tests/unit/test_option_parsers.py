@@ -57,6 +57,48 @@ def test_not_a_boolean() -> None:
         parsers.boolean("maybe")
 
 
+@pytest.mark.parametrize(
+    ("text", "codings"),
+    [
+        ("on", ("zstd", "br", "gzip")),
+        ("off", ()),
+        ("gzip", ("gzip",)),
+        ("gzip, ZSTD gzip", ("gzip", "zstd")),
+    ],
+)
+def test_codings(text: str, codings: tuple[str, ...]) -> None:
+    assert parsers.codings(text) == codings
+
+
+@pytest.mark.parametrize("text", ["", "deflate", "gzip, off", "gzip=5", " , "])
+def test_no_codings(text: str) -> None:
+    with pytest.raises(ValueError, match="on"):
+        parsers.codings(text)
+
+
+@pytest.mark.parametrize("text", ["gzip=0", "gzip=10", "br=7", "zstd=10", "zstd=-8"])
+def test_a_level_out_of_range(text: str) -> None:
+    with pytest.raises(ValueError, match=f'"{text}": write a level of'):
+        parsers.coding_level(text)
+
+
+@pytest.mark.parametrize("text", ["", "5", "gzip", "deflate=5", "=5"])
+def test_no_level(text: str) -> None:
+    with pytest.raises(ValueError, match="is not CODING=LEVEL"):
+        parsers.coding_level(text)
+
+
+@pytest.mark.parametrize("text", ["text/html", "text/*", "+json", "*"])
+def test_media_types(text: str) -> None:
+    assert parsers.media_types(text) == text
+
+
+@pytest.mark.parametrize("text", ["", "html", "/html", "text/", "+"])
+def test_no_media_type(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a media type"):
+        parsers.media_types(text)
+
+
 @pytest.mark.parametrize(("text", "bits"), [("0660", 0o660), ("22", 0o22), ("0o666", 0o666)])
 def test_permissions(text: str, bits: int) -> None:
     assert parsers.permissions(text) == bits
