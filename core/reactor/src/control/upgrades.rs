@@ -115,7 +115,7 @@ impl Upgraded {
     }
 
     /// The application receives the end of the input.
-    fn end_input(&self) {
+    pub(crate) fn end_input(&self) {
         self.with_socket(net::end_input);
     }
 
@@ -223,18 +223,9 @@ impl Upgrades {
         self.lock().remove(&number);
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.lock().is_empty()
-    }
-
-    /// Tells all of them that the server stops.
-    pub(crate) fn ask_to_close(&self) {
-        self.lock().values().for_each(|upgraded| upgraded.ask_to_close(GOING_AWAY));
-    }
-
-    /// Ends the input of all that are left: the applications have been told, and their clients have not answered.
-    pub(crate) fn end_input(&self) {
-        self.lock().values().for_each(|upgraded| upgraded.end_input());
+    /// Those that are open.
+    pub(crate) fn open(&self) -> Vec<Arc<Upgraded>> {
+        self.lock().values().map(Arc::clone).collect()
     }
 
     /// Ends all that are left; returns how many.

@@ -7,12 +7,13 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::connection::Connection;
 use crate::connection::state::Phase;
 use crate::control::channel::Command;
 use crate::control::shutdown::Stage;
+use crate::control::upgrades::{GOING_AWAY, Upgraded};
 use crate::event_loop::reactor::{Reactor, Shared};
 use crate::event_loop::{accept, ready_queue};
 use crate::log::error::Level;
@@ -157,31 +158,54 @@ fn log_cut_off(reactor: &Reactor, shut: usize) {
 /// Milliseconds that clients have to answer a Close frame; then the input of applications ends.
 const CLOSE_TIMEOUT: u64 = 1_000;
 
+/// Upgraded connections that are told at once, and the pause until the next: thousands of threads that end at the same time
+/// would hinder each other (5,000 needed more than 30 seconds).
+const TOLD_AT_ONCE: usize = 64;
+const PAUSE: Duration = Duration::from_millis(40);
+
 /// Tells applications that have got connections that the server stops, and ends what is left when the time for that is over.
 pub(crate) fn stop_upgraded(reactor: &Arc<Reactor>, graceful: bool) {
     let upgrades = &reactor.upgrades;
-    upgrades.ask_to_close();
+    let open = upgrades.open();
     let timeout = if graceful { reactor.options.timeouts.graceful } else { 0 };
     if timeout == 0 {
+        open.iter().for_each(|upgraded| upgraded.ask_to_close(GOING_AWAY));
         return log_cut_off(reactor, upgrades.shut_down());
     }
-    if upgrades.is_empty() || upgrades.has_ender.swap(true, Ordering::AcqRel) {
+    let tell = move |open: &[Arc<Upgraded>]| open.iter().for_each(|upgraded| upgraded.ask_to_close(GOING_AWAY));
+    // The first of them now.
+    let (now, later) = open.split_at(open.len().min(TOLD_AT_ONCE));
+    tell(now);
+    if open.is_empty() || upgrades.has_ender.swap(true, Ordering::AcqRel) {
         return;
     }
+    let later = later.to_vec();
+    let until = Instant::now() + Duration::from_millis(timeout);
+    let patience = Duration::from_millis(CLOSE_TIMEOUT.min(timeout / 2));
     let weak = Arc::downgrade(reactor);
-    let first = CLOSE_TIMEOUT.min(timeout / 2);
     let end_later = move || {
-        thread::sleep(Duration::from_millis(first));
-        if let Some(reactor) = Weak::upgrade(&weak) {
-            reactor.upgrades.end_input();
-        }
-        thread::sleep(Duration::from_millis(timeout - first));
+        in_turns(&later, until, tell);
+        drop(later);
+        thread::sleep(patience);
+        let left = Weak::upgrade(&weak).map(|reactor| reactor.upgrades.open());
+        in_turns(&left.unwrap_or_default(), until, |open| open.iter().for_each(|upgraded| upgraded.end_input()));
+        thread::sleep(until.saturating_duration_since(Instant::now()));
         if let Some(reactor) = Weak::upgrade(&weak) {
             log_cut_off(&reactor, reactor.upgrades.shut_down());
         }
     };
     if thread::Builder::new().name("poorhttp-stop".to_owned()).spawn(end_later).is_err() {
-        upgrades.end_input();
+        open.iter().for_each(|upgraded| upgraded.end_input());
+    }
+}
+
+/// Does something with all of them, some at a time, in half of the time that is left at most.
+fn in_turns(all: &[Arc<Upgraded>], until: Instant, work: impl Fn(&[Arc<Upgraded>])) {
+    let turns = all.len().div_ceil(TOLD_AT_ONCE).max(1) as u32;
+    let pause = PAUSE.min(until.saturating_duration_since(Instant::now()) / 2 / turns);
+    for some in all.chunks(TOLD_AT_ONCE) {
+        thread::sleep(pause);
+        work(some);
     }
 }
 

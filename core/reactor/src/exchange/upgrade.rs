@@ -12,7 +12,7 @@ use std::{mem, thread};
 use crate::connection::relay::RelayEnd;
 use crate::connection::state::After;
 use crate::control::shutdown::Stage;
-use crate::control::upgrades::Upgraded;
+use crate::control::upgrades::{GOING_AWAY, Upgraded};
 use crate::event_loop::reactor::Reactor;
 use crate::event_loop::{finish, ready_queue, shutdown};
 use crate::exchange::response::text_reply;
@@ -121,6 +121,7 @@ impl Exchange {
         reactor.upgrades.add(self.number, Arc::clone(&upgraded));
         reactor.counters.add_upgraded();
         if reactor.is_stopping() {
+            upgraded.ask_to_close(GOING_AWAY);
             shutdown::stop_upgraded(reactor, reactor.shutdown.stage() == Stage::Graceful);
         } else if reactor.options.has_one_thread {
             receive_meanwhile(reactor);
