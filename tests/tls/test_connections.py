@@ -356,6 +356,48 @@ def test_there_are_more_clients_than_may_be_connected(mode: str, files: Path) ->
             connection.close()
 
 
+#: A request that asks for another protocol.
+PROPOSAL = "GET /{} HTTP/1.1\r\nHost: x\r\nUpgrade: chat\r\nConnection: Upgrade\r\n\r\n"
+
+
+def received(connection: Connection, size: int) -> bytes:
+    """So many bytes."""
+    data = b""
+    while len(data) < size:
+        more = connection.socket.recv(size - len(data))
+        assert more, f"the connection ended after {len(data)} bytes"
+        data += more
+    return data
+
+
+def test_an_application_takes_a_connection(servers: Servers, version: str) -> None:
+    server = servers("tests/apps/upgraded.py")
+    with secure(server, version) as connection:
+        # In one record with what follows.
+        connection.send(PROPOSAL.format("echo").encode() + b"early ")
+        connection.send(b"late")
+        head = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: chat\r\nConnection: Upgrade\r\n\r\n"
+        assert received(connection, len(head)) == head
+        assert received(connection, 10) == b"early late"
+        content = bytes(range(256)) * 400
+        for _ in range(20):
+            connection.send(content)
+            assert received(connection, len(content)) == content
+        connection.send(b"end")
+        assert connection.at_end()
+
+
+def test_an_application_that_has_taken_a_connection_learns_of_its_end(
+    servers: Servers, version: str
+) -> None:
+    server = servers("tests/apps/upgraded.py")
+    with secure(server, version) as connection:
+        connection.send(PROPOSAL.format("echo").encode())
+        received(connection, 20)
+    with secure(server, version) as connection:
+        assert connection.request("GET", "/plain").status == 200
+
+
 def test_sessions_go_on(servers: Servers, version: str) -> None:
     server, made = servers(ECHO), context(version)
     session = None
