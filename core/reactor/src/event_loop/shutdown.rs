@@ -15,7 +15,7 @@ use crate::control::channel::Command;
 use crate::control::shutdown::Stage;
 use crate::control::upgrades::{GOING_AWAY, Upgraded};
 use crate::event_loop::reactor::{Reactor, Shared};
-use crate::event_loop::{accept, ready_queue};
+use crate::event_loop::{accept, finish, ready_queue};
 use crate::log::error::Level;
 use crate::options::Timeouts;
 use crate::sys::clock;
@@ -219,6 +219,9 @@ pub(crate) fn pass_on(
     mut connection: Box<Connection>,
     fd_handoff: &FdHandoff,
 ) -> Option<Box<Connection>> {
+    if connection.socket.transport.tls().is_some() {
+        return end_session(reactor, connection);
+    }
     let socket = connection.socket.transport.as_fd();
     if !connection.is_untouched() || !fd_handoff.send(connection.request.listener(), connection.request.served, socket)
     {
@@ -227,6 +230,23 @@ pub(crate) fn pass_on(
     // The socket stays open elsewhere, so the poller would go on reporting it.
     connection.unregister(&reactor.poller);
     ready_queue::close(reactor, connection);
+    None
+}
+
+/// Closes a connection whose TLS session cannot be passed on, if it waits for another request: its client connects again, and is
+/// answered by the successor. `Some`: a request is under way.
+fn end_session(reactor: &Reactor, connection: Box<Connection>) -> Option<Box<Connection>> {
+    let request = &connection.request;
+    let is_busy = connection.phase() != Phase::Serving
+        || connection.is_behind()
+        || request.served == 0
+        || request.is_mid_message()
+        || request.has_unread()
+        || connection.socket.transport.has_input();
+    if is_busy {
+        return Some(connection);
+    }
+    finish::close_gracefully(reactor, connection);
     None
 }
 

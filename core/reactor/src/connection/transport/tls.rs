@@ -353,7 +353,9 @@ impl AsFd for TlsSocket {
     }
 }
 
+// Out of line, so that the way of plain connections stays as short as it is without TLS.
 impl Transport for TlsSocket {
+    #[inline(never)]
     fn receive(&self, room: &mut [u8]) -> Result<usize, Errno> {
         let state = &mut *self.state();
         if state.stage == Stage::Clear {
@@ -413,11 +415,13 @@ impl Transport for TlsSocket {
         }
     }
 
+    #[inline(never)]
     fn may_have_more(&self, _: usize, _: usize) -> bool {
         self.more.load(Ordering::Relaxed)
     }
 
     /// Only what has been decrypted already can be seen.
+    #[inline(never)]
     fn peek(&self, room: &mut [u8]) -> Result<usize, Errno> {
         let state = self.state();
         if state.stage == Stage::Clear {
@@ -436,10 +440,12 @@ impl Transport for TlsSocket {
     }
 
     /// It may be an alert only.
+    #[inline(never)]
     fn has_input(&self) -> bool {
         !self.state().pending().is_empty() || self.socket.has_input()
     }
 
+    #[inline(never)]
     fn send(&self, bytes: &[u8], more: bool) -> Result<usize, Errno> {
         if self.state().stage == Stage::Clear {
             return self.socket.send(bytes, more);
@@ -447,6 +453,7 @@ impl Transport for TlsSocket {
         self.send_content(&Content::Memory(&[bytes]), bytes.len(), more)
     }
 
+    #[inline(never)]
     fn send_vectored(&self, first: &[u8], rest: &[&[u8]]) -> Result<usize, Errno> {
         if self.state().stage == Stage::Clear {
             return self.socket.send_vectored(first, rest);
@@ -462,6 +469,7 @@ impl Transport for TlsSocket {
         self.send_content(&Content::Memory(&parts[..used]), total, false)
     }
 
+    #[inline(never)]
     fn send_file(&self, file: BorrowedFd<'_>, at: &mut u64, most: usize) -> Result<usize, Errno> {
         if self.state().stage == Stage::Clear {
             return self.socket.send_file(file, at, most);
@@ -471,6 +479,7 @@ impl Transport for TlsSocket {
         Ok(sent)
     }
 
+    #[inline(never)]
     fn finish(&self) -> bool {
         let state = &mut *self.state();
         if state.stage == Stage::Open && !state.is_finished {
@@ -497,6 +506,7 @@ impl Transport for TlsSocket {
         self.socket.reset_on_close();
     }
 
+    #[inline(never)]
     fn peer_state(&self) -> PeerState {
         let state = self.socket.peer_state();
         PeerState { has_finished: state.has_finished || self.state().session.is_closed(), ..state }
