@@ -9,6 +9,7 @@
 //! compression.rs    compression of a response while it is sent
 //! x_sendfile.rs     a file that the application names instead of a body
 //! backpressure.rs   waits for a slow client, and detects a client that is gone
+//! hold_open.rs      leaves a response open when the application has finished
 //! long_poll.rs      responses that stay open without a thread
 //! taken.rs          what is kept of an upgrade
 //! upgrade.rs        another protocol on the connection, which the application gets
@@ -17,6 +18,7 @@
 pub(crate) mod backpressure;
 pub(crate) mod body;
 pub(crate) mod compression;
+mod hold_open;
 mod interim;
 pub(crate) mod long_poll;
 pub(crate) mod response;
