@@ -101,8 +101,11 @@ class TlsConfig:
         client_auth_required: bool,
         only_tls13: bool,
         session_timeout: int,
+        kernel: bool,
     ) -> None:
         """Read the files; `session_timeout` is in seconds, 0 for no tickets.
+
+        `kernel`: whether keys may be given to it; see `use_kernel_tls`.
 
         Raises:
             ValueError: with a sentence that begins with the name of a file.
@@ -117,6 +120,7 @@ class TlsConfig:
         client_auth_required: bool,
         only_tls13: bool,
         session_timeout: int,
+        kernel: bool,
     ) -> int:
         """Read the files again; return a descriptor with their contents, for other processes.
 
@@ -131,6 +135,12 @@ class TlsConfig:
     @property
     def warnings(self) -> list[str]:
         """What is wrong with the files, although they can be used: sentences."""
+
+def use_kernel_tls() -> list[str]:
+    """Have the kernel encrypt what this process and its children send, where it can.
+
+    It loads its module for that, if this process may. Return the versions and ciphers.
+    """
 
 def self_signed(names: Sequence[str], year: int) -> tuple[str, str]:
     """Make a certificate for hosts and addresses, valid around a year; return it and its key."""

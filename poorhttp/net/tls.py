@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from weakref import WeakSet
 
 from poorhttp import logs
-from poorhttp._core import TlsConfig
+from poorhttp._core import TlsConfig, use_kernel_tls
 from poorhttp.config.address import is_raw_tcp
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
@@ -82,6 +82,9 @@ class Tls:
             os.path.abspath(settings.tls_client_ca) if settings.tls_client_ca else None,
         )
         self._version = self._identities()
+        #: Versions and ciphers for which the kernel encrypts. While this process may still load its
+        #: module, and before workers are forked.
+        self._kernel = use_kernel_tls() if settings.kernel_tls else []
         self.number = 0
         self.fd = -1
         _loaded.add(self)
@@ -90,13 +93,16 @@ class Tls:
         except (OSError, ValueError) as error:
             raise ConfigError(f"{settings.origin('tls_certificate')}: {error}") from None
 
-    def _arguments(self) -> tuple[list[str], list[str], list[str], str | None, bool, bool, int]:
+    def _arguments(
+        self,
+    ) -> tuple[list[str], list[str], list[str], str | None, bool, bool, int, bool]:
         settings = self._settings
         return (
             *self._files,
             settings.tls_client_auth == "required",
             settings.tls_min_version == "1.3",
             int(settings.tls_session_timeout),
+            settings.kernel_tls,
         )
 
     def _identities(self) -> list[tuple[int, ...] | None]:
@@ -178,6 +184,8 @@ class Tls:
             until = time.strftime("%Y-%m-%d", time.gmtime(end))
             rest = f"expired {_ago(now - end)}" if end <= now else f"valid for {_days(end - now)}"
             lines.append(f"certificate {file} for {hosts}: {rest} ({until})\n")
+        if self._settings.kernel_tls:
+            lines.append(f"kernel TLS: {', '.join(self._kernel) or 'not in this kernel'}\n")
         return lines
 
     def close(self) -> None:

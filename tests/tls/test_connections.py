@@ -15,14 +15,17 @@ from pathlib import Path
 
 import pytest
 
+from poorhttp._core import use_kernel_tls
 from tests.apps import streamed
 from tests.support.certificate import certificate
 from tests.testkit.client import HANG, Connection
-from tests.testkit.server import Server, wait_for
+from tests.testkit.server import Server, command, run, wait_for
 
 BIND = ("https://127.0.0.1:0",)
 ANSWERS = "tests/apps/answers.py"
 ECHO = "tests/apps/echo.py"
+#: Versions and ciphers for which the kernel encrypts.
+KERNEL = use_kernel_tls()
 VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
 
 #: Responses of `ANSWERS`, and their bodies.
@@ -195,6 +198,42 @@ def test_files(servers: Servers, version: str, files: Path) -> None:
         part = connection.request("GET", "/static/large", "Range: bytes=100000-2999999")
         assert (part.status, part.body) == (206, content[100_000:3_000_000])
         assert connection.request("GET", "/static/folder").status in (301, 308)
+
+
+def kernel_sessions() -> int:
+    """Connections of this machine for which the kernel has encrypted."""
+    found = re.search(r"TlsTxSw\s+(\d+)", Path("/proc/net/tls_stat").read_text())
+    assert found
+    return int(found[1])
+
+
+def test_a_connection_goes_on_behind_large_files(
+    servers: Servers, version: str, files: Path
+) -> None:
+    # The kernel encrypts what follows the first, where it can: see tests/system/kernel_tls.sh.
+    server = servers(ECHO, "--static", f"/static={files / 'static'}", "--kernel-tls", "on")
+    large = (files / "static" / "large").read_bytes()
+    with secure(server, version) as connection:
+        assert connection.request("POST", "/", body=b"v").json()["body"] == "v"
+        before = kernel_sessions() if KERNEL else 0
+        for size in (1, 100_000, 3_000_000):
+            assert connection.request("GET", "/static/large").body == large
+            assert connection.request("POST", "/", body=b"v" * size).json()["body"] == "v" * size
+        # Other tests may run meanwhile.
+        assert not KERNEL or kernel_sessions() > before
+        connection.send(b"GET /static/large HTTP/1.1\r\nHost: a\r\n\r\n" * 5)
+        assert all(connection.response().body == large for _ in range(5))
+        connection.send_request("GET", "/static/large", "Connection: close")
+        assert connection.response().body == large
+        # Without close_notify, that would be an error.
+        assert connection.at_end()
+
+
+def test_check_says_what_the_kernel_has(files: Path) -> None:
+    tls = ("--tls-certificate", str(files / "site.pem"), "--bind", *BIND)
+    line = f"kernel TLS: {', '.join(KERNEL) or 'not in this kernel'}\n"
+    assert line in run(*command("check", ANSWERS, *tls, "--kernel-tls", "on")).stdout
+    assert "kernel TLS" not in run(*command("check", ANSWERS, *tls)).stdout
 
 
 def test_what_the_application_is_told(servers: Servers, version: str) -> None:

@@ -39,6 +39,7 @@ def test_defaults() -> None:
         "tls_client_auth": "required",
         "tls_min_version": "1.2",
         "tls_session_timeout": 21600.0,
+        "kernel_tls": False,
         "redirect_to_https": 0,
         "hsts": "",
         "mode": "threading",

@@ -30,6 +30,7 @@ fn configs() -> &'static (TlsConfig, [Arc<ClientConfig>; 2]) {
             client_auth_required: false,
             min_version: Version::Tls12,
             session_timeout: 300,
+            kernel: true,
         };
         let clients = [&version::TLS12, &version::TLS13].map(|version| {
             let builder = ClientConfig::builder_with_protocol_versions(&[version]);

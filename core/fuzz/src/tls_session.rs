@@ -36,8 +36,14 @@ static PARTIES: LazyLock<Parties> = LazyLock::new(|| {
         let (certificate, key) = (pem(&made.certificate), pem(&made.key));
         let certificates = vec![Certificate { certificate, key, ocsp: None }];
         let min_version = Version::Tls12;
-        let settings =
-            Settings { certificates, client_ca, client_auth_required: false, min_version, session_timeout: 300 };
+        let settings = Settings {
+            certificates,
+            client_ca,
+            client_auth_required: false,
+            min_version,
+            session_timeout: 300,
+            kernel: true,
+        };
         TlsConfig::new(&settings).expect("the settings are good")
     };
     let client = |version, has_certificate| {

@@ -1,10 +1,10 @@
 //! All unsafe code: a file descriptor given as a number, counters in memory shared by processes, TCP_INFO, memory of large
-//! `bytes`, malloc_trim, PR_SET_MEMORY_MERGE, and buffers that Python wants filled.
+//! `bytes`, malloc_trim, PR_SET_MEMORY_MERGE, kernel TLS, and buffers that Python wants filled.
 
 #![expect(
     unsafe_code,
-    reason = "Python passes descriptors by number and shared memory by address; no crate has TCP_INFO, malloc_trim or \
-        PR_SET_MEMORY_MERGE; \
+    reason = "Python passes descriptors by number and shared memory by address; no crate has TCP_INFO, malloc_trim, \
+        PR_SET_MEMORY_MERGE or records of kernel TLS; \
         PyO3 clears the memory of bytes before it fills them, or panics if there is none; advice on memory is by address; \
         PyO3 gives a buffer as cells, which no other thread may fill"
 )]
@@ -89,6 +89,38 @@ pub(crate) fn merge_memory() -> io::Result<()> {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// Sets an option of a socket.
+pub(crate) fn set_option(socket: BorrowedFd<'_>, level: i32, name: i32, value: &[u8]) -> io::Result<()> {
+    let length = value.len() as libc::socklen_t;
+    // SAFETY: the descriptor is open, and the kernel reads as many bytes as `value` has.
+    match unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, value.as_ptr().cast(), length) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Sends a record of this type on a socket for which the kernel makes records, without waiting.
+pub(crate) fn send_record(socket: BorrowedFd<'_>, kind: u8, content: &[u8]) -> io::Result<()> {
+    let mut part = libc::iovec { iov_base: content.as_ptr().cast_mut().cast(), iov_len: content.len() };
+    // Aligned as the header is.
+    let mut control = [0_u64; 4];
+    // SAFETY: a message of zeros is one without anything.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    (message.msg_iov, message.msg_iovlen) = (&mut part, 1);
+    message.msg_control = control.as_mut_ptr().cast();
+    // SAFETY: `control` has room for a header and one byte; the kernel reads as much of it as `msg_controllen` says, and of
+    // `content` what it has.
+    let sent = unsafe {
+        message.msg_controllen = libc::CMSG_SPACE(1) as _;
+        let header = &mut *libc::CMSG_FIRSTHDR(&message);
+        (header.cmsg_level, header.cmsg_type) = (libc::SOL_TLS, libc::TLS_SET_RECORD_TYPE);
+        header.cmsg_len = libc::CMSG_LEN(1) as _;
+        *libc::CMSG_DATA(header) = kind;
+        libc::sendmsg(socket.as_raw_fd(), &message, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL)
+    };
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Duplicates a descriptor that Python knows by its number.

@@ -58,7 +58,7 @@ mod _core {
     #[pymodule_export]
     use super::sink::Sink;
     #[pymodule_export]
-    use super::tls::{TlsConfig, advance_tickets, self_signed};
+    use super::tls::{TlsConfig, advance_tickets, self_signed, use_kernel_tls};
     #[pymodule_export]
     use super::upgrade::UpgradedConnection;
     #[pymodule_export]

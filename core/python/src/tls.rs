@@ -4,12 +4,14 @@ use std::os::fd::{IntoRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use poorhttp_reactor::KernelTls;
 use poorhttp_tls::{Certificate, Pem, Settings, Version};
 use pyo3::prelude::*;
 use rustix::fs::{MemfdFlags, Mode, SealFlags, fchmod, fcntl_add_seals, memfd_create};
 use zeroize::Zeroizing;
 
 use crate::errors::{os_error, value_error};
+use crate::ffi;
 
 #[pyclass(frozen, module = "poorhttp._core")]
 pub(crate) struct TlsConfig {
@@ -21,6 +23,7 @@ type Described = (String, Vec<String>, i64, i64, String);
 #[pymethods]
 impl TlsConfig {
     #[new]
+    #[allow(clippy::too_many_arguments)]
     fn new(
         certificates: Vec<PathBuf>,
         keys: Vec<PathBuf>,
@@ -29,9 +32,10 @@ impl TlsConfig {
         client_auth_required: bool,
         only_tls13: bool,
         session_timeout: u32,
+        kernel: bool,
     ) -> PyResult<Self> {
         let files = Files { certificates, keys, ocsp, client_ca };
-        let settings = files.read(client_auth_required, only_tls13, session_timeout)?;
+        let settings = files.read(client_auth_required, only_tls13, session_timeout, kernel)?;
         Ok(TlsConfig { inner: Arc::new(poorhttp_tls::TlsConfig::new(&settings).map_err(value_error)?) })
     }
 
@@ -45,9 +49,10 @@ impl TlsConfig {
         client_auth_required: bool,
         only_tls13: bool,
         session_timeout: u32,
+        kernel: bool,
     ) -> PyResult<RawFd> {
         let files = Files { certificates, keys, ocsp, client_ca };
-        let settings = files.read(client_auth_required, only_tls13, session_timeout)?;
+        let settings = files.read(client_auth_required, only_tls13, session_timeout, kernel)?;
         let fd = shared(&settings).map_err(os_error)?;
         self.inner.replace(&settings).map_err(value_error)?;
         Ok(fd.into_raw_fd())
@@ -78,7 +83,13 @@ struct Files {
 
 impl Files {
     /// Reads the files; no key is in memory of Python.
-    fn read(self, client_auth_required: bool, only_tls13: bool, session_timeout: u32) -> PyResult<Settings> {
+    fn read(
+        self,
+        client_auth_required: bool,
+        only_tls13: bool,
+        session_timeout: u32,
+        kernel: bool,
+    ) -> PyResult<Settings> {
         let mut ocsp = self.ocsp.iter();
         let pairs = self.certificates.iter().zip(&self.keys).map(|(certificate, key)| {
             let ocsp = ocsp.next().map(|path| read(path)).transpose()?.map(|bytes| bytes.to_vec());
@@ -90,6 +101,7 @@ impl Files {
             client_auth_required,
             min_version: if only_tls13 { Version::Tls13 } else { Version::Tls12 },
             session_timeout,
+            kernel,
         })
     }
 }
@@ -131,4 +143,12 @@ pub(crate) fn self_signed(names: Vec<String>, year: i32) -> PyResult<(String, St
 #[pyfunction]
 pub(crate) fn advance_tickets() {
     poorhttp_tls::advance_tickets();
+}
+
+/// Has the kernel encrypt what connections of this process send, where it can; the module of the kernel is loaded for that, if
+/// this process may. Returns the versions and ciphers.
+#[pyfunction]
+pub(crate) fn use_kernel_tls() -> Vec<String> {
+    let calls = KernelTls { set_option: ffi::set_option, send_record: ffi::send_record };
+    calls.enable().map(|records| records.to_string()).collect()
 }

@@ -57,4 +57,5 @@ pub use options::{Options, Timeouts};
 pub use poorhttp_files::{Routes, SendfileRoots, StaticRoute};
 pub use serve::next::Next;
 pub use sys::fd_handoff::FdHandoff;
+pub use sys::kernel_tls::KernelTls;
 pub use sys::process::{note_child, note_fork};

@@ -61,6 +61,7 @@ impl Server {
             client_auth_required: false,
             min_version: Version::Tls12,
             session_timeout: 300,
+            kernel: true,
         };
         let tls = Some(Arc::new(TlsConfig::new(&settings).unwrap()));
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -88,7 +88,7 @@ impl Present {
         let mut config = builder.with_cert_resolver(Arc::new(resolver));
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         config.session_storage = Arc::new(NoServerSessionStorage {});
-        config.enable_secret_extraction = true;
+        config.enable_secret_extraction = settings.kernel;
         // Two tickets: a browser opens several connections at once.
         config.send_tls13_tickets = if settings.session_timeout > 0 { 2 } else { 0 };
         if settings.session_timeout > 0 {

@@ -5,6 +5,7 @@
 //! settings.rs      contents of the files, and how they get to another process
 //! certificates.rs  certificates and keys are read, mistakes explained
 //! session.rs       one session: bytes in, content out; content in, records out
+//! offload.rs       what remains of a session whose records the kernel makes
 //! resolver.rs      the certificate for the host that a client names
 //! tickets.rs       tickets that all workers of a server decrypt
 //! variables.rs     the variables of a session, as mod_ssl names them
@@ -16,6 +17,7 @@
 
 mod certificates;
 mod config;
+mod offload;
 mod provider;
 mod resolver;
 mod self_signed;
@@ -26,6 +28,7 @@ mod variables;
 
 pub use certificates::Info;
 pub use config::TlsConfig;
+pub use offload::{KernelKeys, Records};
 pub use rustls;
 pub use self_signed::{SelfSigned, self_signed};
 pub use settings::{Certificate, Pem, Settings, Version};

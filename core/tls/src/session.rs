@@ -11,6 +11,7 @@ use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
 use rustls::unbuffered::{ConnectionState, EncodeError, EncodeTlsData, EncryptError, UnbufferedStatus, WriteTraffic};
 use rustls::{Error, HandshakeKind, ServerConfig};
 
+use crate::offload::{self, KernelKeys, Receiver, Records};
 use crate::variables::Facts;
 
 /// Bytes of content in the largest record (RFC 8446 section 5.1).
@@ -31,9 +32,22 @@ pub fn note_server_name(name: Option<&str>) {
     SERVER_NAME.set(name.map(Box::from));
 }
 
+/// What makes and reads the records.
+#[expect(clippy::large_enum_variant, reason = "the large one is the usual one")]
+enum Connection {
+    Both(UnbufferedServerConnection),
+    /// The kernel makes them.
+    Receiving(Receiver),
+    /// The kernel was to make them, and it has come to nothing.
+    Lost,
+}
+
 /// The server's side of a session.
 pub struct Session {
-    connection: UnbufferedServerConnection,
+    connection: Connection,
+    may_offload: bool,
+    /// Nothing was received since content was encrypted: the session has nothing of its own to send.
+    is_settled: bool,
     /// Received bytes that are not a whole message yet; rustls may have decrypted some of them already.
     rest: Vec<u8>,
     /// Records that are to be sent: messages of the handshake, tickets, alerts.
@@ -57,7 +71,9 @@ impl Session {
     /// A session whose client has sent nothing yet.
     pub fn new(config: Arc<ServerConfig>) -> Result<Self, Error> {
         Ok(Session {
-            connection: UnbufferedServerConnection::new(config)?,
+            may_offload: config.enable_secret_extraction,
+            connection: Connection::Both(UnbufferedServerConnection::new(config)?),
+            is_settled: false,
             rest: Vec::new(),
             control: Vec::new(),
             server_name: None,
@@ -69,7 +85,7 @@ impl Session {
 
     /// Whether the handshake is not complete.
     pub fn is_handshaking(&self) -> bool {
-        self.connection.is_handshaking()
+        matches!(&self.connection, Connection::Both(connection) if connection.is_handshaking())
     }
 
     /// Whether nothing has been received.
@@ -87,15 +103,37 @@ impl Session {
         self.has_failed
     }
 
-    /// What is known of the peer; after the handshake.
+    /// What is known of the peer; after the handshake, and before [`Session::offload`].
     pub fn facts(&self) -> Facts<'_> {
+        let Connection::Both(connection) = &self.connection else { return Facts::default() };
         Facts {
-            protocol: self.connection.protocol_version(),
-            cipher: self.connection.negotiated_cipher_suite(),
+            protocol: connection.protocol_version(),
+            cipher: connection.negotiated_cipher_suite(),
             server_name: self.server_name.as_deref(),
-            certificates: self.connection.peer_certificates(),
-            resumed: self.connection.handshake_kind() == Some(HandshakeKind::Resumed),
+            certificates: connection.peer_certificates(),
+            resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
         }
+    }
+
+    /// The kind of records, if the kernel may make them from now on: nothing waits here, in either direction.
+    pub fn can_offload(&self) -> Option<Records> {
+        let Connection::Both(connection) = &self.connection else { return None };
+        let is_quiet = self.is_settled && self.rest.is_empty() && self.control.is_empty();
+        if !self.may_offload || !is_quiet || self.is_closed || self.has_failed {
+            return None;
+        }
+        connection.negotiated_cipher_suite().and_then(Records::of)
+    }
+
+    /// Gives the keys for sending away: only [`Session::begin`] and [`Session::receive`] are left. An error is the end of the
+    /// session, so [`Session::can_offload`] comes first.
+    pub fn offload(&mut self) -> Result<KernelKeys, Error> {
+        let Connection::Both(connection) = std::mem::replace(&mut self.connection, Connection::Lost) else {
+            return Err(Error::HandshakeNotComplete);
+        };
+        let (keys, receiver) = offload::offload(connection).inspect_err(|_| self.has_failed = true)?;
+        self.connection = Connection::Receiving(receiver);
+        Ok(keys)
     }
 
     /// Records of the session itself that are to be sent before any content that is encrypted later.
@@ -121,10 +159,38 @@ impl Session {
         if self.has_failed {
             return Err(Error::General("the session has failed".into()));
         }
-        self.is_untouched = false;
+        (self.is_untouched, self.is_settled) = (false, false);
         let mut at = 0;
-        let outcome = loop {
-            let UnbufferedStatus { mut discard, state } = self.connection.process_tls_records(&mut received[at..]);
+        let outcome = match &mut self.connection {
+            Connection::Both(_) => self.process(received, &mut at, &mut take),
+            Connection::Receiving(receiver) => {
+                receiver.receive(received, &mut at, &mut take).map(|is_closed| self.is_closed = is_closed)
+            }
+            Connection::Lost => Err(Error::DecryptError),
+        };
+        if let Some(name) = SERVER_NAME.take() {
+            self.server_name = Some(name);
+        }
+        match outcome {
+            Ok(()) if self.is_closed => self.rest = Vec::new(),
+            Ok(()) if received.len() - at > LARGEST_REST => {
+                return self.fail(Error::General("a message is too long".into()));
+            }
+            Ok(()) => {
+                // An idle session holds no buffer.
+                self.rest.clear();
+                self.rest.shrink_to(0);
+                self.rest.extend_from_slice(&received[at..]);
+            }
+            Err(error) => return self.fail(error),
+        }
+        Ok(())
+    }
+
+    fn process(&mut self, received: &mut [u8], at: &mut usize, take: &mut impl FnMut(&[u8])) -> Result<(), Error> {
+        let Connection::Both(connection) = &mut self.connection else { return Ok(()) };
+        loop {
+            let UnbufferedStatus { mut discard, state } = connection.process_tls_records(&mut received[*at..]);
             let goes_on = match state {
                 Ok(ConnectionState::ReadTraffic(mut traffic)) => loop {
                     match traffic.next_record() {
@@ -153,30 +219,11 @@ impl Session {
                 Ok(_) => Err(Error::General("an unknown state".into())),
                 Err(error) => Err(error),
             };
-            at = received.len().min(at + discard);
-            match goes_on {
-                Ok(true) => {}
-                Ok(false) => break Ok(()),
-                Err(error) => break Err(error),
+            *at = received.len().min(*at + discard);
+            if !goes_on? {
+                return Ok(());
             }
-        };
-        if let Some(name) = SERVER_NAME.take() {
-            self.server_name = Some(name);
         }
-        match outcome {
-            Ok(()) if self.is_closed => self.rest = Vec::new(),
-            Ok(()) if received.len() - at > LARGEST_REST => {
-                return self.fail(Error::General("a message is too long".into()));
-            }
-            Ok(()) => {
-                // An idle session holds no buffer.
-                self.rest.clear();
-                self.rest.shrink_to(0);
-                self.rest.extend_from_slice(&received[at..]);
-            }
-            Err(error) => return self.fail(error),
-        }
-        Ok(())
     }
 
     /// Ends the session, and adds the alert that tells the peer.
@@ -184,8 +231,10 @@ impl Session {
         self.has_failed = true;
         self.rest = Vec::new();
         // Nothing of the input is looked at while there are records to send, so it may be missing.
-        while self.connection.wants_write() {
-            match self.connection.process_tls_records(&mut []).state {
+        while let Connection::Both(connection) = &mut self.connection
+            && connection.wants_write()
+        {
+            match connection.process_tls_records(&mut []).state {
                 Ok(ConnectionState::EncodeTlsData(message)) => {
                     if encode(message, &mut self.control).is_err() {
                         break;
@@ -200,8 +249,9 @@ impl Session {
 
     /// Calls `write` when content may be sent. What the session itself has to send goes to `control` first.
     fn write<T>(&mut self, write: impl FnOnce(WriteTraffic<'_, ServerConnectionData>) -> T) -> Result<T, Error> {
+        let Connection::Both(connection) = &mut self.connection else { return Err(Error::EncryptError) };
         loop {
-            let UnbufferedStatus { state, .. } = self.connection.process_tls_records(&mut self.rest);
+            let UnbufferedStatus { state, .. } = connection.process_tls_records(&mut self.rest);
             match state? {
                 ConnectionState::WriteTraffic(traffic) => return Ok(write(traffic)),
                 ConnectionState::EncodeTlsData(message) => encode(message, &mut self.control)?,
@@ -218,7 +268,9 @@ impl Session {
         if self.has_failed {
             return Err(Error::EncryptError);
         }
-        self.write(|mut traffic| traffic.encrypt(content, records))?.map_err(|error| match error {
+        let written = self.write(|mut traffic| traffic.encrypt(content, records))?;
+        self.is_settled = true;
+        written.map_err(|error| match error {
             EncryptError::InsufficientSize(_) => Error::General("too little room for records".into()),
             EncryptError::EncryptExhausted => Error::EncryptError,
         })

@@ -44,6 +44,8 @@ pub struct Settings {
     pub min_version: Version,
     /// Seconds for which a client may resume a session; 0: no tickets are sent.
     pub session_timeout: u32,
+    /// Whether keys may be given to the kernel.
+    pub kernel: bool,
 }
 
 impl std::fmt::Debug for Pem {
@@ -62,6 +64,7 @@ impl Settings {
         out.push(u8::from(self.client_ca.is_some()));
         out.push(u8::from(self.min_version == Version::Tls13));
         out.extend(self.session_timeout.to_ne_bytes());
+        out.push(u8::from(self.kernel));
         for piece in self.pieces() {
             out.extend(u32::try_from(piece.len()).unwrap_or(u32::MAX).to_ne_bytes());
             out.extend(piece);
@@ -112,12 +115,13 @@ impl Settings {
             client_auth_required: header[0] == 1,
             min_version: if header[2] == 1 { Version::Tls13 } else { Version::Tls12 },
             session_timeout: u32::from_ne_bytes([header[3], header[4], header[5], header[6]]),
+            kernel: header[7] == 1,
         })
     }
 }
 
 /// Bytes before the first piece.
-const HEADER: usize = 7;
+const HEADER: usize = 8;
 
 #[cfg(test)]
 mod tests {
@@ -134,6 +138,7 @@ mod tests {
                 client_auth_required: true,
                 min_version: Version::Tls13,
                 session_timeout: 77,
+                kernel: true,
             };
             let bytes = settings.encode();
             let read = Settings::decode(&bytes).unwrap();

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from poorhttp.config.options.option import Option, Repeatable
-from poorhttp.config.parsers import choice, header, optional_folder, path, seconds
+from poorhttp.config.parsers import boolean, choice, header, optional_folder, path, seconds
 
 #: Longest time that a client may keep a ticket (RFC 8446 section 4.6.1).
 WEEK = 7 * 24 * 3600
@@ -112,6 +112,16 @@ class Tls:
         "workers, also those of a reload, resume sessions of each other. The key of the tickets is "
         "replaced every hour, so it decrypts no recorded session of TLS 1.2 that is older than "
         "this and an hour; sessions of TLS 1.3 it never does. nginx has 5 minutes, Apache too.",
+    )
+    kernel_tls = Option(
+        boolean,
+        "off",
+        "Have the kernel encrypt what follows on a connection from its first large file on.",
+        reason="Files are then sent by `sendfile`, as without TLS. Nothing changes where the "
+        "kernel cannot (Linux without its module `tls`), and on Unix sockets. It is off because "
+        "it depends on kernel and processor which of the two is faster, and because the module is "
+        "code of the kernel that faces the network. nginx needs a build of OpenSSL for it, and "
+        "has it off too. See docs/tls.md.",
     )
     redirect_to_https = Option(
         port_or_switch,

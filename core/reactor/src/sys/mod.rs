@@ -3,6 +3,7 @@
 //! ```text
 //! poller.rs       epoll, its timer and its wake-up pipe
 //! socket.rs       the interface through which a connection reads and writes, and the plain socket
+//! kernel_tls.rs   TLS of the kernel
 //! net.rs          listening sockets, control channel, sockets of log daemons
 //! file.rs         files and pipes of logs
 //! clock.rs        monotonic milliseconds, the time of day
@@ -13,6 +14,7 @@
 pub(crate) mod clock;
 pub(crate) mod fd_handoff;
 pub(crate) mod file;
+pub(crate) mod kernel_tls;
 pub(crate) mod net;
 pub(crate) mod poller;
 pub(crate) mod process;

@@ -1,9 +1,11 @@
 //! The socket of a connection: plain, or with TLS.
 //!
 //! ```text
-//! tls.rs      TLS on a socket: records, handshake, orderly end
+//! tls.rs       TLS on a socket: records, handshake, orderly end
+//! outgoing.rs  content on its way into records, and these on their way to the kernel
 //! ```
 
+mod outgoing;
 pub(crate) mod tls;
 
 use crate::connection::transport::tls::TlsSocket;

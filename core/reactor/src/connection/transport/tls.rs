@@ -14,13 +14,18 @@ use poorhttp_tls::rustls::ServerConfig;
 use poorhttp_tls::session::{LARGEST_REST, OVERHEAD, RECORD, Session};
 use poorhttp_tls::variables;
 
+use crate::connection::transport::outgoing::{Content, ENCRYPTED_AT_ONCE, Outgoing};
 use crate::sys::socket::{PeerState, PlainSocket, Transport};
-use crate::sys::{AsFd, BorrowedFd, Errno, OwnedFd, file};
+use crate::sys::{AsFd, BorrowedFd, Errno, OwnedFd, kernel_tls};
 
-/// Bytes of content that are encrypted before they are sent: four of the largest records. So much may wait for a slow reader.
-const ENCRYPTED_AT_ONCE: usize = 4 * RECORD;
 /// Bytes that are received at once.
 const RECEIVED_AT_ONCE: usize = 64 << 10;
+
+/// From so many bytes of a file on, it is worth the system calls to have the kernel encrypt what follows on a connection.
+const OFFLOADED_FROM: usize = 128 << 10;
+
+/// Records after which AES-GCM needs another key (256 GiB of a file), which not all kernels can be given.
+const MOST_RECORDS: u64 = 1 << 24;
 
 /// Buffers of a thread.
 struct Buffers {
@@ -57,105 +62,8 @@ enum Stage {
     Clear,
     Handshake,
     Open,
-}
-
-/// Records on their way to the kernel.
-#[derive(Debug, Default)]
-struct Outgoing {
-    records: Vec<u8>,
-    /// Bytes of them that the kernel has taken.
-    sent: usize,
-    /// Bytes of content in them.
-    content: usize,
-    /// Bytes of content that were reported as sent.
-    reported: usize,
-}
-
-impl Outgoing {
-    fn is_empty(&self) -> bool {
-        self.sent == self.records.len()
-    }
-
-    /// Whether records with content, or a part of others, are on their way.
-    fn is_under_way(&self) -> bool {
-        self.content > 0 || self.sent > 0
-    }
-
-    /// Content that the kernel has taken and that was not reported: in proportion, and the last byte only with the last record.
-    fn unreported(&self) -> usize {
-        let taken = match self.is_empty() {
-            true => self.content,
-            false => (self.content * self.sent / self.records.len()).min(self.content.saturating_sub(1)),
-        };
-        taken - self.reported.min(taken)
-    }
-
-    /// Reports at most so many bytes.
-    fn report(&mut self, most: usize) -> usize {
-        let bytes = self.unreported().min(most);
-        self.reported += bytes;
-        if self.is_empty() && self.reported == self.content {
-            *self = Outgoing::default();
-        }
-        bytes
-    }
-
-    /// Sends what waits.
-    fn flush(&mut self, socket: &PlainSocket) -> Result<(), Errno> {
-        while !self.is_empty() {
-            match socket.send(&self.records[self.sent..], false) {
-                Ok(bytes) => self.sent += bytes,
-                Err(Errno::AGAIN) => return Ok(()),
-                Err(error) => return Err(error),
-            }
-        }
-        if self.content == self.reported {
-            *self = Outgoing::default();
-        }
-        Ok(())
-    }
-
-    /// Adds records without content.
-    fn add(&mut self, control: &[u8]) {
-        self.records.extend_from_slice(control);
-    }
-}
-
-/// Content to be sent.
-enum Content<'a> {
-    Memory(&'a [&'a [u8]]),
-    File(BorrowedFd<'a>, u64),
-}
-
-impl Content<'_> {
-    /// The next piece after so many bytes: at most as much as `room` holds, which is used if it is not in memory at one place.
-    fn piece<'b>(&'b self, offset: usize, most: usize, room: &'b mut [u8]) -> Result<&'b [u8], Errno> {
-        let most = most.min(ENCRYPTED_AT_ONCE);
-        match self {
-            Content::File(file, at) => {
-                let bytes = file::read_at(file, &mut room[..most], at + offset as u64)?;
-                Ok(&room[..bytes])
-            }
-            Content::Memory(parts) => {
-                let (mut offset, mut filled) = (offset, 0);
-                for part in *parts {
-                    let Some(rest) = part.get(offset..).filter(|rest| !rest.is_empty()) else {
-                        offset -= part.len();
-                        continue;
-                    };
-                    offset = 0;
-                    if filled == 0 && (rest.len() >= most || rest.len() >= RECORD) {
-                        let whole = if rest.len() >= most { most } else { rest.len() / RECORD * RECORD };
-                        return Ok(&rest[..whole]);
-                    }
-                    let taken = rest.len().min(most - filled);
-                    room[filled..filled + taken].copy_from_slice(&rest[..taken]);
-                    filled += taken;
-                }
-                Ok(&room[..filled])
-            }
-        }
-    }
+    /// The kernel makes the records of what is sent.
+    Offloaded,
 }
 
 #[derive(Debug)]
@@ -166,6 +74,8 @@ struct State {
     /// Decrypted content that was not received, from `taken` on.
     content: Vec<u8>,
     taken: usize,
+    /// Records that the kernel has made, at least.
+    records: u64,
     /// The alert that ends our side was made.
     is_finished: bool,
 }
@@ -213,6 +123,7 @@ impl TlsSocket {
             outgoing: Outgoing::default(),
             content: Vec::new(),
             taken: 0,
+            records: 0,
             is_finished: false,
         };
         Ok(TlsSocket {
@@ -296,6 +207,35 @@ impl TlsSocket {
             let state = self.state();
             if state.stage == Stage::Open { variables(&state.session.facts()) } else { Vec::new() }
         })
+    }
+
+    /// Sends what goes to the socket as it is, if that is so.
+    fn send_as_is(&self, send: impl FnOnce() -> Result<usize, Errno>) -> Option<Result<usize, Errno>> {
+        let mut state = self.state();
+        match state.stage {
+            Stage::Clear => Some(send()),
+            Stage::Offloaded if state.records > MOST_RECORDS => Some(Err(FAILED)),
+            Stage::Offloaded => Some(send().inspect(|bytes| state.records += (bytes / RECORD + 1) as u64)),
+            Stage::Handshake | Stage::Open => None,
+        }
+    }
+
+    /// Has the kernel make the records from now on, if it can, and if nothing waits.
+    fn offload(&self) -> Result<(), Errno> {
+        // They need the session.
+        self.variables();
+        let state = &mut *self.state();
+        if state.stage != Stage::Open || !state.outgoing.is_empty() || state.outgoing.is_under_way() {
+            return Ok(());
+        }
+        if let Some(records) = state.session.can_offload()
+            && kernel_tls::prepare(&self.socket, records)
+        {
+            let keys = state.session.offload().map_err(|_| FAILED)?;
+            kernel_tls::begin(&self.socket, &keys)?;
+            state.stage = Stage::Offloaded;
+        }
+        Ok(())
     }
 
     /// Encrypts and sends content, and says how much of it the kernel has taken.
@@ -447,16 +387,16 @@ impl Transport for TlsSocket {
 
     #[inline(never)]
     fn send(&self, bytes: &[u8], more: bool) -> Result<usize, Errno> {
-        if self.state().stage == Stage::Clear {
-            return self.socket.send(bytes, more);
+        if let Some(sent) = self.send_as_is(|| self.socket.send(bytes, more)) {
+            return sent;
         }
         self.send_content(&Content::Memory(&[bytes]), bytes.len(), more)
     }
 
     #[inline(never)]
     fn send_vectored(&self, first: &[u8], rest: &[&[u8]]) -> Result<usize, Errno> {
-        if self.state().stage == Stage::Clear {
-            return self.socket.send_vectored(first, rest);
+        if let Some(sent) = self.send_as_is(|| self.socket.send_vectored(first, rest)) {
+            return sent;
         }
         const MOST: usize = 4;
         let mut parts = [&[][..]; MOST];
@@ -471,8 +411,11 @@ impl Transport for TlsSocket {
 
     #[inline(never)]
     fn send_file(&self, file: BorrowedFd<'_>, at: &mut u64, most: usize) -> Result<usize, Errno> {
-        if self.state().stage == Stage::Clear {
-            return self.socket.send_file(file, at, most);
+        if most >= OFFLOADED_FROM {
+            self.offload()?;
+        }
+        if let Some(sent) = self.send_as_is(|| self.socket.send_file(file, at, most)) {
+            return sent;
         }
         let sent = self.send_content(&Content::File(file, *at), most, false)?;
         *at += sent as u64;
@@ -482,6 +425,12 @@ impl Transport for TlsSocket {
     #[inline(never)]
     fn finish(&self) -> bool {
         let state = &mut *self.state();
+        if state.stage == Stage::Offloaded && !state.is_finished {
+            match kernel_tls::send_close_notify(&self.socket) {
+                Err(Errno::AGAIN) => return false,
+                _ => state.is_finished = true,
+            }
+        }
         if state.stage == Stage::Open && !state.is_finished {
             state.is_finished = true;
             state.session.close();
@@ -499,6 +448,12 @@ impl Transport for TlsSocket {
     }
 
     fn reset(&self) {
+        if self.state().stage == Stage::Offloaded {
+            // Kernels differ in what they do with such a socket that is disconnected.
+            self.socket.reset_on_close();
+            self.socket.shut_down();
+            return;
+        }
         self.socket.reset();
     }
 
