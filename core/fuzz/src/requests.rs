@@ -50,6 +50,11 @@ pub fn head(bytes: &[u8]) {
         // Every byte of a head belongs to exactly one of its parts, and none is a control character.
         assert_eq!(rebuilt(message), message.bytes);
         assert!(message.fields().flat_map(|(_, value)| value).all(|&byte| byte == b'\t' || byte >= b' '));
+        if message.head.may_upgrade(&message.bytes) {
+            // What follows the head is not a part of the request.
+            assert_eq!((message.method(), message.head.body_length()), (&b"GET"[..], Some(0)));
+            assert!(message.fields().any(|(name, _)| name.eq_ignore_ascii_case(b"upgrade")));
+        }
         // Bytes after a head do not change it.
         let behind = receive_within(&limits, [&message.bytes[..], b"\0\n: x"]);
         let again = behind.messages.first().or(behind.unfinished.as_ref());
