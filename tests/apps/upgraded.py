@@ -52,6 +52,9 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
             if data == b"end":
                 break
             sock.sendall(data)
+    if way == "limited":
+        sock.settimeout(600)
+        sock.sendall(bytes(8 << 20))
     if way == "keep":
         KEPT.append(sock)
         threading.Thread(target=read_on, args=(sock, environ["wsgi.errors"]), daemon=True).start()

@@ -162,6 +162,11 @@ def test_what_another_thread_sends_is_sent(serve: Serve) -> None:
         assert len(connection.rest()) == (16 << 20) - 1
 
 
+def test_an_application_that_limits_its_waits_sends_everything(serve: Serve) -> None:
+    with opened(serve(APP), "/limited") as connection:
+        assert len(connection.rest()) == 8 << 20
+
+
 def test_a_failure_is_logged_once(mode: str) -> None:
     with Server(APP, mode, tracebacks=True) as server:
         with opened(server, "/fail", *WEBSOCKET) as connection:

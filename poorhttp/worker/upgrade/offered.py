@@ -54,13 +54,16 @@ class UpgradedSocket(socket.socket):
     _replaced: bool
     _sending: Any
 
-    def send(self, data: ReadableBuffer, flags: int = 0, *timeout: float | None) -> int:
-        """Send; blocks until everything is sent, unless a timeout is set."""
+    def send(self, data: ReadableBuffer, flags: int = 0, **timeout: float | None) -> int:
+        """Send; blocks until everything is sent, unless a timeout is set.
+
+        gevent's `sendall` calls this for each part, with `timeout` if the socket has one.
+        """
         sent = 0
         with self._sending:
             self._connection.begin()
             try:
-                sent = super().send(data, flags, *timeout)
+                sent = super().send(data, flags, **timeout)
                 if not IS_NATIVE and not timeout and self.gettimeout() is None:
                     # gevent's own may have sent a part.
                     view = memoryview(data).cast("B")
