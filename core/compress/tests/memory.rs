@@ -50,10 +50,11 @@ fn encoders_need_no_more_than_they_may_use() {
         return;
     }
     for (number, coding) in ContentCoding::ALL.into_iter().enumerate() {
+        // With the highest that may be set.
         let levels = match coding {
             ContentCoding::Gzip => [1, 5, 9],
-            ContentCoding::Brotli => [4, 5, 9],
-            ContentCoding::Zstd => [1, 3, 15],
+            ContentCoding::Brotli => [4, 5, 6],
+            ContentCoding::Zstd => [1, 3, 9],
         };
         for (level, body) in levels.into_iter().flat_map(|level| (0..BODIES.len()).map(move |body| (level, body))) {
             let mut process = Command::new(std::env::current_exe().unwrap());
