@@ -16,6 +16,8 @@ pub(crate) const STEP: usize = 3;
 const MOST: usize = 40_000;
 /// Bytes of content, and on a wire: more only take longer.
 const MOST_OF_ALL: usize = 200_000;
+/// New keys of a client: of many in a row, rustls takes the client for an attacker.
+const MOST_KEYS: usize = 16;
 
 /// A server without and with certificates of clients, and for each of them a client with TLS 1.2 and one with 1.3.
 struct Parties {
@@ -84,6 +86,7 @@ struct Pair {
     heard: Vec<u8>,
     answered: Vec<u8>,
     seen: Vec<u8>,
+    keys: usize,
     client_has_failed: bool,
     client_has_closed: bool,
     server_has_closed: bool,
@@ -106,6 +109,7 @@ pub fn tls_session(bytes: &[u8]) {
         heard: Vec::new(),
         answered: Vec::new(),
         seen: Vec::new(),
+        keys: 0,
         client_has_failed: false,
         client_has_closed: false,
         server_has_closed: false,
@@ -163,7 +167,10 @@ impl Pair {
                 self.collect();
             }
             // TLS 1.2 has no such message.
-            10 if !self.client.is_handshaking() && self.client.refresh_traffic_keys().is_ok() => self.collect(),
+            10 if self.keys < MOST_KEYS && !self.client.is_handshaking() => {
+                self.keys += usize::from(self.client.refresh_traffic_keys().is_ok());
+                self.collect();
+            }
             11 => self.settle(),
             _ => {}
         }
