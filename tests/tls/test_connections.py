@@ -323,6 +323,11 @@ def test_a_client_that_does_not_trust_the_certificate_is_logged(servers: Servers
     server.wait_log("has failed: received fatal alert")
 
 
+def test_clients_that_only_shake_hands(servers: Servers) -> None:
+    for _ in range(40):
+        secure(servers(ECHO)).close()
+
+
 def test_a_handshake_has_its_time(servers: Servers) -> None:
     server = servers(ECHO, "--header-timeout", "0.2")
     for beginning in (b"", BEGINNING[:1], BEGINNING):

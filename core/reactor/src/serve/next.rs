@@ -106,7 +106,14 @@ impl Reactor {
         }
         let next = self.try_next(true);
         if next.is_none() {
-            self.set_timer_now(&mut self.lock());
+            let mut shared = self.lock();
+            self.set_timer_now(&mut shared);
+            let has_more = shared.connections.turns() >= TURNS && shared.connections.ready() > 0;
+            drop(shared);
+            if has_more {
+                // A few steps of handshakes are as long.
+                self.wake();
+            }
         }
         next
     }
