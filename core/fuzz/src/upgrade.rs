@@ -31,7 +31,7 @@ fn requests(sizes: &[u8; 4], bytes: &[u8]) {
                 // What is given away is what RFC 9110 lets be given away, and no request that others may understand otherwise.
                 assert_eq!(may_upgrade, may_be_upgraded(message), "{:?}", String::from_utf8_lossy(&message.bytes));
                 // Nothing of it belongs to its body, so all bytes behind the head belong to whoever gets the connection.
-                assert!(!may_upgrade || message.body.is_empty() && message.head.keep_alive);
+                assert!(!may_upgrade || message.body.is_empty());
                 let only = protocols(message);
                 assert_eq!(message.head.asks_websocket(&message.bytes), only == ["websocket"]);
             }
@@ -66,7 +66,6 @@ fn may_be_upgraded(message: &Message) -> bool {
     message.method() == b"GET"
         && message.head.version == Version::Http11
         && options.iter().any(|option| option == "upgrade")
-        && options.iter().all(|option| option != "close")
         && !has("transfer-encoding")
         && length.iter().all(|length| length.bytes().all(|digit| digit == b'0'))
         && !has("expect")
