@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 #: Places for workers that live at the same time.
 PLACES = 64
 #: Where a worker's status says whether it accepts connections.
-ACCEPTS = 88
+ACCEPTS = 104
 
 
 def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
