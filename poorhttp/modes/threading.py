@@ -83,6 +83,8 @@ def run(worker: Worker) -> None:
 
     worker.replace_thread = replace_thread
     worker.run(start_and_wait, reactor)
+    # The reactor refers to the worker: the application would not be freed at the end of the process.
+    worker.replace_thread = None
     signal.set_wakeup_fd(wakeup_fd)
     os.close(wakeups)
     os.close(write)
