@@ -83,7 +83,7 @@ def run(worker: Worker) -> None:
 
     worker.replace_thread = replace_thread
     worker.run(start_and_wait, reactor)
-    # The reactor refers to the worker: the application would not be freed at the end of the process.
+    # The reactor refers to the worker: a cycle that would keep the application from being freed.
     worker.replace_thread = None
     signal.set_wakeup_fd(wakeup_fd)
     os.close(wakeups)
