@@ -592,7 +592,9 @@ fn only_available_codings_are_chosen() {
     assert_eq!(coding_of(&[], &["gzip, br"]), None);
     assert_eq!(coding_of(&[Gzip], &["gzip;q=0.1, br"]), Some(Gzip));
     assert_eq!(coding_of(&[Gzip], &["br"]), None);
-    assert_eq!(coding_of(&[Gzip, Zstd, Brotli], &["gzip, zstd, br"]), Some(Brotli));
+    // Of equal quality, the first.
+    assert_eq!(coding_of(&[Brotli, Zstd, Gzip], &["gzip, zstd, br"]), Some(Brotli));
+    assert_eq!(coding_of(&[Gzip, Zstd, Brotli], &["br, zstd, gzip"]), Some(Gzip));
     assert_eq!(coding_of(&[Gzip, Zstd], &["gzip, br, *;q=0.5"]), Some(Gzip));
     // `*` includes identity.
     assert_eq!(coding_of(&[Gzip], &["gzip;q=0.4, *;q=0.5"]), None);

@@ -110,9 +110,9 @@ def _decoded(coding: str, body: bytes) -> bytes:
 
         return bytes(brotli.decompress(body))
     if coding == "zstd":
-        from backports import zstd
+        import zstandard
 
-        return bytes(zstd.decompress(body))
+        return bytes(zstandard.ZstdDecompressor().decompressobj().decompress(body))
     return body
 
 
