@@ -58,7 +58,8 @@ def _kept(hosts: Sequence[str], place: str) -> str:
     )
     path = os.path.join(folder, f"{name}.pem")
     with suppress(OSError, ValueError):
-        ((_, _, _, end, _),) = TlsConfig([path], [path], [], None, False, False, 0).certificates
+        kept = TlsConfig([path], [path], [], None, False, False, 0, kernel=False)
+        ((_, _, _, end, _),) = kept.certificates
         if end - time.time() > LEAST_REST:
             return path
     try:
