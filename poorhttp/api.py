@@ -60,6 +60,10 @@ def serve(
         poorhttp.errors.Failure: an option is wrong, or the address cannot be used.
     """
     settings, application = _read_options(app, bind=bind, mode=mode, **options)
+    if settings.https:
+        from poorhttp.dev import local_certificate
+
+        local_certificate.apply(settings)
     if development.is_on(settings):
         from poorhttp import dev
 
@@ -170,10 +174,6 @@ def _read_options(
     if isinstance(app, str):
         options["target"] = app
     settings = Settings(**options)
-    if settings.https:
-        from poorhttp.dev import local_certificate
-
-        local_certificate.apply(settings)
     if app is None and not settings.serves:
         raise ConfigError(
             "there is nothing to serve; name an application, or say static= or mount="

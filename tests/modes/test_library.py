@@ -82,7 +82,10 @@ def test_server_takes_options() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(PROCESS_OPTIONS))
-def test_server_refuses_what_it_does_not_apply(name: str, tmp_path: Path) -> None:
+def test_server_refuses_what_it_does_not_apply(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     values: dict[str, object] = {
         "chdir": "/",
         "pythonpath": "/",
@@ -96,10 +99,11 @@ def test_server_refuses_what_it_does_not_apply(name: str, tmp_path: Path) -> Non
         "reload_exclude": "*.sql",
         "autoreload": "on",
         "debug": "on",
-        **dict.fromkeys(("preload", "live", "profile", "open"), True),
+        **dict.fromkeys(("preload", "live", "profile", "https", "open"), True),
     }
     with pytest.raises(ConfigError, match=f"^{name}: not for a Server, which has threads"):
         poorhttp.Server(hello, **{name: values.get(name, 7)})  # type: ignore[arg-type]
+    assert not [*tmp_path.iterdir()], "nothing is made for what is refused"
 
 
 def test_server_names_all_that_it_refuses() -> None:

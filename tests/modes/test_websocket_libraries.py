@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Serve
-from tests.testkit.server import Server, wait_for
+from tests.testkit.server import Server, join, wait_for
 
 flask_sock = pytest.importorskip("flask_sock")
 socketio = pytest.importorskip("socketio")
@@ -94,7 +94,7 @@ def test_flask_socketio(mode: str, transports: list[str], without: str) -> None:
         wait_for(lambda: heard == ["hello"], "the event")
         assert client.transport() == transports[-1]
         client.disconnect()
-        client.wait()
+        join(client.start_background_task(client.wait))
 
 
 def test_gevent_websocket() -> None:
@@ -129,6 +129,5 @@ def test_threads_end_with_their_websockets() -> None:
         closers = [threading.Thread(target=ws.close) for ws in sockets]
         for closer in closers:
             closer.start()
-        for closer in closers:
-            closer.join()
+        join(*closers)
         wait_for(lambda: int(server.get("/").body) == 4, "the end of the threads")

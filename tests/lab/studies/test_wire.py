@@ -34,6 +34,7 @@ from loadtests.studies.websocket import cases
 from loadtests.studies.websocket import study as websocket
 from loadtests.studies.websocket.cases import Case, Frame
 from tests.packages import need
+from tests.testkit.server import join
 
 OF_AUTOBAHN = {"1": 16, "2": 11, "3": 7, "4": 10, "5": 20, "6": 145, "7": 37, "9": 54, "10": 1}
 """Cases by category."""
@@ -102,7 +103,7 @@ def test_verdicts(answers: Sequence[bytes], verdict: str) -> None:
     thread.start()
     with ours:
         assert cases.run(cases.HELLO, ours) == verdict
-    thread.join()
+    join(thread)
 
 
 def test_whoever_should_fail_the_connection() -> None:
