@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from tests.testkit.server import Server, join, wait_for
 
 flask_sock = pytest.importorskip("flask_sock")
 socketio = pytest.importorskip("socketio")
+requests = pytest.importorskip("requests")
 geventwebsocket = pytest.importorskip("geventwebsocket")
 websocket = pytest.importorskip("websocket")
 sync_client = pytest.importorskip("websockets.sync.client")
@@ -22,25 +25,33 @@ APP = "tests/apps/websockets_served.py"
 CONCURRENT = ["threading", "gevent"]
 
 
-def connect(server: Server, path: str, **options: Any) -> Any:
-    """A WebSocket of the package websocket-client."""
-    return websocket.create_connection(f"ws://127.0.0.1:{server.port}{path}", timeout=60, **options)
+@contextmanager
+def connect(server: Server, path: str, **options: Any) -> Iterator[Any]:
+    """A WebSocket of the package websocket-client.
+
+    Its method `close` leaves the socket open if a close frame has been sent, `shutdown` does not.
+    """
+    url = f"ws://127.0.0.1:{server.port}{path}"
+    ws = websocket.create_connection(url, timeout=60, **options)
+    try:
+        yield ws
+    finally:
+        ws.shutdown()
 
 
 def test_flask_sock_echoes(serve: Serve) -> None:
-    ws = connect(serve(APP), "/echo", subprotocols=["talk", "chat"])
-    assert ws.getsubprotocol() == "chat"
-    for text in ("", "hello", "ü" * 70_000):
-        ws.send(text)
-        assert ws.recv() == text
-    ws.send_binary(b"\0\1" * 1_000_000)
-    assert ws.recv() == b"\0\1" * 1_000_000
-    ws.ping("there?")
-    ws.send("behind a ping")
-    assert ws.recv() == "behind a ping"
-    ws.send_close(1000)
-    assert ws.recv_data() == (8, (1000).to_bytes(2, "big"))
-    ws.close()
+    with connect(serve(APP), "/echo", subprotocols=["talk", "chat"]) as ws:
+        assert ws.getsubprotocol() == "chat"
+        for text in ("", "hello", "ü" * 70_000):
+            ws.send(text)
+            assert ws.recv() == text
+        ws.send_binary(b"\0\1" * 1_000_000)
+        assert ws.recv() == b"\0\1" * 1_000_000
+        ws.ping("there?")
+        ws.send("behind a ping")
+        assert ws.recv() == "behind a ping"
+        ws.send_close(1000)
+        assert ws.recv_data() == (8, (1000).to_bytes(2, "big"))
 
 
 def test_flask_sock_closes(serve: Serve) -> None:
@@ -57,36 +68,39 @@ def test_other_requests_of_the_same_application(serve: Serve) -> None:
     assert server.get("/").status == 200
     answer = server.get("/", "Connection: Upgrade", "Upgrade: websocket")
     assert answer.status == 400, "Flask says that this is no WebSocket"
-    with pytest.raises(websocket.WebSocketBadStatusException, match="404"):
-        connect(server, "/nowhere")
+    with (
+        pytest.raises(websocket.WebSocketBadStatusException, match="404"),
+        connect(server, "/nowhere"),
+    ):
+        pass
 
 
 @pytest.mark.parametrize("mode", CONCURRENT)
 def test_all_close_cleanly_when_the_server_stops(mode: str) -> None:
-    with Server(APP, mode) as server:
-        sockets = [connect(server, "/echo") for _ in range(10)]
+    with Server(APP, mode) as server, ExitStack() as stack:
+        sockets = [stack.enter_context(connect(server, "/echo")) for _ in range(10)]
         for ws in sockets:
             ws.send("x")
             assert ws.recv() == "x"
         server.process.send_signal(signal.SIGTERM)
         for ws in sockets:
             assert ws.recv_data() == (8, (1001).to_bytes(2, "big"))
-            ws.close()
+        stack.close()
         assert server.wait() == 0
         server.ended()
 
 
-# The client leaves the session of its polls to the garbage collector.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.parametrize("mode", CONCURRENT)
 @pytest.mark.parametrize("transports", [["websocket"], ["polling", "websocket"], ["polling"]])
 @pytest.mark.parametrize("without", ["", "1"])
 def test_flask_socketio(mode: str, transports: list[str], without: str) -> None:
     if without and mode == "threading":
         pytest.skip("only gevent has a package of its own")
-    with Server(APP, mode, env={"WITHOUT_GEVENT_WEBSOCKET": without}) as server:
-        client = socketio.Client(reconnection=False)
+    with (
+        Server(APP, mode, env={"WITHOUT_GEVENT_WEBSOCKET": without}) as server,
+        requests.Session() as session,
+    ):
+        client = socketio.Client(reconnection=False, http_session=session)
         heard: list[str] = []
         client.on("heard", heard.append)
         client.connect(f"http://127.0.0.1:{server.port}", transports=transports)
@@ -95,33 +109,36 @@ def test_flask_socketio(mode: str, transports: list[str], without: str) -> None:
         assert client.transport() == transports[-1]
         client.disconnect()
         join(client.start_background_task(client.wait))
+        if client.eio.ws:
+            client.eio.ws.shutdown()
 
 
 def test_gevent_websocket() -> None:
     with Server(APP, "gevent") as server:
-        ws = connect(server, "/gevent")
-        for text in ("one", "ü" * 70_000):
-            ws.send(text)
-            assert ws.recv() == f"/gevent: {text}"
-        ws.send_close(1000)
-        assert ws.recv_data() == (8, b""), "as that package closes"
-        ws.close()
-        with pytest.raises(websocket.WebSocketBadStatusException, match="200"):
-            connect(server, "/offered")
+        with connect(server, "/gevent") as ws:
+            for text in ("one", "ü" * 70_000):
+                ws.send(text)
+                assert ws.recv() == f"/gevent: {text}"
+            ws.send_close(1000)
+            assert ws.recv_data() == (8, b""), "as that package closes"
+        with (
+            pytest.raises(websocket.WebSocketBadStatusException, match="200"),
+            connect(server, "/offered"),
+        ):
+            pass
         assert server.get("/offered").body == b"False"
-        ws = connect(server, "/gevent")
-        ws.send("x")
-        assert ws.recv() == "/gevent: x"
-        server.process.send_signal(signal.SIGTERM)
-        assert ws.recv_data() == (8, (1001).to_bytes(2, "big"))
-        ws.close()
+        with connect(server, "/gevent") as ws:
+            ws.send("x")
+            assert ws.recv() == "/gevent: x"
+            server.process.send_signal(signal.SIGTERM)
+            assert ws.recv_data() == (8, (1001).to_bytes(2, "big"))
         assert server.wait() == 0
         server.ended()
 
 
 def test_threads_end_with_their_websockets() -> None:
-    with Server(APP, "threading", "--threads", "3") as server:
-        sockets = [connect(server, "/echo") for _ in range(20)]
+    with Server(APP, "threading", "--threads", "3") as server, ExitStack() as stack:
+        sockets = [stack.enter_context(connect(server, "/echo")) for _ in range(20)]
         for ws in sockets:
             ws.send("x")
             assert ws.recv() == "x"

@@ -30,8 +30,8 @@ class Ways:
     def __init__(self) -> None:
         need("nginx")
         # Short: the name of a Unix socket has some hundred bytes.
-        self._folder = tempfile.TemporaryDirectory()
-        folder = Path(self._folder.name)
+        self.folder = tempfile.TemporaryDirectory()
+        folder = Path(self.folder.name)
         binds = [f"unix:{folder}/http"]
         binds += [f"{protocol}+unix:{folder}/{protocol}" for protocol in PROTOCOLS[1:]]
         self._reserved = {protocol: reserve() for protocol in PROTOCOLS}
@@ -82,7 +82,7 @@ class Ways:
 @pytest.fixture(scope="module")
 def ways() -> Iterator[Ways]:
     ways = Ways()
-    with ways.server, ways.nginx:
+    with ways.folder, ways.server, ways.nginx:
         yield ways
 
 

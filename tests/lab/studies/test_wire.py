@@ -10,7 +10,7 @@ import threading
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -130,11 +130,10 @@ def run(study: Study, server: str, tmp_path: Path, *experiments: str) -> Results
         pytest.skip(reason)
     scale = next(one for one in study.scales if one.name == TINY.name)
     writing = store.Store(tmp_path / "results.jsonl", "now")
-    with ExitStack() as material:
+    with closing(writing), ExitStack() as material:
         lab = engine.Lab(writing, TINY.seconds, TINY.rounds, *cores(), material=material)
         planned = study.plan(lab, scale, [chosen], Namespace(names=experiments))
         engine.run(lab, planned, "test", study=study.name)
-    writing.close()
     results = Results(writing.records)
     assert not results.failures
     return results
