@@ -184,7 +184,9 @@ mod tests {
 
     #[test]
     fn each_connection_wakes_the_workers_with_the_fewest() {
-        let workers: Vec<&'static Counters> = (0..WOKEN + 2).map(|_| &*Box::leak(Box::default())).collect();
+        // In one piece, as in shared memory: of equal workers, the first is woken.
+        let workers: Vec<Counters> = (0..WOKEN + 2).map(|_| Counters::default()).collect();
+        let workers: Vec<&'static Counters> = workers.leak().iter().collect();
         let balances: Vec<_> =
             (0..workers.len()).map(|ours| AcceptBalance::new(workers.clone(), ours).unwrap()).collect();
         let woken = || workers.iter().map(|worker| worker.woken_by_each().is_some()).collect::<Vec<_>>();
