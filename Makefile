@@ -9,7 +9,7 @@
 #   make proxy-nginx            a proxy before two of them on http://127.0.0.1:8000; proxy-lighttpd, proxy-haproxy, …
 #   make proxy-nginx CASE=site PORT=8443 SERVERS="8081 8082"   another of its configurations, other ports
 #   make serial                 a study of the load lab, for a look; SCALE=full as it is reported, LAB="--servers …"
-#                               docs/loadlab.md names the others; compare: all
+#                               docs/guides/load-lab.md names the others; compare: all
 #   make advise APP=mine.py:app measures an application, and says which mode, workers and threads it wants
 #   make figures                draws all figures of the stored results of the lab into build/figures, and those that docs
 #                               show into docs/figures; python -m loadtests docs writes the pages made of them

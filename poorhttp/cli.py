@@ -165,7 +165,7 @@ class CommandLine(Arguments):
         if "GUNICORN_CMD_ARGS" in os.environ and self.command in ("serve", "dev", "check"):
             self.notes.append(
                 "GUNICORN_CMD_ARGS is not read; write its options behind poorhttp serve, which "
-                "takes most of them (docs/guides/commands.md)"
+                "takes most of them (docs/reference/command.md)"
             )
         for note in self.notes:
             print(f"poorhttp: {note}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The tables of docs/security.md, made from the protocol cases: `python -m tests.refusals`."""
+"""The tables of docs/reference/refusals.md, made from the protocol cases: `python -m tests.refusals`."""
 
 from __future__ import annotations
 

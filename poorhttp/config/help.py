@@ -1,4 +1,4 @@
-"""Prints the options: the text of `--help`, and the page docs/options.md."""
+"""Prints the options: the text of `--help`, and the page docs/reference/options.md."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ COMMON_OF_DEV = (
 INTRO = """\
 # Options
 
-<!-- Made by `python -m poorhttp.config.help > docs/options.md`; change poorhttp/config instead. -->
+<!-- Made by `python -m poorhttp.config.help > docs/reference/options.md`; change poorhttp/config instead. -->
 
 Every option can be set in three places. If several set it, the first of this list takes precedence:
 
 1. on the command line, `--like-this VALUE` or `--like-this=VALUE`; some have a letter, `-w 4`, and
-   names of other servers ([guides/commands.md](guides/commands.md));
+   names of other servers ([the command](command.md));
 2. in the environment, `POORHTTP_LIKE_THIS`;
 3. in the section `[http]` of the ini file that `-c FILE` names, `like_this = VALUE`.
 
@@ -50,7 +50,7 @@ bind =
 ```
 
 Sections `[service:NAME]` describe several services, and sections `[host:NAME]` the differences for
-requests to a host ([content.md](content.md)); "Also in `[host:NAME]`" marks the options that may be
+requests to a host ([hosts](../guides/static-files.md)); "Also in `[host:NAME]`" marks the options that may be
 set there.
 
 A repeatable option that is set in one place replaces all values of the places below it. In a file,

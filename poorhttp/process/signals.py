@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
 else:
-    # Without the enumerations, which every process would pay for (docs/design.md).
+    # Without the enumerations, which every process would pay for (docs/internals/design.md).
     import _signal as signal
 
 __all__ = ["MAIN_PROCESS_SIGNALS", "SIGNALS", "STOP_SIGNALS", "send", "signal"]

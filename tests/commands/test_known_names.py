@@ -173,13 +173,16 @@ def test_each_translation_is_tried() -> None:
         ("-e production", r'^-e: "production" is not a variable .*NAME=VALUE$'),
         ("-w many", '^-w: "many" is not a whole number'),
         ("--listen 128", "^--listen: a number is uWSGI's .*; write --backlog 128$"),
-        ("--http h11", r'^--http: "h11" is not an address; .*docs/proxies.md'),
+        ("--http h11", r'^--http: "h11" is not an address; .*docs/guides/proxies.md'),
         ("--port 8080 -b :80", "^--port and -b both say where to listen; write --bind HOST:PORT$"),
         ("--port web", r'^--port: "web" in "127\.0\.0\.1:web" is not a port'),
         ("--ca-certs x", "^--ca-certs alone asks clients for no certificate elsewhere"),
         ("--cert-reqs 0", "^--cert-reqs: then clients are asked for no certificate"),
         ("--access-logformat %(L)s", r'^--access-logformat: "%\(L\)s" has no equivalent; write'),
-        ("--access-logformat %(x)s", r'^--access-logformat: "%\(x\)s" has no equivalent \(docs/l'),
+        (
+            "--access-logformat %(x)s",
+            r'^--access-logformat: "%\(x\)s" has no equivalent \(docs/reference/l',
+        ),
         ("--log-syslog-to udp://a:1", "^--log-syslog-to: .*; write --error-log syslog"),
         ("-c gunicorn.conf.py", "^-c: gunicorn.conf.py is .*; poorhttp migrate gunicorn.conf.py"),
         ("--config=python:conf", "^--config: python:conf is a file of another server"),
@@ -469,16 +472,16 @@ def test_check_names_what_was_written(project: Path) -> None:
 
 
 def test_the_guide_names_each_of_them() -> None:
-    text = (ROOT / "docs/guides/commands.md").read_text()
+    text = (ROOT / "docs/reference/command.md").read_text()
     for option in OPTIONS.values():
         names = [f"`-{option.short}`"] * bool(option.short)
         names += [f"`--{name}`" for name in (*option.aliases, *option.fixed)]
-        row = f"| [`{option.name}`](../options.md#{option.name}) | {' '.join(names)} |"
+        row = f"| [`{option.name}`](options.md#{option.name}) | {' '.join(names)} |"
         assert not names or row in text
 
 
 def test_the_answer_in_the_guide(project: Path) -> None:
-    text = (ROOT / "docs/guides/commands.md").read_text()
+    text = (ROOT / "docs/reference/command.md").read_text()
     found = re.search(r"^\$ poorhttp (.*)\n(poorhttp: .*\n)", text, re.MULTILINE)
     assert found is not None
     assert says(2, *found[1].split(), cwd=project) == found[2]

@@ -13,7 +13,7 @@ from tests.packages import lacking
 from tests.testkit.client import HANG
 from tests.testkit.server import Server
 
-#: As in docs/cgi.md; the password is `secret`.
+#: As in docs/guides/cgi.md; the password is `secret`.
 PROGRAM = """#!/bin/sh
 if [ "$HTTP_AUTHORIZATION" != "Basic $(printf 'somebody:secret' | base64)" ]; then
     printf 'Status: 401 Unauthorized\\nWWW-Authenticate: Basic realm="git"\\n'

@@ -180,7 +180,7 @@ def test_mistakes(text: str, complaint: str) -> None:
 
 
 def test_examples_of_the_documentation() -> None:
-    text = (ROOT / "docs" / "content.md").read_text()
+    text = (ROOT / "docs" / "guides" / "static-files.md").read_text()
     examples = [block.partition("```")[0] for block in text.split("```ini\n")[1:]]
     for example in examples:
         (settings,) = load(example if example.startswith("[") else f"[http]\n{example}")

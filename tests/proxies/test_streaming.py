@@ -163,7 +163,7 @@ def test_a_client_that_leaves(name: str, uploads: Server, tmp_path: Path) -> Non
 
 
 def test_early_hints(name: str, mode: str, tmp_path: Path) -> None:
-    """nginx before 1.29 takes a 103 for the final response (docs/early-hints.md)."""
+    """nginx before 1.29 takes a 103 for the final response (docs/guides/early-hints.md)."""
     options = ("--early-hints", "off") if name == "nginx" else ()
     with Server(HINTS, mode, *options) as server, Front(name, tmp_path, server) as front:
         connection = front.connect()

@@ -11,8 +11,8 @@ from tests.testkit.server import ROOT
 
 
 def examples(language: str) -> list[str]:
-    """The blocks of docs/guides/entry-points.md in a language."""
-    page = (ROOT / "docs/guides/entry-points.md").read_text(encoding="utf-8")
+    """The blocks of docs/guides/frameworks.md in a language."""
+    page = (ROOT / "docs/guides/frameworks.md").read_text(encoding="utf-8")
     return re.findall(rf"^```{language}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
 
 

@@ -1,4 +1,4 @@
-"""The reader of protocol cases, and the page made from them (docs/security.md)."""
+"""The reader of protocol cases, and the page made from them (docs/reference/refusals.md)."""
 
 from __future__ import annotations
 

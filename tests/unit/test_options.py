@@ -274,8 +274,8 @@ def test_the_reference_page_is_current() -> None:
         timeout=HANG,
     )
     assert made.stderr == ""
-    assert (ROOT / "docs/options.md").read_text() == made.stdout, (
-        "run: python -m poorhttp.config.help > docs/options.md"
+    assert (ROOT / "docs/reference/options.md").read_text() == made.stdout, (
+        "run: python -m poorhttp.config.help > docs/reference/options.md"
     )
 
 

@@ -7,7 +7,7 @@ use poorhttp_compress::Compression;
 
 use crate::live_reload::LiveReload;
 
-/// How a folder is published; `docs/options.md` explains the options under `static_…`.
+/// How a folder is published; `docs/reference/options.md` explains the options under `static_…`.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Path of the folder.

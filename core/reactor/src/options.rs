@@ -21,7 +21,7 @@ use crate::log::request_id::RequestIds;
 use crate::sys::BorrowedFd;
 use crate::sys::fd_handoff::FdHandoff;
 
-/// How long a client may take, in milliseconds; `docs/options.md` has the reasons.
+/// How long a client may take, in milliseconds; `docs/reference/options.md` has the reasons.
 #[derive(Clone, Debug)]
 pub struct Timeouts {
     /// From the first byte of a head to its last.

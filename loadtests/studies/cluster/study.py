@@ -145,7 +145,7 @@ METHOD = f"""\
   connections that it had kept.
 - Who waits for a host that is gone is told when TCP has asked it for signs of life in vain
   (HAProxy: `srvtcpka`, `tcp-ut`), or by `proxy_read_timeout` ({READ} s; nginx has nothing else).
-- `docs/scaling.md` says what it means.
+- `docs/guides/scaling.md` says what it means.
 """
 
 STUDY = Study(

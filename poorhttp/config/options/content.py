@@ -38,7 +38,7 @@ class Mounts:
         "wins, prefixes of `static` included; `target` gets the rest. The application finds the "
         "prefix in `SCRIPT_NAME` and the rest of the path in `PATH_INFO` (PEP 3333). A section "
         "`[host:NAME]` that sets `mount`, `target` or `static` serves that host alone: the values "
-        "outside of the section do not apply to it (docs/content.md).",
+        "outside of the section do not apply to it (docs/guides/static-files.md).",
     )
 
 
@@ -55,7 +55,7 @@ class RequestBodies:
         metavar="PREFIX",
         hosted=True,
         reason="For uploads that are hashed, copied elsewhere or refused, and for handlers that "
-        "read while they answer (docs/uploads.md). `wsgi.input` waits for what has not come. Off, "
+        "read while they answer (docs/guides/uploads.md). `wsgi.input` waits for what has not come. Off, "
         "because a thread is then busy for as long as the client sends, and a client that is slow "
         "or leaves is the application's concern. gunicorn, uWSGI and cheroot always do it, "
         "waitress never; nginx `proxy_request_buffering off`.",

@@ -67,7 +67,7 @@ class Logs:
         "connection stays open and `-` if not. `%L` is the number by which the error log names a "
         "request, counted in each worker; `%P` is the worker's process, `%u` the user of Basic "
         "authentication, whom nobody has checked yet. `json` writes an object on each line. "
-        "docs/logs.md lists all directives and keys.",
+        "docs/reference/logs.md lists all directives and keys.",
         aliases=("access-logformat",),
     )
     access_log_sample = Option(
@@ -126,7 +126,7 @@ class Logs:
         "(`poorhttp.error`, or `wsgi.errors` for what the application has written there), "
         "`message`, `request` (its number), `request_id`, `trace_id`, `span_id` and `exception` (a "
         "traceback, one text of several lines). Only what Python itself writes when a process "
-        "crashes is text in any case. docs/logs.md has examples.",
+        "crashes is text in any case. docs/reference/logs.md has examples.",
     )
     log_level = Option(
         choice("debug", "info", "warning", "error"),

@@ -147,7 +147,7 @@ class Responses:
         reason="They go to clients of HTTP/1.1 only. Off, or for others, the call does nothing. "
         "nginx before 1.29 takes a 103 for the final response if it speaks HTTP/1.1 to the server "
         "(`proxy_http_version 1.1`), and its clients hang: off behind those "
-        "(docs/early-hints.md). gunicorn always sends them.",
+        "(docs/guides/early-hints.md). gunicorn always sends them.",
     )
 
     server_header = Option(

@@ -56,7 +56,7 @@ class Application:
         reason="Without a callable, `application` and then `app` are tried. The callable may be "
         'the result of a call with literals: `shop:create_app()`, `shop:create_app("test", '
         "debug=True)`. On the command line the target has no flag: `poorhttp serve TARGET`. For "
-        "`poorhttp dev` it may be a folder or a file, or be left out (docs/development.md).",
+        "`poorhttp dev` it may be a folder or a file, or be left out (docs/guides/development.md).",
     )
     django = Option(
         boolean,
@@ -65,7 +65,7 @@ class Application:
         shared=True,
         reason="`manage.py` tells its settings, unless `DJANGO_SETTINGS_MODULE` does, and these "
         "tell its `WSGI_APPLICATION`. Files that `collectstatic` has put into `STATIC_ROOT` are "
-        "served at `STATIC_URL`, without Python (docs/guides/entry-points.md).",
+        "served at `STATIC_URL`, without Python (docs/guides/frameworks.md).",
     )
     chdir = Option(
         path,
@@ -206,7 +206,7 @@ class Workers:
         reason="Each has a thread of its own, and none of `threads`. Beyond that, a request that "
         "asks for another protocol is answered with 503. A thread that waits takes some 30 KiB; a "
         "library may start another one for each connection. In `gevent` only `max_connections` "
-        "counts, in `single` and `forking` a connection has the process. See docs/upgrade.md.",
+        "counts, in `single` and `forking` a connection has the process. See docs/guides/websockets.md.",
     )
     preload = Option(
         boolean,
@@ -226,7 +226,7 @@ class Workers:
         reason="Workers then share also what requests have imported, compiled and cached. That "
         "worker finishes its requests first, and no request is lost. Off, because everything that "
         "it has opened is there in each fork, so the application must be ready for it: see "
-        "`before_refork` and docs/operations.md. `1000, 10000` suits most. pitchfork "
+        "`before_refork` and docs/guides/operations.md. `1000, 10000` suits most. pitchfork "
         "`refork_after`, puma `fork_worker`.",
     )
     before_refork = Repeatable(
@@ -289,7 +289,7 @@ class Processes:
         "on",
         "Keep a main process that starts, watches and replaces the workers.",
         shared=True,
-        reason="It costs about 2 MiB, and handles the signals of docs/operations.md. Off, the "
+        reason="It costs about 2 MiB, and handles the signals of docs/guides/operations.md. Off, the "
         "process that was started is the single worker: it can be stopped, and it is not replaced "
         "if it dies. For runit, containers and other managers that restart a process that dies.",
     )
@@ -329,7 +329,7 @@ class Processes:
         "Let the kernel merge equal pages of the processes (KSM, Linux 6.4 and later).",
         shared=True,
         reason="The kernel merges only while `/sys/kernel/mm/ksm/run` is 1, which is for the whole "
-        "machine and takes processor time: see docs/operations.md. Off, because from the time that "
+        "machine and takes processor time: see docs/guides/operations.md. Off, because from the time that "
         "a write takes, others on the machine can learn what merged pages contain.",
     )
     proc_name = Option(

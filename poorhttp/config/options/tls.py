@@ -59,7 +59,7 @@ class Tls:
         "names and different kinds of keys are allowed: the first that the client can verify is "
         "used. The main process reads the files before workers give up its rights. When they "
         "change, running workers get the new ones; broken ones are refused and logged, and the "
-        "old ones stay. See docs/tls.md.",
+        "old ones stay. See docs/guides/tls.md.",
         aliases=(*("certfile", "ssl-certfile", "ssl-certificate", "ssl-certificate-file", "cert"),),
     )
     tls_key = Repeatable(
@@ -126,7 +126,7 @@ class Tls:
         "kernel cannot (Linux without its module `tls`), and on Unix sockets. It is off because "
         "it depends on kernel and processor which of the two is faster, and because the module is "
         "code of the kernel that faces the network. nginx needs a build of OpenSSL for it, and "
-        "has it off too. See docs/tls.md.",
+        "has it off too. See docs/guides/tls.md.",
     )
     redirect_to_https = Option(
         port_or_switch,

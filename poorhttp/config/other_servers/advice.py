@@ -7,18 +7,18 @@ Those with an equivalent are `aliases` of options. Imported only for an error.
 from __future__ import annotations
 
 #: Pages of the manual.
-_COMMANDS = "docs/guides/commands.md"
-_OPERATIONS = "docs/operations.md"
-_PROXIES = "docs/proxies.md"
-_TRUST = "docs/trust.md"
-_LOGS = "docs/logs.md"
-_TLS = "docs/tls.md"
-_CONTENT = "docs/content.md"
+_COMMANDS = "docs/reference/command.md"
+_OPERATIONS = "docs/guides/operations.md"
+_PROXIES = "docs/guides/proxies.md"
+_TRUST = "docs/guides/trusted-proxies.md"
+_LOGS = "docs/reference/logs.md"
+_TLS = "docs/guides/tls.md"
+_CONTENT = "docs/guides/static-files.md"
 _MONITORING = "docs/guides/monitoring.md"
-_RELIABILITY = "docs/reliability.md"
-_DEVELOPMENT = "docs/development.md"
-_SECURITY = "docs/security.md"
-_UPGRADE = "docs/upgrade.md"
+_RELIABILITY = "docs/internals/reliability.md"
+_DEVELOPMENT = "docs/guides/development.md"
+_SECURITY = "docs/reference/refusals.md"
+_UPGRADE = "docs/guides/websockets.md"
 _MIGRATE = "docs/guides/migrate.md"
 
 #: Names with blanks between, the advice for them, and the page that says more.
@@ -109,7 +109,7 @@ _ADVICE = (
     (
         "paste paster paste_global ini_paste ini_paste_logged",
         "write paste:FILE as the target; or run pserve, with use = egg:poorhttpd#main in FILE",
-        "docs/guides/entry-points.md",
+        "docs/guides/frameworks.md",
     ),
     (
         "ini yaml yml xml json include emperor_config",
@@ -165,7 +165,7 @@ _ADVICE = (
     (
         "protocol socket_protocol uwsgi_socket scgi_socket fastcgi_socket http11_socket",
         "write --bind uwsgi://127.0.0.1:3031, or scgi://, fastcgi://",
-        "docs/gateways.md",
+        "docs/guides/gateways.md",
     ),
     (
         "http_protocols http2 http2_cleartext http2_max_concurrent_streams "
@@ -185,7 +185,7 @@ _ADVICE = (
         "response_flush_delay max_request_header_size http_auto_chunked",
         "leave it out; max_request_line, max_header_size and max_headers limit a request, "
         "body_buffer_size and spool_limit what is kept of it and its response",
-        "docs/options.md",
+        "docs/reference/options.md",
     ),
     (
         "http1_keep_alive no_http1_keep_alive http_keepalive so_keepalive so_send_timeout",

@@ -63,12 +63,12 @@ def worker_class(text: str) -> str:
     if "eventlet" in kind:
         raise ValueError(
             f'"{text}" is not there: its authors advise against eventlet; write gevent, and '
-            "replace what the application imports from eventlet (docs/guides/commands.md)"
+            "replace what the application imports from eventlet (docs/reference/command.md)"
         )
     if any(word in kind for word in ("uvicorn", "asgi", "asyncio", "uvloop", "trio", "tornado")):
         raise ValueError(
             f'"{text}" is for ASGI or Tornado; this server runs WSGI applications: write threading '
-            "(docs/guides/commands.md)"
+            "(docs/reference/command.md)"
         )
     return text
 
@@ -95,7 +95,7 @@ def http(text: str) -> str:
     if ":" not in text and "/" not in text:
         raise ValueError(
             f'"{text}" is not an address; a version or a parser of HTTP is not chosen here: leave '
-            "it out. HTTP/1.1 is spoken, HTTP/2 by the proxy in front (docs/proxies.md)"
+            "it out. HTTP/1.1 is spoken, HTTP/2 by the proxy in front (docs/guides/proxies.md)"
         )
     return socket_address(text)
 
@@ -166,7 +166,7 @@ def _directive(found: re.Match[str]) -> str:
     field, kind = name[1:-2], name[-1:]
     if not field or name[0] + name[-2] != "{}" or kind not in "ioe":
         instead = "; write %(D)s, which is microseconds" if name == "L" else ""
-        raise ValueError(f'"{found[0]}" has no equivalent{instead} (docs/logs.md)')
+        raise ValueError(f'"{found[0]}" has no equivalent{instead} (docs/reference/logs.md)')
     # gunicorn has the variables in lower case; those of a request are upper case, but `wsgi.…`.
     if kind == "e" and "." not in name:
         return f"%{{{field.upper()}}}e"
@@ -179,7 +179,7 @@ def syslog(text: str) -> str:
         return "syslog:" + text.removeprefix("unix://").removeprefix("unix:").partition("#")[0]
     raise ValueError(
         f'"{text}": messages go to a Unix socket; write --error-log syslog, or syslog:/dev/log, '
-        "and let the daemon forward them (docs/logs.md)"
+        "and let the daemon forward them (docs/reference/logs.md)"
     )
 
 
@@ -268,7 +268,7 @@ def settle(
     if not is_checked and _is_alias("tls_client_ca", flags):
         raise ValueError(
             f"{flags['tls_client_ca'][-1]} alone asks clients for no certificate elsewhere, and "
-            "for one here; write --tls-client-ca if it is required, or leave it out (docs/tls.md)"
+            "for one here; write --tls-client-ca if it is required, or leave it out (docs/guides/tls.md)"
         )
     return [*_proxies(values, flags, given), *_timeout(values, flags, given)]
 
@@ -286,7 +286,7 @@ def _proxies(
         return []
     return [
         f"{flag} *: trusts private networks and Unix sockets; whoever is trusted names the "
-        "client's address here, so name other proxies (docs/trust.md)"
+        "client's address here, so name other proxies (docs/guides/trusted-proxies.md)"
     ]
 
 
@@ -331,7 +331,7 @@ def _timeout(
     return [
         f"{flag} {text} is left out: with threads or gevent, gunicorn ends a worker of which "
         f"nothing runs, and no request; --request-timeout {text} ends requests that take longer "
-        "(docs/guides/commands.md)"
+        "(docs/reference/command.md)"
     ]
 
 

@@ -33,7 +33,7 @@ def prepare(settings: Settings) -> None:
 
 
 def with_error_pages(application: WSGIApplication, settings: Settings) -> WSGIApplication:
-    """Return the application, with pages for its exceptions (`docs/development.md`)."""
+    """Return the application, with pages for its exceptions (`docs/guides/development.md`)."""
     if "django.core.handlers.exception" in sys.modules:
         from poorhttp.dev.debug.django_errors import pass_exceptions_on
 

@@ -21,7 +21,7 @@ LOCAL = ("127.0.0.1", "::1")
 _AT_PORT = re.compile(r"(?:0\.0\.0\.0|\*|\[::\])?:?\$[({]?PORT[)}]?")
 
 #: The headers that the usual configurations of proxies set.
-_NAME_THEM = "name here what your proxy sets; see docs/trust.md"
+_NAME_THEM = "name here what your proxy sets; see docs/guides/trusted-proxies.md"
 HEADERS = ("x-forwarded-for", "x-forwarded-proto")
 
 
@@ -101,7 +101,9 @@ def trust(plan: Plan, setting: Setting | None, default: str) -> None:
             local = [] if all(parse(place).kind == "unix" for place in places) else LOCAL
             plan.set("trusted_proxies", [*local, *unix], default)
             plan.set(
-                "forwarded_headers", HEADERS, "name here what your proxy sets; see docs/trust.md"
+                "forwarded_headers",
+                HEADERS,
+                "name here what your proxy sets; see docs/guides/trusted-proxies.md",
             )
         return
     if plan.from_environment(setting, "trusted_proxies"):

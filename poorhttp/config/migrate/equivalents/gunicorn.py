@@ -61,7 +61,7 @@ HOOKS = {
 }
 
 _NOT_NEEDED = "Not needed: "
-_LOGGING = "docs/logs.md"
+_LOGGING = "docs/reference/logs.md"
 _STRICT = "poorhttp is strict about it, because such requests are used to smuggle others."
 _HTTP2 = "There is no HTTP/2 here; the proxy in front speaks it."
 _ASYNC = "It is for ASGI."
@@ -239,7 +239,7 @@ def _secure_headers(plan: Plan, setting: Setting) -> None:
         plan.explain(
             setting,
             "Only X-Forwarded-Proto and Forwarded are used: set one of them in the proxy.",
-            "docs/trust.md",
+            "docs/guides/trusted-proxies.md",
         )
 
 
@@ -276,7 +276,7 @@ def _unknown(setting: Setting) -> Rule:
 SWITCHES: dict[str, tuple[str, ...]] = {
     "daemon": (
         "The server stays in the foreground: systemd, runit or a container start and watch it.",
-        "docs/operations.md",
+        "docs/guides/operations.md",
     ),
     "spew": ("Use poorhttp ctl stacks, or PYTHON's own tracing.",),
     "check_config": ("poorhttp check does it.",),
@@ -368,34 +368,44 @@ RULES: dict[str, Rule] = {
     "default_proc_name": option("proc_name", _log),
     "pythonpath": Rule(apply=_paths),
     "paste": Rule(apply=paste),
-    "raw_paste_global_conf": explained("It is for PasteDeploy.", "docs/guides/entry-points.md"),
+    "raw_paste_global_conf": explained("It is for PasteDeploy.", "docs/guides/frameworks.md"),
     "proxy_protocol": Rule(apply=_proxy_protocol),
     "proxy_allow_ips": Rule(apply=_proxies),
-    "protocol": explained("Only http and uwsgi are known here.", "docs/gateways.md"),
+    "protocol": explained("Only http and uwsgi are known here.", "docs/guides/gateways.md"),
     "uwsgi_allow_ips": Rule(apply=_proxies),
     "certfile": option("tls_certificate", _log),
     "keyfile": option("tls_key", _log),
     "ca_certs": Rule(apply=_client_certificates),
-    "cert_reqs": explained("It has no effect without ca_certs.", "docs/tls.md"),
-    "ssl_version": explained("TLS 1.2 and 1.3 are accepted (tls_min_version).", "docs/tls.md"),
-    "ciphers": explained("Only cipher suites without known weaknesses are there.", "docs/tls.md"),
+    "cert_reqs": explained("It has no effect without ca_certs.", "docs/guides/tls.md"),
+    "ssl_version": explained(
+        "TLS 1.2 and 1.3 are accepted (tls_min_version).", "docs/guides/tls.md"
+    ),
+    "ciphers": explained(
+        "Only cipher suites without known weaknesses are there.", "docs/guides/tls.md"
+    ),
     "suppress_ragged_eofs": explained(_NOT_NEEDED + "the TLS here does not depend on it."),
     "do_handshake_on_connect": explained(_NOT_NEEDED + "no worker waits for a handshake."),
     "forwarder_headers": explained(
         "X-Forwarded-Prefix of trusted_proxies becomes SCRIPT_NAME; others are not taken.",
-        "docs/trust.md",
+        "docs/guides/trusted-proxies.md",
     ),
     "header_map": explained(
         "Fields with underscores in their names are not passed on, as they could be taken for "
         "others.",
-        "docs/security.md",
+        "docs/reference/refusals.md",
     ),
     "http_protocols": explained("HTTP/1.1 is spoken. " + _HTTP2),
     "http_parser": explained(_NOT_NEEDED + "there is one parser, in Rust."),
-    "root_path": explained("mount = /PREFIX=TARGET sets SCRIPT_NAME.", "docs/content.md"),
-    "websocket_max_message_size": explained(_ASYNC, "docs/upgrade.md"),
-    "control_socket": explained("admin = unix:PATH is for poorhttp ctl.", "docs/operations.md"),
-    "control_socket_mode": explained("admin_token_file protects admin.", "docs/operations.md"),
+    "root_path": explained(
+        "mount = /PREFIX=TARGET sets SCRIPT_NAME.", "docs/guides/static-files.md"
+    ),
+    "websocket_max_message_size": explained(_ASYNC, "docs/guides/websockets.md"),
+    "control_socket": explained(
+        "admin = unix:PATH is for poorhttp ctl.", "docs/guides/operations.md"
+    ),
+    "control_socket_mode": explained(
+        "admin_token_file protects admin.", "docs/guides/operations.md"
+    ),
 }
 RULES |= {name: Rule(apply=_hook) for name in HOOKS}
 RULES |= {name: Rule(apply=_off_by_default) for name in SWITCHES}

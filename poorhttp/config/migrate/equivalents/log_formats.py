@@ -97,5 +97,5 @@ def _plan(
     text = pattern.sub(replace, setting.one)
     if missing:
         names = ", ".join(dict.fromkeys(missing))
-        notes.append(f"{names}: not known here, a hyphen stands for it; see docs/logs.md")
+        notes.append(f"{names}: not known here, a hyphen stands for it; see docs/reference/logs.md")
     plan.set("access_log_format", text, setting, "; ".join(notes))

@@ -17,7 +17,7 @@ from poorhttp.config.migrate.equivalents.plan import (
 
 _ASYNC = "It is for ASGI."
 _ALWAYS = "Not needed: poorhttp does it in any case."
-_LOGGING = "docs/logs.md"
+_LOGGING = "docs/reference/logs.md"
 
 
 def waitress(settings: list[Setting]) -> Plan:
@@ -162,12 +162,12 @@ def _scheme(plan: Plan, setting: Setting) -> None:
     plan.explain(
         setting,
         "The scheme is https if a proxy of trusted_proxies says so in X-Forwarded-Proto.",
-        "docs/trust.md",
+        "docs/guides/trusted-proxies.md",
     )
 
 
 def _unknown(setting: Setting) -> Rule:
-    return rule_for(setting, "poorhttp has no option for it. See docs/options.md.")
+    return rule_for(setting, "poorhttp has no option for it. See docs/reference/options.md.")
 
 
 def _level(text: str) -> str:
@@ -189,13 +189,14 @@ WAITRESS = {
     "connection_limit": option("max_connections", number),
     "channel_timeout": option("keepalive_timeout", number),
     "max_request_header_size": explained(
-        "max_header_size limits each line, max_headers their number.", "docs/options.md"
+        "max_header_size limits each line, max_headers their number.", "docs/reference/options.md"
     ),
     "max_request_body_size": option("max_body", number),
     "inbuf_overflow": option("body_buffer_size", number),
-    "ident": explained("server_header = off leaves the header out.", "docs/options.md"),
+    "ident": explained("server_header = off leaves the header out.", "docs/reference/options.md"),
     "trusted_proxy_count": explained(
-        "Proxies are known by their addresses: name each in trusted_proxies.", "docs/trust.md"
+        "Proxies are known by their addresses: name each in trusted_proxies.",
+        "docs/guides/trusted-proxies.md",
     ),
     "clear_untrusted_proxy_headers": explained("With trusted_proxies it is always done."),
     "log_untrusted_proxy_headers": explained("They are withheld, and not logged."),
@@ -233,15 +234,21 @@ UVICORN = {
     "app-dir": option("pythonpath"),
     "root-path": Rule(apply=_prefix),
     "env-file": Rule(apply=_environment_file),
-    "proxy-headers": explained("trusted_proxies says whose headers are used.", "docs/trust.md"),
-    "server-header": explained("server_header says what it is.", "docs/options.md"),
-    "header": explained("Headers are added by the application or the proxy.", "docs/proxies.md"),
+    "proxy-headers": explained(
+        "trusted_proxies says whose headers are used.", "docs/guides/trusted-proxies.md"
+    ),
+    "server-header": explained("server_header says what it is.", "docs/reference/options.md"),
+    "header": explained(
+        "Headers are added by the application or the proxy.", "docs/guides/proxies.md"
+    ),
     "date-header": explained(_ALWAYS),
     "use-colors": explained("access_log = terminal has colours."),
-    "reload-dir": explained("What the application has loaded is watched.", "docs/development.md"),
+    "reload-dir": explained(
+        "What the application has loaded is watched.", "docs/guides/development.md"
+    ),
     "reload-delay": explained("The kernel tells of changes at once."),
     "h11-max-incomplete-event-size": explained(
-        "max_header_size limits each line, max_headers their number.", "docs/options.md"
+        "max_header_size limits each line, max_headers their number.", "docs/reference/options.md"
     ),
 }
 UVICORN |= {
@@ -275,11 +282,17 @@ GRANIAN = {
     "working-dir": Rule(apply=folder),
     "uds-permissions": option("socket_mode", lambda text: f"0{text.lstrip('0')}"),
     "env-files": Rule(apply=_environment_file),
-    "static-path-mount": explained("static = /PREFIX=FOLDER serves files.", "docs/content.md"),
-    "static-path-route": explained("static = /PREFIX=FOLDER serves files.", "docs/content.md"),
+    "static-path-mount": explained(
+        "static = /PREFIX=FOLDER serves files.", "docs/guides/static-files.md"
+    ),
+    "static-path-route": explained(
+        "static = /PREFIX=FOLDER serves files.", "docs/guides/static-files.md"
+    ),
     "backpressure": explained("queue_timeout refuses what would wait too long."),
     "http": explained("HTTP/1.1 is spoken; the proxy in front speaks HTTP/2."),
-    "reload-paths": explained("What the application has loaded is watched.", "docs/development.md"),
+    "reload-paths": explained(
+        "What the application has loaded is watched.", "docs/guides/development.md"
+    ),
 }
 GRANIAN |= {
     name: explained("It is a detail of granian's runtime.")

@@ -204,7 +204,7 @@ def _destination(plan: Plan, setting: Setting, name: str) -> None:
     elif kind == "syslog":
         plan.set(name, "syslog", setting)
     else:
-        plan.explain(setting, "Logs go to a file, -, syslog or journald.", "docs/logs.md")
+        plan.explain(setting, "Logs go to a file, -, syslog or journald.", "docs/reference/logs.md")
 
 
 def _logger(plan: Plan, setting: Setting) -> None:
@@ -228,7 +228,7 @@ def _static(plan: Plan, setting: Setting) -> None:
             setting,
             "It is one file, and static is for folders: x_sendfile, or the folder of the file with "
             "static = /=FOLDER and static_fallthrough = on.",
-            "docs/content.md",
+            "docs/guides/static-files.md",
         )
     elif not equals:
         plan.explain(setting, "It has no form that is known: write /PREFIX=FOLDER.")
@@ -308,7 +308,7 @@ def _expires(plan: Plan, setting: Setting) -> None:
     plan.explain(
         setting,
         "static_header = /PREFIX=Cache-Control: max-age=SECONDS does it for a prefix.",
-        "docs/content.md",
+        "docs/guides/static-files.md",
     )
 
 
@@ -366,17 +366,19 @@ RULES: dict[str, Rule] = {
     "procname-prefix": option("proc_name", lambda text: text.strip().rstrip(":")),
     "log-format": Rule(apply=from_uwsgi),
     "logger": Rule(apply=_logger),
-    "log-maxsize": explained("logrotate rotates files (USR1).", "docs/logs.md"),
-    "log-x-forwarded-for": explained("With trusted_proxies, %h is the client.", "docs/trust.md"),
+    "log-maxsize": explained("logrotate rotates files (USR1).", "docs/reference/logs.md"),
+    "log-x-forwarded-for": explained(
+        "With trusted_proxies, %h is the client.", "docs/guides/trusted-proxies.md"
+    ),
     "log-syslog": explained(
-        "Write syslog as the value of error_log and access_log.", "docs/logs.md"
+        "Write syslog as the value of error_log and access_log.", "docs/reference/logs.md"
     ),
     "lazy-apps": Rule(apply=_lazy),
     "reuse-port": option("reuse_port", switch),
     "py-autoreload": option("autoreload", switch, "for development there is poorhttp dev"),
     "catch-exceptions": explained("debug = on does it, in poorhttp dev."),
     "socket-timeout": explained(
-        "body_timeout and write_timeout are for slow clients.", "docs/options.md"
+        "body_timeout and write_timeout are for slow clients.", "docs/reference/options.md"
     ),
     "http-timeout": explained("It is for uWSGI's router; request_timeout limits the application."),
     "import": explained(

@@ -15,7 +15,9 @@ FAMILIES: tuple[tuple[tuple[str, ...], Rule], ...] = (
     ),
     (
         ("emperor", "vassal", "zerg"),
-        explained("Start a poorhttp for each application, by systemd.", "docs/operations.md"),
+        explained(
+            "Start a poorhttp for each application, by systemd.", "docs/guides/operations.md"
+        ),
     ),
     (
         ("spool", "mule", "farm"),
@@ -49,7 +51,7 @@ FAMILIES: tuple[tuple[tuple[str, ...], Rule], ...] = (
         ),
         explained(
             "Rules for requests and headers belong to the proxy in front or to the application.",
-            "docs/proxies.md",
+            "docs/guides/proxies.md",
         ),
     ),
     (
@@ -61,7 +63,8 @@ FAMILIES: tuple[tuple[tuple[str, ...], Rule], ...] = (
     (
         ("touch-", "fs-"),
         explained(
-            "A signal reloads: systemctl reload, poorhttp ctl reload, or HUP.", "docs/operations.md"
+            "A signal reloads: systemctl reload, poorhttp ctl reload, or HUP.",
+            "docs/guides/operations.md",
         ),
     ),
     (
@@ -70,20 +73,25 @@ FAMILIES: tuple[tuple[tuple[str, ...], Rule], ...] = (
     ),
     (
         ("ssl-", "https-", "sni", "ssl"),
-        explained("poorhttp has its own options for TLS.", "docs/tls.md"),
+        explained("poorhttp has its own options for TLS.", "docs/guides/tls.md"),
     ),
-    (("websocket",), explained("Applications may speak WebSocket.", "docs/upgrade.md")),
+    (("websocket",), explained("Applications may speak WebSocket.", "docs/guides/websockets.md")),
     (
         ("log-", "logger", "threaded-log", "alarm"),
-        explained("Logs have their own options; logrotate rotates files (USR1).", "docs/logs.md"),
+        explained(
+            "Logs have their own options; logrotate rotates files (USR1).", "docs/reference/logs.md"
+        ),
     ),
     (
         ("static-", "mime", "file-serve", "fileserve"),
-        explained("Options that begin with static_ say how files are served.", "docs/content.md"),
+        explained(
+            "Options that begin with static_ say how files are served.",
+            "docs/guides/static-files.md",
+        ),
     ),
     (
         ("php", "perl", "psgi", "rack", "ruby", "lua", "jvm", "mono", "go", "cgi"),
-        explained("Only Python and CGI programs are served.", "docs/cgi.md"),
+        explained("Only Python and CGI programs are served.", "docs/guides/cgi.md"),
     ),
     (("py-", "python-", "pymodule", "py"), explained("It is a detail of uWSGI's Python plug-in.")),
     (
@@ -104,19 +112,20 @@ FAMILIES: tuple[tuple[tuple[str, ...], Rule], ...] = (
             "oom",
         ),
         explained(
-            "systemd or the container limits what the processes may use.", "docs/operations.md"
+            "systemd or the container limits what the processes may use.",
+            "docs/guides/operations.md",
         ),
     ),
     (
         ("reload-", "evil-reload", "worker-", "mule-"),
         explained(
             "max_requests, max_rss and max_lifetime say when workers are replaced.",
-            "docs/options.md",
+            "docs/reference/options.md",
         ),
     ),
     (
         ("harakiri", "http-harakiri", "user-harakiri"),
-        explained("request_timeout logs where the application was.", "docs/options.md"),
+        explained("request_timeout logs where the application was.", "docs/reference/options.md"),
     ),
     (
         ("if-", "for", "endif", "endfor"),
