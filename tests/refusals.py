@@ -1,4 +1,7 @@
-"""The tables of docs/reference/refusals.md, made from the protocol cases: `python -m tests.refusals`."""
+"""The tables of docs/reference/refusals.md, made from the protocol cases.
+
+`python -m tests.refusals` writes them.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from pathlib import Path
 
 from tests.testkit.cases.exchanges import Case, read_all
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "security.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "refusals.md"
 MARK = "<!-- Made by `python -m tests.refusals` from tests/cases; change those instead. -->\n"
 
 #: Lines that most cases share: they are left away unless nothing else is there.

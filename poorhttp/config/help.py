@@ -28,7 +28,7 @@ COMMON_OF_DEV = (
 INTRO = """\
 # Options
 
-<!-- Made by `python -m poorhttp.config.help > docs/reference/options.md`; change poorhttp/config instead. -->
+<!-- Made by `python -m poorhttp.config.help`; change poorhttp/config instead. -->
 
 Every option can be set in three places. If several set it, the first of this list takes precedence:
 
@@ -50,8 +50,8 @@ bind =
 ```
 
 Sections `[service:NAME]` describe several services, and sections `[host:NAME]` the differences for
-requests to a host ([hosts](../guides/static-files.md)); "Also in `[host:NAME]`" marks the options that may be
-set there.
+requests to a host ([hosts](../guides/static-files.md)); "Also in `[host:NAME]`" marks the options
+that may be set there.
 
 A repeatable option that is set in one place replaces all values of the places below it. In a file,
 a comment has a line of its own and begins with `#` or `;`. Relative paths, also those in a file,

@@ -1,7 +1,7 @@
 """The class `Settings`: all options of `poorhttp.config.options`, and their values.
 
 The command line, the ini file, the environment, the types that mypy checks, `--help` and the
-reference page docs/reference/options.md are derived from it. A default is a text that the parser reads.
+page docs/reference/options.md are derived from it. A default is a text that the parser reads.
 """
 
 from __future__ import annotations

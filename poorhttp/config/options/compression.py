@@ -22,7 +22,8 @@ class Compression:
         "list is used. Each piece that an application sends can be decoded when it arrives. Not "
         "compressed are responses with `Content-Encoding`, `Cache-Control: no-transform`, a digest "
         "or a range, and those that set cookies; the header `X-Compress` of a response, `on` or "
-        "`off`, decides otherwise (docs/guides/static-files.md). Off, because a proxy in front often does it, "
+        "`off`, decides otherwise (docs/guides/static-files.md). Off, because a proxy in front "
+        "often does it, "
         "and because compressed secrets beside what a client sends can be guessed "
         "(docs/reference/refusals.md). nginx `gzip`, off too.",
         fixed={"compress-responses": "on"},
@@ -63,7 +64,8 @@ class Compression:
         ("zstd=3", "br=5", "gzip=5"),
         "Level of a coding, `CODING=LEVEL`: zstd -7 to 9, br 0 to 6, gzip 1 to 9.",
         metavar="LEVEL",
-        reason="Of each coding the level from which more CPU time saves little; docs/internals/design.md has "
+        reason="Of each coding the level from which more CPU time saves little; "
+        "docs/internals/design.md has "
         "the figures. A coding that is not named has its default. Higher levels of zstd and "
         "br need tens of megabytes for each response. nginx gzip 1.",
     )

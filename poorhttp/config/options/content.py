@@ -55,7 +55,8 @@ class RequestBodies:
         metavar="PREFIX",
         hosted=True,
         reason="For uploads that are hashed, copied elsewhere or refused, and for handlers that "
-        "read while they answer (docs/guides/uploads.md). `wsgi.input` waits for what has not come. Off, "
+        "read while they answer (docs/guides/uploads.md). `wsgi.input` waits for what has not "
+        "come. Off, "
         "because a thread is then busy for as long as the client sends, and a client that is slow "
         "or leaves is the application's concern. gunicorn, uWSGI and cheroot always do it, "
         "waitress never; nginx `proxy_request_buffering off`.",

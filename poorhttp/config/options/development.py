@@ -46,7 +46,8 @@ class Development:
         shared=True,
         reason="`on` keeps a process that has imported the modules that the application needs from "
         "outside the project, and forks each version from it: only the project's own code is "
-        "imported again, in a fresh process (docs/guides/development.md). Connections wait meanwhile, and "
+        "imported again, in a fresh process (docs/guides/development.md). Connections wait "
+        "meanwhile, and "
         "none is lost. `full` imports everything again, as other servers do. `poorhttp dev` has it "
         "on.",
         aliases=("reload",),

@@ -206,7 +206,8 @@ class Workers:
         reason="Each has a thread of its own, and none of `threads`. Beyond that, a request that "
         "asks for another protocol is answered with 503. A thread that waits takes some 30 KiB; a "
         "library may start another one for each connection. In `gevent` only `max_connections` "
-        "counts, in `single` and `forking` a connection has the process. See docs/guides/websockets.md.",
+        "counts, in `single` and `forking` a connection has the process. See "
+        "docs/guides/websockets.md.",
     )
     preload = Option(
         boolean,
@@ -289,7 +290,8 @@ class Processes:
         "on",
         "Keep a main process that starts, watches and replaces the workers.",
         shared=True,
-        reason="It costs about 2 MiB, and handles the signals of docs/guides/operations.md. Off, the "
+        reason="It costs about 2 MiB, and handles the signals of docs/guides/operations.md. Off, "
+        "the "
         "process that was started is the single worker: it can be stopped, and it is not replaced "
         "if it dies. For runit, containers and other managers that restart a process that dies.",
     )
@@ -329,7 +331,8 @@ class Processes:
         "Let the kernel merge equal pages of the processes (KSM, Linux 6.4 and later).",
         shared=True,
         reason="The kernel merges only while `/sys/kernel/mm/ksm/run` is 1, which is for the whole "
-        "machine and takes processor time: see docs/guides/operations.md. Off, because from the time that "
+        "machine and takes processor time: see docs/guides/operations.md. Off, because from the "
+        "time that "
         "a write takes, others on the machine can learn what merged pages contain.",
     )
     proc_name = Option(

@@ -268,7 +268,8 @@ def settle(
     if not is_checked and _is_alias("tls_client_ca", flags):
         raise ValueError(
             f"{flags['tls_client_ca'][-1]} alone asks clients for no certificate elsewhere, and "
-            "for one here; write --tls-client-ca if it is required, or leave it out (docs/guides/tls.md)"
+            "for one here; write --tls-client-ca if it is required, or leave it out "
+            "(docs/guides/tls.md)"
         )
     return [*_proxies(values, flags, given), *_timeout(values, flags, given)]
 
