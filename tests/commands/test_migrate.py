@@ -98,6 +98,9 @@ def carries_a_setting(name: str, line: str) -> bool:
         ("uwsgi --http :80 --paste config:p.ini", {"target": "paste:p.ini"}),
         ("gunicorn -b :9000 -b [::1]:9001 app", {"bind": ["0.0.0.0:9000", "[::1]:9001"]}),
         ("gunicorn -b unix:/run/a.sock app", {"trusted_proxies": "unix"}),
+        ("gunicorn -b unix:/run/a.sock app", {"socket_mode": "0777"}),
+        ("waitress-serve --unix-socket=/s a:b", {"socket_mode": "0600"}),
+        ("uvicorn --interface wsgi --uds /s a:b", {"socket_mode": "0666"}),
         ("gunicorn -b fd://3 app", {"bind": "fd:3"}),
         ("gunicorn -b localhost app", {"bind": "localhost:8000"}),
         ("gunicorn --certfile c --keyfile k app", {"bind": "https://127.0.0.1:8000"}),
@@ -135,6 +138,20 @@ def test_a_command_line(line: str, expected: dict[str, str | list[str]]) -> None
     found = options(migrated(line))
     for name, value in expected.items():
         assert found.get(name) == (value if isinstance(value, list) else [value])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "gunicorn -b unix:@shop app",
+        "gunicorn -b 127.0.0.1:8000 app",
+        "gunicorn -b unix:/run/a.sock --umask 007 app",
+        "uwsgi -s /s -w a",
+        "granian --uds /s a:b",
+    ],
+)
+def test_the_umask_decides_about_a_socket(line: str) -> None:
+    assert "socket_mode" not in options(migrated(line))
 
 
 def test_the_last_of_a_repeated_flag_counts() -> None:
@@ -219,7 +236,8 @@ def test_variables_of_the_application() -> None:
 def test_a_log_format_of_gunicorn() -> None:
     line = "gunicorn --access-logfile - --access-logformat '%(h)s %({X-A}i)s %(M)s %(L)s %(z)s' app"
     plan = migrated(line)
-    assert options(plan)["access_log_format"] == ["%h %{X-A}i %{ms}T %T -"]
+    assert options(plan)["access_log_format"] == ["%h %{X-A}i %{ms}T %D -"]
+    assert "%(L)s: seconds with decimals there; %D has microseconds" in flat(plan)
     assert "%(z)s: not known here" in " ".join(plan.options["access_log_format"].comments)
 
 

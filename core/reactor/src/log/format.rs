@@ -255,7 +255,7 @@ fn gunicorn(format: &str) -> String {
             "f" => write!(ours, "%{{Referer}}i"),
             "a" => write!(ours, "%{{User-Agent}}i"),
             "M" => write!(ours, "%{{ms}}T"),
-            "L" => write!(ours, "%T"),
+            "L" => write!(ours, "%D"),
             _ => write!(ours, "%{name}"),
         };
         rest = behind.strip_prefix('s').unwrap_or(behind);

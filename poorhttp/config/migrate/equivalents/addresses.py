@@ -121,6 +121,12 @@ def trust(plan: Plan, setting: Setting | None, default: str) -> None:
         plan.set("forwarded_headers", HEADERS, _NAME_THEM)
 
 
+def default_socket_mode(plan: Plan, mode: str, because: str) -> None:
+    """Plan the permissions that another server gives its Unix sockets if none are set."""
+    if any(parse(place).kind == "unix" and "unix:@" not in place for place in bound(plan)):
+        plan.set("socket_mode", mode, because, "narrow it if only the proxy is to connect")
+
+
 def _has_unix(places: list[str]) -> bool:
     return any(parse(place).kind == "unix" for place in places)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from poorhttp.config.migrate.equivalents.addresses import (
+    default_socket_mode,
     folder,
     listen,
     paste,
@@ -101,6 +102,8 @@ def _listen(plan: Plan) -> None:
             listen(plan, setting, part, before=before)
     if not any(word for _, word in found) and not plan.has_sockets:
         plan.set("bind", f"{before}{'://' if before else ''}127.0.0.1:8000", "gunicorn's default")
+    if plan.find("umask") is None:
+        default_socket_mode(plan, "0777", "gunicorn's default of umask, 0: everybody may connect")
 
 
 def _mode(plan: Plan) -> None:

@@ -12,7 +12,7 @@ from poorhttp.config.other_servers.translations import ATOMS
 GUNICORN_DEFAULT = '%(h)s %(l)s %(u)s %(t)s "%(r)s" %(s)s %(b)s "%(f)s" "%(a)s"'
 
 #: Atoms without a directive, and what is written in their place.
-MISSING = {"L": ("%T", "seconds with decimals: %D has microseconds, %T whole seconds")}
+MISSING = {"L": ("%D", "seconds with decimals there; %D has microseconds")}
 
 #: uWSGI's variables, `%(method)`.
 VARIABLES = {

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from poorhttp.config.migrate.equivalents.addresses import folder, listen, target, trust
+from poorhttp.config.migrate.equivalents.addresses import (
+    default_socket_mode,
+    folder,
+    listen,
+    target,
+    trust,
+)
 from poorhttp.config.migrate.equivalents.gunicorn import ASGI
 from poorhttp.config.migrate.equivalents.known_names import rule_for
 from poorhttp.config.migrate.equivalents.plan import (
@@ -33,6 +39,8 @@ def waitress(settings: list[Setting]) -> Plan:
             listen(plan, setting, word, 8080)
     if unix is None and not listening:
         _host_and_port(plan, host, port, "0.0.0.0", "8080")
+    if plan.find("unix_socket_perms") is None:
+        default_socket_mode(plan, "0600", "waitress's default of unix_socket_perms")
     plan.set("mode", "threading", "waitress has threads")
     if plan.find("threads") is None:
         plan.set("threads", "4", "waitress's default")
@@ -57,6 +65,7 @@ def uvicorn(settings: list[Setting]) -> Plan:
     uds, fd = plan.find("uds"), plan.find("fd")
     if uds is not None:
         listen(plan, uds, f"unix:{uds.one}")
+        default_socket_mode(plan, "0666", "uvicorn's permissions of a socket")
     if fd is not None:
         listen(plan, fd, f"fd://{fd.one}")
     if uds is None and fd is None:
