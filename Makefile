@@ -13,6 +13,9 @@
 #   make advise APP=mine.py:app measures an application, and says which mode, workers and threads it wants
 #   make figures                draws all figures of the stored results of the lab into build/figures, and those that docs
 #                               show into docs/figures; python -m loadtests docs writes the pages made of them
+#   make docs                   the manual, as pages of a site: build/docs/index.html; VERSIONS="v1.0.0 v1.1.0" with the
+#                               manuals of these releases, by default of all; VERSIONS= of none
+#   make docs-links             asks whether the manual's links to other sites still lead somewhere
 #   make soak [MINUTES=30] [MODES="forking threading"]   mixed load with every fault at once
 #   make fuzz [TIME=900] [JOBS=2] [TARGETS="head h11"]    TIME seconds for each target
 #   make corpus                 keeps what fuzzing found interesting
@@ -48,7 +51,7 @@ sources = $(shell find core \( -name target -o -name fuzz \) -prune -o \( -name 
 
 studies = $(filter-out bench,$(shell sed -n 's/^    "\(.*\)": .*,$$/\1/p' loadtests/studies/catalogue.py)) compare
 
-.PHONY: run test test-full test-all packages lint format bench $(studies) advise figures peers soak fuzz corpus miri mutants clean
+.PHONY: run test test-full test-all packages lint format bench $(studies) advise figures docs docs-links peers soak fuzz corpus miri mutants clean
 
 run: $(VENV)/run.ready
 	$(python) -m poorhttp serve $(APP) --mode $(MODE) --bind $(BIND) $(OPTIONS)
@@ -98,6 +101,12 @@ advise: $(VENV)/lab.ready
 figures: $(VENV)/lab.ready
 	$(python) -m loadtests figures
 
+docs: $(VENV)/docs.ready
+	$(python) docs/manual_site/build.py $(if $(filter undefined,$(origin VERSIONS)),,--versions $(VERSIONS))
+
+docs-links: $(VENV)/docs.ready
+	$(python) -m sphinx --builder linkcheck --quiet --keep-going docs build/docs-links
+
 peers: $(VENV)/lab.ready
 	$(python) -m loadtests peers
 	@touch $(VENV)/peers.ready
@@ -144,11 +153,15 @@ $(VENV)/run.ready: $(VENV)/venv.ready setup.cfg pyproject.toml $(sources)
 	@touch $@
 
 $(VENV)/test.ready: setup.cfg | $(VENV)/run.ready
-	$(install) --config-settings editable_mode=compat --editable '.[gevent,test,lab]'
+	$(install) --config-settings editable_mode=compat --editable '.[gevent,test,lab,docs]'
 	@touch $@
 
 $(VENV)/lint.ready: setup.cfg | $(VENV)/run.ready
 	$(install) --config-settings editable_mode=compat --editable '.[lint]'
+	@touch $@
+
+$(VENV)/docs.ready: setup.cfg | $(VENV)/run.ready
+	$(install) --config-settings editable_mode=compat --editable '.[docs]'
 	@touch $@
 
 $(VENV)/lab.ready: setup.cfg | $(VENV)/run.ready

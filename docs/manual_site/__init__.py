@@ -1,0 +1,9 @@
+"""The site of the manual: extensions of Sphinx for docs/conf.py, and the command that builds it.
+
+build.py        builds all versions, their menu, and the page that redirects to the newest
+repository.py   links to files of the repository
+indexes.py      tables of contents, made of the lists in index pages
+markdown.py     GitHub's notes, and pictures for light and dark
+static/         the style sheet
+templates/      the place of the versions' menu
+"""

@@ -1,0 +1,113 @@
+"""Tables of contents, made of the lists in the pages `index.md`.
+
+A page is in the manual where a list or a table of the index of its folder links to it; headings
+above lists are shown in the sidebar. So an index is plain Markdown, which GitHub shows as well, and
+no list has to be written twice.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING, Any
+
+from bs4 import BeautifulSoup
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.transforms import SphinxTransform
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+
+class Contents(SphinxTransform):
+    """Add a hidden table of contents to an index page for each list of links."""
+
+    default_priority = 300
+
+    def apply(self, **_: Any) -> None:
+        """Read the lists of one page."""
+        page = self.env.docname
+        folder, name = posixpath.split(page)
+        if name != "index":
+            return
+        seen: set[str] = set()
+        for block in list(self.document.findall(is_list)):
+            entries: list[str] = []
+            for link in block.findall(addnodes.pending_xref):
+                target = str(link["reftarget"])
+                below = target.startswith(f"{folder}/") if folder else is_part(target)
+                if link["refdomain"] == "doc" and below and target not in {*seen, page}:
+                    entries.append(target)
+                    seen.add(target)
+            if entries:
+                block.parent.append(self._tree(block, entries))
+
+    def _tree(self, block: nodes.Node, entries: list[str]) -> nodes.Node:
+        """Build what the directive `toctree` builds."""
+        section = block.parent
+        title = section[0].astext() if isinstance(section[0], nodes.title) else ""
+        is_group = isinstance(section.parent, nodes.section)
+        tree = addnodes.toctree(
+            parent=self.env.docname,
+            entries=[(None, entry) for entry in entries],
+            includefiles=entries,
+            maxdepth=-1,
+            caption=None,
+            glob=False,
+            hidden=True,
+            includehidden=False,
+            numbered=0,
+            titlesonly=True,
+            rawentries=[],
+            group=title if is_group else "",
+        )
+        return nodes.compound("", tree, classes=["toctree-wrapper"])
+
+
+def is_list(node: nodes.Node) -> bool:
+    """Say whether a node is a list or a table that is not within another list."""
+    if not isinstance(node, (nodes.bullet_list, nodes.table)):
+        return False
+    return isinstance(node.parent, (nodes.section, nodes.document))
+
+
+def is_part(page: str) -> bool:
+    """Say whether a page is the index of a part of the manual."""
+    return posixpath.basename(page) == "index" and page.count("/") == 1
+
+
+def show_groups(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object
+) -> None:
+    """Add the headings of index pages to the sidebar, each above the first page of its list."""
+    if "furo_navigation_tree" not in context:
+        return
+    soup = BeautifulSoup(context["furo_navigation_tree"], "html.parser")
+    pages = {link.get("href"): link for link in soup.select("li.toctree-l2 > a")}
+    for first, heading in groups(app).items():
+        link = pages.get("#" if first == page else context["pathto"](first))
+        if link is not None and link.parent is not None:
+            row = soup.new_tag("li", attrs={"class": "sidebar-group"})
+            row.string = heading
+            link.parent.insert_before(row)
+    context["furo_navigation_tree"] = str(soup)
+
+
+def groups(app: Sphinx) -> dict[str, str]:
+    """The headings of lists in index pages, by the first page of each list."""
+    found: dict[str, str] | None = getattr(app, "_manual_groups", None)
+    if found is None:
+        found = {}
+        for index in filter(is_part, app.env.found_docs):
+            for tree in app.env.get_doctree(index).findall(addnodes.toctree):
+                if tree.get("group"):
+                    found[tree["includefiles"][0]] = tree["group"]
+        app._manual_groups = found  # type: ignore[attr-defined]
+    return found
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Add the transform, and the headings of the sidebar after the theme has made it."""
+    app.add_transform(Contents)
+    app.connect("html-page-context", show_groups, priority=900)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
