@@ -21,6 +21,7 @@ dev/                   `poorhttp dev`: reloads, discovery, error pages, terminal
 entry_points/          Ways in for programs: PasteDeploy, Django, a plugin of pytest
 logs/                  Access log, error log, slow log: formats, files, syslog, systemd's journal
 system/                The program on a machine: commands, users, containers, conf/
+manual/                The commands of the tutorial and of the guides, run as readers type them
 lab/                   The load lab, loadtests/: its clients, servers, reports and studies
 support/               What tests are written with, beside `tests.testkit`
 testkit/               What tests and the load lab share; it imports neither

@@ -1,0 +1,140 @@
+"""Each page of the tutorial and of the guides does what it says; so does what runs them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from _pytest.mark import ParameterSet
+
+from tests.manual import machine, page, runner
+from tests.testkit.server import ROOT
+
+DOCS = ROOT / "docs"
+#: Pages whose commands are not written for the runner yet; has to be empty in the end.
+NOT_CONVERTED = {
+    "cgi", "deploy", "development", "dispatch", "early-hints", "frameworks", "gateways", "hooks",
+    "load-lab", "migrate", "monitoring", "operations", "pages", "static-files", "tcp", "tls",
+    "trusted-proxies", "uploads", "websockets",
+}  # fmt: skip
+PAGES = sorted([*DOCS.glob("tutorial/*.md"), *DOCS.glob("guides/*.md")])
+
+
+def has_blocks(path: Path) -> bool:
+    """Whether there is anything to run."""
+    return "```" in path.read_text(encoding="utf-8") and not (
+        path.parent.name == "guides" and path.stem in NOT_CONVERTED
+    )
+
+
+@pytest.fixture(scope="session")
+def possible() -> None:
+    """Skip where no machine can be made."""
+    if reason := machine.lacking():
+        pytest.skip(reason)
+
+
+def cases() -> list[ParameterSet]:
+    """A case for each page; those that take long are for the full level."""
+    found = []
+    for path in PAGES:
+        if has_blocks(path):
+            full = "<!-- test: full -->" in path.read_text(encoding="utf-8")
+            marks = [pytest.mark.full] if full else []
+            found.append(pytest.param(path, id=f"{path.parent.name}/{path.stem}", marks=marks))
+    return found
+
+
+@pytest.mark.usefixtures("possible")
+@pytest.mark.parametrize("path", cases())
+def test_page(path: Path) -> None:
+    found = page.read(path)
+    if found.not_run:
+        pytest.skip(found.not_run)
+    runner.run(found)
+
+
+WRITTEN = """\
+# A page
+<!-- test: setup: mkdir shop && cd shop -->
+<!-- test: replace world moon -->
+
+```python
+# hello.py
+def app(environ, start_response):
+    start_response("200 OK", [])
+    return [b"Hello world"]
+```
+
+```console
+$ poorhttp serve hello:app
+poorhttp ... listening on http://127.0.0.1:8080 (...)
+```
+
+```console
+$ curl -s http://127.0.0.1:8080/ && echo \\
+> " and more" # here
+Hello world and more
+$ cat <<END
+> line
+> END
+line
+$ ls; sudo id -un; id -un
+...
+hello.py
+root
+you
+```
+"""
+
+
+def written(folder: Path, text: str) -> page.Page:
+    """A page with this text."""
+    (folder / "page.md").write_text(text)
+    return page.read(folder / "page.md")
+
+
+@pytest.mark.usefixtures("possible")
+def test_a_page_is_run(tmp_path: Path) -> None:
+    runner.run(written(tmp_path, WRITTEN))
+
+
+@pytest.mark.usefixtures("possible")
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (
+            "$ true\n$ echo one\ntwo",
+            "page.md:3: other output\n    $ echo one\nexpected:\n    two\ngot:\n    one",
+        ),
+        ("$ false", "page.md:2: exit status 1"),
+        ("$ poorhttp serve missing:app", "page.md:2: the command ended"),
+    ],
+)
+def test_what_is_wrong_is_said(tmp_path: Path, command: str, message: str) -> None:
+    with pytest.raises(runner.StepFailed) as raised:
+        runner.run(written(tmp_path, f"```console\n{command}\n```\n"))
+    assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("expected", "output", "right"),
+    [
+        (["a ... c"], "a b c\n", True),
+        (["a ... c"], "a b d\n", False),
+        (["a", "...", "c"], "a\nb\nb\nc\n", True),
+        (["a", "...", "c"], "a\nc\n", True),
+        (["a"], "a\nb\n", False),
+        (["a.c"], "abc\n", False),
+    ],
+)
+def test_output_is_compared(expected: list[str], output: str, right: bool) -> None:
+    assert runner.matches(expected, output) == right
+
+
+@pytest.mark.parametrize(
+    "text", ["```sh\n$ ls\n```", "<!-- test: shwon -->", "```console\nls\n```"]
+)
+def test_a_page_that_does_not_keep_to_the_convention(tmp_path: Path, text: str) -> None:
+    with pytest.raises(page.PageError):
+        written(tmp_path, text)
