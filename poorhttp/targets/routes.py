@@ -7,6 +7,7 @@ application answers the rest; it may be combined of several (`mounts.py`).
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 
 from poorhttp import targets
@@ -207,8 +208,38 @@ def _needs_whole_body(target: str) -> bool:
 def _load(
     route: Route, wrap: Callable[[WSGIApplication, str], WSGIApplication] | None
 ) -> WSGIApplication:
-    application = targets.load(route.target, route.settings)
+    try:
+        application = targets.load(route.target, route.settings)
+    except ApplicationError as error:
+        hint = _folder_hint(route)
+        if not hint:
+            raise
+        raise ApplicationError(f"{error}; {hint}") from error
     return application if wrap is None else wrap(application, route.target)
+
+
+def _folder_hint(route: Route) -> str:
+    """Return a hint if the target is in the folder of the ini file, not in the current one.
+
+    Modules and relative paths are looked for in the current folder or in `chdir`.
+    """
+    file, colon, _ = route.origin.partition(":")
+    folder = os.path.dirname(os.path.abspath(file))
+    if not colon or not os.path.isfile(file) or os.path.samefile(folder, "."):
+        return ""
+    scheme, _, rest = route.target.partition(":")
+    first = rest if scheme in targets.SCHEMES else scheme
+    # Of a module the outermost package.
+    names = [first] if "/" in first or first.endswith(".py") else [first.split(".")[0]]
+    names += [f"{name}.py" for name in names]
+    if any(map(os.path.exists, names)):
+        return ""  # it was found, and has failed otherwise
+    if not any(name and os.path.exists(os.path.join(folder, name)) for name in names):
+        return ""
+    return (
+        f"{names[0]} is in {folder}, the folder of {os.path.basename(file)}: start there, or write "
+        f"chdir = {folder}"
+    )
 
 
 def _routes_of(

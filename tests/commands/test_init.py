@@ -10,7 +10,11 @@ from pathlib import Path
 import pytest
 
 from poorhttp.config import loader
+from poorhttp.config.deployment import systemd
 from poorhttp.config.deployment.arguments import KINDS
+from poorhttp.config.deployment.mode import Mode
+from poorhttp.config.deployment.plan import Plan
+from poorhttp.config.deployment.project import Project
 from tests.commands.projects import FILES, init, make
 from tests.testkit.server import ROOT, command, run
 
@@ -150,6 +154,67 @@ def test_addresses(bind: str, listen: str, reached: str, tmp_path: Path) -> None
         assert text in (project / "deploy" / name).read_text()
 
 
+def test_a_unix_socket(tmp_path: Path) -> None:
+    """It is in all files, and nothing that systemd gives away or removes contains it."""
+    project = make("flask", tmp_path)
+    words = ("--systemd", "--nginx", "--name", "shop")
+    said = init(project, *words, "--bind", "unix:/run/shop/shop.sock")
+    assert "next: poorhttp serve -c poorhttp.ini --bind 127.0.0.1:8080\n" in said
+    (settings,) = loader.load({}, {}, str(project / "poorhttp.ini"))
+    assert [str(address) for address in settings.bind] == ["unix:/run/shop/shop.sock"]
+    assert settings.socket_mode == 0o660
+    assert settings.written("trusted_proxies") == ["unix"]
+    for name, text in {
+        "shop.socket": "\nListenStream=/run/shop/shop.sock\n",
+        "shop.service": "\nRuntimeDirectory=shop/server\n",
+        "nginx.conf": "    server unix:/run/shop/shop.sock max_fails=0;\n",
+    }.items():
+        assert text in (project / "deploy" / name).read_text()
+    assert (
+        "\nSocketMode=0660\nSocketGroup=www-data\n"
+        in (project / "deploy" / "shop.socket").read_text()
+    )
+    # As it was written, by a configuration that is there.
+    for path in (project / "deploy").iterdir():
+        path.unlink()
+    init(project, "--systemd", "--haproxy", "--name", "shop")
+    assert "SocketGroup=haproxy\n" in (project / "deploy" / "shop.socket").read_text()
+    assert "unix@/run/shop/shop.sock\n" in (project / "deploy" / "haproxy.cfg").read_text()
+    init(project, *words, "--bind", "unix:/run/other.sock", "--force")
+    assert "\nRuntimeDirectory=shop\n" in (project / "deploy" / "shop.service").read_text()
+
+
+#: Folders of a project, and what hides them from the service.
+HIDDEN_FOLDERS = {
+    "/srv/shop": "",
+    "/tmp/shop": "PrivateTmp=yes",
+    "/var/tmp/shop": "PrivateTmp=yes",
+    "/home/ada/shop": "ProtectHome=read-only",
+    "/root/shop": "ProtectHome=read-only",
+}
+
+
+@pytest.mark.parametrize("folder", HIDDEN_FOLDERS)
+def test_folders_that_a_unit_hides(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(systemd, "server_command", lambda: ["/opt/venv/bin/poorhttp"])
+    plan = Plan(folder, "shop", "shop:app", Mode({"mode": "threading"}), Project(folder))
+    found = systemd.warnings(plan)
+    hidden = HIDDEN_FOLDERS[folder]
+    assert len(found) == bool(hidden)
+    assert all(hidden in warning and "/srv/shop" in warning for warning in found)
+    monkeypatch.setattr(systemd, "server_command", lambda: ["/home/ada/venv/bin/poorhttp"])
+    assert any("its Python is in /home/ada/venv" in each for each in systemd.warnings(plan))
+
+
+def test_a_warning_of_init(tmp_path: Path) -> None:
+    project = make("flask", tmp_path)
+    if not str(project).startswith("/tmp/"):
+        pytest.skip("the folder of the tests is not in /tmp")
+    warning = f"warning: the project is in {project}, and PrivateTmp=yes of the unit hides /tmp"
+    assert warning in init(project, "--systemd")
+    assert "warning" not in init(project, "--nginx")
+
+
 def test_from_another_folder(tmp_path: Path) -> None:
     make("flask", tmp_path)
     done = run(*command("init", "My flask", "--systemd"), cwd=tmp_path)
@@ -166,7 +231,8 @@ def test_from_another_folder(tmp_path: Path) -> None:
         (["--domain"], "--domain: needs a value: --domain NAME"),
         (["--domain", "a b"], '--domain: "a b" is wrong; write the name of a host, as example.org'),
         (["--name", "x;y"], '--name: "x;y" is wrong; write small letters'),
-        (["--bind", "8080"], '--bind: "8080" is wrong; write ADDRESS:PORT'),
+        (["--bind", "8080"], '--bind: "8080" is wrong; write ADDRESS:PORT, or unix:'),
+        (["--bind", "unix:shop.sock"], '--bind: "unix:shop.sock" is wrong; write ADDRESS:PORT'),
         (["--user", "a", "--user", "b"], "--user is given twice"),
         (["a", "b"], 'init takes one folder, and there are "a" and "b"'),
         (["nowhere"], "there is no folder nowhere"),

@@ -63,12 +63,12 @@ Listen 127.0.0.1:80
 class Deployment:
     """A project with all files that `init` writes, and the server that they start."""
 
-    def __init__(self, kind: str, folder: Path) -> None:
+    def __init__(self, kind: str, folder: Path, socket: str = "") -> None:
         self.kind = kind
         self.reserved = reserve()
         self.port = self.reserved.getsockname()[1]
         self.project = make(kind, folder)
-        init(self.project, *KINDS, "--bind", f"127.0.0.1:{self.port}")
+        init(self.project, *KINDS, "--bind", socket or f"127.0.0.1:{self.port}")
         hidden = ".deploy" if kind == "static" else "deploy"
         self.folder = self.project / hidden
         self.ini = f"{hidden}/poorhttp.ini" if kind == "static" else "poorhttp.ini"
@@ -186,6 +186,32 @@ def test_a_web_server_in_front(deployment: Deployment, name: str, tmp_path: Path
         if name in ("haproxy", "apache2"):
             wait_for(lambda: status(reserved.getsockname()[1]) == 200, "that the server is ready")
         answer(deployment.kind, reserved.getsockname()[1], *FORGED)
+
+
+@pytest.fixture(scope="module")
+def at_a_socket(tmp_path_factory: Any) -> Iterator[Deployment]:
+    folder = tmp_path_factory.mktemp("socket")
+    for path in (folder, *list(folder.parents)[:2]):
+        path.chmod(0o755)
+    deployment = Deployment("flask", folder, f"unix:{folder}/shop.sock")
+    # The group of the web server is of the machine, and not of this test.
+    ini = deployment.project / deployment.ini
+    ini.write_text(ini.read_text().replace("socket_mode = 0660", "socket_mode = 0666"))
+    with deployment.reserved:
+        yield deployment
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nginx",
+        "apache2",
+        *(pytest.param(name, marks=pytest.mark.full) for name in ("caddy", "lighttpd", "haproxy")),
+    ],
+)
+@pytest.mark.threading_only
+def test_a_web_server_at_a_unix_socket(at_a_socket: Deployment, name: str, tmp_path: Path) -> None:
+    test_a_web_server_in_front(at_a_socket, name, tmp_path)
 
 
 def status(port: int) -> int:

@@ -119,10 +119,14 @@ def test_templates_are_what_the_others_are() -> None:
     assert directives(SERVICES[0]) == directives(SERVICES[1])
 
 
-def test_files_of_the_unit_agree() -> None:
-    """Who finds the process by its pidfile must look where it is."""
+def test_files_of_the_unit_agree(tmp_path: Path) -> None:
+    """The files that logrotate is for are those of the comment, in folders of the unit."""
     unit = (CONF / "poorhttp.service").read_text()
     (settings,) = loader.load({}, {}, str(CONF / "service.ini"))
+    assert settings.access_log == "-"
+    text = (CONF / "service.ini").read_text().replace("access_log = -\n", "")
+    (tmp_path / "files.ini").write_text(text.replace("\n#     ", "\n"))
+    (settings,) = loader.load({}, {}, str(tmp_path / "files.ini"))
     assert settings.pidfile == "/run/poorhttp/poorhttp.pid"
     assert str(settings.pidfile) in (CONF / "logrotate").read_text()
     for kind, path in (("Runtime", settings.pidfile), ("Logs", settings.access_log)):

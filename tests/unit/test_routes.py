@@ -311,3 +311,26 @@ def test_a_target_that_cannot_be_loaded(site: Path) -> None:
         read(f"[http]\nmount =\n  /a={APP}:one\n  /b=none:x\n").load()
     with pytest.raises(ApplicationError, match=r"^x\.ini:4: target: there is no module none"):
         read(f"[http]\ntarget = {APP}:one\n[host:x]\ntarget = none:x\n").load()
+
+
+def test_a_target_in_the_folder_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Modules are looked for in the current folder; the message says where there is one."""
+    project = tmp_path / "shop"
+    project.mkdir()
+    (project / "only_there.py").write_text("def app(environ, start_response): ...\n")
+    file = project / "shop.ini"
+    monkeypatch.chdir(tmp_path)
+    for target in ("only_there:app", "only_there.py:app"):
+        file.write_text(f"[http]\ntarget = {target}\n")
+        (settings,) = loader.load({}, {}, str(file))
+        with pytest.raises(
+            ApplicationError, match=rf"{project}, the folder of shop.ini: start there, or write"
+        ):
+            Routes(settings).load()
+    for target in ("neither:app", "neither.py:app"):
+        file.write_text(f"[http]\ntarget = {target}\n")
+        (settings,) = loader.load({}, {}, str(file))
+        with pytest.raises(ApplicationError, match=r"^there is no (module|file) ((?!chdir).)*$"):
+            Routes(settings).load()

@@ -37,7 +37,7 @@ OPTIONS = {
         Switch(["--name"], "Name of service, image and resources; default: the folder's.", "NAME"),
         Switch(["--domain"], "Name of the host, such as www.example.org; default: any.", "NAME"),
         Switch(["--user"], "User of the service; default: one that systemd makes.", "USER"),
-        Switch(["--bind"], "Address of the server (default: 127.0.0.1:8080).", "ADDRESS"),
+        Switch(["--bind"], "Address, HOST:PORT or unix:PATH; default: 127.0.0.1:8080.", "ADDRESS"),
         Switch(["--force"], "Overwrite files."),
         HELP,
     )
@@ -50,7 +50,10 @@ PATTERNS = {
     "name": (r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?", "small letters, digits and hyphens, as my-shop"),
     "domain": (r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?", "the name of a host, as example.org"),
     "user": (r"[A-Za-z_][A-Za-z0-9_.-]*", "the name of a user, as www-data"),
-    "bind": (r"(?:localhost|[0-9.]+|\[[0-9a-fA-F:]+\]):[1-9][0-9]{0,4}", "ADDRESS:PORT"),
+    "bind": (
+        r"(?:localhost|[0-9.]+|\[[0-9a-fA-F:]+\]):[1-9][0-9]{0,4}|unix:/[A-Za-z0-9._/-]*[A-Za-z0-9._-]",
+        "ADDRESS:PORT, or unix: and the absolute path of a socket, as unix:/run/shop/shop.sock",
+    ),
     "target": (r"[^\s#;]\S*", "a target, as package.module:application"),
 }
 

@@ -12,7 +12,7 @@ from poorhttp.config.deployment import containers, ini_file, mode, systemd
 from poorhttp.config.deployment.arguments import Arguments, usage
 from poorhttp.config.deployment.plan import HIDDEN, INI, Plan
 from poorhttp.config.deployment.project import Project
-from poorhttp.config.deployment.proxies import PROXIES
+from poorhttp.config.deployment.proxies import GROUPS, PROXIES
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError, Failure, UsageError
 
@@ -111,10 +111,13 @@ def _configured(folder: str, path: str, arguments: Arguments) -> Plan:
         if address.kind == "tcp" and address.protocol == "http":
             plan.host, plan.port = address.host, address.port
             break
+        if address.kind == "unix" and address.protocol == "http" and address.path[:1] == "/":
+            plan.socket = address.path
+            break
     else:
         if set(arguments.kinds) & {"systemd", *PROXIES}:
             raise ConfigError(
-                f"{settings.origin('bind')}: write HOST:PORT, for the files of others"
+                f"{settings.origin('bind')}: write HOST:PORT or unix:/PATH, for the files of others"
             )
     _set_options(plan, arguments)
     plan.missing = [
@@ -129,7 +132,10 @@ def _set_options(plan: Plan, arguments: Arguments) -> None:
     plan.domain = arguments.values.get("domain", "")
     plan.user = arguments.values.get("user", "")
     plan.proxied = bool(set(arguments.kinds) & set(PROXIES))
-    if "bind" in arguments.values:
+    plan.group = next((GROUPS[kind] for kind in arguments.kinds if kind in GROUPS), plan.group)
+    if arguments.values.get("bind", "").startswith("unix:"):
+        plan.socket = os.path.normpath(arguments.values["bind"].removeprefix("unix:"))
+    elif "bind" in arguments.values:
         host, _, port = arguments.values["bind"].rpartition(":")
         plan.host, plan.port = host.strip("[]"), int(port)
     if plan.host == "localhost":
@@ -175,12 +181,19 @@ def _report(plan: Plan, folder: str, arguments: Arguments, files: Sequence[str])
         print(f"wrote {_shown(os.path.join(folder, name))}")
     mode_text = ", ".join(f"{name} {text}" for name, text in plan.mode.values.items())
     print(f"{mode_text}: {' '.join(plan.mode.reasons)}")
+    if "systemd" in arguments.kinds:
+        for warning in systemd.warnings(plan):
+            print(f"warning: {warning}")
     where = os.path.relpath(folder)
     change = "" if where == "." else f"cd {shlex.quote(where)} && "
     # Of a Django project whose application is the one of its settings.
     if plan.target.startswith("poorhttp."):
         change += "".join(f"{name}={text} " for name, text in plan.environment.items())
-    print(f"next: {change}poorhttp serve -c {plan.ini}")
+    # systemd makes the folder of the socket.
+    there = not plan.socket or os.path.isdir(os.path.dirname(plan.socket))
+    print(
+        f"next: {change}poorhttp serve -c {plan.ini}" + ("" if there else " --bind 127.0.0.1:8080")
+    )
     if arguments.kinds:
         print(f"      the first lines of each file in {plan.deploy}/ say how to install it")
 

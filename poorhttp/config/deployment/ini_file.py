@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import textwrap
 
@@ -28,39 +29,68 @@ def text(plan: Plan) -> str:
         if name == "mode":
             lines += ["", *comment(*plan.mode.reasons)]
         lines.append(setting(name, values))
+    if plan.mode.values["mode"] == "threading" and "workers" not in plan.mode.values:
+        lines += [
+            *comment("Each worker is a process that uses one core; one for each core:"),
+            f"# workers = {max(2, len(os.sched_getaffinity(0)))}",
+        ]
     if plan.project.importing({"django"}):
         lines += [
             "",
             *comment("Files of Django: manage.py collectstatic, then the folder of STATIC_ROOT:"),
             "# static = /static=FOLDER",
         ]
-    lines += [
-        "",
-        *comment("This machine only; 0.0.0.0 would be all networks."),
-        setting("bind", [plan.bind]),
-    ]
-    if plan.proxied:
+    if plan.socket:
         lines += [
             "",
             *comment(
-                "The web server in front says for which client it asks, and is believed. On a "
-                "machine with other users, who could say so too, take a Unix socket."
+                "Where the web server in front connects; systemd opens it, if the .socket unit of "
+                f"{plan.deploy}/ is installed, and decides about its permissions."
             ),
+            setting("bind", [plan.bind]),
+            setting("socket_mode", ["0660"]),
+        ]
+    else:
+        lines += [
+            "",
+            *comment("This machine only; 0.0.0.0 would be all networks."),
+            setting("bind", [plan.bind]),
+        ]
+    if plan.proxied:
+        lines += [
+            "",
+            *comment(_trust(plan)),
             setting("trusted_proxies", proxy_options(plan)["trusted_proxies"]),
-            *comment("/-/live and /-/ready, which it asks for."),
+            *comment("/-/live and /-/ready, for the health checks of the web server."),
             setting("health", proxy_options(plan)["health"]),
         ]
     lines += [
         "",
-        *comment("To standard output: the terminal, systemd's journal, the container's log."),
+        *comment(
+            "Standard output: the terminal, systemd's journal (journalctl), the container's log."
+        ),
         setting("access_log", ["-"]),
     ]
     return "\n".join(lines) + "\n"
 
 
+def _trust(plan: Plan) -> str:
+    """Return the comment on `trusted_proxies`."""
+    if plan.socket:
+        return (
+            "Each program that may open the socket is trusted to name the client's address and "
+            "scheme: the web server in front."
+        )
+    return (
+        "The web server in front is trusted to name the client's address and scheme. Other users "
+        "of this machine could do so too; a Unix socket (poorhttp init --bind unix:PATH) keeps "
+        "them out."
+    )
+
+
 def proxy_options(plan: Plan) -> dict[str, list[str]]:
     """Return the options that a web server in front needs."""
-    return {"trusted_proxies": [plan.local_host], "health": ["/-"]}
+    return {"trusted_proxies": ["unix" if plan.socket else plan.local_host], "health": ["/-"]}
 
 
 def set_options(template: Template, options: dict[str, list[str]]) -> None:

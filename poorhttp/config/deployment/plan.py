@@ -31,6 +31,8 @@ class Plan:
         user: whose rights the service has; empty for one of its own.
         host: IP address, without brackets, that the server listens on.
         port: its port.
+        socket: path of the Unix socket that it listens at instead; empty for TCP.
+        group: whose members may connect to that socket.
         project: the source of the application.
         mode: its mode, with reasons.
         target: to be served; empty if `options` have a mount.
@@ -49,6 +51,8 @@ class Plan:
         self.domain = ""
         self.user = ""
         self.host, self.port = "127.0.0.1", 8080
+        self.socket = ""
+        self.group = "www-data"
         self.project = project
         self.mode = mode
         self.target = target
@@ -64,7 +68,7 @@ class Plan:
     @property
     def bind(self) -> str:
         """Where the server listens."""
-        return self._at(self.host)
+        return f"unix:{self.socket}" if self.socket else self._at(self.host)
 
     @property
     def local_host(self) -> str:
@@ -74,7 +78,7 @@ class Plan:
     @property
     def address(self) -> str:
         """Where the server is reached on this machine."""
-        return self._at(self.local_host)
+        return f"unix:{self.socket}" if self.socket else self._at(self.local_host)
 
     def _at(self, host: str) -> str:
         return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"

@@ -73,7 +73,7 @@ def caddy(plan: Plan) -> tuple[str, str]:
         "TLS.\nhttp://:80 {\n"
     )
     file.replace_between("# With the name of a host", "\t# As max_body", site)
-    file.replace(f"reverse_proxy {FIRST} {SECOND}", f"reverse_proxy {plan.address}")
+    file.replace(f"reverse_proxy {FIRST} {SECOND}", f"reverse_proxy {_caddy_address(plan)}")
     file.replace_between(
         "\t\tlb_policy least_conn",
         "\t\t# Caddy sets X-Forwarded-For",
@@ -81,6 +81,10 @@ def caddy(plan: Plan) -> tuple[str, str]:
         "\t\tlb_retries 2\n\t\tlb_try_duration 2s\n\n",
     )
     return path, file.text
+
+
+def _caddy_address(plan: Plan) -> str:
+    return f"unix/{plan.socket}" if plan.socket else plan.address
 
 
 def lighttpd(plan: Plan) -> tuple[str, str]:
@@ -110,10 +114,10 @@ def lighttpd(plan: Plan) -> tuple[str, str]:
     )
     file.replace('"port" => 8080, "disable-time" => 2', '"port" => 8080, "disable-time" => 0')
     file.replace_between("),\n", "\n) )", ")")
-    file.replace(
-        '"host" => "127.0.0.1", "port" => 8080',
-        f'"host" => "{plan.local_host}", "port" => {plan.port}',
-    )
+    at = f'"host" => "{plan.local_host}", "port" => {plan.port}'
+    if plan.socket:
+        at = f'"socket" => "{plan.socket}"'
+    file.replace('"host" => "127.0.0.1", "port" => 8080', at)
     return path, file.text
 
 
@@ -132,7 +136,11 @@ def haproxy(plan: Plan) -> tuple[str, str]:
     file.replace_between("#", "frontend web", "")
     file.replace("bind 127.0.0.1:8000", "bind :80")
     file.drop("    balance leastconn", f"    server second {SECOND} tcp-ut 10s")
-    file.replace(f"server first {FIRST}", f"server {plan.name} {plan.address}")
+    address = f"unix@{plan.socket}" if plan.socket else plan.address
+    file.replace(f"server first {FIRST}", f"server {plan.name} {address}")
+    if plan.socket:
+        file.replace_between("    # A machine without power", "    server ", "")
+        file.replace(" tcp-ut 10s", "")
     return path, f"{shared.text}\n{file.text}"
 
 
@@ -147,7 +155,8 @@ def apache(plan: Plan) -> tuple[str, str]:
     site.replace("and one that fails is tried again", "and tried again when it has failed,")
     site.drop('    BalancerMember "http://127.0.0.1:8081" ${health} ${transport}')
     site.drop("    ProxySet lbmethod=bybusyness")
-    site.replace(f"http://{FIRST}", f"http://{plan.address}")
+    address = f"unix:{plan.socket}|http://localhost" if plan.socket else f"http://{plan.address}"
+    site.replace(f"http://{FIRST}", address)
     site.replace("balancer://poorhttp", f"balancer://{plan.name}")
     name = f"ServerName {plan.domain}\n" if plan.domain else ""
     inner = textwrap.indent(f"{name}{shared.text}\n{site.text}", "    ", lambda line: line != "\n")
@@ -168,4 +177,13 @@ PROXIES: dict[str, Callable[[Plan], tuple[str, str]]] = {
     "lighttpd": lighttpd,
     "haproxy": haproxy,
     "apache": apache,
+}
+
+#: The group in which each runs, as Debian has it.
+GROUPS = {
+    "nginx": "www-data",
+    "caddy": "caddy",
+    "lighttpd": "www-data",
+    "haproxy": "haproxy",
+    "apache": "www-data",
 }

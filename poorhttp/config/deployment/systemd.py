@@ -10,6 +10,9 @@ from poorhttp.config.deployment.templates import Template
 #: Folders that `ProtectHome=yes` hides.
 HOMES = ("/home", "/root", "/run/user")
 
+#: Folders that `PrivateTmp=yes` hides.
+TEMPORARY = ("/tmp", "/var/tmp")
+
 #: Libraries that make machine code at run time.
 COMPILERS = {"cffi", "llvmlite", "numba", "torch"}
 
@@ -49,6 +52,11 @@ def service(plan: Plan) -> str:
         unit.replace(f"{kind}Directory=poorhttp\n", f"{kind}Directory={plan.name}\n")
     for place in ("/run", "/var/lib", "/var/log"):
         unit.replace(f"{place}/poorhttp", f"{place}/{plan.name}")
+    if _is_below(plan.socket or "/", f"/run/{plan.name}"):
+        # systemd gives RuntimeDirectory with all in it to the service's user, and removes it at a
+        # stop, but the socket belongs to the proxy's group and stays open.
+        unit.replace(f"RuntimeDirectory={plan.name}\n", f"RuntimeDirectory={plan.name}/server\n")
+        unit.replace(f": /run/{plan.name},", f": /run/{plan.name}/server,")
     if any(_is_below(path, home) for path in (plan.folder, words[0]) for home in HOMES):
         unit.replace("ProtectHome=yes", "ProtectHome=read-only")
     if plan.user:
@@ -75,9 +83,37 @@ def socket(plan: Plan) -> str:
         "restarts: clients wait.\n",
     )
     unit.replace("Description=Sockets of Poor HTTP", f"Description=Socket of {plan.name}")
-    unit.replace("ListenStream=127.0.0.1:8080", f"ListenStream={plan.bind}")
-    unit.replace_between("# For a proxy on this machine", "FileDescriptorName=", "")
+    unit.replace("ListenStream=127.0.0.1:8080", f"ListenStream={plan.socket or plan.bind}")
+    unit.replace("# For the world: ListenStream=80.\n", "")
+    permissions = ""
+    if plan.socket:
+        permissions = (
+            "# The web server in front connects as a member of this group.\n"
+            f"SocketMode=0660\nSocketGroup={plan.group}\n"
+        )
+    unit.replace_between("# For a proxy on this machine", "FileDescriptorName=", permissions)
     return unit.text
+
+
+def warnings(plan: Plan) -> list[str]:
+    """Return sentences about folders of the project that the service does not see."""
+    command = os.path.dirname(os.path.dirname(server_command()[0]))
+    found = []
+    for what, path in (("the project", plan.folder), ("its Python", command)):
+        for folder in TEMPORARY:
+            if _is_below(path, folder):
+                found.append(
+                    f"{what} is in {path}, and PrivateTmp=yes of the unit hides {folder} from the "
+                    f"service: move it, for example to /srv/{plan.name}"
+                )
+        for folder in HOMES:
+            if _is_below(path, folder):
+                found.append(
+                    f"{what} is in {path}: the unit has ProtectHome=read-only instead of yes for "
+                    f"it, and the user of the service must be allowed to enter {folder}; "
+                    f"/srv/{plan.name} needs neither"
+                )
+    return found
 
 
 def _is_below(path: str, folder: str) -> bool:
