@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -190,15 +191,16 @@ def test_a_web_server_in_front(deployment: Deployment, name: str, tmp_path: Path
 
 @pytest.fixture(scope="module")
 def at_a_socket(tmp_path_factory: Any) -> Iterator[Deployment]:
-    folder = tmp_path_factory.mktemp("socket")
-    for path in (folder, *list(folder.parents)[:2]):
-        path.chmod(0o755)
-    deployment = Deployment("flask", folder, f"unix:{folder}/shop.sock")
-    # The group of the web server is of the machine, and not of this test.
-    ini = deployment.project / deployment.ini
-    ini.write_text(ini.read_text().replace("socket_mode = 0660", "socket_mode = 0666"))
-    with deployment.reserved:
-        yield deployment
+    # pytest closes its own folder to other users, such as the one that HAProxy becomes.
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        kept = tmp_path_factory.mktemp("socket")
+        deployment = Deployment("flask", kept, f"unix:{folder}/shop.sock")
+        # The group of the web server is of the machine, and not of this test.
+        ini = deployment.project / deployment.ini
+        ini.write_text(ini.read_text().replace("socket_mode = 0660", "socket_mode = 0666"))
+        with deployment.reserved:
+            yield deployment
 
 
 @pytest.mark.parametrize(
