@@ -22,10 +22,18 @@ def tables(sections: Sequence[Section], level: int = 2) -> str:
     return "\n\n".join(blocks)
 
 
-def document(sections: Sequence[Section], figures: Path, link: str, only: str | None = None) -> str:
-    """All of it; figures, or `only` that one, are written into a folder, which is at `link`."""
+def document(sections: Sequence[Section], figures: Path, link: str) -> str:
+    """All of it; figures are written into a folder, which is at `link`."""
+    return with_figure(sections, figures, link, None)[0]
+
+
+def with_figure(
+    sections: Sequence[Section], figures: Path, link: str, only: str | None
+) -> tuple[str, list[str]]:
+    """All of it without figures, and the paragraphs of the figure `only`; None: with all in it."""
     drawn = {path.stem for path in write_figures(sections, figures, only)}
-    blocks = []
+    blocks: list[str] = []
+    first: list[str] = []
     for section, parts in named(sections):
         blocks += _head(section, 2)
         for name, part in parts:
@@ -34,10 +42,11 @@ def document(sections: Sequence[Section], figures: Path, link: str, only: str | 
             elif isinstance(part, Listing):
                 blocks.append(f"### {part.title}\n\n```text\n{part.text}\n```")
             elif name in drawn:
-                blocks.append(f"![{part.title}]({f'{link}/' if link else ''}{name}.svg)")
+                where = blocks if only is None else first
+                where.append(f"![{part.title}]({f'{link}/' if link else ''}{name}.svg)")
                 if part.caption:
-                    blocks.append(f"*{part.caption}*")
-    return "\n\n".join(blocks) + "\n"
+                    where.append(f"*{part.caption}*")
+    return "\n\n".join(blocks) + "\n", first
 
 
 def write_figures(sections: Sequence[Section], folder: Path, only: str | None = None) -> list[Path]:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from loadtests import store
 from loadtests.arguments import choose, names, number, unknown
@@ -26,7 +26,7 @@ from loadtests.studies.catalogue import STUDIES
 from loadtests.studies.study import FULL, QUICK, TINY, Study
 
 ORIGIN = "Made by `python -m loadtests report` from raw results; not edited by hand."
-ALL_FIGURES = "`make figures` draws all figures of these results, into `build/figures/`."
+ALL_FIGURES = "`make figures` draws all figures of these results into `build/figures/`."
 SCALES = (QUICK, FULL, TINY)
 
 
@@ -250,27 +250,52 @@ def tell(options: argparse.Namespace, records: list[Record]) -> None:
         print(markdown.tables([*told, *lost(results)]))
 
 
+class Head(NamedTuple):
+    """How a page of docs/ begins: title, sentence and the one figure it shows; `results` is the
+    name of its file of results."""
+
+    title: str
+    sentence: str
+    results: str
+    figure: str
+
+    @property
+    def origin(self) -> str:
+        """Where the page comes from."""
+        return (
+            f"This page is made from `loadtests/results/{self.results}.jsonl.xz` by "
+            f"`python -m loadtests docs {self.results}`; do not edit it. {ALL_FIGURES}"
+        )
+
+
 def write_markdown(
     page: Path,
     results: Results,
     studies: Mapping[str, Sequence[Section]],
     figures: Path | None,
-    only: str | None = None,
+    head: Head | None = None,
 ) -> None:
-    """A page about these studies, its figures, or `only` that one, in a folder: else beside it."""
+    """A page about these studies, its figures in a folder, or else beside it.
+
+    One with a head begins with it and shows its figure only.
+    """
     told = [section for own in studies.values() for section in own]
     folder = figures or page.with_suffix("")
     link = Path(os.path.relpath(folder, page.parent)).as_posix()
-    made = markdown.document([*told, *colophon(results)], folder, link, only)
-    head = [f"# {title(list(studies))}, measured", ORIGIN, *([] if only is None else [ALL_FIGURES])]
-    page.write_text("\n\n".join([*head, made]), encoding="utf-8")
+    name = head.figure if head else None
+    made, first = markdown.with_figure([*told, *colophon(results)], folder, link, name)
+    if head:
+        parts = [f"# {head.title}", head.sentence, *first, made, head.origin]
+    else:
+        parts = [f"# {title(list(studies))}", ORIGIN, made]
+    page.write_text("\n\n".join(part.strip() for part in parts if part) + "\n", encoding="utf-8")
 
 
 def insert(page: Path, studies: Mapping[str, Sequence[Section]]) -> None:
     """Puts the tables of studies, in short, into a page with marks for them."""
     for name, told in studies.items():
         short = markdown.tables([one for one in told if not one.detail], level=3)
-        markdown.insert(page, name, f"{short}\n\n{ALL_FIGURES}")
+        markdown.insert(page, name, short)
 
 
 def publish(where: Path, name: str, told: list[Section], results: Results) -> bool:

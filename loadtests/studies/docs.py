@@ -1,4 +1,4 @@
-"""Pages and figures of docs/, made from the stored results of all studies."""
+"""Pages and figures of the benchmarks in docs/, made from the stored results of all studies."""
 
 from __future__ import annotations
 
@@ -11,47 +11,198 @@ from loadtests import store
 from loadtests.arguments import unknown
 from loadtests.programs import ROOT
 from loadtests.reporting import markdown
+from loadtests.reporting.model import Cell, Column, Table
 from loadtests.stats.results import Results
-from loadtests.studies import command
+from loadtests.studies import command, takeaways
+from loadtests.studies.takeaways import Takeaway
 
 
 class Made(NamedTuple):
-    """What docs/ has of a file of results: a whole page, a page with its tables between marks, and
-    the one figure that answers the question of its study."""
+    """A page of docs/ that is made of a file of results.
+
+    `command` measures it again, without `python -m loadtests`; `takeaway` writes its first
+    sentence. `figure` is the one that answers the question of its study.
+    """
 
     page: str = ""
-    into: str = ""
+    title: str = ""
+    command: str = ""
+    takeaway: Takeaway | None = None
     figure: str = ""
 
 
 MADE = {
-    "balance": Made(into="internals/scaling.md"),
-    "cluster": Made("benchmarks/cluster.md", "guides/scaling.md"),
-    "compress": Made("benchmarks/compress.md", "benchmarks/index.md"),
-    "content": Made("benchmarks/content.md", "benchmarks/index.md", "content-page"),
-    "deadconn": Made("benchmarks/deadconn.md", figure="deadconn-cpu_us-figure"),
-    "development": Made("benchmarks/reload.md", "guides/development.md", "save-to-answer"),
-    "influence": Made("benchmarks/influence.md", figure="influence-interaction"),
-    "loops": Made("benchmarks/loops.md", figure="loops-means-local"),
-    "memory": Made("benchmarks/memory.md", figure="memory-bars"),
-    "operations": Made("benchmarks/lifecycle.md", "guides/operations.md", "operate-failed-figure"),
-    "ordered": Made("benchmarks/ordered.md", figure="ordered-page-1000-curves"),
-    "overload": Made("benchmarks/overload.md", "guides/operations.md", "overload-heavy-figure"),
-    "parallel": Made("benchmarks/parallel.md", figure="parallel-slow-lines"),
-    "power": Made("benchmarks/power.md", figure="power-total"),
-    "power-locust": Made("benchmarks/power-locust.md"),
-    "proxies": Made("benchmarks/proxies.md", "benchmarks/index.md"),
-    "resources": Made("benchmarks/resources.md", figure="resources-time"),
-    "serial": Made("benchmarks/serial.md", figure="serial-light-bars"),
-    "serve": Made("benchmarks/serve.md", figure="cpu-hello"),
-    "soak": Made(into="internals/reliability.md", figure="soak"),
-    "strict": Made("benchmarks/adverse.md", figure="dead-rate"),
-    "tls": Made("benchmarks/tls.md", "benchmarks/index.md"),
-    "uploads": Made("benchmarks/uploads.md", "benchmarks/index.md"),
-    "webbench": Made("benchmarks/webbench.md", figure="webbench-rate"),
-    "websocket": Made("benchmarks/websocket.md", "benchmarks/index.md"),
+    "serve": Made(
+        "benchmarks/serve.md",
+        "CPU time of a response",
+        "compare bench show --full",
+        takeaways.serving,
+        "cpu-hello",
+    ),
+    "serial": Made(
+        "benchmarks/serial.md",
+        "One request after another",
+        "serial --full",
+        takeaways.serial,
+        "serial-light-bars",
+    ),
+    "parallel": Made(
+        "benchmarks/parallel.md",
+        "100 new requests each second",
+        "parallel --full",
+        takeaways.parallel,
+        "parallel-slow-lines",
+    ),
+    "overload": Made(
+        "benchmarks/overload.md",
+        "Overload",
+        "overload --full",
+        takeaways.overload,
+        "overload-heavy-figure",
+    ),
+    "ordered": Made(
+        "benchmarks/ordered.md",
+        "1,000 requests at once",
+        "ordered --full",
+        takeaways.ordered,
+        "ordered-page-1000-curves",
+    ),
+    "memory": Made(
+        "benchmarks/memory.md",
+        "Memory",
+        "memory --full",
+        takeaways.memory,
+        "memory-bars",
+    ),
+    "resources": Made(
+        "benchmarks/resources.md",
+        "CPU, memory and traffic",
+        "resources --full",
+        takeaways.resources,
+        "resources-time",
+    ),
+    "content": Made(
+        "benchmarks/content.md",
+        "Static files, CGI and templates",
+        "content --full",
+        takeaways.content,
+        "content-page",
+    ),
+    "webbench": Made(
+        "benchmarks/webbench.md",
+        "A mixed workload of files",
+        "webbench --full",
+        takeaways.webbench,
+        "webbench-rate",
+    ),
+    "loops": Made(
+        "benchmarks/loops.md",
+        "One page over three networks",
+        "loops --full",
+        takeaways.loops,
+        "loops-means-local",
+    ),
+    "power": Made(
+        "benchmarks/power.md",
+        "More and more clients",
+        "power --full",
+        takeaways.power,
+        "power-total",
+    ),
+    "power-locust": Made(
+        "benchmarks/power-locust.md",
+        "More and more clients, by Locust",
+        "power --by locust --full",
+        takeaways.locust,
+    ),
+    "influence": Made(
+        "benchmarks/influence.md",
+        "Influence of the load generator",
+        "influence --full",
+        takeaways.influence,
+        "influence-interaction",
+    ),
+    "tls": Made(
+        "benchmarks/tls.md",
+        "TLS",
+        "tls --full",
+        takeaways.tls,
+    ),
+    "compress": Made(
+        "benchmarks/compress.md",
+        "Compression",
+        "compress --full",
+        takeaways.compress,
+    ),
+    "uploads": Made(
+        "benchmarks/uploads.md",
+        "Uploads",
+        "uploads --full",
+        takeaways.uploads,
+    ),
+    "websocket": Made(
+        "benchmarks/websocket.md",
+        "WebSockets",
+        "websocket --full",
+        takeaways.websocket,
+    ),
+    "proxies": Made(
+        "benchmarks/proxies.md",
+        "Behind a proxy",
+        "compare proxies gateways --full",
+        takeaways.proxies,
+    ),
+    "cluster": Made(
+        "benchmarks/cluster.md",
+        "Rolling reloads behind a load balancer",
+        "cluster --full",
+        takeaways.cluster,
+    ),
+    "operations": Made(
+        "benchmarks/lifecycle.md",
+        "Reloads, upgrades and crashes",
+        "operate --full",
+        takeaways.lifecycle,
+        "operate-failed-figure",
+    ),
+    "development": Made(
+        "benchmarks/reload.md",
+        "Reload in development",
+        "develop --full",
+        takeaways.reload,
+        "save-to-answer",
+    ),
+    "deadconn": Made(
+        "benchmarks/deadconn.md",
+        "Dead connections",
+        "deadconn --full",
+        takeaways.dead,
+        "deadconn-cpu_us-figure",
+    ),
+    "strict": Made(
+        "benchmarks/adverse.md",
+        "Slow and dead clients",
+        "endure --full",
+        takeaways.adverse,
+        "dead-rate",
+    ),
+    "soak": Made(
+        "benchmarks/soak.md",
+        "Faults of all kinds at once",
+        "soak",
+        takeaways.soak,
+        "soak",
+    ),
+    "balance": Made(
+        "benchmarks/balance.md",
+        "Spread over workers",
+        "balance --full",
+        takeaways.balance,
+    ),
 }
-"""By the name of the results; all other figures are drawn by `make figures` only."""
+"""By the name of the results, in the order of the index; all other figures are drawn by
+`make figures` only."""
+INDEX = "benchmarks/index.md"
 
 
 def figures(root: Path = ROOT) -> list[str]:
@@ -72,17 +223,37 @@ def figures(root: Path = ROOT) -> list[str]:
 
 
 def pages(names: Sequence[str], root: Path = ROOT) -> None:
-    """Writes the pages made of these results, or of all, and the figures that they show."""
+    """Writes the pages made of these results, or of all, with their figures, and the index."""
     for name in names or MADE:
         if name not in MADE:
             raise unknown("page", name, list(MADE), " ")
         made, docs = MADE[name], root / "docs"
-        figures = docs / "figures"
         records = store.load([root / store.RESULTS.relative_to(ROOT) / f"{name}.jsonl"])
-        results, studies = Results(records), command.by_study(records)
-        if made.page:
-            command.write_markdown(docs / made.page, results, studies, figures, made.figure)
-        if made.into:
-            command.insert(docs / made.into, studies)
-            for told in studies.values():
-                markdown.write_figures(told, figures, made.figure)
+        studies = command.by_study(records)
+        told = [section for own in studies.values() for section in own]
+        command.write_markdown(
+            docs / made.page,
+            Results(records),
+            studies,
+            docs / "figures",
+            command.Head(
+                made.title,
+                made.takeaway(takeaways.Tables(told)) if made.takeaway else "",
+                name,
+                made.figure,
+            ),
+        )
+    markdown.insert(root / "docs" / INDEX, "pages", index(root))
+
+
+def index(root: Path = ROOT) -> str:
+    """A table of all pages that there are: each with its first sentence and its command."""
+    rows: list[tuple[Cell, ...]] = []
+    for made in MADE.values():
+        page = root / "docs" / made.page
+        if page.is_file():
+            title, _, rest = page.read_text(encoding="utf-8").removeprefix("# ").partition("\n\n")
+            link = f"[{title}]({page.name})"
+            rows.append((link, rest.partition("\n\n")[0], f"`{made.command}`"))
+    columns = tuple(map(Column, ("page", "what it shows", "command")))
+    return markdown.lines(Table("pages", "", columns, rows))

@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from loadtests import store
 from loadtests.__main__ import main
 from loadtests.errors import LabError
 from loadtests.programs import ROOT
@@ -36,7 +37,7 @@ from loadtests.reporting.model import (
 from loadtests.reporting.provenance import colophon, lost
 from loadtests.servers.registry import SERVERS
 from loadtests.stats.results import Results, Spread
-from loadtests.studies import command, docs
+from loadtests.studies import command, docs, takeaways
 from loadtests.studies.study import Study
 from tests.support.browser import Browser
 
@@ -611,6 +612,10 @@ class TestCommand:
         assert "nothing to report" in capsys.readouterr().err
 
 
+def _takeaway(tables: takeaways.Tables) -> str:
+    return f"The first takes {tables.said('times', 'time', ' ms')('poorhttp single')}."
+
+
 @pytest.fixture
 def project(results: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with stored results and the pages that are made of them."""
@@ -619,9 +624,13 @@ def project(results: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("one", "two"):
         stored = root / "loadtests" / "results" / f"{name}.jsonl.xz"
         stored.write_bytes(lzma.compress(results.read_bytes()))
-    (root / "docs" / "plots").mkdir(parents=True)
-    (root / "docs" / "page.md").write_text("# Page\n\n<!-- serial -->\n<!-- end of serial -->\n")
-    made = {"one": docs.Made("plots/one.md", "page.md", "rate"), "two": docs.Made(figure="gone")}
+    (root / "docs").mkdir()
+    (root / "docs" / "benchmarks").mkdir()
+    (root / "docs" / docs.INDEX).write_text("# Pages\n\n<!-- pages -->\n<!-- end of pages -->\n")
+    made = {
+        "one": docs.Made("benchmarks/one.md", "One", "serial", _takeaway, "rate"),
+        "two": docs.Made("benchmarks/two.md", figure="gone"),
+    }
     monkeypatch.setattr(docs, "MADE", made)
     return root
 
@@ -638,17 +647,52 @@ def test_figures_of_docs(project: Path) -> None:
 
 
 def test_pages_of_docs(project: Path) -> None:
+    """A page begins with its sentence and its figure, and the index has the sentence, too."""
     docs.pages(["one"], project)
-    page = (project / "docs" / "plots" / "one.md").read_text(encoding="utf-8")
-    assert page.startswith("# Serial, measured\n\n")
+    page = (project / "docs" / "benchmarks" / "one.md").read_text(encoding="utf-8")
+    assert page.startswith("# One\n\nThe first takes 1.25 ms.\n\n![Requests & answers](../figures/")
     assert re.findall(r"!\[.*?\]\((.*?)\)", page) == ["../figures/rate.svg"]
     ElementTree.parse(project / "docs" / "figures" / "rate.svg")
-    inserted = (project / "docs" / "page.md").read_text(encoding="utf-8")
-    for text in (page, inserted):
-        assert "| **poorhttp single** |" in text
-        assert "`make figures`" in text
+    assert "| **poorhttp single** |" in page
+    assert "`loadtests/results/one.jsonl.xz`" in page
+    listed = (project / "docs" / docs.INDEX).read_text(encoding="utf-8")
+    (row,) = (line for line in listed.splitlines() if "(one.md)" in line)
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert cells == ["[One](one.md)", "The first takes 1.25 ms.", "`serial`"]
     with pytest.raises(LabError, match="no page is called 'three'"):
         docs.pages(["three"], project)
+
+
+def test_a_sentence_without_its_number() -> None:
+    told = takeaways.Tables(SECTIONS)
+    with pytest.raises(LabError, match="no 'mean' of poorhttp single in table 'times'"):
+        told.value("times", "mean", "poorhttp single")
+    with pytest.raises(LabError, match="of nginx in table 'times'"):
+        told.value("times", "time", "nginx")
+
+
+SOON = "tls", "uploads", "balance"
+"""Results that are read in a moment."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=() if n in SOON else pytest.mark.full) for n in docs.MADE],
+)
+def test_pages_say_what_the_results_have(name: str) -> None:
+    """The sentence on a page is the one that its results make."""
+    made = docs.MADE[name]
+    records = store.load([store.RESULTS / f"{name}.jsonl"])
+    told = [one for sections in command.by_study(records).values() for one in sections]
+    page = (ROOT / "docs" / made.page).read_text(encoding="utf-8")
+    assert made.takeaway is not None
+    sentence = made.takeaway(takeaways.Tables(told))
+    assert page.startswith(f"# {made.title}\n\n{sentence}\n\n")
+
+
+def test_index_has_all_pages() -> None:
+    """As `python -m loadtests docs` writes it."""
+    assert f"\n{docs.index()}\n" in (ROOT / "docs" / docs.INDEX).read_text(encoding="utf-8")
 
 
 def test_docs_show_the_figures_chosen() -> None:

@@ -310,7 +310,7 @@ class TestReport:
         for svg in drawn.values():
             ElementTree.fromstring(svg)
         assert all(f"(figures/{name})" in text for name in drawn)
-        assert text.startswith("# Bench and show, measured\n")
+        assert text.startswith("# Bench and show\n")
         assert "CPU per request, 64 connections: fastwsgi (6.18 µs) is best" in text
         rows = {" ".join(line.split()) for line in text.splitlines()}
         # Medians, the ratio to the floor, and what has to be said about a server.
