@@ -1,11 +1,11 @@
 """The commands of the tutorial and of the guides, run as a reader types them.
 
-page.py        Reader of a page: its files, commands, expected output and hidden comments, in order
-runner.py      Runs the steps of a page and compares output machine.py     The machine of a page:
-namespaces, an overlay over the root, and one bash session begin.sh       What makes the machine,
-within the namespaces init.py        Process 1 of the machine: starts the session and reaps orphans
-stand_ins/     Programs that replace those that cannot run there: systemctl, sudo, apt, pip,
-certbot test_guides.py A test for each page, and tests of the runner itself
+page.py         Reader of a page: its files, commands, expected output and hidden comments
+runner.py       Runs the steps of a page and compares output
+machine.py      The machine of a page: begin.sh makes it in namespaces of its own
+init.py         Process 1 of the machine: starts the session and reaps orphans
+stand_ins/      Programs that replace those that cannot run there: systemctl, sudo, apt, pip …
+test_guides.py  A test for each page, and tests of the runner itself
 
 A page is run from top to bottom on a machine of its own: it has its own network (so
 `127.0.0.1:8000`, port 80 and `shop.example.org` are free, and the ports of a page stay as they

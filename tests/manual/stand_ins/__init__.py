@@ -1,7 +1,7 @@
 """Programs of the machine of a page that replace those that cannot run there.
 
-bin/           What is on the PATH; each starts the file of its name here
-sudo.py        Runs a command as root of the machine, or as another user
+The scripts in `bin` are on the PATH; each starts a module of this package, but for `sudo`.
+
 systemctl.py   systemctl and journalctl: asks the manager
 manager.py     The manager of services that systemctl asks, a process of its own
 units.py       Unit files with their drop-ins
