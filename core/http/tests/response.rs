@@ -416,7 +416,7 @@ fn prepared_fields_are_written_as_they_are() {
         [(false, false, "Date: now\r\nServer: us\r\n"), (true, false, "Server: us\r\n"), (false, true, "Date: now\r\n")]
     {
         let (mut response, mut out) = answer();
-        response.brings(date, server);
+        response.brings(date, server, false);
         response.start_prepared(&mut out, "200 OK", b"X-A: b\r\n").unwrap();
         response.commit(&mut out, Some(0), &AMBIENT).unwrap();
         assert_eq!(text(&out), format!("HTTP/1.1 200 OK\r\nX-A: b\r\nContent-Length: 0\r\n{added}\r\n"));

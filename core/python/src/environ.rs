@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use rustc_hash::FxHashMap;
 
-use crate::ffi::bytes;
+use crate::ffi::{bytes, latin1};
 
 /// Makes the environs of a reactor's requests.
 pub(crate) struct Environs {
@@ -29,7 +29,12 @@ pub(crate) struct Environs {
 struct OpenBody(#[expect(dead_code, reason = "kept alive only")] BodyFile);
 
 impl Environs {
-    pub(crate) fn new(py: Python<'_>, bases: Vec<Py<PyDict>>) -> PyResult<Self> {
+    /// Takes the base environs. `has_ids`: requests have ids.
+    pub(crate) fn new(py: Python<'_>, bases: Vec<Py<PyDict>>, has_ids: bool) -> PyResult<Self> {
+        if has_ids {
+            // Their keys are there already, as copies would have to grow for them.
+            bases.iter().try_for_each(|base| set_id(base.bind(py), PyString::new(py, "")))?;
+        }
         Ok(Environs { bases, bytes_io: py.import(intern!(py, "io"))?.getattr("BytesIO")?.unbind() })
     }
 
@@ -82,10 +87,14 @@ impl Environs {
 }
 
 /// Sets the id of the request, if it has one: in the place of what a client that is not trusted has sent.
-#[cold]
-pub(crate) fn set_request_id(environ: &Bound<'_, PyDict>, id: RequestId<'_>) -> PyResult<()> {
+#[inline]
+pub(crate) fn set_request_id(environ: &Bound<'_, PyDict>, id: &RequestId<'_>) -> PyResult<()> {
+    set_id(environ, latin1(environ.py(), id.as_bytes())?)
+}
+
+#[inline(never)]
+fn set_id(environ: &Bound<'_, PyDict>, id: Bound<'_, PyString>) -> PyResult<()> {
     let py = environ.py();
-    let id = PyString::new(py, id.as_str());
     environ.set_item(intern!(py, "HTTP_X_REQUEST_ID"), &id)?;
     environ.set_item(intern!(py, "poorhttp.request_id"), id)
 }

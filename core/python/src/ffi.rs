@@ -1,12 +1,12 @@
 //! All unsafe code: a file descriptor given as a number, memory shared by processes, TCP_INFO, memory of large
-//! `bytes`, the text of a `str`, malloc_trim, PR_SET_MEMORY_MERGE, kernel TLS, buffers that Python wants filled, and the
+//! `bytes`, text to and from `str`, malloc_trim, PR_SET_MEMORY_MERGE, kernel TLS, buffers that Python wants filled, and the
 //! arguments of this process.
 
 #![expect(
     unsafe_code,
     reason = "Python passes descriptors by number; shared memory is mapped; no crate has TCP_INFO, malloc_trim, \
         PR_SET_MEMORY_MERGE or records of kernel TLS; \
-        PyO3 clears the memory of bytes before it fills them, or panics if there is none, and is slow with the text of a str; \
+        PyO3 clears the memory of bytes before it fills them, or panics if there is none, and is slow with text; \
         advice on memory is by address; \
         PyO3 gives a buffer as cells, which no other thread may fill; the kernel takes the arguments of a process by address"
 )]
@@ -70,6 +70,22 @@ pub(crate) fn text<'a>(string: &'a Bound<'_, PyString>) -> PyResult<&'a str> {
             false => Ok(str::from_utf8_unchecked(std::slice::from_raw_parts(bytes.cast(), length as usize))),
         }
     }
+}
+
+/// A `str` of these characters of Latin-1. PyO3 makes one of UTF-8, which is checked first.
+#[inline]
+pub(crate) fn latin1<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyString>> {
+    let highest = if bytes.is_ascii() { 0x7f } else { 0xff };
+    // SAFETY: a slice has at most `isize::MAX` bytes. The result is a new reference, which nobody else has yet, or null with an
+    // exception set. It has room for so many characters of one byte each, none of them above the one that was named.
+    let made = unsafe {
+        let made = ffi::PyUnicode_New(bytes.len() as ffi::Py_ssize_t, highest);
+        let made = Bound::from_owned_ptr_or_err(py, made)?;
+        let characters = ffi::PyUnicode_DATA(made.as_ptr()).cast::<u8>();
+        characters.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+        made
+    };
+    Ok(made.cast_into()?)
 }
 
 #[cold]

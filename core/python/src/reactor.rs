@@ -9,7 +9,7 @@ use poorhttp_files::{Cache, LiveReload};
 use poorhttp_http::{Limits, Protocol, TrustedProxies};
 use poorhttp_reactor::{
     AcceptBalance, AccessLog, BodyMemory, Channel, Exchange, FdHandoff, Level, Listener, Next, Offer, Options,
-    RequestIds, RequestName, Routes, Selection, SendError, Spool, TempDir, TimeoutHandler, Timeouts,
+    RequestId, RequestIds, RequestName, Routes, Selection, SendError, Spool, TempDir, TimeoutHandler, Timeouts,
 };
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PySystemExit};
 use pyo3::prelude::*;
@@ -68,7 +68,7 @@ impl Reactor {
         if exchange.is_raw_tcp() {
             let line = exchange.request_line();
             let entry =
-                self.worker_status.as_ref().map(|status| WorkerStatus::enter(status, py, number, line.as_bytes()));
+                self.worker_status.as_ref().map(|status| WorkerStatus::enter(status, py, number, line.as_bytes(), b""));
             let dispatched = Dispatched::new(exchange, entry, self.interrupter.clone());
             return self.object(number, Py::new(py, Connection::new(dispatched)));
         }
@@ -77,7 +77,8 @@ impl Reactor {
             false => None,
         };
         let mut built = self.environs.build(py, &mut exchange);
-        if let Some(id) = exchange.request_id()
+        let id = exchange.request_id();
+        if let Some(id) = &id
             && let Ok(environ) = &built
             && let Err(error) = set_request_id(environ, id)
         {
@@ -90,11 +91,8 @@ impl Reactor {
                     let (head, bytes) = exchange.head()?;
                     // The head begins with both, separated by a space.
                     let line = bytes.get(..head.method.of(bytes).len() + 1 + head.target.of(bytes).len())?;
-                    let entry = WorkerStatus::enter(status, py, number, line);
-                    if let Some(id) = exchange.request_id() {
-                        entry.set_id(id.as_bytes());
-                    }
-                    Some(entry)
+                    let id = id.as_ref().map_or(&[][..], RequestId::as_bytes);
+                    Some(WorkerStatus::enter(status, py, number, line, id))
                 });
                 if self.worker_status.as_ref().is_some_and(|status| status.get().inner().counters.is_full_unwatched()) {
                     self.inner.send_full();
@@ -337,7 +335,7 @@ impl Reactor {
         Ok(Reactor {
             queue: multithread.then(|| InterpreterQueue::new(&inner.counters().figures)),
             inner,
-            environs: Environs::new(py, bases)?,
+            environs: Environs::new(py, bases, request_ids.is_some())?,
             waits: wait_writable
                 .map(|writable| Arc::new(Waits { writable, readable: wait_readable, context: request_context })),
             error_log: Arc::clone(&error_log.get().inner),

@@ -123,15 +123,15 @@ impl WorkerStatus {
         &leak(&self.memory).places()[self.place]
     }
 
-    /// Enters a request. Without a free slot, it replaces an older one.
+    /// Enters a request with its ID, which is empty if it has none. Without a free slot, it replaces an older one.
     #[inline]
-    pub(crate) fn enter(slf: &Py<Self>, py: Python<'_>, number: u64, line: &[u8]) -> Entry {
+    pub(crate) fn enter(slf: &Py<Self>, py: Python<'_>, number: u64, line: &[u8], id: &[u8]) -> Entry {
         let worker_status = slf.get();
         let slot = match worker_status.free.load(Ordering::Relaxed) {
             0 => (number % SLOTS as u64) as usize,
             free => free.trailing_zeros() as usize,
         };
-        worker_status.inner().enter(slot, number, line);
+        worker_status.inner().enter(slot, number, line, id);
         worker_status.free.fetch_and(!(1 << slot), Ordering::Relaxed);
         title::begin(py, number, line);
         Entry { worker_status: slf.clone_ref(py), slot, number, state: AtomicU8::new(IN_FLIGHT) }
@@ -151,11 +151,6 @@ impl Entry {
         if begun != 0 {
             self.worker_status.get().inner().begin(self.slot, self.number, begun, thread_id());
         }
-    }
-
-    /// The request has this ID.
-    pub(crate) fn set_id(&self, id: &[u8]) {
-        self.worker_status.get().inner().set_id(self.slot, self.number, id);
     }
 
     /// The application has got the connection of the request; `has_left`: the request is not in flight any more.

@@ -59,6 +59,7 @@ impl Response {
             2 | 7 | 10 | 16..=19 => return self.may_pass(name, value),
             4 => self.has_date |= name.eq_ignore_ascii_case("Date"),
             6 => self.has_server |= name.eq_ignore_ascii_case("Server"),
+            12 => self.has_request_id |= name.eq_ignore_ascii_case("X-Request-ID"),
             14 if name.eq_ignore_ascii_case("Content-Length") => return self.take_length(value),
             _ => {}
         }

@@ -81,6 +81,7 @@ pub struct Response {
     length: Option<u64>,
     has_date: bool,
     has_server: bool,
+    has_request_id: bool,
     /// Bytes of content sent: the size in an access log.
     sent: u64,
     excess: u64,
@@ -101,6 +102,7 @@ impl Response {
             length: None,
             has_date: false,
             has_server: false,
+            has_request_id: false,
             sent: 0,
             excess: 0,
         }
@@ -201,7 +203,7 @@ impl Response {
             out.truncate(self.mark);
             self.state = State::Unstarted;
             self.length = None;
-            (self.has_date, self.has_server) = (false, false);
+            (self.has_date, self.has_server, self.has_request_id) = (false, false, false);
         }
     }
 
@@ -284,9 +286,9 @@ impl Response {
         Ok(())
     }
 
-    /// Notes that the lines for [`Response::start_prepared`] contain Date or Server, so that they are not added.
-    pub fn brings(&mut self, date: bool, server: bool) {
-        (self.has_date, self.has_server) = (date, server);
+    /// Notes that the lines for [`Response::start_prepared`] contain Date, Server or X-Request-ID, so that they are not added.
+    pub fn brings(&mut self, date: bool, server: bool, request_id: bool) {
+        (self.has_date, self.has_server, self.has_request_id) = (date, server, request_id);
     }
 
     /// Writes status line and fields unchecked: `fields` holds whole, valid lines, none about framing or the
@@ -308,6 +310,17 @@ impl Response {
         });
         if self.state == State::Started && !is_there {
             out.extend([name, ": ", value, "\r\n"].concat().bytes());
+        }
+    }
+
+    /// Adds `X-Request-ID` unless the application has given it. Only after [`Response::start`]; `id` is not checked.
+    #[inline]
+    pub fn add_request_id(&self, out: &mut Vec<u8>, id: &[u8]) {
+        const NAME: &[u8] = b"X-Request-ID: ";
+        if self.state == State::Started && !self.has_request_id {
+            out.extend_from_slice(NAME);
+            out.extend_from_slice(id);
+            out.extend_from_slice(b"\r\n");
         }
     }
 

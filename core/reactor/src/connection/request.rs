@@ -15,7 +15,7 @@ use crate::connection::peer_trust::ForwardedInfo;
 use crate::limits::{MAX_CACHE_MISSES, MAX_CACHED_HEADS, MOST_POSTPONED};
 use crate::log::access::AccessLog;
 use crate::log::entry::Answer;
-use crate::log::request_id::{RequestIds, RequestName};
+use crate::log::request_id::{RequestId, RequestIds, RequestName};
 use poorhttp_http::{Head, Origin, ReadBuffer, RequestParser, Response};
 
 /// Buffers that are needed only while a request is received or answered.
@@ -174,6 +174,12 @@ impl Request {
     pub(crate) fn name(&self, ids: Option<RequestIds>, number: u64, line: String) -> RequestName {
         let head = self.head().filter(|(head, _)| head.length > 0);
         RequestName::new(ids, number, head, self.is_trusted, line)
+    }
+
+    /// The id of the request with this number.
+    #[inline]
+    pub(crate) fn id(&self, ids: &RequestIds, number: u64) -> RequestId<'_> {
+        ids.of(number, self.head(), self.is_trusted)
     }
 
     /// Bytes received of the request, without the framing of its body.

@@ -211,8 +211,7 @@ impl Exchange {
     #[inline]
     pub fn request_id(&self) -> Option<RequestId<'_>> {
         let ids = self.reactor.options.request_ids.as_ref()?;
-        let request = self.request()?;
-        Some(ids.of(self.number, request.head(), request.is_from_trusted_proxy()))
+        Some(self.request()?.id(ids, self.number))
     }
 
     /// The keys of the environ that the access log asks for, which are to be given to [`Exchange::note_variables`].

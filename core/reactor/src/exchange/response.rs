@@ -1,5 +1,6 @@
 //! The response: status line, fields, body, end.
 
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -126,15 +127,16 @@ impl Exchange {
     }
 
     /// Adds `X-Request-ID`, unless the application has given it.
-    #[cold]
+    #[inline]
     fn add_request_id(&mut self) {
+        let (Some(stream), Some(ids)) = (&mut self.stream, &self.reactor.options.request_ids) else { return };
         if self.number == UNCOUNTED {
             return;
         }
-        let Some(id) = self.request_id().map(|id| id.as_str().to_owned()) else { return };
-        if let Some(stream) = &mut self.stream {
-            self.response.default_field(stream.output(), "X-Request-ID", &id);
-        }
+        // The id may be a part of the request, which has the output as well.
+        let mut out = mem::take(stream.output());
+        self.response.add_request_id(&mut out, stream.request().id(ids, self.number).as_bytes());
+        *stream.output() = out;
     }
 
     /// Sends a whole body; head and body leave in one system call. The request is over.

@@ -82,7 +82,7 @@ pub(crate) fn send(exchange: &mut Exchange) -> Result<(), SendError> {
         }
     };
     let brings = |name: &[u8]| lines(&reply.fields).any(|line| is_field(line, name));
-    exchange.response.brings(brings(b"Date"), brings(b"Server"));
+    exchange.response.brings(brings(b"Date"), brings(b"Server"), brings(b"X-Request-ID"));
     exchange.reply(reply)
 }
 

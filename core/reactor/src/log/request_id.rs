@@ -60,7 +60,7 @@ impl<'a> RequestId<'a> {
 impl RequestIds {
     /// The id of the request with this running number: from `X-Request-ID` in its head if a trusted proxy has sent that, else
     /// made from the number.
-    #[inline]
+    #[inline(always)]
     pub fn of<'a>(&self, number: u64, head: Option<(&'a Head, &'a [u8])>, is_trusted: bool) -> RequestId<'a> {
         let taken = head.filter(|_| is_trusted).and_then(|(head, bytes)| single_field(head, bytes, b"x-request-id"));
         RequestId(match taken.filter(|id| is_valid(id)) {
@@ -70,19 +70,30 @@ impl RequestIds {
     }
 
     /// 16 hexadecimal digits, different for each number.
+    #[inline]
     fn make(self, number: u64) -> [u8; MADE] {
         // The finalizer of SplitMix64, which maps each number to another one: ids do not show how many requests there were.
         let mut mixed = self.start.wrapping_add(number);
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^= mixed >> 31;
-        let mut id = [0; MADE];
-        for (pair, byte) in id.chunks_exact_mut(2).zip(mixed.to_be_bytes()) {
-            pair[0] = b"0123456789abcdef"[usize::from(byte >> 4)];
-            pair[1] = b"0123456789abcdef"[usize::from(byte & 15)];
-        }
-        id
+        hexadecimal(mixed)
     }
+}
+
+/// The digits of a number. All at once, as two ids are made for each request.
+#[inline]
+fn hexadecimal(number: u64) -> [u8; MADE] {
+    // Each byte of the result has a digit.
+    let digits = |half: u64| {
+        let pairs = (half | half << 16) & 0x0000_ffff_0000_ffff;
+        let bytes = (pairs | pairs << 8) & 0x00ff_00ff_00ff_00ff;
+        let values = (bytes | bytes << 4) & 0x0f0f_0f0f_0f0f_0f0f;
+        // 1 where the value is above 9.
+        let letters = (values + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101;
+        values + 0x3030_3030_3030_3030 + letters * u64::from(b'a' - b'0' - 10)
+    };
+    (u128::from(digits(number >> 32)) << 64 | u128::from(digits(number & 0xffff_ffff))).to_be_bytes()
 }
 
 fn is_valid(id: &[u8]) -> bool {
@@ -166,6 +177,13 @@ mod tests {
         let ids: HashSet<_> = (1..1_000).flat_map(|number| [one.make(number), other.make(number)]).collect();
         assert_eq!(ids.len(), 2 * 999);
         assert!(ids.iter().flatten().all(u8::is_ascii_hexdigit));
+    }
+
+    #[test]
+    fn ids_are_hexadecimal() {
+        for number in [0, 1, 0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210, 0x9999_aaaa_0f0f_f0f0, u64::MAX] {
+            assert_eq!(hexadecimal(number), format!("{number:016x}").as_bytes(), "{number}");
+        }
     }
 
     #[test]

@@ -79,15 +79,19 @@ pub(super) struct InFlight<'a> {
 }
 
 impl<'a> InFlight<'a> {
-    /// Notes a request in a slot, in which it replaces another one.
+    /// Notes a request in a slot, in which it replaces another one. `id`: empty if it has none.
     #[inline]
-    pub(super) fn enter(self, slot: usize, number: u64, line: &[u8]) {
+    pub(super) fn enter(self, slot: usize, number: u64, line: &[u8], id: &[u8]) {
         let (Some(known), Some(slot)) = (self.numbers.0.get(slot), self.slots.0.get(slot)) else { return };
         known.store(0, Ordering::Relaxed);
         fence(Ordering::Release);
         slot.begun.store(0, Ordering::Relaxed);
         slot.thread.store(0, Ordering::Relaxed);
-        slot.id.clear();
+        if id.is_empty() {
+            slot.id.clear()
+        } else {
+            slot.id.set(id)
+        }
         slot.line.set(line);
         known.store(number, Ordering::Release);
     }
@@ -98,14 +102,6 @@ impl<'a> InFlight<'a> {
         if let Some(slot) = self.slot_of(slot, number) {
             slot.thread.store(thread.into(), Ordering::Relaxed);
             slot.begun.store(begun, Ordering::Relaxed);
-        }
-    }
-
-    /// Notes the ID of a request.
-    #[inline]
-    pub(super) fn set_id(self, slot: usize, number: u64, id: &[u8]) {
-        if let Some(slot) = self.slot_of(slot, number) {
-            slot.id.set(id);
         }
     }
 
@@ -182,10 +178,9 @@ mod tests {
     fn requests_in_flight() {
         let (numbers, slots) = (Numbers::default(), Slots::default());
         let in_flight = InFlight { numbers: &numbers, slots: &slots };
-        in_flight.enter(3, 7, b"GET /x");
+        in_flight.enter(3, 7, b"GET /x", b"abc");
         in_flight.begin(3, 7, 1_000, 4_711);
-        in_flight.set_id(3, 7, b"abc");
-        in_flight.enter(0, 8, &[b'y'; 300]);
+        in_flight.enter(0, 8, &[b'y'; 300], b"");
         // Of a request that has ended.
         in_flight.begin(0, 6, 1, 1);
         let [newest, oldest] = &in_flight.all()[..] else { panic!("not two") };
@@ -203,10 +198,10 @@ mod tests {
         in_flight.set_upgraded(3, 7, true);
         assert_eq!(in_flight.all()[1], InFlightRequest { is_upgraded: true, has_left: true, ..expected });
         assert_eq!(in_flight.oldest().map(|request| request.number), Some(8));
-        in_flight.enter(3, 9, b"");
+        in_flight.enter(3, 9, b"", b"");
         assert!(!in_flight.remove(3, 7) && in_flight.remove(3, 9) && in_flight.remove(0, 8));
         assert!(in_flight.all().is_empty());
-        in_flight.enter(3, 10, b"GET /");
+        in_flight.enter(3, 10, b"GET /", b"");
         assert_eq!(in_flight.all()[0].id, b"", "the ID of the request before is forgotten");
         in_flight.clear();
         assert!(in_flight.all().is_empty());
@@ -223,7 +218,7 @@ mod tests {
                 while !stops.load(Ordering::Relaxed) {
                     number += 1;
                     let letter = b'a' + (number % 26) as u8;
-                    in_flight.enter(0, number, &vec![letter; 8 + (number % 200) as usize]);
+                    in_flight.enter(0, number, &vec![letter; 8 + (number % 200) as usize], b"");
                     in_flight.begin(0, number, number, number as u32);
                     in_flight.remove(0, number);
                 }

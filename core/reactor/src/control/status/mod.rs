@@ -101,10 +101,10 @@ impl WorkerStatus {
         InFlight { numbers: &self.numbers, slots: &self.slots }
     }
 
-    /// Notes a request in a slot, in which it replaces another one.
+    /// Notes a request in a slot, in which it replaces another one. `id`: empty if it has none.
     #[inline]
-    pub fn enter(&self, slot: usize, number: u64, line: &[u8]) {
-        self.requests().enter(slot, number, line);
+    pub fn enter(&self, slot: usize, number: u64, line: &[u8], id: &[u8]) {
+        self.requests().enter(slot, number, line, id);
         self.counters.add_in_flight();
     }
 
@@ -113,12 +113,6 @@ impl WorkerStatus {
     #[inline]
     pub fn begin(&self, slot: usize, number: u64, begun: u64, thread: u32) {
         self.requests().begin(slot, number, begun, thread);
-    }
-
-    /// Notes the request ID of the request in a slot.
-    #[inline]
-    pub fn set_id(&self, slot: usize, number: u64, id: &[u8]) {
-        self.requests().set_id(slot, number, id);
     }
 
     /// Notes that the application has got the connection of the request in a slot; `has_left`: the request is not in flight any
@@ -209,7 +203,7 @@ mod tests {
             worker.counters.next_request_number();
             worker.counters.answered(404);
             worker.counters.set_connections(5);
-            worker.enter(0, 1, b"GET /");
+            worker.enter(0, 1, b"GET /", b"");
             worker.add_error(&Finished { ended: 1, status: 500, ..Finished::default() });
             assert_eq!(totals.moves() % 2, 0);
             totals.absorb(&worker);

@@ -23,9 +23,15 @@ impl<const WORDS: usize> Text<WORDS> {
     #[inline]
     pub(super) fn set(&self, text: &[u8]) {
         let text = &text[..text.len().min(WORDS * WORD)];
-        for (word, bytes) in self.words.iter().zip(text.chunks(WORD)) {
+        let (whole, rest) = text.as_chunks::<WORD>();
+        for (word, bytes) in self.words.iter().zip(whole) {
+            word.store(u64::from_ne_bytes(*bytes), Ordering::Relaxed);
+        }
+        if let Some(word) = self.words.get(whole.len())
+            && !rest.is_empty()
+        {
             let mut padded = [0; WORD];
-            padded[..bytes.len()].copy_from_slice(bytes);
+            padded[..rest.len()].copy_from_slice(rest);
             word.store(u64::from_ne_bytes(padded), Ordering::Relaxed);
         }
         self.length.store(text.len() as u64, Ordering::Relaxed);
