@@ -409,6 +409,29 @@ fn the_message_names_the_mistake() {
     assert!(error.contains("interim responses (1xx) belong to the server"), "{error}");
 }
 
+/// The id of the request is added unless the application, or the lines that it has prepared, bring one.
+#[test]
+fn the_request_id_is_added_once() {
+    for (name, added) in [("X-Request-ID", ""), ("x-request-id", ""), ("X-Request-IP", "X-Request-ID: 1f\r\n")] {
+        let (mut response, mut out) = answer();
+        response.add_request_id(&mut out, b"1f");
+        assert_eq!(text(&out), "", "before the head");
+        response.start(&mut out, "200 OK").unwrap();
+        response.field(&mut out, name, "a").unwrap();
+        response.add_request_id(&mut out, b"1f");
+        assert_eq!(text(&out), format!("HTTP/1.1 200 OK\r\n{name}: a\r\n{added}"));
+        response.restart(&mut out);
+        response.start(&mut out, "204 No Content").unwrap();
+        response.add_request_id(&mut out, b"1f");
+        assert_eq!(text(&out), "HTTP/1.1 204 No Content\r\nX-Request-ID: 1f\r\n");
+    }
+    let (mut response, mut out) = answer();
+    response.brings(false, false, true);
+    response.start_prepared(&mut out, "200 OK", b"X-Request-ID: a\r\n").unwrap();
+    response.add_request_id(&mut out, b"1f");
+    assert_eq!(text(&out), "HTTP/1.1 200 OK\r\nX-Request-ID: a\r\n");
+}
+
 /// Prepared fields are written unchanged, and missing server fields are added.
 #[test]
 fn prepared_fields_are_written_as_they_are() {

@@ -41,6 +41,8 @@ pub(crate) struct Reactor {
     /// Read by the supervisor.
     worker_status: Option<Py<WorkerStatus>>,
     interrupter: Option<Arc<Interrupter>>,
+    /// Times are taken, and the thread that gets a request runs it at once.
+    notes_hand_out: bool,
     /// The request number at which a function is called, because this worker may be reforked. The function returns after how
     /// many more it is called again.
     refork: Option<(AtomicU64, Py<PyAny>)>,
@@ -77,6 +79,9 @@ impl Reactor {
             false => None,
         };
         let mut built = self.environs.build(py, &mut exchange);
+        if self.notes_hand_out && built.is_ok() {
+            exchange.note_hand_out();
+        }
         let id = exchange.request_id();
         if let Some(id) = &id
             && let Ok(environ) = &built
@@ -92,11 +97,13 @@ impl Reactor {
                     // The head begins with both, separated by a space.
                     let line = bytes.get(..head.method.of(bytes).len() + 1 + head.target.of(bytes).len())?;
                     let id = id.as_ref().map_or(&[][..], RequestId::as_bytes);
-                    Some(WorkerStatus::enter(status, py, number, line, id))
+                    let entry = WorkerStatus::enter(status, py, number, line, id);
+                    entry.begin(exchange.handed_out());
+                    if status.get().inner().counters.is_full_unwatched() {
+                        self.inner.send_full();
+                    }
+                    Some(entry)
                 });
-                if self.worker_status.as_ref().is_some_and(|status| status.get().inner().counters.is_full_unwatched()) {
-                    self.inner.send_full();
-                }
                 let dispatch = |exchange| Dispatched::new(exchange, entry, self.interrupter.clone());
                 let environ = environ.unbind();
                 self.object(number, Py::new(py, Request::new(py, exchange, dispatch, environ, waits, offer)))
@@ -333,6 +340,7 @@ impl Reactor {
         }
         let inner = poorhttp_reactor::Reactor::new(opened, options).map_err(os_error)?;
         Ok(Reactor {
+            notes_hand_out: inner.takes_times() && interrupter.is_none() && wait_writable.is_none(),
             queue: multithread.then(|| InterpreterQueue::new(&inner.counters().figures)),
             inner,
             environs: Environs::new(py, bases, request_ids.is_some())?,

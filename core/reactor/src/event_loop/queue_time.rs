@@ -137,16 +137,21 @@ impl PollTimes {
             if is_unknown {
                 self.last = started;
             }
-            self.waited = self.note_wait(started);
+            let now = clock::precise_us();
+            self.waited = self.note_wait_until(started, now);
             self.since = self.last;
-            self.last = clock::precise_us();
+            self.last = now;
             self.count += 1;
         }
     }
 
     /// A thread has waited for events since `started`, unless some were pending. `true`: none were.
     pub(crate) fn note_wait(&mut self, started: u64) -> bool {
-        let now = clock::precise_us();
+        self.note_wait_until(started, clock::precise_us())
+    }
+
+    #[inline]
+    fn note_wait_until(&mut self, started: u64, now: u64) -> bool {
         let waited = self.last == 0 || now - started > AT_ONCE;
         if waited {
             self.last = now;

@@ -329,7 +329,7 @@ impl Reactor {
 
     /// Whether times are taken: for figures, or for the slow log.
     #[inline]
-    pub(crate) fn takes_times(&self) -> bool {
+    pub fn takes_times(&self) -> bool {
         self.takes_times
     }
 

@@ -155,10 +155,7 @@ impl Exchange {
     /// Starts the request timeout: the application gets the request now. It runs until the returned value is dropped.
     pub fn hand_out(&mut self) -> Option<InFlight> {
         if self.reactor.takes_times() {
-            self.handed_out = clock::precise_us();
-            if let Some(stream) = &mut self.stream {
-                stream.end_wait(&self.reactor);
-            }
+            self.note_hand_out();
         }
         let watch = self.reactor.request_timeouts.as_ref()?;
         let stream = self.stream.as_ref()?;
@@ -169,13 +166,22 @@ impl Exchange {
         Some(in_flight)
     }
 
-    /// Whether it matters when [`Exchange::hand_out`] is called.
+    /// Notes when the application gets the request; in place of [`Exchange::hand_out`] if there is no request timeout.
     #[inline]
-    pub fn is_timed(&self) -> bool {
-        self.reactor.request_timeouts.is_some() || self.reactor.takes_times()
+    pub fn note_hand_out(&mut self) {
+        self.handed_out = clock::precise_us();
+        if let Some(stream) = &mut self.stream {
+            stream.end_wait(&self.reactor);
+        }
     }
 
-    /// When [`Exchange::hand_out`] was called, in microseconds of the monotonic clock; 0: that was not noted.
+    /// Whether [`Exchange::hand_out`] is to be called.
+    #[inline]
+    pub fn is_timed(&self) -> bool {
+        self.reactor.request_timeouts.is_some() || (self.reactor.takes_times() && self.handed_out == 0)
+    }
+
+    /// When the application got the request, in microseconds of the monotonic clock; 0: that was not noted.
     #[inline]
     pub fn handed_out(&self) -> u64 {
         self.handed_out
