@@ -203,6 +203,8 @@ def prefix(text: str) -> str:
         raise ValueError(f'"{text}": a segment of a prefix is neither empty nor dots')
     if not text.isprintable() or any(mark in text for mark in "%?#\\"):
         raise ValueError(f'"{text}": write the prefix as it is when it is decoded, without %, ?, #')
+    if "*" in text:
+        raise ValueError(f'"{text}": a prefix is no pattern; write whole segments, without *')
     return text.removesuffix("/")
 
 
@@ -243,6 +245,11 @@ def prefix_header(text: str) -> tuple[str, str, str]:
     name, value = name.strip(), header(value.strip())
     if name.lower() in _NOT_ADDED:
         raise ValueError(f'"{text}": {name} cannot be added, the server sets it')
+    if "*" in before:
+        raise ValueError(
+            f'"{before.strip()}" is a pattern, and a prefix is none; write a folder or one file. '
+            "static_immutable finds the files whose names hold a hash"
+        )
     return prefix(before.strip()), name, value
 
 
@@ -343,23 +350,30 @@ CODINGS = {"zstd": (-7, 9), "br": (0, 6), "gzip": (1, 9)}
 
 
 def codings(text: str) -> tuple[str, ...]:
-    """Read content codings with commas or spaces; `on` is all of them, `off` none."""
+    """Read content codings with commas or spaces; `on` is all of them, `off` none.
+
+    `static` among them limits compression to static files; alone it is all codings.
+    """
     try:
         return tuple(CODINGS) if boolean(text) else ()
     except ValueError:
         names = tuple(dict.fromkeys(text.lower().replace(",", " ").split()))
+    if names == ("static",):
+        return ("static", *CODINGS)
     for name in names:
+        if name == "static":
+            continue
         if name not in CODINGS:
             raise ValueError(
-                f'"{text}" is neither on nor off nor a list of {", ".join(CODINGS)}'
+                f'"{text}" is neither on nor off nor static nor a list of {", ".join(CODINGS)}'
                 f"{suggestion(name, tuple(CODINGS))}"
             )
     if not names:
-        raise ValueError(f"write on, off or a list of {', '.join(CODINGS)}")
+        raise ValueError(f"write on, off, static or a list of {', '.join(CODINGS)}")
     return names
 
 
-codings.words = ("on", "off")  # type: ignore[attr-defined]
+codings.words = ("on", "off", "static")  # type: ignore[attr-defined]
 
 
 def coding_level(text: str) -> tuple[str, int]:

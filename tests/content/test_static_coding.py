@@ -183,3 +183,13 @@ def test_pages_that_reload_themselves(folder: Path) -> None:
         assert response.get("Content-Encoding") == "gzip"
         assert page.startswith(text(60_000))
         assert b"<script" in page
+
+
+def test_static_files_alone(folder: Path) -> None:
+    options = ("--compress=static", "--static", f"/files={folder}")
+    with Server("tests/apps/compressed.py", "threading", *options) as server:
+        response = server.get("/files/large.js", GZIP)
+        assert (response.get("Content-Encoding"), content(response)) == ("gzip", text(300_000))
+        response = server.get("/?size=300000", GZIP)
+        assert (response.get("Content-Encoding"), response.body) == (None, text(300_000))
+        assert response.get("Vary") is None

@@ -81,6 +81,7 @@ def test_every_option_can_be_written_in_every_place(name: str, ini: Path) -> Non
         "mount": "/x=y:z",
         "static": "/x=y",
         "static_header": "/x=y: z",
+        "static_immutable": "/x, /y/z",
         "static_type": ".x=y/z",
         "x_accel_redirect": "/x=y",
         "cgi_environment": "X",

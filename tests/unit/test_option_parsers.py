@@ -189,6 +189,21 @@ def test_a_header_of_files_is_none_that_the_server_says() -> None:
             parsers.prefix_header(f"/a={name}: x")
 
 
+def test_a_prefix_is_no_pattern() -> None:
+    with pytest.raises(ValueError, match=r'^"/a\*" is a pattern.*static_immutable'):
+        parsers.prefix_header("/a*=X-Own: x")
+    assert parsers.prefix_header("/a=X-Own: *") == ("/a", "X-Own", "*")
+    with pytest.raises(ValueError, match=r'^"/a/\*/b": a prefix is no pattern'):
+        parsers.mapping("FOLDER")("/a/*/b=x")
+
+
+def test_compression_of_static_files_alone() -> None:
+    assert parsers.codings("static") == ("static", "zstd", "br", "gzip")
+    assert parsers.codings("br, static") == ("br", "static")
+    with pytest.raises(ValueError, match="neither on nor off nor static nor a list"):
+        parsers.codings("statics")
+
+
 @given(st.integers(0, 2**63 - 1), st.sampled_from([1, *parsers.UNITS.values()]))
 def test_sizes_are_read_as_they_are_written(number: int, unit: int) -> None:
     number -= number % unit

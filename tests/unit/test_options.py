@@ -120,6 +120,7 @@ def test_defaults() -> None:
         "static_listing": False,
         "static_not_found": "",
         "static_header": (),
+        "static_immutable": (),
         "static_type": (),
         "static_charset": "utf-8",
         "static_precompressed": True,

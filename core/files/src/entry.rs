@@ -15,6 +15,7 @@ use crate::compressed::{Compressed, Form};
 use crate::fields::{self, Fields};
 use crate::file_id::FileId;
 use crate::folder::Folder;
+use crate::hashed_name::is_hashed;
 use crate::options::Options;
 use crate::precompressed::Precompressed;
 use crate::reply::{Content, Reply};
@@ -24,12 +25,17 @@ use crate::{error_reply, live_reload, media_types};
 /// Attempts to read a file that is being written to.
 const MOST_RETRIES: usize = 3;
 
+/// `Cache-Control` of a file that never changes under its name: a year, without conditional requests (RFC 8246).
+const IMMUTABLE: &str = "public, max-age=31536000, immutable";
+
 /// The parameters of [`Entry::open`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EntryContext<'a> {
     pub(crate) options: &'a Options,
     /// Request path, which selects additional fields.
     pub(crate) path: &'a [u8],
+    /// Whether clients ask for the file by its path, and not an application.
+    pub(crate) published: bool,
     /// Whether compressed copies are used.
     pub(crate) precompressed: bool,
     /// Whether live reload is on.
@@ -40,6 +46,15 @@ pub(crate) struct EntryContext<'a> {
     pub(crate) now: u64,
     /// Number of the current poll.
     pub(crate) poll: u64,
+}
+
+impl EntryContext<'_> {
+    /// Whether the file never changes under its name.
+    fn is_immutable(&self) -> bool {
+        self.published
+            && self.options.immutable.iter().any(|prefix| fields::is_below(prefix, self.path))
+            && is_hashed(self.path)
+    }
 }
 
 /// A file and its representations.
@@ -250,10 +265,14 @@ fn representation(
         ours.push(("Vary", "Accept-Encoding"));
     }
     let mut additions = fields::for_path(&context.options.fields, context.path);
-    if context.live {
+    let own = match context.live {
         // A browser that guesses how long it may keep a style sheet would go on showing the old one.
+        true => Some("no-cache"),
+        false => context.is_immutable().then_some(IMMUTABLE),
+    };
+    if let Some(value) = own {
         additions.retain(|(name, _)| !name.eq_ignore_ascii_case("Cache-Control"));
-        additions.push(("Cache-Control", "no-cache"));
+        additions.push(("Cache-Control", value));
     }
     Representation { fields: Fields::new(&ours, &additions), etag, modified, length: id.size, content }
 }

@@ -45,12 +45,15 @@ pub(crate) fn check(additions: &[Addition]) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether a path begins with the whole segments of a prefix.
+pub(crate) fn is_below(prefix: &str, path: &[u8]) -> bool {
+    let rest = path.strip_prefix(prefix.trim_end_matches('/').as_bytes());
+    rest.is_some_and(|rest| matches!(rest, [] | [b'/', ..]))
+}
+
 /// The additions for a path: for each name those with the longest prefix.
 pub(crate) fn for_path<'a>(additions: &'a [Addition], path: &[u8]) -> Vec<(&'a str, &'a str)> {
-    let applies = |(prefix, ..): &&Addition| {
-        let rest = path.strip_prefix(prefix.trim_end_matches('/').as_bytes());
-        rest.is_some_and(|rest| matches!(rest, [] | [b'/', ..]))
-    };
+    let applies = |(prefix, ..): &&Addition| is_below(prefix, path);
     let longest = |name: &str| {
         let of_name = additions.iter().filter(applies).filter(|(_, other, _)| other.eq_ignore_ascii_case(name));
         of_name.map(|(prefix, ..)| prefix.len()).max()

@@ -13,7 +13,7 @@
 //! entry.rs           a file with its representations; precompressed.rs its compressed copies
 //! compressed.rs      the content of a file in codings that were asked for
 //! representation.rs  one form of a file, and the reply to conditions and ranges; multipart.rs several ranges
-//! fields.rs          field lines; media_types.rs media types
+//! fields.rs          field lines; media_types.rs media types; hashed_name.rs names that hold a hash of the content
 //! cache.rs           cache of entries
 //! listing.rs         directory listings; html.rs HTML escaping
 //! live_reload.rs     the live-reload script, appended to HTML pages
@@ -32,6 +32,7 @@ mod fields;
 mod file_id;
 mod file_name;
 mod folder;
+mod hashed_name;
 pub mod html;
 mod listing;
 mod live_reload;

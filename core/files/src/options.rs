@@ -20,6 +20,8 @@ pub struct Options {
     pub not_found: String,
     /// Fields to add: prefix of the decoded request path, name and value.
     pub fields: Vec<(String, String, String)>,
+    /// Prefixes of decoded request paths below which files with hashed names never change.
+    pub immutable: Vec<String>,
     /// Extensions in lower case without the dot, and their media types.
     pub types: Vec<(String, String)>,
     /// Charset of text; empty: none is sent.

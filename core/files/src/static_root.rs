@@ -253,11 +253,13 @@ impl StaticRoot {
     ) -> Result<Arc<Entry>, Errno> {
         let prefix = request.path.get(..request.prefix).unwrap_or_default();
         let path = [prefix, b"/", file.to_bytes()].concat();
+        let published = partition == self.published;
         let context = EntryContext {
             options: &self.options,
             path: &path,
-            precompressed: self.options.precompressed && partition == self.published,
-            live: self.options.live.is_some() && partition == self.published,
+            published,
+            precompressed: self.options.precompressed && published,
+            live: self.options.live.is_some() && published,
             small: self.cache.small(),
             now: request.now,
             poll: request.poll,

@@ -249,7 +249,7 @@ impl Reactor {
         let figures = status.map(|status| &status.counters.figures);
         let cache = Cache::new(option(settings, "static_cache")?).counting(figures.map(|figures| &figures.cache));
         let cache = Arc::new(cache);
-        let compression = compression(settings)?;
+        let (compression_of_files, compression) = compression(settings)?;
         let temp_dir = TempDir(temp_dir);
         let live_reload = live_reload.map(|(before, behind)| LiveReload { before, behind });
         let server: String = option(settings, "server_header")?;
@@ -300,7 +300,7 @@ impl Reactor {
             ),
             temp_dir,
             files: Arc::clone(&cache),
-            routes: open_routes(routes, &cache, live_reload.as_ref(), compression.as_ref())?,
+            routes: open_routes(routes, &cache, live_reload.as_ref(), compression_of_files.as_ref())?,
             streamed_bodies: streamed_routes(streamed_bodies),
             early_hints: option(settings, "early_hints")?,
             sendfile_roots: open_sendfile_roots(settings, &cache)?,

@@ -32,11 +32,17 @@ pub(crate) fn milliseconds(settings: &Bound<'_, PyAny>, name: &str) -> PyResult<
     Ok((seconds.max(0.0) * 1_000.0) as u64)
 }
 
-/// Reads the options of compression. `None`: responses are not compressed.
-pub(crate) fn compression(settings: &Bound<'_, PyAny>) -> PyResult<Option<Arc<Compression>>> {
-    let names: Vec<String> = option(settings, "compress")?;
+/// Compression of static files and of all other responses. `None`: they are not compressed.
+pub(crate) type Compressions = (Option<Arc<Compression>>, Option<Arc<Compression>>);
+
+/// Reads the options of compression.
+pub(crate) fn compression(settings: &Bound<'_, PyAny>) -> PyResult<Compressions> {
+    let mut names: Vec<String> = option(settings, "compress")?;
+    let all = names.len();
+    names.retain(|name| name != "static");
+    let only_files = names.len() < all;
     if names.is_empty() {
-        return Ok(None);
+        return Ok((None, None));
     }
     let coding = |name: &String| {
         ContentCoding::named(name).ok_or_else(|| value_error(format_args!("an unknown content coding, {name:?}")))
@@ -47,5 +53,6 @@ pub(crate) fn compression(settings: &Bound<'_, PyAny>) -> PyResult<Option<Arc<Co
         levels.set(coding(&name)?, level);
     }
     let types = MediaTypes::new(option::<Vec<String>>(settings, "compress_types")?);
-    Ok(Some(Arc::new(Compression::new(codings, types, option(settings, "compress_min_size")?, levels))))
+    let compression = Arc::new(Compression::new(codings, types, option(settings, "compress_min_size")?, levels));
+    Ok((Some(Arc::clone(&compression)), (!only_files).then_some(compression)))
 }

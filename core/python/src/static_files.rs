@@ -64,6 +64,7 @@ fn open(
         listing: option(settings, "static_listing")?,
         not_found: option(settings, "static_not_found")?,
         fields: option(settings, "static_header")?,
+        immutable: option(settings, "static_immutable")?,
         types: option(settings, "static_type")?,
         charset: option(settings, "static_charset")?,
         precompressed: option(settings, "static_precompressed")?,

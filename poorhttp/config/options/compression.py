@@ -14,15 +14,16 @@ class Compression:
     compress = Option(
         codings,
         "off",
-        "Compress responses for clients that accept it: `on`, or codings in order of preference, "
-        "`zstd, br, gzip`.",
+        "Compress responses for clients that accept it: `on`, `static` for static files alone, or "
+        "codings in order of preference, `zstd, br, gzip`.",
         metavar="CODINGS",
         reason="For responses of applications, CGI programs and files up to 1 MiB; `on` is `zstd, "
-        "br, gzip`. Of the codings that the client prefers in `Accept-Encoding`, the first of this "
-        "list is used. Each piece that an application sends can be decoded when it arrives. Not "
-        "compressed are responses with `Content-Encoding`, `Cache-Control: no-transform`, a digest "
+        "br, gzip`, and `static, br` is Brotli for static files. Of the codings that the client "
+        "prefers in `Accept-Encoding`, the first of this list is used. Each piece that an "
+        "application sends can be decoded when it arrives. Not compressed are responses "
+        "with `Content-Encoding`, `Cache-Control: no-transform`, a digest "
         "or a range, and those that set cookies; the header `X-Compress` of a response, `on` or "
-        "`off`, decides otherwise (docs/guides/static-files.md). Off, because a proxy in front "
+        "`off`, decides otherwise (docs/guides/compression.md). Off, because a proxy in front "
         "often does it, "
         "and because compressed secrets beside what a client sends can be guessed "
         "(docs/reference/refusals.md). nginx `gzip`, off too.",

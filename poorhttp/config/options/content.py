@@ -38,7 +38,7 @@ class Mounts:
         "wins, prefixes of `static` included; `target` gets the rest. The application finds the "
         "prefix in `SCRIPT_NAME` and the rest of the path in `PATH_INFO` (PEP 3333). A section "
         "`[host:NAME]` that sets `mount`, `target` or `static` serves that host alone: the values "
-        "outside of the section do not apply to it (docs/guides/static-files.md).",
+        "outside of the section do not apply to it (docs/guides/hosts.md).",
     )
 
 
@@ -118,10 +118,23 @@ class StaticFiles:
         "Header to add to files below a prefix, `/PREFIX=NAME: VALUE`.",
         metavar="HEADER",
         hosted=True,
-        reason="For `Cache-Control` above all: `/assets=Cache-Control: max-age=31536000, "
-        "immutable` for names that change with their contents. Of several values of the same "
-        "header, the one of the longest prefix is used. Without `Cache-Control`, browsers guess "
-        "from `Last-Modified`.",
+        reason="For `Cache-Control` above all: `/assets=Cache-Control: max-age=300`. The prefix "
+        "is a folder or one file, as clients request it. If two rules set the same header, the "
+        "longest prefix wins. Responses with 404 do not get the header. Without `Cache-Control`, "
+        "browsers guess from `Last-Modified`.",
+    )
+    static_immutable = WordList(
+        prefix_or_all,
+        ("off",),
+        "Where browsers may keep files with a hash in their name for a year: `on`, `off`, or "
+        "prefixes of paths.",
+        metavar="PREFIX",
+        hosted=True,
+        reason="They get `Cache-Control: public, max-age=31536000, immutable`, whatever "
+        "`static_header` says; other files do not. A hash is 8 to 64 hexadecimal digits between a "
+        "dot or a hyphen and a dot, with a digit and a letter: `app.3f2a1bc9.js`, as Django, "
+        "webpack, Parcel and Sprockets write it. Off, because a file of that form might be "
+        "replaced under its name. WhiteNoise does it for Django's names.",
     )
     static_type = Repeatable(
         extension_type,

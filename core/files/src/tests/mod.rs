@@ -5,6 +5,7 @@ mod receiver;
 
 mod cache;
 mod file_names;
+mod hashed_names;
 mod listing;
 mod live_reload;
 mod plain;
