@@ -50,7 +50,7 @@ bind =
 ```
 
 Sections `[service:NAME]` describe several services, and sections `[host:NAME]` the differences for
-requests to a host ([hosts](../guides/static-files.md)); "Also in `[host:NAME]`" marks the options
+requests to a host ([hosts](../guides/hosts.md#hosts)); "Also in `[host:NAME]`" marks the options
 that may be set there.
 
 A repeatable option that is set in one place replaces all values of the places below it. In a file,

@@ -180,12 +180,13 @@ def test_mistakes(text: str, complaint: str) -> None:
 
 
 def test_examples_of_the_documentation() -> None:
-    text = (ROOT / "docs" / "guides" / "static-files.md").read_text()
-    examples = [block.partition("```")[0] for block in text.split("```ini\n")[1:]]
+    pages = (ROOT / "docs" / "guides" / f"{name}.md" for name in ("static-files", "hosts"))
+    texts = [page.read_text() for page in pages]
+    examples = [block.partition("```")[0] for text in texts for block in text.split("```ini\n")[1:]]
     for example in examples:
-        (settings,) = load(example if example.startswith("[") else f"[http]\n{example}")
+        (settings,) = load(example if "[http]" in example else f"[http]\n{example}")
         assert settings.changed()
-    assert len(examples) > 3
+    assert len(examples) > 5
     assert list(settings.hosts)[1:3] == ["example.org", "www.example.org"]
 
 

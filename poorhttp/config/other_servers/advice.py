@@ -124,7 +124,7 @@ _ADVICE = (
     (
         "root_path url_prefix url_path_prefix mount_point manage_script_name",
         "write --mount /PREFIX=TARGET; a proxy can also send X-Forwarded-Prefix",
-        _CONTENT,
+        "docs/guides/hosts.md",
     ),
     (
         "env_file env_files environment for_readline setenv passenv envvars_script",
