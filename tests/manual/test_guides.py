@@ -14,7 +14,7 @@ DOCS = ROOT / "docs"
 #: Pages whose commands are not written for the runner yet; has to be empty in the end.
 NOT_CONVERTED = {
     "cgi", "deploy", "development", "dispatch", "early-hints", "frameworks", "gateways", "hooks",
-    "load-lab", "migrate", "monitoring", "operations", "pages", "static-files", "tcp", "tls",
+    "load-lab", "migrate", "monitoring", "operations", "pages", "tcp", "tls",
     "trusted-proxies", "uploads", "websockets",
 }  # fmt: skip
 PAGES = sorted([*DOCS.glob("tutorial/*.md"), *DOCS.glob("guides/*.md")])
