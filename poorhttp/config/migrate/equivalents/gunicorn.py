@@ -399,9 +399,7 @@ RULES: dict[str, Rule] = {
     ),
     "http_protocols": explained("HTTP/1.1 is spoken. " + _HTTP2),
     "http_parser": explained(_NOT_NEEDED + "there is one parser, in Rust."),
-    "root_path": explained(
-        "mount = /PREFIX=TARGET sets SCRIPT_NAME.", "docs/guides/hosts.md"
-    ),
+    "root_path": explained("mount = /PREFIX=TARGET sets SCRIPT_NAME.", "docs/guides/hosts.md"),
     "websocket_max_message_size": explained(_ASYNC, "docs/guides/websockets.md"),
     "control_socket": explained(
         "admin = unix:PATH is for poorhttp ctl.", "docs/guides/operations.md"
