@@ -17,16 +17,15 @@ class Compression:
         "Compress responses for clients that accept it: `on`, `static` for static files alone, or "
         "codings in order of preference, `zstd, br, gzip`.",
         metavar="CODINGS",
-        reason="For responses of applications, CGI programs and files up to 1 MiB; `on` is `zstd, "
+        reason="For responses of applications, CGI programs and files up to 1 MiB. `on` is `zstd, "
         "br, gzip`, and `static, br` is Brotli for static files. Of the codings that the client "
         "prefers in `Accept-Encoding`, the first of this list is used. Each piece that an "
-        "application sends can be decoded when it arrives. Not compressed are responses "
-        "with `Content-Encoding`, `Cache-Control: no-transform`, a digest "
-        "or a range, and those that set cookies; the header `X-Compress` of a response, `on` or "
-        "`off`, decides otherwise (docs/guides/compression.md). Off, because a proxy in front "
-        "often does it, "
-        "and because compressed secrets beside what a client sends can be guessed "
-        "(docs/reference/refusals.md). nginx `gzip`, off too.",
+        "application sends can be decoded when it arrives. The server does not compress responses "
+        "with `Content-Encoding`, `Cache-Control: no-transform`, a digest, a range or a cookie. A "
+        "response header `X-Compress`, `on` or `off`, overrides this "
+        "(docs/guides/compression.md). Off, because a proxy in front often compresses, and "
+        "because an attacker may guess a secret that is compressed together with text that he "
+        "sends (docs/reference/refusals.md). nginx `gzip` (off).",
         fixed={"compress-responses": "on"},
     )
     compress_types = WordList(
@@ -50,23 +49,22 @@ class Compression:
         "Media types that are compressed, such as `text/html`; `text/*` is all of a type, `+json` "
         "all with this suffix, `*` all.",
         metavar="TYPE",
-        reason="Pictures, films, archives and most fonts are compressed already. nginx only has "
+        reason="Pictures, films, archives and most fonts are already compressed. nginx has only "
         "`text/html`.",
     )
     compress_min_size = Option(
         size(0, 2**40),
         "1K",
-        "Responses of less are not compressed, if their length is known.",
-        reason="What fits into a packet anyway does not arrive sooner. nginx 20 bytes, Caddy 512, "
-        "Flask-Compress 500.",
+        "Smallest response that is compressed, if its length is known.",
+        reason="A response that fits into one packet does not arrive sooner when compressed. "
+        "nginx 20 bytes, Caddy 512, Flask-Compress 500.",
     )
     compress_level = WordList(
         coding_level,
         ("zstd=3", "br=5", "gzip=5"),
         "Level of a coding, `CODING=LEVEL`: zstd -7 to 9, br 0 to 6, gzip 1 to 9.",
         metavar="LEVEL",
-        reason="Of each coding the level from which more CPU time saves little; "
-        "docs/internals/design.md has "
-        "the figures. A coding that is not named has its default. Higher levels of zstd and "
-        "br need tens of megabytes for each response. nginx gzip 1.",
+        reason="Beyond these levels, more CPU time saves little (docs/benchmarks/compress.md). A "
+        "coding that you do not name keeps its default. Higher levels of zstd and br need tens of "
+        "megabytes for each response. nginx gzip 1.",
     )

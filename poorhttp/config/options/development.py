@@ -41,15 +41,13 @@ class Development:
     autoreload = Option(
         switch("full"),
         "off",
-        "Load the application again when a file of the project was saved: `on`, `off`, or `full` "
+        "Load the application again when you save a file of the project: `on`, `off`, or `full` "
         "for plain restarts.",
         shared=True,
-        reason="`on` keeps a process that has imported the modules that the application needs from "
-        "outside the project, and forks each version from it: only the project's own code is "
-        "imported again, in a fresh process (docs/guides/development.md). Connections wait "
-        "meanwhile, and "
-        "none is lost. `full` imports everything again, as other servers do. `poorhttp dev` has it "
-        "on.",
+        reason="`on` keeps a process that has imported the modules from outside the project, and "
+        "forks each version from it, so only the project's own code is imported again "
+        "(docs/guides/development.md). Connections wait meanwhile, and none is lost. `full` "
+        "imports everything again, as other servers do. On in `poorhttp dev`.",
         aliases=("reload",),
         fixed={"noreload": "off", "reload-on-changes": "on"},
     )
@@ -69,7 +67,7 @@ class Development:
         "Files and folders not to watch, as a glob: `generated/**`.",
         metavar="GLOB",
         reason="In addition to folders without source: version control, virtual environments, "
-        "caches, `node_modules`. It takes precedence over `reload_include`.",
+        "caches, `node_modules`. It overrides `reload_include`.",
     )
     debug = Option(
         switch("forced"),
@@ -78,35 +76,35 @@ class Development:
         "`forced` for addresses that other machines can reach too.",
         shared=True,
         reason="The page shows the source, the values of variables, and a console in each frame, "
-        "which asks for a PIN (Werkzeug's debugger). Everybody who has the PIN can run any code, "
-        "so addresses of `bind` that other machines can reach are refused unless it is `forced`. "
-        "Needs the extra `dev`. `poorhttp dev` has it on.",
+        "which asks for a PIN (Werkzeug's debugger). Whoever has the PIN can run any code, so the "
+        "server refuses addresses of `bind` that other machines can reach, unless it is `forced`. "
+        "Needs the extra `dev`. On in `poorhttp dev`.",
     )
     live = Option(
         boolean,
         "off",
         "Reload pages in the browser when a new version is ready, or a static file has changed.",
         shared=True,
-        reason="A small script is added to HTML responses. Only with `autoreload`.",
+        reason="The server adds a small script to HTML responses. Only with `autoreload`.",
     )
     profile = Option(
         boolean,
         "off",
         "Write a profile of each slow request, as an HTML page.",
         shared=True,
-        reason="With pyinstrument; the request's line in the terminal names the page. A request is "
-        "slow if it takes longer than `slow_request`, or than 0.1 s if that is 0. Only with "
-        "`autoreload`. Needs the extra `dev`.",
+        reason="It needs pyinstrument (extra `dev`), and only works with `autoreload`. The line "
+        "of the request in the terminal names the page. A request is slow if it takes longer than "
+        "`slow_request`, or than 0.1 s if that is 0.",
     )
     https = Option(
         boolean,
         "off",
         "Serve `https` at the TCP addresses of `bind`.",
         shared=True,
-        reason="Unless `tls_certificate` is set, with a certificate for this machine that is made "
-        "at the first start and kept in `~/.cache/poorhttp`, readable by its owner alone. It is "
-        "its own issuer: a browser asks once whether to trust it, and its fingerprint is printed. "
-        "For development; other machines need a certificate of an issuer that they trust.",
+        reason="Unless `tls_certificate` is set, the server makes a certificate for this machine "
+        "at its first start and keeps it in `~/.cache/poorhttp`, readable by its owner alone. The "
+        "certificate signs itself, so a browser asks once whether to trust it; the server prints "
+        "its fingerprint. Only for development.",
     )
     open = Option(
         boolean,

@@ -34,7 +34,7 @@ class Hooks:
         "Function to call when all workers serve for the first time, with a `ServerInfo`.",
         metavar="FUNCTION",
         shared=True,
-        reason="It runs in the process of the hooks, after each start and each upgrade (USR2), not "
+        reason="It runs in the process of the hooks, after each start and upgrade (USR2), but not "
         "after a reload. gunicorn `when_ready`.",
     )
     hook_worker_start = Repeatable(
@@ -42,29 +42,29 @@ class Hooks:
         (),
         "Function to call in each worker before it serves, with a `WorkerInfo`.",
         metavar="FUNCTION",
-        reason="It runs in the worker, when the application is loaded and after the functions of "
-        "`after_fork`; also with `preload`, in each worker. It is the place for threads and "
-        "connections. If it fails, the worker does not serve. gunicorn `post_fork` and "
-        "`post_worker_init`.",
+        reason="It runs in each worker when the application is loaded, after the functions of "
+        "`after_fork`, also with `preload`. Open connections and start threads here. If it fails, "
+        "the worker does not serve. gunicorn `post_fork` and `post_worker_init`.",
     )
     hook_worker_exit = Repeatable(
         function,
         (),
-        "Function to call when a worker has ended, with a `WorkerInfo`: also if it was killed.",
+        "Function to call when a worker has ended or was killed, with a `WorkerInfo`.",
         metavar="FUNCTION",
-        reason="It runs in the process of the hooks, for each worker but those of a start or "
-        "reload that fails. `reason` tells how the worker has ended: "
-        "`recycled`, `reloaded`, `upgraded`, `stopped`, `timeout`, `promoted`, `killed` or "
-        "`exited`. gunicorn `child_exit`.",
+        reason="It runs in the process of the hooks. Workers of a start or reload that fails do "
+        "not call it. `reason` tells how the worker ended: `recycled`, `reloaded`, `upgraded`, "
+        "`stopped`, `timeout`, `promoted` (others are forked from it), `killed` or `exited`. "
+        "With `preload` it also reports the preloading process, as number 0. gunicorn "
+        "`child_exit`.",
     )
     hook_worker_timeout = Repeatable(
         function,
         (),
-        "Function to call when a worker is given up, with a `WorkerInfo`.",
+        "Function to call when the server gives up a worker, with a `WorkerInfo`.",
         metavar="FUNCTION",
-        reason="It runs in the process of the hooks: if a request cannot be interrupted "
-        "(`request_timeout`), if the worker does not end within `graceful_timeout`, or if it stays "
-        "stopped (SIGSTOP). gunicorn `worker_abort`, which runs in the worker.",
+        reason="It runs in the process of the hooks, when a request cannot be interrupted "
+        "(`request_timeout`), when the worker does not end within `graceful_timeout`, or when it "
+        "stays stopped (SIGSTOP). gunicorn `worker_abort`, which runs in the worker.",
     )
     hook_reload = Repeatable(
         function,
@@ -73,5 +73,5 @@ class Hooks:
         metavar="FUNCTION",
         shared=True,
         reason="It runs in the process of the hooks of the version that serves from then on: the "
-        "new one, or after a failure the previous one. gunicorn `on_reload`, which runs before.",
+        "new one, or the previous one after a failure. gunicorn `on_reload`, which runs before.",
     )

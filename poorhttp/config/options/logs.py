@@ -46,11 +46,11 @@ class Logs:
         "Destination of the access log, one line for each request: a file, `-` (standard output), "
         "`syslog`, `journald`, `terminal` (coloured, for people), or `off`.",
         metavar="FILE",
-        reason="Off, because the proxy in front usually writes one. gunicorn and waitress have "
-        "it off too. `terminal` is standard error, in a format of its own, and the default of "
-        "`poorhttp dev`. `syslog` is the facility `local0`, level `info`; for the rest see "
-        "`error_log`. Lines that cannot be written are counted, and the error log reports their "
-        "number; no request ever waits for a log.",
+        reason="Off, because the proxy in front usually writes one. `terminal` writes to standard "
+        "error in a format of its own; `poorhttp dev` has it as its default. `syslog` uses "
+        "facility `local0` and level `info`; `error_log` describes the rest. The server counts "
+        "lines that cannot be written, and the error log reports their number; no request waits "
+        "for a log. Off in gunicorn and waitress, too.",
         aliases=("access-logfile",),
         fixed={"no-access-log": "off", "disable-logging": "off"},
     )
@@ -60,14 +60,10 @@ class Logs:
         "Format of the access log: `common`, `combined`, `json`, or a format string with the "
         "directives of Apache.",
         metavar="FORMAT",
-        reason="Apache's combined format is what log analysers expect. nginx and gunicorn write "
-        "it too. A line is written when the kernel has taken the last byte of the response, or the "
-        "connection has ended: `%b` and `%B` are the bytes of content that it took, `%O` all bytes "
-        "including the head, and `%X` is `X` if the response is not complete, `+` if the "
-        "connection stays open and `-` if not. `%L` is the number by which the error log names a "
-        "request, counted in each worker; `%P` is the worker's process, `%u` the user of Basic "
-        "authentication, whom nobody has checked yet. `json` writes an object on each line. "
-        "docs/reference/logs.md lists all directives and keys.",
+        reason="Log analysers expect Apache's combined format; nginx and gunicorn write it too. A "
+        "line is written when the kernel has taken the last byte of the response, or the "
+        "connection has ended. `json` writes an object on each line. docs/reference/logs.md lists "
+        "all directives and keys.",
         aliases=("access-logformat",),
     )
     access_log_sample = Option(
@@ -75,43 +71,42 @@ class Logs:
         "1",
         "Share of the requests that are logged, from 0 to 1.",
         metavar="SHARE",
-        reason="For servers with so many requests that a part of them tells enough. Which ones are "
-        "logged depends on nothing that a client sends. Errors are always logged: a status of 400 "
-        "or more, or a response that is not complete.",
+        reason="For servers with very many requests. A client cannot influence which requests are "
+        "logged. Errors are always logged: a status of 400 or more, or an incomplete response.",
     )
     access_log_exclude = WordList(
         prefix,
         (),
         "Prefixes of paths whose requests are not logged, such as `/static`.",
         metavar="PREFIX",
-        reason="For the requests of balancers, and for files. Errors are logged nevertheless, as "
-        "with `access_log_sample`. The requests of `health` are never logged.",
+        reason="For health checks and files. Errors are logged nevertheless, as with "
+        "`access_log_sample`. Requests for `health` are never logged.",
     )
     request_id = Option(
         boolean,
         "off",
-        "Give each request an id: in the environ, in `X-Request-ID` of the response, in both logs.",
-        reason="An id finds a request in the logs of several servers. It is taken from "
-        "`X-Request-ID` of `trusted_proxies`, if it has 1 to 128 letters, digits and characters of "
-        "`-_.~:=+/@`; otherwise 16 hexadecimal digits are made, which are unique over workers and "
-        "restarts. A proxy must set or remove the header, or its clients choose their ids. In the "
-        "environ it is `HTTP_X_REQUEST_ID` and `poorhttp.request_id`; an application may set "
-        "another `X-Request-ID` in its response. The error log shows it behind the number, "
-        "`request 12 (ID) GET /path`. With the option, a valid `traceparent` (W3C Trace Context) "
-        "of any client is logged too, as `trace_id` and `span_id`. Off, because it takes time, and "
-        "few need it. nginx makes 32 digits (`$request_id`); gunicorn has no ids.",
+        "Give each request an id: in the environ, in `X-Request-ID` of the response, and in both "
+        "logs.",
+        reason="An id finds a request in the logs of several servers. The server takes it from "
+        "`X-Request-ID` of `trusted_proxies` if it has 1 to 128 letters, digits and characters of "
+        "`-_.~:=+/@`. Otherwise it makes 16 hexadecimal digits, unique over workers and restarts. "
+        "A proxy must set or remove the header, or its clients choose their ids. The environ has "
+        "the id as `HTTP_X_REQUEST_ID` and `poorhttp.request_id`. An application may set another "
+        "`X-Request-ID` in its response. The option also logs a valid `traceparent` (W3C Trace "
+        "Context) of any client, as `trace_id` and `span_id`. Off, because it takes time. nginx "
+        "`$request_id`; gunicorn has no ids.",
     )
     error_log = Option(
         log_place,
         "-",
-        "Destination of the error log, which has all other messages: a file, `-` (standard error), "
-        "`syslog` or `journald`.",
+        "Destination of the error log, which has all other messages: a file, `-` (standard "
+        "error), `syslog` or `journald`.",
         shared=True,
         metavar="FILE",
         reason="USR1 reopens the file, for logrotate. `syslog:PATH` and `journald:PATH` name "
-        "another socket than `/dev/log` (facility `daemon`) and `/run/systemd/journal/socket`; "
-        "levels become priorities there, and also on a standard error that systemd has connected "
-        "to its journal. A file of that name is written `./syslog`.",
+        "another socket than `/dev/log` (facility `daemon`) and `/run/systemd/journal/socket`. "
+        "Levels become priorities there, and on a standard error that systemd has connected to "
+        "its journal. Write `./syslog` for a file of that name.",
         aliases=("error-logfile", "log-file", "logto", "log-syslog-to"),
         fixed={"log-syslog": "syslog"},
     )
@@ -121,12 +116,12 @@ class Logs:
         "Format of the error log: `text`, or `json` with an object on each line.",
         shared=True,
         metavar="FORMAT",
-        reason="`json` is for programs. All keys are always there, with null for what is not "
-        "known: `time` (RFC 3339, with milliseconds), `level`, `pid`, `worker`, `logger` "
-        "(`poorhttp.error`, or `wsgi.errors` for what the application has written there), "
-        "`message`, `request` (its number), `request_id`, `trace_id`, `span_id` and `exception` (a "
-        "traceback, one text of several lines). Only what Python itself writes when a process "
-        "crashes is text in any case. docs/reference/logs.md has examples.",
+        reason="`json` is for programs. All keys are always present, with null for what is "
+        "unknown: `time` (RFC 3339, with milliseconds), `level`, `pid`, `worker`, `logger` "
+        "(`poorhttp.error`, or `wsgi.errors` for what the application writes there), `message`, "
+        "`request` (its number), `request_id`, `trace_id`, `span_id` and `exception` (a traceback "
+        "in one text). Only what Python itself writes when a process crashes is always text. "
+        "docs/reference/logs.md has examples.",
     )
     log_level = Option(
         choice("debug", "info", "warning", "error"),
@@ -140,11 +135,10 @@ class Logs:
         seconds(0),
         "0",
         "Log requests that take longer than this, and where the time went; 0 logs none.",
-        reason="A warning in the error log says how long the request waited for a thread, how long "
-        "the application took, and how long the response was sent. The time counts from the moment "
-        "in which the request was complete, because the server is not responsible for the time "
-        "that a client takes to send it. While all threads are busy nothing is read, so the time "
-        "of waiting is an upper bound.",
+        reason="A warning in the error log says how long the request waited for a thread, how "
+        "long the application took, and how long the response was sent. The time counts from the "
+        "moment when the server has read the whole request, so the time that a client takes to "
+        "send it does not count. While all threads are busy the server may read a request late.",
         aliases=("slow-requests",),
     )
     log_config = Option(
@@ -153,13 +147,12 @@ class Logs:
         "Configuration file of Python's `logging` (`.ini`, `.json`, `.toml`) for both logs.",
         shared=True,
         metavar="FILE",
-        reason="The loggers `poorhttp.error` and `poorhttp.access` then get the lines of the "
-        "server instead of `error_log` and `access_log`, and the application's own loggers are "
-        "set up before it is loaded. Requests are only logged if `access_log` is anything but "
-        "`off`, each at level `INFO` and in `access_log_format`. Records have the attributes "
-        "`worker`, `request` (its number, or `None`), `request_id`, `trace_id` and `span_id`. "
-        "`log_level` still applies. After USR1, handlers reopen their files. With `user`, handlers "
-        "run as that user only, and the main process, which stays root, logs to `error_log`. "
-        "`conf/logging.json` writes JSON lines.",
+        reason="The loggers `poorhttp.error` and `poorhttp.access` then get the lines instead of "
+        "`error_log` and `access_log`. The application's own loggers are set up before it is "
+        "loaded. Requests are logged only if `access_log` is not `off`, at level `INFO` and in "
+        "`access_log_format`. Records have the attributes `worker`, `request` (its number, or "
+        "`None`), `request_id`, `trace_id` and `span_id`. `log_level` still applies. USR1 makes "
+        "handlers reopen their files. With `user`, handlers run as that user only, and the main "
+        "process, which stays root, logs to `error_log`. `conf/logging.json` writes JSON lines.",
         aliases=("log-config-json",),
     )

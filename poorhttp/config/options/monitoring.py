@@ -46,19 +46,18 @@ class Monitoring:
         "`unix:PATH` (datagrams).",
         shared=True,
         metavar="ADDRESS",
-        reason="Sent by the process that answers at `admin`, which there is for this too if "
-        "`admin` is off. They are the same as for Prometheus (docs/guides/monitoring.md): counters "
-        "as changes, gauges, and quantiles of durations. No request sends anything, as it does "
-        "with gunicorn.",
+        reason="The process that answers at `admin` sends them; it also runs if `admin` is off. "
+        "They are the same metrics as for Prometheus (docs/reference/metrics.md): counters as "
+        "changes, gauges, and quantiles of durations.",
         aliases=("statsd-host",),
     )
     statsd_prefix = Option(
         statsd_prefix,
         "poorhttp",
-        "Begins the name of each metric that is sent to StatsD; empty for none.",
+        "Prefix of the name of each metric that is sent to StatsD; empty for none.",
         shared=True,
         metavar="TEXT",
-        reason="`poorhttp.requests`. gunicorn has none unless `statsd_prefix` is set.",
+        reason="It gives `poorhttp.requests`. gunicorn has none unless `statsd_prefix` is set.",
     )
     statsd_tags = Option(
         statsd_tags,
@@ -67,7 +66,7 @@ class Monitoring:
         "team:web`.",
         shared=True,
         metavar="TAGS",
-        reason="Labels, such as the service, the worker or the kind of a status, are then tags "
+        reason="Labels such as the service, the worker or the class of a status become tags "
         "(`poorhttp.responses:5|c|#code:2xx`). Without tags they are parts of the name "
         "(`poorhttp.responses.2xx`). The agents of Datadog, Telegraf and Vector understand tags.",
         aliases=("dogstatsd-tags",),
@@ -78,9 +77,8 @@ class Monitoring:
         "Send metrics, and a trace of each request, with OpenTelemetry: `on`, `off`, or only "
         "`metrics` or `traces`.",
         shared=True,
-        reason="Needs the extra `otel`. Where to, how often, how many traces and everything else "
-        "is set by OpenTelemetry's own environment variables, such as "
-        "`OTEL_EXPORTER_OTLP_ENDPOINT` and `OTEL_TRACES_SAMPLER`. Metrics are sent as with "
-        "`statsd`; traces by the workers. Files that the server sends without the application "
-        "have no trace.",
+        reason="Needs the extra `otel`. OpenTelemetry's own environment variables, such as "
+        "`OTEL_EXPORTER_OTLP_ENDPOINT` and `OTEL_TRACES_SAMPLER`, set the receiver, the interval "
+        "and the share of traces. Workers send traces; the process that answers at `admin` sends "
+        "metrics. Files that the server sends without the application have no trace.",
     )

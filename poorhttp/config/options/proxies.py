@@ -47,14 +47,14 @@ class Proxies:
     trusted_proxies = WordList(
         network,
         (),
-        "Proxies that may name the client for whom they forward a request: addresses, networks, "
-        "and `unix` for every client of a Unix socket.",
+        "Proxies that may name the client of a request: addresses, networks, and `unix` for every "
+        "client of a Unix socket.",
         metavar="NETWORK",
-        reason="Only from these, `forwarded_headers`, the PROXY protocol and the gateway protocols "
-        "(`uwsgi://`, `scgi://`, `fastcgi://`) are accepted; the headers of all others are "
-        "withheld from the application. The default is none, because an address that a client may "
-        "choose is worse than none. gunicorn trusts 127.0.0.1 (`forwarded_allow_ips`), which is "
-        "everybody on a shared machine.",
+        reason="The server accepts `forwarded_headers`, the PROXY protocol and the gateway "
+        "protocols (`uwsgi://`, `scgi://`, `fastcgi://`) only from these. It removes the headers "
+        "of all other clients before the application sees them. The default is none, because "
+        "otherwise a client could choose its own address. gunicorn trusts 127.0.0.1 "
+        "(`forwarded_allow_ips`), which on a shared machine is every user.",
         aliases=(
             *("forwarded-allow-ips", "proxy-allow-from", "uwsgi-allow-from", "trusted-proxy"),
             "trust-proxy",
@@ -66,34 +66,33 @@ class Proxies:
         "Which headers of `trusted_proxies` are used; `off` for none of them.",
         metavar="HEADER",
         reason="`Forwarded` (RFC 7239) and `X-Forwarded-For`, `-Proto`, `-Host`, `-Port`, "
-        "`-Prefix`, applied from the right up to the first hop that is not trusted. A proxy must "
-        "set or remove each of them, or its clients can forge it: if you are not sure that your "
-        "proxy removes the others, name only those here that it sets. Headers that are not named "
-        "are withheld from the application; `off` withholds all of them, for proxies that name the "
-        "client by the PROXY protocol or in the variables of a gateway protocol.",
+        "`-Prefix`, read from the right up to the first hop that is not trusted. A proxy must set "
+        "or remove each header of this list, or its clients can forge it. If you are not sure, "
+        "name only the headers that your proxy sets. The application does not see headers that "
+        "are not named. Use `off` for proxies that name the client by the PROXY protocol or a "
+        "gateway protocol.",
         aliases=("trusted-proxy-headers", "trust-proxy-header"),
         fixed={"no-proxy-headers": "off"},
     )
     proxy_protocol = WordList(
         listener_or_all,
         ("off",),
-        "Where connections begin with a header of the PROXY protocol, version 1 or 2: `on`, `off`, "
-        "or addresses of `bind`.",
+        "Where connections begin with a header of the PROXY protocol, version 1 or 2: `on`, "
+        "`off`, or addresses of `bind`.",
         metavar="ADDRESS",
-        reason="HAProxy (`send-proxy`, `send-proxy-v2`), nginx (`stream`), and the load balancers "
-        "of clouds name their client so. It is required of `trusted_proxies` and refused from all "
-        "others, as a malformed request.",
+        reason="HAProxy (`send-proxy`, `send-proxy-v2`), nginx (`stream`) and cloud load "
+        "balancers name the client this way. `trusted_proxies` must send it, and nobody else may.",
     )
     health = Option(
         or_off(prefix),
         "off",
-        "Prefix of the paths at which the server itself reports its health: `/-` for `/-/live` and "
+        "Prefix of the paths at which the server reports its own health: `/-` gives `/-/live` and "
         "`/-/ready`.",
         metavar="PREFIX",
-        reason="On every address of `bind`, for balancers, without the application. `live` is 200 "
-        "while the process answers, `ready` is 503 from the moment in which the server is asked to "
-        "stop. Off, because these paths belong to the application. `admin` reports more, at an "
-        "address that fewer clients can reach.",
+        reason="For load balancers, at every address of `bind`, without the application. `live` "
+        "is 200 while the process answers. `ready` is 503 as soon as the server is asked to stop. "
+        "Off, because these paths belong to the application. `admin` reports more, at an address "
+        "that fewer clients can reach.",
     )
     admin = Option(
         or_off(http_address),
@@ -102,36 +101,35 @@ class Proxies:
         "`/-/status`), and where `poorhttp ctl` controls it.",
         shared=True,
         metavar="ADDRESS",
-        reason="A process of its own answers, with the rights of `user`, and asks the main "
-        "process. It answers also when all workers are busy, and `ready` is 503 when for some "
-        "seconds no worker of a service answers. Whoever can connect can stop the server: on a "
-        "machine with other users, choose a Unix socket, or set `admin_token_file`. An address "
-        "that other machines reach needs the latter. `/-/live` and `/-/ready` are for everybody "
-        "who reaches the address.",
+        reason="A separate process answers, with the rights of `user`, even when all workers are "
+        "busy. `ready` is 503 when no worker of a service has answered for some seconds. Whoever "
+        "can connect can stop the server: on a machine with other users choose a Unix socket or "
+        "set `admin_token_file`. An address that other machines can reach needs a token. "
+        "`/-/live` and `/-/ready` are open to all who reach the address.",
     )
     admin_token_file = Option(
         or_off(path),
         "off",
-        "File with a token, which clients of `admin` send in `Authorization: Bearer TOKEN`; `off` "
-        "needs none.",
+        "File with the token that clients of `admin` must send in `Authorization: Bearer TOKEN`; "
+        "`off` asks for none.",
         shared=True,
         metavar="FILE",
-        reason="One line of 16 characters at least (`openssl rand -hex 32`). Others than its owner "
-        "and group may not read it, and `poorhttp ctl --token-file FILE` does. Browsers ask for a "
-        "password, which is the token, and any name. It is read again at a reload. `/-/live` and "
-        "`/-/ready` need no token, because probes have none.",
+        reason="One line of at least 16 characters (`openssl rand -hex 32`), readable only by its "
+        "owner and group. `poorhttp ctl --token-file FILE` sends it. Browsers ask for a password: "
+        "enter the token, with any name. A reload reads it again. `/-/live` and `/-/ready` need "
+        "no token, because probes have none.",
     )
     drain_delay = Option(
         seconds(0),
         "0",
-        "How long the server goes on serving, and reports that it is not ready, before it begins "
-        "to stop.",
+        "How long the server keeps serving, but reports that it is not ready, before it begins to "
+        "stop.",
         shared=True,
-        reason="Counts from TERM; a second TERM, or INT or QUIT, ends the delay. Balancers check "
-        "at intervals and have to notice before the first connection is refused: a little more "
-        "than their interval times the failures that they wait for. Kubernetes takes some seconds "
-        "to inform its nodes. The delay counts, like `graceful_timeout`, towards the time after "
-        "which a container or a unit is killed.",
+        reason="It counts from TERM. A second TERM, or INT or QUIT, ends it. Load balancers must "
+        "notice before the first connection is refused: set a little more than their check "
+        "interval times the failures that they tolerate. Kubernetes takes some seconds to inform "
+        "its nodes. Like `graceful_timeout`, the delay counts towards the time after which a "
+        "container or unit is killed.",
     )
 
 
@@ -143,11 +141,11 @@ class Responses:
     early_hints = Option(
         boolean,
         "on",
-        "Let applications send responses 103 (Early Hints) by `wsgi.early_hints`.",
-        reason="They go to clients of HTTP/1.1 only. Off, or for others, the call does nothing. "
-        "nginx before 1.29 takes a 103 for the final response if it speaks HTTP/1.1 to the server "
-        "(`proxy_http_version 1.1`), and its clients hang: off behind those "
-        "(docs/guides/early-hints.md). gunicorn always sends them.",
+        "Let applications send 103 (Early Hints) responses by `wsgi.early_hints`.",
+        reason="Only clients of HTTP/1.1 get them. Otherwise, or with `off`, the call does "
+        "nothing. Turn it off behind nginx before 1.29 with `proxy_http_version 1.1`: it takes a "
+        "103 for the final response, and its clients hang (docs/guides/early-hints.md). gunicorn "
+        "always sends them.",
     )
 
     server_header = Option(
@@ -155,8 +153,7 @@ class Responses:
         "poorhttp",
         "Text of the `Server` header; empty sends none.",
         metavar="TEXT",
-        reason="Without a version, which would help only those who look for servers with known "
-        "vulnerabilities.",
+        reason="It has no version, which would only help those who look for vulnerable servers.",
         aliases=("ident",),
         fixed={"no-server-header": ""},
     )

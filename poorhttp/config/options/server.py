@@ -53,34 +53,35 @@ class Application:
         "`paste:FILE`, `tcp:module:handler`.",
         hosted=True,
         metavar="TARGET",
-        reason="Without a callable, `application` and then `app` are tried. The callable may be "
-        'the result of a call with literals: `shop:create_app()`, `shop:create_app("test", '
-        "debug=True)`. On the command line the target has no flag: `poorhttp serve TARGET`. For "
-        "`poorhttp dev` it may be a folder or a file, or be left out (docs/guides/development.md).",
+        reason="Without a callable, the server tries `application` and then `app`. The callable "
+        'may be a call with literals: `shop:create_app()`, `shop:create_app("test", debug=True)`. '
+        "On the command line the target has no flag: `poorhttp serve TARGET`. `poorhttp dev` also "
+        "takes a folder or a file, or finds the target itself (docs/guides/development.md).",
     )
     django = Option(
         boolean,
         "off",
         "Serve the Django project of the current folder, or of the folder that the target names.",
         shared=True,
-        reason="`manage.py` tells its settings, unless `DJANGO_SETTINGS_MODULE` does, and these "
-        "tell its `WSGI_APPLICATION`. Files that `collectstatic` has put into `STATIC_ROOT` are "
-        "served at `STATIC_URL`, without Python (docs/guides/frameworks.md).",
+        reason="The settings are those that `DJANGO_SETTINGS_MODULE` names, or else those of "
+        "`manage.py`, and the application is their `WSGI_APPLICATION`. Files that `collectstatic` "
+        "has put into `STATIC_ROOT` are served at `STATIC_URL` without Python "
+        "(docs/guides/django.md).",
     )
     chdir = Option(
         path,
         ".",
-        "Folder to change to before anything else is done.",
+        "Folder to change to first.",
         shared=True,
         metavar="FOLDER",
-        reason="All other relative paths (the target, `pythonpath`, logs, `unix:` addresses) are "
-        "relative to this folder. Only the file named by `-c` is read before.",
+        reason="All other relative paths (the target, `pythonpath`, logs, `unix:` addresses) "
+        "start from this folder. Only the file that `-c` names is read before.",
         aliases=("working-dir", "working-directory"),
     )
     pythonpath = Repeatable(
         path,
         (),
-        "Folder in which Python looks for modules before it looks in all others.",
+        "Folder in which Python looks for modules first.",
         metavar="FOLDER",
         aliases=("app-dir", "python-path", "pp"),
     )
@@ -90,7 +91,7 @@ class Application:
         "Environment variable of the application, `NAME=VALUE`.",
         metavar="VARIABLE",
         reason="Set in each worker before the application is loaded. Other users of the machine "
-        "can see a command line: passwords belong into a file. gunicorn `raw_env`, uWSGI `env`.",
+        "can see a command line, so write passwords into a file. gunicorn `raw_env`, uWSGI `env`.",
         short="e",
     )
 
@@ -104,17 +105,16 @@ class Listening:
         address.parse,
         ("127.0.0.1:8080",),
         "Address to listen on: `HOST:PORT`, `:PORT`, `[::1]:PORT`, `unix:PATH`, `unix:@NAME` "
-        "(abstract), or `fd:N` or `fd:NAME` for an inherited listening socket; for "
-        "another protocol than HTTP `https://HOST:PORT`, `https+fd:N`, `uwsgi://HOST:PORT` or "
+        "(abstract), or `fd:N` or `fd:NAME` for an inherited listening socket. A protocol other "
+        "than HTTP stands in front: `https://HOST:PORT`, `https+fd:N`, `uwsgi://HOST:PORT`, "
         "`uwsgi+unix:PATH`, and the same with `scgi` and `fastcgi`.",
         metavar="ADDRESS",
-        reason="The default answers only clients on this machine, so that nothing is opened to a "
-        "network by accident (gunicorn does the same, waitress listens everywhere). `0.0.0.0:80` "
-        "or `:80` is every IPv4 interface, `[::]:80` every IPv6 interface. With port 0 the system "
-        "chooses a port; the ready line shows it. If the option is not set and systemd passes "
-        "sockets (`LISTEN_FDS`), all of those are used (`fd:*`); `fd:NAME` is the one that its "
-        "unit names with `FileDescriptorName`. The gateway protocols, which nginx, lighttpd and "
-        "Apache speak, are for `trusted_proxies` only. `https` needs `tls_certificate`.",
+        reason="The default accepts only clients on this machine. `0.0.0.0:80` or `:80` is every "
+        "IPv4 interface, `[::]:80` every IPv6 interface. With port 0 the system chooses a port, "
+        "which the ready line shows. If the option is not set and systemd passes sockets "
+        "(`LISTEN_FDS`), the server uses all of them (`fd:*`). `fd:NAME` is the socket with this "
+        "`FileDescriptorName`. nginx, lighttpd and Apache speak the gateway protocols; only "
+        "`trusted_proxies` may use them. `https` needs `tls_certificate`.",
         short="b",
         aliases=(
             *("host", "port", "listen", "uds", "unix-socket", "fd", "http", "http-socket"),
@@ -125,27 +125,27 @@ class Listening:
         integer(1, 65535),
         "2048",
         "Connections that may wait to be accepted, per address.",
-        reason="Has to hold the connections that arrive while no worker accepts. gunicorn 2048, "
-        "waitress 1024, nginx 511. The kernel lowers it to `net.core.somaxconn` (4096 since Linux "
-        "5.4).",
+        reason="It must hold the connections that arrive while no worker accepts. The kernel "
+        "lowers it to `net.core.somaxconn` (4096 since Linux 5.4). gunicorn 2048, waitress 1024, "
+        "nginx 511.",
         aliases=("server-backlog",),
     )
     reuse_port = Option(
         boolean,
         "off",
         "Give each worker a listening socket of its own (`SO_REUSEPORT`).",
-        reason="The kernel then distributes connections by a hash of their addresses, whether a "
-        "worker is busy or not; with one socket for all, a free worker takes the next connection. "
-        "Useful if accepting connections is most of the work. Changing the number of workers can "
-        "lose connections that have not been accepted yet. nginx has it off.",
+        reason="The kernel then distributes connections by a hash of their addresses, even to a "
+        "worker that is busy. With one socket for all, a free worker takes the next connection. "
+        "Useful if accepting connections is most of the work. A change of the number of workers "
+        "can lose connections that no worker has accepted yet. Off in nginx, too.",
     )
     socket_mode = Option(
         optional_permissions,
         "",
         "Permissions of `unix:` sockets, octal; if empty, the umask decides.",
         metavar="MODE",
-        reason="A client needs write permission to connect: `0660` is for a proxy in the same "
-        "group, `0666` for everybody.",
+        reason="A client needs write permission to connect. `0660` admits a proxy in the same "
+        "group, `0666` every user.",
         aliases=("uds-permissions", "unix-socket-perms", "chmod-socket"),
     )
     socket_owner = Option(
@@ -170,12 +170,12 @@ class Workers:
         "How requests are scheduled: `single`, `forking`, `threading`, `gevent`, or the name "
         "of a plug-in.",
         metavar="MODE",
-        reason="`single`: one request at a time. `forking`: one at a time in each of several "
-        "processes. `threading`: several threads in a process, which suits most applications "
-        "because one slow request does not block the others. `gevent`: a greenlet for each "
-        "request; needs the extra `gevent`. Plug-ins register in the entry-point group "
-        "`poorhttp.modes`. In an ini file the option may also be called `type`, as in the first "
-        "Poor HTTP.",
+        reason="`single` runs one request at a time. `forking` runs one at a time in each of "
+        "several processes. `threading` runs several threads in a process; it suits most "
+        "applications, because a slow request does not block the others. `gevent` runs a greenlet "
+        "for each request and needs the extra `gevent`. Plug-ins register in the entry-point "
+        "group `poorhttp.modes`. An ini file may also call the option `type`. See "
+        "docs/guides/choose-a-mode.md.",
         ini_name="type",
         short="k",
         aliases=("worker-class",),
@@ -184,9 +184,8 @@ class Workers:
         integer(0, 1024),
         "0",
         "Number of worker processes; 0 lets the server choose.",
-        reason="0 is one worker, and in mode `forking` as many as there are usable CPUs, at "
-        "least 2: a process that runs one request at a time cannot use more than one CPU, and "
-        "more processes than CPUs cost memory.",
+        reason="0 is one worker. In mode `forking` it is as many as there are usable CPUs, and at "
+        "least 2, because each process runs one request at a time.",
         short="w",
         aliases=("processes",),
     )
@@ -194,40 +193,39 @@ class Workers:
         integer(1, 4096),
         "8",
         "Number of requests that a worker runs at the same time in mode `threading`.",
-        reason="Threads wait for databases and other servers, not for the CPU; a thread that "
-        "is not needed sleeps. waitress 4, gunicorn 1.",
+        reason="Threads wait for databases and other servers; an idle thread costs next to "
+        "nothing. More threads than that slow down an application that computes. waitress 4, "
+        "gunicorn 1.",
         aliases=("blocking-threads",),
     )
     upgraded_threads = Option(
         integer(0, 100_000),
         "1000",
-        "In mode `threading`: number of connections that applications may have at the same time to "
-        "speak another protocol (WebSocket); 0, in each mode: none.",
-        reason="Each has a thread of its own, and none of `threads`. Beyond that, a request that "
-        "asks for another protocol is answered with 503. A thread that waits takes some 30 KiB; a "
-        "library may start another one for each connection. In `gevent` only `max_connections` "
-        "counts, in `single` and `forking` a connection has the process. See "
-        "docs/guides/websockets.md.",
+        "In mode `threading`: how many connections may speak another protocol (WebSocket) at the "
+        "same time. 0 allows none, in any mode.",
+        reason="Each such connection has a thread of its own, beside `threads`. When all are "
+        "taken, a request for another protocol gets 503. A waiting thread takes about 30 KiB. In "
+        "`gevent` only `max_connections` limits them; in `single` and `forking` such a connection "
+        "keeps the whole worker busy. See docs/guides/websockets.md.",
     )
     preload = Option(
         boolean,
         "off",
-        "Load the application once, before its workers are forked, so that they share its memory.",
-        reason="A separate process loads it, and a reload (HUP) starts a new one, so changes of "
-        "the application still take effect. Off, because what the application opens while it is "
-        "loaded (connections to databases, threads) does not survive a fork; open them in "
-        "`after_fork`.",
+        "Load the application once, before the workers are forked, so that they share its memory.",
+        reason="A separate process loads it. A reload (HUP) starts a new one, so changes still "
+        "take effect. Off, because database connections and threads that the application opens "
+        "while it is loaded do not survive a fork: open them in `hook_worker_start`.",
     )
     refork_after = WordList(
         integer(1, 2**63 - 1),
         (),
         "With `preload`: when a worker has begun this many requests, replace the others by forks "
-        "of it; several numbers are for one generation of workers after the other.",
+        "of it. Several numbers count for one generation of workers after the other.",
         metavar="N",
-        reason="Workers then share also what requests have imported, compiled and cached. That "
-        "worker finishes its requests first, and no request is lost. Off, because everything that "
-        "it has opened is there in each fork, so the application must be ready for it: see "
-        "`before_refork` and docs/guides/operations.md. `1000, 10000` suits most. pitchfork "
+        reason="Workers then also share what requests have imported, compiled and cached. The "
+        "worker finishes its requests first, and no request is lost. Off, because each fork "
+        "inherits everything that the worker has opened: close it in `before_refork` "
+        "(docs/guides/memory.md). `1000, 10000` suits most applications. pitchfork "
         "`refork_after`, puma `fork_worker`.",
     )
     before_refork = Repeatable(
@@ -237,13 +235,13 @@ class Workers:
         "`package.module:function`.",
         metavar="FUNCTION",
         reason="It closes connections and ends threads, which do not survive a fork. It is called "
-        "without arguments, when the worker has finished its requests. If it fails, or threads are "
-        "left, no worker is forked from this one. The forks call `after_fork`.",
+        "without arguments when the worker has finished its requests. If it fails, or if threads "
+        "remain, no worker is forked from this one. Each fork calls `after_fork`.",
     )
     after_fork = Repeatable(
         line,
         (),
-        "Function to call in each worker when it was forked and the application is loaded, "
+        "Function to call in each worker after it was forked and the application was loaded, "
         "`package.module:function`.",
         metavar="FUNCTION",
         reason="It is called without arguments. If it fails, the worker does not serve.",
@@ -252,16 +250,16 @@ class Workers:
         integer(0, 2**63 - 1),
         "0",
         "Replace a worker when it has begun this many requests; 0 never does.",
-        reason="For applications that leak memory. The new worker serves before the old one stops, "
-        "only one worker of a service is replaced at a time, and no request is lost. gunicorn has "
-        "0 too.",
+        reason="For applications that leak memory. The new worker serves before the old one "
+        "stops, one worker of a service is replaced at a time, and no request is lost. Also 0 in "
+        "gunicorn.",
         aliases=("limit-max-requests", "maximum-requests"),
     )
     max_requests_jitter = Option(
         integer(0, 2**63 - 1),
         "0",
         "Add a random number up to this to `max_requests`, a different one for each worker.",
-        reason="So that workers that were started together are not all replaced at the same time.",
+        reason="It keeps workers that started together from being replaced at the same time.",
         aliases=("limit-max-requests-jitter",),
     )
     max_rss = Option(
@@ -290,10 +288,9 @@ class Processes:
         "on",
         "Keep a main process that starts, watches and replaces the workers.",
         shared=True,
-        reason="It costs about 2 MiB, and handles the signals of docs/guides/operations.md. Off, "
-        "the "
-        "process that was started is the single worker: it can be stopped, and it is not replaced "
-        "if it dies. For runit, containers and other managers that restart a process that dies.",
+        reason="It costs about 2 MiB and handles all signals (docs/reference/signals.md). Off, "
+        "the process that you start is the only worker: it handles TERM, and nothing replaces it "
+        "when it dies. For runit, containers and other managers that restart a process.",
     )
     user = Option(
         line,
@@ -301,8 +298,8 @@ class Processes:
         "User whose rights the workers have, by name or number; if empty, the user who starts the "
         "server.",
         metavar="USER",
-        reason="The main process keeps its user, so that it can open sockets, logs and the pidfile "
-        "again; it runs no code of the application. nginx does the same.",
+        reason="The main process keeps its user, so that it can open sockets, logs and the "
+        "pidfile again. It runs no code of the application. nginx does the same.",
         short="u",
         aliases=("uid",),
     )
@@ -311,7 +308,7 @@ class Processes:
         "",
         "Group whose rights the workers have; if empty, the group of `user`.",
         metavar="GROUP",
-        reason="With `user`, workers also join the further groups of that user, and leave those of "
+        reason="With `user`, workers also join the other groups of that user and leave those of "
         "root.",
         short="g",
         aliases=("gid",),
@@ -322,7 +319,7 @@ class Processes:
         "Permissions that new files do not get, octal; if empty, the umask is not changed.",
         shared=True,
         metavar="MASK",
-        reason="gunicorn sets 0, which lets everybody write; systemd gives its services 0022.",
+        reason="gunicorn sets 0, which lets every user write; systemd sets 0022.",
         short="m",
     )
     merge_memory = Option(
@@ -330,10 +327,9 @@ class Processes:
         "off",
         "Let the kernel merge equal pages of the processes (KSM, Linux 6.4 and later).",
         shared=True,
-        reason="The kernel merges only while `/sys/kernel/mm/ksm/run` is 1, which is for the whole "
-        "machine and takes processor time: see docs/guides/operations.md. Off, because from the "
-        "time that "
-        "a write takes, others on the machine can learn what merged pages contain.",
+        reason="The kernel merges only while `/sys/kernel/mm/ksm/run` is 1, which counts for the "
+        "whole machine and takes CPU time (docs/guides/memory.md). Off, because the time that a "
+        "write takes tells other users of the machine what merged pages contain.",
     )
     proc_name = Option(
         or_off(token),
@@ -342,22 +338,21 @@ class Processes:
         "leaves their command lines as they are.",
         shared=True,
         metavar="NAME",
-        reason="A worker shows one of its requests, which costs a request less than 1 %. The main "
-        "process has this name and its arguments; workers are called `worker 1` and so on where a "
-        "list has room for 15 characters only. For how long the request has run is not shown, as "
-        "idle workers would need a timer for that: `poorhttp ctl requests` tells it. gunicorn has "
-        "the same option, and needs the package setproctitle for it.",
+        reason="A worker shows one of its requests, which costs less than 1 % of the CPU time of "
+        "a request. It does not show how long the request has run; `poorhttp ctl requests` does. "
+        "Where a list has room for 15 characters only, workers are called `worker 1` and so on. "
+        "gunicorn needs the package setproctitle for it.",
         short="n",
         aliases=("name", "process-name"),
     )
     tracemalloc = Option(
         integer(0, 100),
         "0",
-        "Frames that Python keeps of the place of each allocation, so that `poorhttp ctl heap` "
-        "tells which lines hold memory; 0 keeps none, and it counts objects by their type.",
+        "How many stack frames Python records for each allocation, so that `poorhttp ctl heap` "
+        "shows which lines hold memory. 0 records none; `heap` then counts objects by type.",
         metavar="FRAMES",
-        reason="1 is enough for that. It costs much time and memory, so it is for the search of a "
-        "leak. `PYTHONTRACEMALLOC=1` does the same for all processes.",
+        reason="1 is enough. It costs much time and memory, so turn it on only to find a leak. "
+        "`PYTHONTRACEMALLOC=1` does the same for all processes.",
     )
     pidfile = Option(
         or_off(path),
@@ -365,8 +360,8 @@ class Processes:
         "File for the process ID of the main process; `off` writes none.",
         shared=True,
         metavar="FILE",
-        reason="Written when all workers accept connections, and removed at the end. If it names a "
-        "process that is alive and holds the file, the server does not start.",
+        reason="Written when all workers accept connections, removed at the end. If the file "
+        "belongs to a server that is still running, the new server does not start.",
         short="p",
         aliases=("pid", "pid-file", "safe-pidfile"),
     )

@@ -51,25 +51,25 @@ class Tls:
     tls_certificate = Repeatable(
         path,
         (),
-        "File with a certificate and behind it those of its issuers, PEM, for the addresses of "
+        "PEM file with a certificate, followed by those of its issuers, for the addresses of "
         "`bind` that begin with `https://`.",
         metavar="FILE",
-        reason="For several certificates, one on each line: the client names the host (SNI), and "
-        "gets the one that has this name or a wildcard for it, else the first. Two with the same "
-        "names and different kinds of keys are allowed: the first that the client can verify is "
-        "used. The main process reads the files before workers give up its rights. When they "
-        "change, running workers get the new ones; broken ones are refused and logged, and the "
-        "old ones stay. See docs/guides/tls.md.",
+        reason="Several certificates stand on one line each. A client that names its host (SNI) "
+        "gets the certificate with this name or a matching wildcard, else the first. Two "
+        "certificates may have the same names and different kinds of keys: the server uses the "
+        "first that the client can verify. The main process reads the files with its own rights. "
+        "When they change, running workers get the new ones; broken files are refused and logged, "
+        "and the old certificates stay. See docs/guides/tls.md.",
         aliases=(*("certfile", "ssl-certfile", "ssl-certificate", "ssl-certificate-file", "cert"),),
     )
     tls_key = Repeatable(
         path,
         (),
-        "File with the private key of each `tls_certificate`, PEM, in the same order; if empty, it "
-        "is in the file of the certificate.",
+        "PEM file with the private key of each `tls_certificate`, in the same order; if empty, "
+        "the key is in the file of the certificate.",
         metavar="FILE",
-        reason="Not encrypted, and readable by the user who starts the server alone: a warning is "
-        "logged if others can read it.",
+        reason="Not encrypted, and readable only by the user who starts the server: the server "
+        "logs a warning if others can read it.",
         aliases=("keyfile", "ssl-keyfile", "ssl-certificate-key-file", "key"),
     )
     tls_ocsp = Repeatable(
@@ -77,26 +77,26 @@ class Tls:
         (),
         "File with the OCSP response for each `tls_certificate`, DER, in the same order.",
         metavar="FILE",
-        reason="It is sent to clients that ask for it (stapling). Something else has to fetch it "
-        "and replace the file; few issuers still have OCSP.",
+        reason="The server sends it to clients that ask for it (stapling). Another program must "
+        "fetch it and replace the file; few issuers still have OCSP.",
     )
     tls_client_ca = Option(
         optional_folder,
         "",
-        "File with the certificates of those who issue certificates to clients, PEM; it may hold "
-        "their revocation lists, too.",
+        "PEM file with the certificates of the issuers of client certificates; it may also hold "
+        "their revocation lists.",
         metavar="FILE",
-        reason="Clients then have to show a certificate, and the application gets the variables "
-        "`SSL_CLIENT_...` of Apache's mod_ssl. If it is empty, no client is asked for one.",
+        reason="Clients must then show a certificate, and the application gets the variables "
+        "`SSL_CLIENT_...` of Apache's mod_ssl. If empty, no client is asked.",
         aliases=("ca-certs", "ssl-ca-certs", "ssl-ca", "ssl-ca-certificate-file"),
     )
     tls_client_auth = Option(
         choice("required", "optional"),
         "required",
-        "With `tls_client_ca`: whether a client without certificate is refused.",
+        "With `tls_client_ca`: whether a client without a certificate is refused.",
         metavar="WORD",
-        reason="`optional`: the application decides, by `SSL_CLIENT_VERIFY`, which is `SUCCESS` or "
-        "`NONE`. A certificate of another issuer is refused in any case.",
+        reason="With `optional` the application decides by `SSL_CLIENT_VERIFY`, which is "
+        "`SUCCESS` or `NONE`. A certificate of another issuer is always refused.",
         aliases=("cert-reqs", "ssl-cert-reqs"),
     )
     tls_min_version = Option(
@@ -104,39 +104,38 @@ class Tls:
         "1.2",
         "Oldest version of TLS that is accepted.",
         metavar="VERSION",
-        reason="Earlier versions are forbidden (RFC 8996) and not there. Of TLS 1.2, only cipher "
-        "suites with forward secrecy and authenticated encryption are. nginx has 1.2 too.",
+        reason="Earlier versions are forbidden (RFC 8996). With TLS 1.2, only cipher suites with "
+        "forward secrecy and authenticated encryption are accepted. Also 1.2 in nginx.",
         aliases=("ssl-protocol-min",),
     )
     tls_session_timeout = Option(
         session_timeout,
         "21600",
-        "How long a client may resume a session; 0: never.",
+        "How long a client may resume a session; 0 is never.",
         metavar="SECONDS",
-        reason="A resumed session needs no signature, the costliest part of a handshake. All "
-        "workers, also those of a reload, resume sessions of each other. The key of the tickets is "
-        "replaced every hour, so it decrypts no recorded session of TLS 1.2 that is older than "
-        "this and an hour; sessions of TLS 1.3 it never does. nginx has 5 minutes, Apache too.",
+        reason="A resumed session needs no signature, which is the most expensive part of a "
+        "handshake. All workers resume the sessions of all others, also after a reload. The key "
+        "of the tickets is replaced every hour, so a stolen key decrypts recorded TLS 1.2 "
+        "sessions of this time and one hour, and no TLS 1.3 sessions. nginx and Apache 5 minutes.",
     )
     kernel_tls = Option(
         boolean,
         "off",
-        "Have the kernel encrypt what follows on a connection from its first large file on.",
-        reason="Files are then sent by `sendfile`, as without TLS. Nothing changes where the "
-        "kernel cannot (Linux without its module `tls`), and on Unix sockets. It is off because "
-        "it depends on kernel and processor which of the two is faster, and because the module is "
-        "code of the kernel that faces the network. nginx needs a build of OpenSSL for it, and "
-        "has it off too. See docs/guides/tls.md.",
+        "Let the kernel encrypt a connection from its first large file on.",
+        reason="Files are then sent by `sendfile`, as without TLS. Without the kernel module "
+        "`tls`, and on Unix sockets, nothing changes. Off, because the kernel is not always "
+        "faster, and because its module is further code that faces the network. Off in nginx, "
+        "too. See docs/guides/tls.md.",
     )
     redirect_to_https = Option(
         port_or_switch,
         "off",
-        "Redirect requests that come without TLS to `https`: `on`, or the port that clients know "
-        "if it is another one than that of `bind`.",
+        "Redirect requests without TLS to `https`: `on`, or the port that clients use if it "
+        "differs from that of `bind`.",
         metavar="PORT",
-        reason="With status 308, which keeps method and body, by the name in `Host`. Requests that "
-        "a proxy of `trusted_proxies` has forwarded, those of Unix sockets and gateway protocols, "
-        "and health checks (`health`) are not redirected.",
+        reason="With status 308, which keeps method and body, to the name in `Host`. The server "
+        "does not redirect requests of `trusted_proxies`, of Unix sockets and gateway protocols, "
+        "and health checks (`health`).",
         fixed={"https-only": "on"},
     )
     hsts = Option(
@@ -144,8 +143,8 @@ class Tls:
         "off",
         "Value of `Strict-Transport-Security` in responses over TLS: `max-age=31536000`.",
         metavar="TEXT",
-        reason="Browsers then use nothing but `https` for this host as long as that, and accept no "
-        "broken certificate (RFC 6797). Begin with a short time: it cannot be taken back. An "
-        "application that sets the header itself has the last word.",
+        reason="For this time, browsers use only `https` for this host and accept no broken "
+        "certificate (RFC 6797). Begin with a short time: you cannot take it back. A header that "
+        "the application sets wins.",
         aliases=("hsts-policy",),
     )
