@@ -36,6 +36,12 @@ def wait(environ: WSGIEnvironment) -> object:
     return "waited"
 
 
+def read(environ: WSGIEnvironment) -> object:
+    """Read a FIFO (the query) in a system call, which no other thread can interrupt."""
+    with open(environ["QUERY_STRING"], encoding="utf-8") as file:
+        return file.read()
+
+
 def process(environ: WSGIEnvironment) -> object:
     """What is to be known of this process."""
     return {
@@ -84,7 +90,7 @@ def run(environ: WSGIEnvironment) -> object:
     return subprocess.run(["echo", "done"], capture_output=True, text=True, check=True).stdout
 
 
-PATHS = {f"/{function.__name__}": function for function in (wait, process, fork, spawn, run)}
+PATHS = {f"/{function.__name__}": function for function in (wait, read, process, fork, spawn, run)}
 
 
 def gate(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:

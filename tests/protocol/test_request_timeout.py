@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import os
 import re
 import signal
 import socket
@@ -16,6 +17,7 @@ import poorhttp
 from poorhttp.errors import RequestTimeout
 from poorhttp.worker.wsgi import serve
 from tests.apps import slow
+from tests.support.status_reader import Admin
 from tests.testkit.client import BadResponse, Connection
 from tests.testkit.server import MODES, Server, wait_for
 
@@ -89,6 +91,28 @@ def test_who_cannot_be_interrupted_is_answered_for(mode: str, path: str) -> None
             server.wait_log(f'{SLOW}", line ')
             assert f"line {line_of(slow.hold)} in hold" in server.log()
         server.kill()
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_an_answer_in_the_place_of_the_application_is_logged_and_counted_once(
+    mode: str, method: str, tmp_path: Path
+) -> None:
+    os.mkfifo(fifo := tmp_path / "fifo")
+    log = tmp_path / "access.log"
+    admin = Admin(tmp_path)
+    options = (*SOON, "--access-log", str(log), "--access-log-format", "%m %U %s %b")
+    with Server("tests/apps/gate.py", mode, *options, *admin.options) as server:
+        assert server.request(method, f"/read?{fifo}").status == 504
+        size = len(b"504 Gateway Timeout: the application took too long\n")
+        line = f"{method} /read 504 {size if method == 'GET' else '-'}\n"
+        # The application has not returned yet, and perhaps never will.
+        wait_for(lambda: log.read_text() == line, "the line of the 504")
+        figures = admin.figures()
+        assert (figures["responses"]["5xx"], figures["timed_out"]) == (1, 1)
+        fifo.write_text("late")
+        server.stop()
+        assert log.read_text() == line
 
 
 @pytest.mark.threading_only

@@ -323,7 +323,7 @@ impl Reactor {
                 .as_ref()
                 .map(|interrupter| Arc::new(OverdueRequests(Arc::clone(interrupter))) as Arc<dyn TimeoutHandler>),
             request_ids,
-            access_log,
+            access_log: access_log.map(Arc::new),
             error_log: Arc::clone(&error_log.get().inner),
         };
         let (mut opened, mut bases) = (Vec::new(), Vec::new());

@@ -141,7 +141,7 @@ pub struct Options {
     /// Makes ids of requests, with which they are logged and answered, if they have ids.
     pub request_ids: Option<RequestIds>,
     /// The access log.
-    pub access_log: Option<AccessLog>,
+    pub access_log: Option<Arc<AccessLog>>,
     /// The error log.
     pub error_log: Arc<ErrorLog>,
 }

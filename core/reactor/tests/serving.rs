@@ -1238,7 +1238,7 @@ fn a_reused_slot_keeps_nothing_of_its_previous_connection() {
 fn every_request_has_its_line() {
     let (reader, writer) = rustix::pipe::pipe().unwrap();
     let log = AccessLog::new(Sink::lines(writer, false), "%L %r %s %B %k", String::new(), None, None).unwrap();
-    let server = Server::new(1, Options { access_log: Some(log), ..options(patient()) }, echo);
+    let server = Server::new(1, Options { access_log: Some(Arc::new(log)), ..options(patient()) }, echo);
     let mut client = server.connect();
     client.get("/a");
     client.get("/bc");

@@ -12,6 +12,9 @@ use std::{fmt, thread};
 
 use crate::connection::shared_socket::SharedSocket;
 use crate::control::channel::{self, Channel};
+use crate::control::counters::Counters;
+use crate::log::access::AccessLog;
+use crate::log::entry::{Answer, Unsent};
 use crate::log::error::{ErrorLog, Level};
 use crate::log::request_id::RequestName;
 use crate::sys::Errno;
@@ -40,6 +43,8 @@ pub(crate) struct Server {
     /// Value of Strict-Transport-Security in responses over TLS; empty: it is not added.
     pub(crate) hsts: String,
     pub(crate) error_log: Arc<ErrorLog>,
+    pub(crate) access_log: Option<Arc<AccessLog>>,
+    pub(crate) counters: &'static Counters,
     /// The main process, if there is one.
     pub(crate) channel: Option<Channel>,
 }
@@ -75,6 +80,9 @@ pub struct TimedRequest {
     progress: AtomicU8,
     reported: AtomicBool,
     overdue: AtomicBool,
+    is_counted: AtomicBool,
+    /// Its line in the access log if the thread of the timeout answers; none without an access log.
+    log_entry: Option<Unsent>,
 }
 
 impl TimedRequest {
@@ -147,6 +155,24 @@ impl TimedRequest {
         }
     }
 
+    /// Counts it as timed out, if that was not done before.
+    pub(crate) fn count(&self, counters: &Counters) {
+        if !self.is_counted.swap(true, Ordering::Relaxed) {
+            counters.figures.timed_out.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts and logs the 504 that was sent in the application's place, which may never return.
+    fn log_answer(&self, server: &Server, answer: &[u8]) {
+        server.counters.answered(504);
+        let (Some(log), Some(Unsent { answer: entry, head })) = (&server.access_log, &self.log_entry) else { return };
+        let head_end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n").map_or(answer.len(), |at| at + 4);
+        let (body, end) = (head_end as u64, answer.len() as u64);
+        let entry = Answer { size: end - body, body, end, ..entry.clone() };
+        log.add_answer(&entry, head.as_ref().map(|(head, bytes)| (head, &bytes[..])), end);
+        log.flush();
+    }
+
     /// Ends it in the application's place; returns the outcome for the client, for the log.
     fn end_natively(&self, server: &Server) -> &'static str {
         if self.goes(Progress::Open, Progress::Replaced) {
@@ -160,9 +186,12 @@ impl TimedRequest {
                 response.refuse(&mut answer, reject, hsts.as_bytes(), &server_fields);
             });
             self.socket.send_final(&answer);
+            self.count(server.counters);
+            self.log_answer(server, &answer);
             "its client got 504"
         } else if self.goes(Progress::Committed, Progress::CutShort) {
             self.socket.reset();
+            self.count(server.counters);
             "its answer was cut short"
         } else if self.raw_tcp && self.is(Progress::CutShort) {
             "its connection was reset"
@@ -263,14 +292,25 @@ impl RequestTimeouts {
         dialect: Dialect,
         raw_tcp: bool,
         socket: Arc<SharedSocket>,
+        log_entry: Option<Unsent>,
     ) -> InFlight {
         // A raw TCP connection can only be ended, not answered in the place of its handler.
         let progress = if raw_tcp { Progress::Committed } else { Progress::Open };
         let progress = AtomicU8::new(progress as u8);
-        let (reported, overdue) = (AtomicBool::new(false), AtomicBool::new(false));
         let (since, number) = (now(), name.number);
-        let request =
-            Arc::new(TimedRequest { name, to_head, dialect, raw_tcp, since, socket, progress, reported, overdue });
+        let request = Arc::new(TimedRequest {
+            name,
+            to_head,
+            dialect,
+            raw_tcp,
+            since,
+            socket,
+            progress,
+            reported: AtomicBool::new(false),
+            overdue: AtomicBool::new(false),
+            is_counted: AtomicBool::new(false),
+            log_entry,
+        });
         let mut state = self.registry.lock();
         let due = request.since + self.registry.limit;
         state.in_flight.insert(number, Entry { request: Arc::clone(&request), due, interrupted: false });

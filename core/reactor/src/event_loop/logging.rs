@@ -4,7 +4,6 @@ use poorhttp_http::Head;
 
 use crate::connection::Connection;
 use crate::event_loop::reactor::Reactor;
-use crate::log::atoms::{Entry, State};
 use crate::log::entry::{Answer, Collected, Unsent};
 use crate::log::request_id::RequestName;
 
@@ -110,27 +109,9 @@ pub(crate) fn log_rest(reactor: &Reactor, connection: &mut Connection) {
 
 #[inline]
 fn log_answer(reactor: &Reactor, answer: &Answer, head: Option<(&Head, &[u8])>, bytes_sent: u64) {
-    let Some(log) = &reactor.options.access_log else { return };
-    let (size, sent) = answer.sent(bytes_sent);
-    let entry = Entry {
-        client: answer.client,
-        head: head.filter(|_| !answer.has_no_head),
-        status: answer.status,
-        size,
-        sent,
-        state: match answer.is_whole && answer.is_before(bytes_sent) {
-            false => State::Incomplete,
-            true if answer.persists => State::Persists,
-            true => State::Closed,
-        },
-        microseconds: log.start().saturating_sub(answer.started),
-        number: answer.number,
-        kept: answer.kept,
-        received: answer.received,
-        is_trusted: answer.is_trusted,
-        collected: answer.collected.as_deref(),
-    };
-    if log.add(&entry) {
+    if let Some(log) = &reactor.options.access_log
+        && log.add_answer(answer, head, bytes_sent)
+    {
         reactor.flush_log_soon();
     }
 }

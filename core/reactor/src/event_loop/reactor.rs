@@ -116,20 +116,22 @@ impl Reactor {
         if let Some(fd_handoff) = &options.fd_handoff {
             poller.add(fd_handoff.fd(), Source::Handoff)?;
         }
+        // A few bytes leaked for each reactor without a supervisor, of which a process has few.
+        let counters = options.counters.unwrap_or_else(|| Box::leak(Box::default()));
         let request_timeouts = match (&options.timeout_handler, options.timeouts.request) {
             (Some(handler), limit @ 1..) => {
                 let server = Server {
                     server_line: options.server_line.clone(),
                     hsts: options.hsts.clone(),
                     error_log: Arc::clone(&options.error_log),
+                    access_log: options.access_log.clone(),
+                    counters,
                     channel: options.channel.clone(),
                 };
                 Some(RequestTimeouts::start(limit, server, Arc::clone(handler))?)
             }
             _ => None,
         };
-        // A few bytes leaked for each reactor without a supervisor, of which a process has few.
-        let counters = options.counters.unwrap_or_else(|| Box::leak(Box::default()));
         let figures = &counters.figures;
         options.error_log.count_lost(&figures.lines_lost);
         if let Some(log) = &options.access_log {

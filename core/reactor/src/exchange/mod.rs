@@ -29,7 +29,6 @@ pub(crate) mod x_sendfile;
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use crate::connection::Connection;
 use crate::connection::body::incoming::Body;
@@ -40,8 +39,7 @@ use crate::event_loop::reactor::Reactor;
 use crate::exchange::compression::Compressor;
 use crate::exchange::stream::Stream;
 use crate::exchange::taken::Upgrade;
-use crate::log::access::AccessLog;
-use crate::log::entry::Collected;
+use crate::log::entry::{Answer, Collected, Unsent};
 use crate::log::error::Level;
 use crate::log::request_id::{RequestId, RequestName};
 use crate::sys::socket::Transport;
@@ -126,7 +124,7 @@ impl Exchange {
         let lost = reactor.request_timeouts.is_some() && stream.send(&[]).is_err();
         let log = reactor.options.access_log.as_ref();
         let (started, start) = log.map_or((0, 0), |log| (log.start(), stream.end_of_output()));
-        let collected = log.and_then(AccessLog::wanted).map(|_| Box::default());
+        let collected = log.and_then(|log| log.wanted()).map(|_| Box::default());
         let response = stream.request().response();
         Exchange {
             reactor,
@@ -161,9 +159,35 @@ impl Exchange {
         let stream = self.stream.as_ref()?;
         let is_head = self.head().is_some_and(|(head, bytes)| head.method.of(bytes) == b"HEAD");
         let (dialect, socket) = (stream.request().parser.dialect(), Arc::clone(stream.socket()));
-        let in_flight = watch.enter(self.request_name(), is_head, dialect, self.is_raw_tcp(), socket);
+        let log_entry = self.timeout_log_entry(stream);
+        let in_flight = watch.enter(self.request_name(), is_head, dialect, self.is_raw_tcp(), socket, log_entry);
         self.timed_request = Some(Arc::clone(in_flight.request()));
         Some(in_flight)
+    }
+
+    /// The line of the access log for a 504 that the thread of the timeout sends; where the answer ends is added then.
+    fn timeout_log_entry(&self, stream: &Stream) -> Option<Unsent> {
+        let log = self.reactor.options.access_log.as_ref()?;
+        let request = stream.request();
+        let server = log.wanted().map(|_| request.server(log));
+        let answer = Answer {
+            client: request.client().map(|(address, _)| address),
+            has_no_head: self.is_raw_tcp(),
+            status: 504,
+            size: 0,
+            start: 0,
+            body: 0,
+            end: 0,
+            is_whole: true,
+            persists: false,
+            started: self.started,
+            number: self.number,
+            kept: request.served,
+            received: request.received(),
+            is_trusted: request.is_from_trusted_proxy(),
+            collected: server.map(|server| Box::new(Collected { server, ..Collected::default() })),
+        };
+        Some(Unsent { answer, head: self.head().map(|(head, bytes)| (head.clone(), bytes.to_vec())) })
     }
 
     /// Notes when the application gets the request; in place of [`Exchange::hand_out`] if there is no request timeout.
@@ -226,7 +250,7 @@ impl Exchange {
         if self.collected.is_none() {
             return &[];
         }
-        self.reactor.options.access_log.as_ref().map_or(&[], AccessLog::variables)
+        self.reactor.options.access_log.as_ref().map_or(&[], |log| log.variables())
     }
 
     /// Notes the values of [`Exchange::logged_variables`] before the response ends, as Latin-1.
@@ -333,7 +357,7 @@ impl Exchange {
             self.timeout_outcome = request.close();
             self.lost |= self.timeout_outcome == Some(Progress::CutShort);
             if self.timeout_outcome.is_some() || (request.is_overdue() && self.response.status() == 504) {
-                self.reactor.counters.figures.timed_out.fetch_add(1, Ordering::Relaxed);
+                request.count(self.reactor.counters);
             }
         }
     }

@@ -420,6 +420,10 @@ impl Exchange {
             }
             stream.set_times(answered);
         }
+        if self.timeout_outcome == Some(Progress::Replaced) {
+            // The thread of the timeout has counted and logged its answer.
+            return;
+        }
         self.reactor.counters.answered(self.status());
         if self.reactor.options.access_log.is_some() {
             let collected = self.take_collected(stream);

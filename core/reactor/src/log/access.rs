@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::log::atoms::{Common, Entry};
+use crate::log::atoms::{Common, Entry, State};
+use crate::log::entry::Answer;
 use crate::log::format::{Format, Wanted};
 use crate::log::request_id::RequestIds;
 use crate::log::selection::Selection;
@@ -13,6 +14,7 @@ use crate::log::writer;
 use crate::log::writer::Writer;
 use crate::sys::Errno;
 use crate::sys::clock;
+use poorhttp_http::Head;
 
 /// Milliseconds that lines may wait to be written together.
 pub(crate) const DELAY: u64 = 250;
@@ -178,6 +180,31 @@ impl AccessLog {
             self.queue.write(&mut waiting, false);
         }
         first
+    }
+
+    /// Adds the line of an answer of which the kernel has taken the bytes before `bytes_sent`.
+    /// `true`: it is the first one that waits.
+    #[inline]
+    pub(crate) fn add_answer(&self, answer: &Answer, head: Option<(&Head, &[u8])>, bytes_sent: u64) -> bool {
+        let (size, sent) = answer.sent(bytes_sent);
+        self.add(&Entry {
+            client: answer.client,
+            head: head.filter(|_| !answer.has_no_head),
+            status: answer.status,
+            size,
+            sent,
+            state: match answer.is_whole && answer.is_before(bytes_sent) {
+                false => State::Incomplete,
+                true if answer.persists => State::Persists,
+                true => State::Closed,
+            },
+            microseconds: self.start().saturating_sub(answer.started),
+            number: answer.number,
+            kept: answer.kept,
+            received: answer.received,
+            is_trusted: answer.is_trusted,
+            collected: answer.collected.as_deref(),
+        })
     }
 
     /// Writes waiting lines, or wakes the writer thread. `true`: some of them still wait.
