@@ -123,6 +123,12 @@ impl WorkerStatus {
         &leak(&self.memory).places()[self.place]
     }
 
+    /// Whether there may be a request or an upgraded connection in a slot.
+    #[inline]
+    fn has_entries(&self) -> bool {
+        self.free.load(Ordering::Relaxed) != u64::MAX
+    }
+
     /// Enters a request with its ID, which is empty if it has none. Without a free slot, it replaces an older one.
     #[inline]
     pub(crate) fn enter(slf: &Py<Self>, py: Python<'_>, number: u64, line: &[u8], id: &[u8]) -> Entry {
@@ -178,7 +184,9 @@ impl Entry {
         if is_ours {
             worker_status.free.fetch_or(1 << self.slot, Ordering::Relaxed);
         }
-        title::end(py, self.number, || inner.oldest().map(|request| (request.number, request.line)));
+        // Most requests are the only one, so no slot is looked at.
+        let oldest = || if worker_status.has_entries() { inner.oldest() } else { None };
+        title::end(py, self.number, || oldest().map(|request| (request.number, request.line)));
     }
 }
 
