@@ -50,6 +50,9 @@ def _peer(
     return Server(name, colour, command, package, extra, **more)
 
 
+_ADMIN = "--admin unix:{folder}/admin"
+_IDS = "--request-id on --error-log-format json"
+
 SERVERS = (
     FLOOR,
     ours("single", "#0b4f9e", "single"),
@@ -57,6 +60,17 @@ SERVERS = (
     ours("threading 8", "#1a7fb8", "threading --threads 8"),
     ours("forking 2", "#2ca6c4", "forking --workers 2"),
     ours("gevent", "#7cc7df", "gevent"),
+    ours("single, no monitoring", "#8a8f98", "single", options="--proc-name off", compared=False),
+    ours(
+        *("single + admin", "#7a3e9d", "single"),
+        options=f"--proc-name off {_ADMIN}",
+        compared=False,
+    ),
+    ours(
+        *("single + monitoring", "#3f8f3f", "single"),
+        options=f"{_ADMIN} {_IDS}",
+        compared=False,
+    ),
     ours("threading 32", "#1a7fb8", "threading --threads 32", compared=False),
     ours("forking 1", "#7fd0e2", "forking --workers 1", compared=False),
     ours("forking 4", "#14788f", "forking --workers 4", compared=False),

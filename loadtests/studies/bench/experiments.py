@@ -28,6 +28,7 @@ PER_ADDRESS = 4_000
 LIGHT_REQUESTS = 1_000
 LIGHT_CLIENTS = 8
 SINGLE, THREADING, GEVENT = "poorhttp single", "poorhttp threading 8", "poorhttp gevent"
+UNMONITORED, MONITORED = "poorhttp single, no monitoring", "poorhttp single + monitoring"
 
 LOADED: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     # CPU per request against the floor and the best peers, and pipelining.
@@ -46,6 +47,12 @@ LOADED: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "neighbours": ((THREADING, GEVENT), ("beside-4",)),
     # Our gevent mode beside gevent's own server and gunicorn's gevent worker.
     "gevent": ((GEVENT, "gevent pywsgi", "gunicorn gevent"), ("hello-64",)),
+    # Process titles (the default), the figures of `admin`, and both with ids of requests, beside a
+    # server without any of them.
+    "monitoring": (
+        (UNMONITORED, SINGLE, "poorhttp single + admin", MONITORED),
+        ("hello-64",),
+    ),
     # Two workers beside one, all cores free for both server and client. The client needs a core,
     # too, so the handler computes: then wrk takes a percent or two of it.
     "forking": (("poorhttp forking 1", "poorhttp forking 2"), ("burn-16",)),

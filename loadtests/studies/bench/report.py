@@ -11,7 +11,7 @@ from loadtests.reporting.promises import Places, Promise, mode, of_figures
 from loadtests.servers.registry import FLOOR, SERVERS
 from loadtests.stats.results import Results, Spread
 from loadtests.studies import comparison, tables
-from loadtests.studies.bench.experiments import GEVENT, SINGLE, THREADING
+from loadtests.studies.bench.experiments import GEVENT, MONITORED, SINGLE, THREADING, UNMONITORED
 from loadtests.studies.bench.scenarios import SCENARIOS, Scenario, heading
 from loadtests.studies.comparison import CPU, PSS, RATE, Measure, is_client_limit
 
@@ -85,6 +85,13 @@ def _loaded() -> Iterator[Promise]:
         what = f"requests/s of gevent mode, 64 connections, against {peer}"
         rate = _of(Results.ratio, "hello-64", GEVENT, peer, "rate")
         yield Promise("gevent", what, 3, "×", rate, at_least=True)
+    for server, words, most in (
+        (SINGLE, "process titles", 1.01),
+        (MONITORED, "process titles, figures of admin and ids of requests", 1.02),
+    ):
+        what = f"CPU per request, {words}, against none of them"
+        cost = _of(Results.ratio, "hello-64", server, UNMONITORED, "cpu_us")
+        yield Promise("monitoring", what, most, "×", cost)
     what = "requests/s, forking with 2 workers against 1, unpinned, handler computes about 1 ms"
     rate = _of(Results.ratio, "burn-16", "poorhttp forking 2", "poorhttp forking 1", "rate")
     yield Promise("forking", what, 1.8, "×", rate, at_least=True)
@@ -156,6 +163,7 @@ P99 = _milliseconds("p99_us")
 MEASURES = (
     CPU.with_range(),
     _against("floor", lambda *_: FLOOR.name),
+    _against("server without monitoring", lambda *_: UNMONITORED),
     _against("best peer", lambda results, scenario: results.best_peer(scenario, "cpu_us")),
     RATE,
     _milliseconds("p50_us"),
@@ -179,6 +187,7 @@ TITLES = {
     "sleepers": "A handler that sleeps",
     "neighbours": "Beside a request that sleeps",
     "gevent": "Servers on gevent",
+    "monitoring": "CPU of monitoring",
     "forking": "Two workers beside one",
     "memory": "Memory after 1,000 requests",
     "idle": "Memory of an idle connection",
