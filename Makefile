@@ -21,6 +21,8 @@
 #   make corpus                 keeps what fuzzing found interesting
 #   make miri                   the protocol crate under Rust's interpreter
 #   make mutants                faults put into the protocol crate one by one, which its tests have to catch: 80 minutes
+#   make wheels [WHEELS="--python 3.13 --target x86_64-unknown-linux-musl"]   wheels for Linux into dist/: all, 40 minutes
+#   make sdist                  the source with all crates into dist/: it builds without a network
 #   make test PYTHON=python3.12 any of them with another Python
 
 PYTHON  = python3
@@ -41,6 +43,7 @@ PORT    =
 SERVERS =
 SCALE   = quick
 LAB     =
+WHEELS  =
 
 python  = $(VENV)/bin/python
 # A command with a Rust toolchain on its path, which is installed for this user if there is none.
@@ -51,7 +54,7 @@ sources = $(shell find core \( -name target -o -name fuzz \) -prune -o \( -name 
 
 studies = $(filter-out bench,$(shell sed -n 's/^    "\(.*\)": .*,$$/\1/p' loadtests/studies/catalogue.py)) compare
 
-.PHONY: run test test-full test-all packages lint format bench $(studies) advise figures docs docs-links peers soak fuzz corpus miri mutants clean
+.PHONY: run test test-full test-all packages lint format bench $(studies) advise figures docs docs-links peers soak fuzz corpus miri mutants wheels sdist clean
 
 run: $(VENV)/run.ready
 	$(python) -m poorhttp serve $(APP) --mode $(MODE) --bind $(BIND) $(OPTIONS)
@@ -132,6 +135,13 @@ mutants:
 	rm -rf build/mutants && git clone -q . build/mutants
 	cd build/mutants/core && nice cargo mutants --in-place -p poorhttp-http
 
+wheels: $(VENV)/wheels.ready
+	PATH="$(abspath $(VENV))/bin:$$PATH" $(rust) $(python) core/wheels.py $(WHEELS)
+
+sdist: $(VENV)/wheels.ready
+	$(rust) $(python) -m build --sdist --no-isolation
+	$(python) -m twine check --strict dist/*.tar.gz
+
 clean:
 	rm -rf .venv .nox build dist *.egg-info core/target
 	rm -rf .mypy_cache .pytest_cache .ruff_cache poorhttp/_core.*.so
@@ -162,6 +172,11 @@ $(VENV)/lint.ready: setup.cfg | $(VENV)/run.ready
 
 $(VENV)/docs.ready: setup.cfg | $(VENV)/run.ready
 	$(install) --config-settings editable_mode=compat --editable '.[docs]'
+	@touch $@
+
+# Only its tools: the source is not built for this machine.
+$(VENV)/wheels.ready: setup.cfg | $(VENV)/venv.ready
+	$(python) core/bootstrap.py tools wheels
 	@touch $@
 
 $(VENV)/lab.ready: setup.cfg | $(VENV)/run.ready

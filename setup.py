@@ -1,6 +1,7 @@
 """Adds to an installation the templates of `poorhttp init`, completion for shells, and man pages.
 
-All else is in setup.cfg and pyproject.toml.
+Adds the crates to the source distribution, so that it builds without a network. All else is
+in setup.cfg and pyproject.toml.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from setuptools import setup  # before distutils, which is part of it
 from distutils.command.install_data import install_data
 
 from setuptools.command.build_py import build_py
+from setuptools.command.sdist import sdist
 
 ROOT = Path(__file__).resolve().parent
 
@@ -32,6 +34,15 @@ PRINTED = {
     "share/zsh/site-functions/_poorhttp": ("completion", "zsh"),
     "share/fish/vendor_completions.d/poorhttp.fish": ("completion", "fish"),
 }
+
+#: What a source distribution adds to the settings of cargo.
+VENDORED = """
+[source.crates-io]
+replace-with = "vendored"
+
+[source.vendored]
+directory = "core/vendor"
+"""
 
 
 class BuildPackages(build_py):
@@ -73,8 +84,32 @@ class InstallPages(install_data):
             self.outfiles.append(str(path))
 
 
+class VendorCrates(sdist):
+    """Puts the crates into `core/vendor`, and has cargo take them from there."""
+
+    def make_release_tree(self, base_dir: str, files: list[str]) -> None:
+        """Fill the folder of which the archive is made; needs cargo."""
+        super().make_release_tree(base_dir, files)
+        vendor = ("cargo", "vendor", "--quiet", "--locked", "--versioned-dirs")
+        folder = os.path.join(base_dir, "core/vendor")
+        subprocess.run(
+            [*vendor, f"--manifest-path={ROOT / 'core/Cargo.toml'}", folder],
+            stdout=subprocess.DEVNULL,
+            check=True,
+        )
+        config = Path(base_dir, ".cargo/config.toml")
+        text = config.read_text(encoding="utf-8")
+        # The file may be a link to that of the source.
+        config.unlink()
+        config.write_text(text + VENDORED, encoding="utf-8")
+
+
 setup(
-    cmdclass={"build_py": BuildPackages, "install_data": InstallPages},
+    cmdclass={
+        "build_py": BuildPackages,
+        "install_data": InstallPages,
+        "sdist": VendorCrates,
+    },
     # Not empty, so that `install_data` is run.
     data_files=[("share/poorhttp", [])],
 )

@@ -1,6 +1,7 @@
 """Makes the virtual environment, and installs Rust where there is none, before `make` builds.
 
     bootstrap.py venv FOLDER        a virtual environment with pip and the build tools
+    bootstrap.py tools EXTRA        the packages of an extra of setup.cfg
     bootstrap.py run COMMAND ...    the command, with a Rust toolchain on its PATH
 
 `run` uses the cargo that is there. Where none is, or an old one, it installs Rust for this user
@@ -21,9 +22,9 @@ import tempfile
 import urllib.request
 
 PYTHON_FLOOR = (3, 10)
-RUST_FLOOR = (1, 85)
 BUILD_TOOLS = ["setuptools>=77", "setuptools-rust>=1.10"]
 RUSTUP = "https://static.rust-lang.org/rustup/dist/%s/rustup-init"
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COMPONENTS = ["clippy", "rustfmt"]
 
 
@@ -35,6 +36,15 @@ def stop(text: str) -> None:
 
 def say(text: str) -> None:
     sys.stderr.write(f"bootstrap: {text}\n")
+
+
+def rust_floor() -> "tuple[int, ...]":
+    """The oldest Rust that builds the crates, as their workspace says."""
+    with open(os.path.join(ROOT, "core", "Cargo.toml"), encoding="utf-8") as file:
+        match = re.search(r'(?m)^rust-version = "(\d+)\.(\d+)', file.read())
+    if match is None:
+        raise ValueError("core/Cargo.toml has no rust-version")
+    return int(match.group(1)), int(match.group(2))
 
 
 def dotted(version: "tuple[int, ...]") -> str:
@@ -82,6 +92,17 @@ def make_virtualenv(folder: str) -> None:
             f"    {sys.executable} -m pip install --user virtualenv\n"
             "or name another interpreter: make PYTHON=python3.12 ..."
         )
+
+
+def install_tools(extra: str) -> None:
+    """Install what an extra of setup.cfg names into the Python that runs this."""
+    import configparser
+
+    setup = configparser.ConfigParser()
+    setup.read(os.path.join(ROOT, "setup.cfg"), encoding="utf-8")
+    packages = setup["options.extras_require"][extra].split("\n")
+    command = [sys.executable, "-m", "pip", "install", "--quiet"]
+    subprocess.run(command + [package for package in packages if package], check=True)
 
 
 # Rust
@@ -177,14 +198,15 @@ def rust_environment() -> "dict[str, str]":
             "    dnf install gcc                    (Fedora)\n"
             "    apk add gcc musl-dev               (Alpine)"
         )
+    floor = rust_floor()
     found = ()  # type: tuple[int, ...]
     for environment in (usual_environment(), own_environment()):
         version = rust_version(environment)
-        if version >= RUST_FLOOR:
+        if version >= floor:
             return environment
         found = found or version
     say(
-        f"Rust {dotted(found)} is too old, {dotted(RUST_FLOOR)} or newer is needed"
+        f"Rust {dotted(found)} is too old, {dotted(floor)} or newer is needed"
         if found
         else "no Rust found"
     )
@@ -195,10 +217,10 @@ def rust_environment() -> "dict[str, str]":
         except (OSError, KeyError, subprocess.CalledProcessError) as error:
             say(f"{install.__name__} did not work: {type(error).__name__}: {error}")
             continue
-        if rust_version(own_environment()) >= RUST_FLOOR:
+        if rust_version(own_environment()) >= floor:
             return own_environment()
     stop(
-        f"poorhttp is partly written in Rust, and no Rust {dotted(RUST_FLOOR)} or newer was found\n"
+        f"poorhttp is partly written in Rust, and no Rust {dotted(floor)} or newer was found\n"
         "or could be fetched. Install it in one of these ways, then run make again:\n"
         "    curl --proto '=https' -sSf https://sh.rustup.rs | sh  (any Linux; for you alone)\n"
         "    apt install cargo rustc                               (Debian 13 and newer; as root)\n"
@@ -211,11 +233,13 @@ def rust_environment() -> "dict[str, str]":
 def main(arguments: "list[str]") -> None:
     if len(arguments) == 2 and arguments[0] == "venv":
         make_venv(arguments[1])
+    elif len(arguments) == 2 and arguments[0] == "tools":
+        install_tools(arguments[1])
     elif len(arguments) > 1 and arguments[0] == "run":
         environment = rust_environment()
         os.execvpe(arguments[1], arguments[1:], environment)
     else:
-        stop("usage: bootstrap.py venv FOLDER | bootstrap.py run COMMAND ...")
+        stop("usage: bootstrap.py venv FOLDER | tools EXTRA | run COMMAND ...")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,122 @@
+"""Wheels as `make wheels` puts them together: name, tags, content, licences."""
+
+from __future__ import annotations
+
+import email
+import importlib.metadata
+import os
+import subprocess
+import sys
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from poorhttp import __version__, _core
+from tests.testkit.client import HANG
+from tests.testkit.server import ROOT, environment
+
+sys.path.insert(0, str(ROOT / "core"))
+
+import notices
+import wheels
+
+pytestmark = [pytest.mark.threading_only, pytest.mark.xdist_group("wheels")]
+
+INFO = f"poorhttpd-{__version__}.dist-info"
+DATA = f"poorhttpd-{__version__}.data/data"
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A wheel for this machine with the extension that the tests run with."""
+    folder = tmp_path_factory.mktemp("wheel")
+    extension = Path(_core.__file__)
+    template = wheels.build_template(extension, folder / "template")
+    return wheels.assemble(template, extension, wheels.HERE, wheels.RUNNING, folder)
+
+
+def test_the_name_and_the_tags_agree(wheel: Path) -> None:
+    tag = f"cp{sys.version_info[0]}{sys.version_info[1]}"
+    tags = f"{tag}-{tag}-linux_{wheels.HERE.partition('-')[0]}"
+    assert wheel.name == f"poorhttpd-{__version__}-{tags}.whl"
+    with ZipFile(wheel) as archive:
+        found = email.message_from_bytes(archive.read(f"{INFO}/WHEEL"))
+        metadata = email.message_from_bytes(archive.read(f"{INFO}/METADATA"))
+    assert found.get_all("Tag") == [tags]
+    assert found["Root-Is-Purelib"] == "false"
+    assert (metadata["Name"], metadata["Version"]) == ("poorhttpd", __version__)
+    assert metadata.get_all("License-File") == ["LICENSE", wheels.NOTICES]
+
+
+def test_all_of_the_package_is_inside_and_nothing_else(wheel: Path) -> None:
+    with ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        assert archive.testzip() is None
+    written = {path.relative_to(ROOT).as_posix() for path in (ROOT / "poorhttp").rglob("*.py")}
+    files = "poorhttp/config/deployment/files/"
+    present = {name for name in names if name.endswith(".py") and not name.startswith(files)}
+    assert present == written
+    assert [name for name in names if name.endswith(".so")] == ["poorhttp/_core.so"]
+    assert {
+        "poorhttp/py.typed",
+        "poorhttp/_core.pyi",
+        "poorhttp/supervisor/admin/page/page.css",
+        f"{files}conf/poorhttp.service",
+        f"{files}proxy/nginx/site.conf",
+        f"{DATA}/share/man/man1/poorhttp.1",
+        f"{DATA}/share/man/man5/poorhttp.ini.5",
+        f"{DATA}/share/bash-completion/completions/poorhttp",
+        f"{INFO}/licenses/LICENSE",
+        f"{INFO}/entry_points.txt",
+    } <= names
+    assert {name.partition("/")[0] for name in names} == {"poorhttp", INFO, DATA.partition("/")[0]}
+
+
+def test_the_licences_of_what_is_linked_are_inside(wheel: Path) -> None:
+    with ZipFile(wheel) as archive:
+        text = archive.read(f"{INFO}/licenses/{wheels.NOTICES}").decode()
+    for crate in ("aws-lc-sys", "brotli", "pyo3", "rustls", "zlib-rs", "zstd-sys"):
+        assert f"\n{crate} " in text
+    # Words of the texts of AWS-LC, zstd and rustls.
+    for words in ("OpenSSL", "Meta Platforms, Inc. and affiliates", "Joseph Birr-Pixton"):
+        assert words in text
+    # Those of tests, of the build, and our own are no notices.
+    for crate in ("bindgen", "cc", "libfuzzer-sys", "poorhttp-http", "pyo3-macros"):
+        assert f"\n{crate} " not in text
+
+
+def test_a_crate_without_a_licence_stops_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    manifest = str(ROOT / "core/http/src/Cargo.toml")
+    crate = {
+        "name": "anything",
+        "version": "1.0.0",
+        "license": None,
+        "repository": None,
+        "manifest_path": manifest,
+    }
+    monkeypatch.setattr(notices, "linked_crates", lambda target: [crate])
+    with pytest.raises(ValueError, match=r"anything 1\.0\.0 has neither a licence file"):
+        notices.notices()
+
+
+def test_pip_installs_it_and_it_runs(wheel: Path, tmp_path: Path) -> None:
+    """Its record names what is there, too."""
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps"]
+    subprocess.run([*pip, "--target", str(tmp_path), str(wheel)], check=True, timeout=HANG)
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", "poorhttp", "--version"],
+        env=environment({**os.environ, "PYTHONPATH": str(tmp_path)}),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=HANG,
+    )
+    assert __version__ in done.stdout
+    (installed,) = importlib.metadata.distributions(name="poorhttpd", path=[str(tmp_path)])
+    assert installed.files is not None
+    for file in installed.files:
+        # Written by pip itself, or moved by `--target`.
+        if file.hash is not None and not str(file).startswith(".."):
+            assert file.size == Path(str(file.locate())).stat().st_size
