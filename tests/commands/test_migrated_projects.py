@@ -31,6 +31,9 @@ STARTS = {
     "uwsgi": ("pyuwsgi --ini uwsgi.ini", "uwsgi.ini"),
 }
 
+#: Folders of projects that have another name: one application, started in two ways.
+FOLDERS = {"procfile": "plain", "uwsgi": "plain"}
+
 #: Variables that both servers get. PORT is what the platform of a Procfile sets.
 ENVIRONMENT = {
     "flask": {"BIND": "127.0.0.1:0"},
@@ -72,6 +75,14 @@ def old_server(name: str, folder: Path) -> Iterator[tuple[Program, int]]:
         yield server, port
         server.process.terminate()
         server.wait()
+
+
+def copied(name: str, tmp_path: Path) -> Path:
+    """A copy of a project, which any user may read."""
+    folder = tmp_path / name
+    shutil.copytree(PROJECTS / FOLDERS.get(name, name), folder)
+    tmp_path.chmod(0o755)
+    return folder
 
 
 def module(program: str) -> str:
@@ -135,9 +146,7 @@ def access_lines(server: Program) -> list[str]:
 
 @pytest.mark.parametrize("name", STARTS)
 def test_the_same_under_both(name: str, tmp_path: Path) -> None:
-    folder = tmp_path / name
-    shutil.copytree(PROJECTS / name, folder)
-    tmp_path.chmod(0o755)
+    folder = copied(name, tmp_path)
     if name == "django":
         unit = folder / "shop.service"
         unit.write_text(unit.read_text().replace("FOLDER", str(folder)))
@@ -167,8 +176,7 @@ def fields(response: Response) -> list[tuple[str, str]]:
 
 def test_static_files_of_uwsgi(tmp_path: Path) -> None:
     """Also a file that is missing, which the application answers for."""
-    folder = tmp_path / "uwsgi"
-    shutil.copytree(PROJECTS / "uwsgi", folder)
+    folder = copied("uwsgi", tmp_path)
     with old_server("uwsgi", folder) as (_, port), our_server("uwsgi", folder) as (_, our_port):
         for target in ("/static/shop.css", "/static/missing.css"):
             found = []
@@ -182,9 +190,7 @@ def test_static_files_of_uwsgi(tmp_path: Path) -> None:
 
 def test_a_proxy_on_this_machine_is_trusted_by_both(tmp_path: Path) -> None:
     """gunicorn's default, when it listens on this machine only."""
-    folder = tmp_path / "flask"
-    shutil.copytree(PROJECTS / "flask", folder)
-    tmp_path.chmod(0o755)
+    folder = copied("flask", tmp_path)
     headers = ("X-Forwarded-Proto: https", "X-Forwarded-Host: evil.example")
     with old_server("flask", folder) as (_, port), our_server("flask", folder) as (_, our_port):
         for each in (port, our_port):

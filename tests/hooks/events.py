@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from socketserver import BaseServer
 from typing import Any
 
 import pytest
 
+from tests.testkit.client import HANG
 from tests.testkit.process import workers
 from tests.testkit.server import ROOT, Server, wait_for
 
@@ -77,6 +80,19 @@ def hooked(folder: Path, mode: str, *options: str, **more: Any) -> Iterator[Hook
     with Hooked(folder, mode, *every, **more) as server:
         server.wait_events("server_ready")
         yield server
+
+
+@contextmanager
+def serving(server: BaseServer) -> Iterator[None]:
+    """Have a server of what hooks and agents send answer in a thread."""
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        thread.join(HANG)
+        server.server_close()
 
 
 def recipe(module: str, folder: Path) -> None:

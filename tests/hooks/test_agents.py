@@ -9,7 +9,6 @@ from __future__ import annotations
 import gzip
 import re
 import sys
-import threading
 import zlib
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,8 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hooks.events import IN_FULL, Hooked
-from tests.testkit.client import HANG
+from tests.hooks.events import IN_FULL, Hooked, serving
 from tests.testkit.server import ROOT
 
 APP = """
@@ -112,12 +110,8 @@ class Collector:
 @pytest.fixture
 def collector() -> Iterator[Collector]:
     found = Collector()
-    thread = threading.Thread(target=found.server.serve_forever)
-    thread.start()
-    yield found
-    found.server.shutdown()
-    thread.join(HANG)
-    found.server.server_close()
+    with serving(found.server):
+        yield found
 
 
 @pytest.mark.full

@@ -6,7 +6,6 @@ import gzip
 import json
 import os
 import signal
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,8 +15,7 @@ from typing import Any
 import brotli
 import pytest
 
-from tests.hooks.events import IN_FULL, Hooked, recipe
-from tests.testkit.client import HANG
+from tests.hooks.events import IN_FULL, Hooked, recipe, serving
 from tests.testkit.server import wait_for
 
 APP = """
@@ -73,12 +71,8 @@ class Sentry:
 @pytest.fixture
 def sentry() -> Iterator[Sentry]:
     found = Sentry()
-    thread = threading.Thread(target=found.server.serve_forever)
-    thread.start()
-    yield found
-    found.server.shutdown()
-    thread.join(HANG)
-    found.server.server_close()
+    with serving(found.server):
+        yield found
 
 
 @pytest.mark.parametrize("mode", IN_FULL)

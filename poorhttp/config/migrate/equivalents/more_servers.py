@@ -167,14 +167,6 @@ def _prefix(plan: Plan, setting: Setting) -> None:
         del plan.options["target"]
 
 
-def _scheme(plan: Plan, setting: Setting) -> None:
-    plan.explain(
-        setting,
-        "The scheme is https if a proxy of trusted_proxies says so in X-Forwarded-Proto.",
-        "docs/guides/trusted-proxies.md",
-    )
-
-
 def _unknown(setting: Setting) -> Rule:
     return rule_for(setting, "poorhttp has no option for it. See docs/reference/options.md.")
 
@@ -192,7 +184,10 @@ WAITRESS = {
     "env": option("env"),
     "threads": option("threads", number),
     "unix_socket_perms": option("socket_mode", lambda text: f"0{text.lstrip('0')}"),
-    "url_scheme": Rule(apply=_scheme),
+    "url_scheme": explained(
+        "The scheme is https if a proxy of trusted_proxies says so in X-Forwarded-Proto.",
+        "docs/guides/trusted-proxies.md",
+    ),
     "url_prefix": Rule(apply=_prefix),
     "backlog": option("backlog", number),
     "connection_limit": option("max_connections", number),

@@ -304,14 +304,6 @@ def _pid(plan: Plan, setting: Setting) -> None:
         plan.set("pidfile", setting.one, setting)
 
 
-def _expires(plan: Plan, setting: Setting) -> None:
-    plan.explain(
-        setting,
-        "static_header = /PREFIX=Cache-Control: max-age=SECONDS does it for a prefix.",
-        "docs/guides/static-files.md",
-    )
-
-
 def _megabytes(text: str) -> str:
     return f"{number(text)}M"
 
@@ -359,7 +351,10 @@ RULES: dict[str, Rule] = {
     "static-map2": Rule(apply=_static),
     "check-static": Rule(apply=_check_static),
     "static-index": option("static_index"),
-    "static-expires": Rule(apply=_expires),
+    "static-expires": explained(
+        "static_header = /PREFIX=Cache-Control: max-age=SECONDS does it for a prefix.",
+        "docs/guides/static-files.md",
+    ),
     "static-safe": explained(
         "Links out of a folder are not followed; name the other folder in static."
     ),
