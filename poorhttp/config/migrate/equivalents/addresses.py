@@ -124,7 +124,7 @@ def trust(plan: Plan, setting: Setting | None, default: str) -> None:
 def default_socket_mode(plan: Plan, mode: str, because: str) -> None:
     """Plan the permissions that another server gives its Unix sockets if none are set."""
     if any(parse(place).kind == "unix" and "unix:@" not in place for place in bound(plan)):
-        plan.set("socket_mode", mode, because, "narrow it if only the proxy is to connect")
+        plan.set("socket_mode", mode, because)
 
 
 def _has_unix(places: list[str]) -> bool:

@@ -103,7 +103,9 @@ def _listen(plan: Plan) -> None:
     if not any(word for _, word in found) and not plan.has_sockets:
         plan.set("bind", f"{before}{'://' if before else ''}127.0.0.1:8000", "gunicorn's default")
     if plan.find("umask") is None:
-        default_socket_mode(plan, "0777", "gunicorn's default of umask, 0: everybody may connect")
+        default_socket_mode(
+            plan, "0777", "gunicorn's default of umask, 0: everybody may connect; narrow it"
+        )
 
 
 def _mode(plan: Plan) -> None:
