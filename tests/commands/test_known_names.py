@@ -187,7 +187,7 @@ def test_each_translation_is_tried() -> None:
         ("-c gunicorn.conf.py", "^-c: gunicorn.conf.py is .*; poorhttp migrate gunicorn.conf.py"),
         ("--config=python:conf", "^--config: python:conf is a file of another server"),
         ("--worker-clas sync", r'^unknown option "--worker-clas"; did you mean "--worker-class"\?'),
-        ("-D", '^unknown option "-D"; the server stays in the foreground; .*operations.md'),
+        ("-D", '^unknown option "-D"; the server stays in the foreground; .*deploy.md'),
     ],
 )
 def test_values_that_cannot_be_translated(words: str, complaint: str) -> None:

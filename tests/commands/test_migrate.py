@@ -361,16 +361,6 @@ def test_names_that_are_no_settings_are_told(tmp_path: Path) -> None:
 # The manual
 
 
-def test_the_example_of_the_guide() -> None:
-    page = (ROOT / "docs" / "guides" / "migrate.md").read_text(encoding="utf-8")
-    line = "gunicorn -w 2 --timeout 60 --worker-tmp-dir /dev/shm shop:app"
-    assert f"`{line}`" in page
-    example = page.split("```ini\n")[1].split("```")[0]
-    assert (
-        migrated(line).text("a test").partition("[http]\n")[2] == example.partition("[http]\n")[2]
-    )
-
-
 # Arguments and exit codes
 
 

@@ -13,8 +13,8 @@ from tests.testkit.server import ROOT
 DOCS = ROOT / "docs"
 #: Pages whose commands are not written for the runner yet; has to be empty in the end.
 NOT_CONVERTED = {
-    "cgi", "deploy", "development", "dispatch", "early-hints", "frameworks", "gateways", "hooks",
-    "load-lab", "migrate", "monitoring", "operations", "pages", "tcp", "tls",
+    "cgi", "deploy", "development", "dispatch", "early-hints", "frameworks", "gateways",
+    "load-lab", "pages", "tcp", "tls",
     "trusted-proxies", "uploads", "websockets",
 }  # fmt: skip
 PAGES = sorted([*DOCS.glob("tutorial/*.md"), *DOCS.glob("guides/*.md")])

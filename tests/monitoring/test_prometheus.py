@@ -96,11 +96,14 @@ def test_rules_and_queries_name_metrics_that_exist() -> None:
 
 
 def test_every_alert_is_explained() -> None:
-    page = (ROOT / "docs/guides/monitoring.md").read_text()
+    page = (ROOT / "docs/guides/alerts.md").read_text()
     text = RULES.read_text()
     assert re.findall(r"alert: (\w+)", text) == re.findall(r"^\| `(Poorhttp\w+)` ", page, re.M)
-    for title in re.findall(r"monitoring.md#([\w-]+)", text):
-        assert f"### {title.replace('-', ' ')}\n" in page.lower()
+    rows = dict(re.findall(r"^\| `(Poorhttp\w+)` (.*)$", page, re.M))
+    for rule in text.split("- alert: ")[1:]:
+        for runbook in re.findall(r"runbook: docs/guides/([\w-]+\.md)", rule):
+            assert f"({runbook})" in rows[rule.split("\n")[0]]
+            assert (ROOT / "docs/guides" / runbook).exists()
 
 
 @pytest.mark.parametrize("words", [("rules", str(RULES)), ("config", "scrape.yml")])

@@ -1,4 +1,4 @@
-"""The runbooks of docs/guides/monitoring.md, each walked through on a server in that trouble.
+"""The runbooks of docs/guides (`PAGES`), each walked through on a server in that trouble.
 
 Each test makes the trouble, and checks that the figures and commands show it that the page names.
 """
@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from poorhttp.config.settings import OPTIONS
 from tests.packages import need
 from tests.support.admin_address import Operator
 from tests.support.health_probe import ask
@@ -24,7 +25,8 @@ from tests.testkit.server import ROOT, Server, command, patched, run, wait_for
 
 APP = "tests/apps/misbehaving.py"
 
-PAGE = (ROOT / "docs/guides/monitoring.md").read_text(encoding="utf-8")
+#: The pages about what is wrong.
+PAGES = ("slow", "hangs", "memory-grows", "bad-gateway", "overload", "alerts", "choose-a-mode")
 
 NGINX = """
 daemon off;
@@ -50,9 +52,9 @@ http {{
 """
 
 
-def chapter(title: str) -> str:
-    """A runbook."""
-    return PAGE.split(f"### {title}\n")[1].split("\n### ")[0]
+def page(name: str) -> str:
+    """The text of a page."""
+    return (ROOT / f"docs/guides/{name}.md").read_text(encoding="utf-8")
 
 
 class Watched(Server):
@@ -249,7 +251,7 @@ class Nginx(WebServer):
     def says(self, reason: str) -> None:
         """Check that its log says so, and that the runbook knows these words."""
         self.wait_log(reason)
-        assert reason in chapter("502 behind nginx")
+        assert reason in page("bad-gateway")
 
 
 def test_a_worker_dies_behind_nginx(folder: Path) -> None:
@@ -287,19 +289,15 @@ def test_nginx_finds_nobody(folder: Path) -> None:
 # The page
 
 
-def test_the_page_names_metrics_that_exist() -> None:
-    """In all of its runbooks."""
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_names_metrics_and_options_that_exist(name: str) -> None:
     names = (ROOT / "tests/cases/prometheus/metric_names.txt").read_text()
-    short = {line.split()[0].removeprefix("poorhttp_") for line in names.splitlines()}
-    short |= {name.removesuffix("_total") for name in short}
-    titles = ("It is slow", "It hangs", "Memory grows", "502 behind nginx")
-    for title in titles:
-        for name in re.findall(r"`([a-z]+(?:_[a-z]+)+)(?:\{[^}]*\})?`", chapter(title)):
-            assert name.removeprefix("poorhttp_") in {*short, *OPTIONS}, f"{title}: {name}"
+    known = {line.split()[0].removeprefix("poorhttp_") for line in names.splitlines()}
+    known |= {each.removesuffix("_total") for each in known}
+    known |= {*OPTIONS, *OF_OTHERS}
+    for found in re.findall(r"`([a-z]+(?:_[a-z]+)+)(?:\{[^}]*\})?`", page(name)):
+        assert found.removeprefix("poorhttp_") in known, f"{name}.md: {found}"
 
 
-#: What is not a metric, in the runbooks.
-OPTIONS = (
-    *("request_timeout", "max_requests_jitter", "drain_timeout", "max_connections"),
-    *("graceful_timeout", "body_memory", "proxy_read_timeout", "queue_timeout"),
-)
+#: Settings of nginx and Prometheus.
+OF_OTHERS = ("proxy_read_timeout", "rule_files")

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 #: Pages of the manual.
 _COMMANDS = "docs/reference/command.md"
-_OPERATIONS = "docs/guides/operations.md"
+_CONTROL = "docs/guides/control.md"
+_DEPLOY = "docs/guides/deploy.md"
+_RELOAD = "docs/guides/reload.md"
+_SERVICES = "docs/guides/services.md"
 _PROXIES = "docs/guides/proxies.md"
 _TRUST = "docs/guides/trusted-proxies.md"
 _LOGS = "docs/reference/logs.md"
@@ -28,7 +31,7 @@ _ADVICE = (
         "daemon daemonize daemonize2",
         "the server stays in the foreground; let systemd, a container or `&` keep it in the "
         "background",
-        _OPERATIONS,
+        _DEPLOY,
     ),
     (
         "worker_tmp_dir",
@@ -48,7 +51,7 @@ _ADVICE = (
         "maximum_spare_workers max_clients",
         "the number of workers is fixed, and an idle one costs little; write --workers, and change "
         "it with poorhttp ctl add",
-        _OPERATIONS,
+        _CONTROL,
     ),
     (
         "control_socket control_socket_mode no_control_socket stats stats_server memory_report "
@@ -60,12 +63,12 @@ _ADVICE = (
     (
         "emperor vassals vassals_dir attach_daemon mule spooler cron",
         "services of one server are sections [service:NAME]; other programs are for systemd",
-        _OPERATIONS,
+        _SERVICES,
     ),
     (
         "touch_reload touch_workers_reload touch_chain_reload fs_reload",
         "send HUP, or run poorhttp ctl reload",
-        _OPERATIONS,
+        _RELOAD,
     ),
     (
         "py_autoreload py_auto_reload python_auto_reload",
@@ -276,9 +279,9 @@ _ADVICE = (
     (
         "spew enable_profiler enable_debugger enable_coverage profiler debug_mode",
         "poorhttp ctl stacks and profile show what a worker does; poorhttp dev has a debugger",
-        _OPERATIONS,
+        _CONTROL,
     ),
-    ("check_config print_config", "run poorhttp check", _OPERATIONS),
+    ("check_config print_config", "run poorhttp check", _RELOAD),
     ("expose_tracebacks catch_exceptions", "run poorhttp dev", _DEVELOPMENT),
     (
         "nothreading without_threads with_threads",

@@ -281,7 +281,7 @@ def _unknown(setting: Setting) -> Rule:
 SWITCHES: dict[str, tuple[str, ...]] = {
     "daemon": (
         "The server stays in the foreground: systemd, runit or a container start and watch it.",
-        "docs/guides/operations.md",
+        "docs/guides/deploy.md",
     ),
     "spew": ("Use poorhttp ctl stacks, or PYTHON's own tracing.",),
     "check_config": ("poorhttp check does it.",),
@@ -403,12 +403,8 @@ RULES: dict[str, Rule] = {
     "http_parser": explained(_NOT_NEEDED + "there is one parser, in Rust."),
     "root_path": explained("mount = /PREFIX=TARGET sets SCRIPT_NAME.", "docs/guides/hosts.md"),
     "websocket_max_message_size": explained(_ASYNC, "docs/guides/websockets.md"),
-    "control_socket": explained(
-        "admin = unix:PATH is for poorhttp ctl.", "docs/guides/operations.md"
-    ),
-    "control_socket_mode": explained(
-        "admin_token_file protects admin.", "docs/guides/operations.md"
-    ),
+    "control_socket": explained("admin = unix:PATH is for poorhttp ctl.", "docs/guides/control.md"),
+    "control_socket_mode": explained("admin_token_file protects admin.", "docs/guides/control.md"),
 }
 RULES |= {name: Rule(apply=_hook) for name in HOOKS}
 RULES |= {name: Rule(apply=_off_by_default) for name in SWITCHES}

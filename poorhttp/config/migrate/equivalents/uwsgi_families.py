@@ -15,9 +15,7 @@ FAMILIES: tuple[tuple[tuple[str, ...], Rule], ...] = (
     ),
     (
         ("emperor", "vassal", "zerg"),
-        explained(
-            "Start a poorhttp for each application, by systemd.", "docs/guides/operations.md"
-        ),
+        explained("Start a poorhttp for each application, by systemd.", "docs/guides/services.md"),
     ),
     (
         ("spool", "mule", "farm"),
@@ -64,7 +62,7 @@ FAMILIES: tuple[tuple[tuple[str, ...], Rule], ...] = (
         ("touch-", "fs-"),
         explained(
             "A signal reloads: systemctl reload, poorhttp ctl reload, or HUP.",
-            "docs/guides/operations.md",
+            "docs/guides/reload.md",
         ),
     ),
     (
@@ -113,7 +111,7 @@ FAMILIES: tuple[tuple[tuple[str, ...], Rule], ...] = (
         ),
         explained(
             "systemd or the container limits what the processes may use.",
-            "docs/guides/operations.md",
+            "docs/guides/deploy.md",
         ),
     ),
     (
