@@ -44,6 +44,9 @@ def main() -> None:
         Path(folder).mkdir(parents=True)
         os.chmod(folder, mode)
         os.chown(folder, UID, UID)
+    # Its meter, which a terminal shows otherwise, is no output.
+    for folder in (f"/home/{USER}", "/root"):
+        Path(folder, ".curlrc").write_text("no-progress-meter\n")
     # What `sudo` of stand_ins becomes root by.
     shutil.copy("/usr/bin/setpriv", "/run/become")
     os.chmod("/run/become", 0o4755)

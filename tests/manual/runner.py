@@ -34,12 +34,12 @@ class StepFailed(AssertionError):
         super().__init__("\n".join(parts))
 
 
-def run(page: Page) -> None:
-    """Run a page; StepFailed tells what is not as it says."""
+def run(*pages: Page) -> None:
+    """Run pages one after another on one machine; StepFailed tells what is not as they say."""
     running: list[Job] = []
     prefixes: list[str] = []
     with Machine() as machine:
-        for step in page.steps:
+        for page, step in [(each, step) for each in pages for step in each.steps]:
             if any(not _is_installed(name) for name in step.needs):
                 continue
             if step.kind == "runs on":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -17,14 +18,12 @@ NOT_CONVERTED = {
     "load-lab", "pages", "tcp", "tls",
     "trusted-proxies", "uploads", "websockets",
 }  # fmt: skip
-PAGES = sorted([*DOCS.glob("tutorial/*.md"), *DOCS.glob("guides/*.md")])
+GUIDES = sorted(DOCS.glob("guides/*.md"))
 
 
 def has_blocks(path: Path) -> bool:
     """Whether there is anything to run."""
-    return "```" in path.read_text(encoding="utf-8") and not (
-        path.parent.name == "guides" and path.stem in NOT_CONVERTED
-    )
+    return "```" in path.read_text(encoding="utf-8") and path.stem not in NOT_CONVERTED
 
 
 @pytest.fixture(scope="session")
@@ -37,12 +36,22 @@ def possible() -> None:
 def cases() -> list[ParameterSet]:
     """A case for each page; those that take long are for the full level."""
     found = []
-    for path in PAGES:
+    for path in GUIDES:
         if has_blocks(path):
             full = "<!-- test: full -->" in path.read_text(encoding="utf-8")
             marks = [pytest.mark.full] if full else []
-            found.append(pytest.param(path, id=f"{path.parent.name}/{path.stem}", marks=marks))
+            found.append(pytest.param(path, id=path.stem, marks=marks))
     return found
+
+
+@pytest.mark.usefixtures("possible")
+def test_tutorial() -> None:
+    """Its pages continue each other, in the order of their list: one machine runs all."""
+    folder = DOCS / "tutorial"
+    index = (folder / "index.md").read_text(encoding="utf-8")
+    names = re.findall(r"^- \[.*?\]\((.*?)\)", index, re.MULTILINE)
+    assert {*names, "index.md"} == {path.name for path in folder.glob("*.md")}
+    runner.run(*(page.read(folder / name) for name in names))
 
 
 @pytest.mark.usefixtures("possible")
