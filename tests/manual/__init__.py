@@ -44,6 +44,8 @@ Comments, each on a line of its own, hidden from readers:
 - `<!-- test: needs PROGRAM … -->` the next block is left out where a program is not installed.
 - `<!-- test: runs on: PREFIX -->` commands that begin so run on like `poorhttp serve` (`flask
   run`).
+- `<!-- test: wait TEXT -->` waits until a command that runs on prints the text once more
+  (`reloaded in`, after a file was written that `poorhttp dev` watches).
 - `<!-- test: stop -->` interrupts the commands that run on.
 - `<!-- test: full -->` the page is run at the full level only (`pytest --full`): for what takes
   long.

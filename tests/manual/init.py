@@ -59,7 +59,7 @@ def main() -> None:
         extra_groups=[],
     )
     while True:
-        number, _ = os.wait()
+        number, _ = os.waitpid(-1, 0)
         if number == shell.pid:
             break
 

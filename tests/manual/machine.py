@@ -154,6 +154,8 @@ class Job:
         self._group = group
         self._path = path
         self.command = command
+        #: How much of the output was waited for.
+        self.seen = 0
 
     def output(self) -> str:
         """What it has printed until now."""

@@ -28,9 +28,10 @@ class Step:
     """A part of a page: a command with its output, a file, or an instruction to the runner.
 
     Attributes:
-        kind: `command`, `file`, `stop` or `runs on`.
+        kind: `command`, `file`, `stop`, `wait` or `runs on`.
         line: where it is in the page, from 1.
-        text: the command, the name of the file, or the prefix of commands that run on.
+        text: the command, the name of the file, the prefix of commands that run on,
+            or what to wait for.
         lines: expected output, or the lines of the file.
         needs: programs without which it is left out.
     """
@@ -80,6 +81,8 @@ def read(path: Path) -> Page:
                 replaced.append((words[0], words[1]))
             elif found[1] == "stop":
                 page.steps.append(Step("stop", number, ""))
+            elif name == "wait" and rest:
+                page.steps.append(Step("wait", number, rest))
             elif found[1] == "full":
                 page.full = True
             elif found[1] == "shown":
@@ -137,7 +140,7 @@ def _commands(page: Page, start: int, block: list[str]) -> list[Step]:
             text = line[2:]
             step = Step("command", start + at, text)
             while at < len(block) and _goes_on(step.text):
-                step.text += "\n" + block[at].removeprefix("> ")
+                step.text += "\n" + ("" if block[at] == ">" else block[at].removeprefix("> "))
                 at += 1
             steps.append(step)
         elif not steps:

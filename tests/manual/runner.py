@@ -46,6 +46,8 @@ def run(*pages: Page) -> None:
                 prefixes.append(step.text)
             elif step.kind == "file":
                 machine.write(step.text, "\n".join(step.lines) + "\n")
+            elif step.kind == "wait":
+                _wait(page, step, running)
             elif step.kind == "stop":
                 _stop(running)
             elif runs_on(step.text, prefixes):
@@ -61,6 +63,20 @@ def _is_installed(name: str) -> bool:
 def _stop(running: list[Job]) -> None:
     while running:
         running.pop().interrupt()
+
+
+def _wait(page: Page, step: Step, running: list[Job]) -> None:
+    """Wait until a command that runs on prints a text that was not waited for yet."""
+    end = time.monotonic() + HANG
+    while True:
+        for job in running:
+            if (at := job.output().find(step.text, job.seen)) >= 0:
+                job.seen = at + len(step.text)
+                return
+        if time.monotonic() > end:
+            output = "\n".join(job.output() for job in running)
+            raise StepFailed(page, step, "no command that runs on prints this", output)
+        time.sleep(0.02)
 
 
 def runs_on(command: str, prefixes: list[str]) -> bool:

@@ -18,6 +18,7 @@ import subprocess
 import threading
 import time
 import traceback
+from contextlib import suppress
 from pathlib import Path
 
 from tests.manual.stand_ins.units import Unit, UnitError
@@ -37,9 +38,9 @@ def user_of(unit: Unit) -> tuple[int, int, str]:
         if not unit.is_on("DynamicUser"):
             raise UnitError(f"{unit.name}: Failed to determine user credentials: {name}") from None
         number = 61184 + len(name) + sum(name.encode()) % 4000
-        subprocess.run(["groupadd", "-g", str(number), name], check=True)
+        subprocess.run(["groupadd", "-g", str(number), name], check=True, timeout=60)
         words = ["useradd", "-M", "-u", str(number), "-g", name, "-d", "/", name]
-        subprocess.run(words, check=True, stderr=subprocess.DEVNULL)
+        subprocess.run(words, check=True, stderr=subprocess.DEVNULL, timeout=60)
         found = pwd.getpwnam(name)
     group = found.pw_gid
     if unit.get("Group"):
@@ -47,6 +48,17 @@ def user_of(unit: Unit) -> tuple[int, int, str]:
 
         group = grp.getgrnam(unit.get("Group")).gr_gid
     return found.pw_uid, group, name
+
+
+def accepting(pid: int) -> set[str]:
+    """The worker processes of nginx that accept connections, if `pid` is that of nginx."""
+    found = set()
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        with suppress(FileNotFoundError):
+            title = Path(f"/proc/{child}/cmdline").read_text().strip("\0 ")
+            if title == "nginx: worker process":
+                found.add(child)
+    return found
 
 
 class Socket:
@@ -65,7 +77,7 @@ class Socket:
             opened.bind(text)
             os.chmod(text, int(self.unit.get("SocketMode", "0666"), 8))
             user, group = self.unit.get("SocketUser", "root"), self.unit.get("SocketGroup", "root")
-            subprocess.run(["chown", f"{user}:{group}", text], check=True)
+            subprocess.run(["chown", f"{user}:{group}", text], check=True, timeout=60)
         else:
             host, colon, port = text.rpartition(":")
             if colon and not host.startswith("["):
@@ -191,6 +203,7 @@ class Service:
                     user=None if plain else user,
                     group=None if plain else group,
                     check=False,
+                    timeout=60,
                 ).returncode
             return 0 if failing_is_fine else status
         return self._fork(words, env, user, group, name)
@@ -330,7 +343,7 @@ class Service:
         self.state = "inactive"
         for name in self.unit.words("RuntimeDirectory"):
             if self.unit.get("RuntimeDirectoryPreserve", "no") == "no":
-                subprocess.run(["rm", "-rf", f"/run/{name}"], check=True)
+                subprocess.run(["rm", "-rf", f"/run/{name}"], check=True, timeout=60)
 
     def reload(self) -> None:
         """Have it reload."""
@@ -342,9 +355,14 @@ class Service:
         texts = self.unit.all("ExecReload")
         if not texts:
             raise UnitError(f"Job type reload is not applicable for unit {self.unit.name}.")
+        before = accepting(self.pid)
         for text in texts:
             if self.execute(text, wait=True):
                 raise UnitError(f"Reload failed for {self.unit.name}: {text}")
+        # A person is slower than nginx; the next command of a page is not.
+        end = time.monotonic() + LIMIT
+        while before & accepting(self.pid) and time.monotonic() < end:
+            time.sleep(0.01)
 
     def _reload_by_signal(self) -> None:
         """SIGHUP, RELOADING=1, READY=1."""

@@ -27,14 +27,16 @@ def main(words: list[str]) -> int:
             print(f"E: the package {name} is not installed on this machine", file=sys.stderr)
             return 100
         if name in ("nginx", "nginx-light"):
-            return subprocess.run(["systemctl", "start", "nginx"], check=False).returncode
+            return subprocess.run(
+                ["systemctl", "start", "nginx"], check=False, timeout=60
+            ).returncode
     return 0
 
 
 def is_installed(name: str) -> bool:
     """Whether dpkg has it."""
     words = ["dpkg-query", "-W", "-f", "${Status}", name]
-    found = subprocess.run(words, capture_output=True, text=True, check=False)
+    found = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
     return found.stdout == "install ok installed"
 
 

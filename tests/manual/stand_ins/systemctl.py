@@ -68,7 +68,7 @@ def verify() -> int:
     if not new:
         return 0
     words = ["systemd-analyze", "verify", *map(str, new)]
-    found = subprocess.run(words, capture_output=True, text=True, check=False)
+    found = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
     about = [line for line in found.stderr.splitlines() if any(p.name in line for p in new)]
     if about:
         print(*about, sep="\n", file=sys.stderr)
