@@ -29,6 +29,7 @@ extensions = [
     "manual_site.repository",
     "manual_site.indexes",
     "manual_site.markdown",
+    "manual_site.docstrings",
 ]
 exclude_patterns = ["figures", "manual_site"]
 nitpicky = True
@@ -38,9 +39,14 @@ suppress_warnings = ["misc.highlighting_failure"]
 # Anchors of headings are those that GitHub makes.
 myst_heading_anchors = 6
 
+# Docstrings have code between single backticks.
+default_role = "code"
+smartquotes = False
+
 # Types of arguments are shown as they are written; those of WSGI have no page to link to.
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
+add_module_names = False
 # The pages are the same where the extension is not built.
 autodoc_mock_imports = [] if find_spec("poorhttp._core") else ["poorhttp._core"]
 nitpick_ignore_regex = [(r"py:.*", r".*")]

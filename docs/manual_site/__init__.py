@@ -4,6 +4,7 @@ build.py        builds all versions, their menu, and the page that redirects to 
 repository.py   links to files of the repository
 indexes.py      tables of contents, made of the lists in index pages
 markdown.py     GitHub's notes, and pictures for light and dark
+docstrings.py   examples in docstrings
 static/         the style sheet
 templates/      the place of the versions' menu
 """

@@ -17,14 +17,14 @@ class WorkerInfo:
 
     Attributes:
         number: its number among the workers of its service, from 1; its successor gets the same.
-            0 is the preloader, which only `worker_exit` is told of.
+            0 is the preloader, for which only `worker_exit` is called.
         pid: process ID.
         service: name of the service; empty if there is only one, without a name.
-        reason: `worker_exit`: how it has ended, one word; `worker_timeout`: why it is given up, in
-            words; otherwise empty.
-        exit_code: `worker_exit`: its exit code; `None` if it was killed by a signal.
-        signal: `worker_exit`: number of the signal that has killed it; `None` if none has.
-        in_flight: `worker_exit`, `worker_timeout`: its requests in flight, in words.
+        reason: in `worker_exit`, one word for how the worker ended; in `worker_timeout`, a phrase
+            for why it is given up; otherwise empty.
+        exit_code: in `worker_exit`, the exit code; None if a signal killed the worker.
+        signal: in `worker_exit`, the number of the signal that killed the worker; otherwise None.
+        in_flight: in `worker_exit` and `worker_timeout`, the requests in flight, as text.
     """
 
     def __init__(
@@ -73,8 +73,8 @@ class ReloadInfo:
     """The result of a reload, as hooks see it.
 
     Attributes:
-        succeeded: the new version serves; otherwise the previous one goes on.
-        message: the line of the error log that tells the result.
+        succeeded: True if the new version serves; otherwise the previous one continues.
+        message: the line of the error log with the result.
         pid: process ID of the main process.
     """
 
