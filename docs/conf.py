@@ -41,12 +41,12 @@ myst_heading_anchors = 6
 
 # Docstrings have code between single backticks.
 default_role = "code"
-smartquotes = False
+# Dashes; quotation marks stay as they are written.
+smartquotes_action = "D"
 
 # Types of arguments are shown as they are written; those of WSGI have no page to link to.
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
-add_module_names = False
 # The pages are the same where the extension is not built.
 autodoc_mock_imports = [] if find_spec("poorhttp._core") else ["poorhttp._core"]
 nitpick_ignore_regex = [(r"py:.*", r".*")]

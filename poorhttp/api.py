@@ -66,7 +66,7 @@ def serve(
         bind: one address or several, written as for `--bind`.
         mode: `"single"`, `"forking"`, `"threading"` or `"gevent"`; for gevent the program has to
             patch the standard library before its other imports.
-        options: any other option of docs/reference/options.md, such as `threads=8`.
+        options: any other option (docs/reference/options.md), such as `threads=8`.
 
     Raises:
         poorhttp.errors.Failure: an option is wrong, or the address cannot be used.

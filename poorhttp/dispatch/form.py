@@ -48,7 +48,7 @@ _NO_CHARSETS = frozenset({"idna", "undefined"})
 
 
 class FormError(SERVER_RETURN, ValueError):
-    """A form is malformed (400) or too large (413), which is the answer unless it is caught."""
+    """A form is malformed (400) or too large (413), which is the response unless you catch it."""
 
 
 class Field:

@@ -1,4 +1,4 @@
-"""A request and its answer, the argument of each handler of a dispatch table."""
+"""A request and its response, the argument of each handler of a dispatch table."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ _CONTROL[10] = "\n  "
 
 
 class Request:
-    """A request and its answer.
+    """A request and its response.
 
-    Everything written is kept, and sent together when the handler returns, so a status, a header or
-    an error page may follow it. Applications may set attributes of their own.
+    Everything you write is kept and sent when the handler returns, so you can still set a status or
+    a header, or send an error page instead. You may set attributes of your own.
 
     Attributes:
         environ: the WSGI environ (PEP 3333), also called `subprocess_env`.
         method: as it was sent, such as "GET".
         uri: the path as text, decoded, relative to where the application is mounted; also `path`.
-        status: of the answer, 200 unless set.
-        content_type: of the answer, `text/html; charset=utf-8` unless set. `text/html` and other
+        status: of the response, 200 unless set.
+        content_type: of the response, `text/html; charset=utf-8` unless set. `text/html` and other
             common types of text get a charset if only text was written.
-        error: the exception that an error page is the answer to, if there is one.
+        error: in an error page, the exception that caused it, if there is one.
     """
 
     status: int = HTTP_OK
@@ -90,10 +90,10 @@ class Request:
         def __getattr__(self, name: str) -> Any: ...
         def __setattr__(self, name: str, value: Any) -> None: ...
 
-    # The answer
+    # The response
 
     def write(self, data: object, flush: bool | int = False) -> None:
-        """Add to the answer: bytes as they are, anything else as its `str()`.
+        """Add to the response. Bytes are sent as they are, anything else as its `str()`.
 
         Args:
             data: encoded in the charset of `content_type`, UTF-8 unless it names another.
@@ -143,7 +143,7 @@ class Request:
 
     @cached_property
     def headers_out(self) -> Headers:
-        """Headers of the answer, unless it is an error page."""
+        """Headers of the response, unless it is an error page."""
         return Headers()
 
     @cached_property
@@ -153,7 +153,7 @@ class Request:
 
     @property
     def headers_sent(self) -> bool:
-        """Whether a part of the answer has been sent."""
+        """Whether a part of the response has been sent."""
         return self._write is not None
 
     def discard(self) -> None:
@@ -271,7 +271,7 @@ class Request:
 
     @cached_property
     def form(self) -> FieldStorage:
-        """The fields of body and query: `FieldStorage(req)`, read at first use."""
+        """The fields of body and query, a `FieldStorage(req)` that is made at first use."""
         from .form import FieldStorage
 
         return FieldStorage(self)
@@ -338,7 +338,7 @@ class Request:
 
     @property
     def hostname(self) -> str | None:
-        """The `Host` header, which the client chooses: not to be trusted."""
+        """The `Host` header. The client chooses it, so do not trust it."""
         return self.environ.get("HTTP_HOST")
 
     @property

@@ -54,7 +54,7 @@ def redirect(
 
     Raises:
         SERVER_RETURN: always, with `DONE`.
-        RuntimeError: a part of the answer has been sent.
+        RuntimeError: a part of the response has been sent.
     """
     location = encoded_url(url)
     req.discard()

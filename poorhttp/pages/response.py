@@ -1,4 +1,4 @@
-"""Status, headers and cookies of the answer to a request."""
+"""Status, headers and cookies of a response."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Response:
-    """The answer without its text. A page may change it at any time: it is sent after rendering.
+    """Status and headers. A page may change them at any time, since they are sent after rendering.
 
     Attributes:
         status: 200 unless set.
@@ -58,7 +58,18 @@ class Response:
         http_only: bool = True,
         same_site: str = "Lax",
     ) -> None:
-        """Set a cookie; see `poorhttp.pages.cookies.set_cookie`. With https it is `secure`."""
+        """Set a cookie.
+
+        Args:
+            name: of the cookie.
+            value: its `str()` is sent.
+            lifetime: in seconds; None for a cookie that the browser forgets when it is closed.
+            path: where the browser sends it.
+            domain: hosts to which the browser sends it; None for this one only.
+            secure: only by https; None if this request came by https.
+            http_only: hidden from scripts.
+            same_site: `Lax`, `Strict` or `None`.
+        """
         if secure is None:
             secure = self._environ["wsgi.url_scheme"] == "https"
         text = set_cookie(
