@@ -255,9 +255,9 @@ def test_help() -> None:
 
 def test_examples_of_the_guide(tmp_path: Path) -> None:
     """Each is run, but for servers."""
-    page = (ROOT / "docs/guides/deploy.md").read_text()
+    page = (ROOT / "docs/guides/init.md").read_text()
     project = make("flask", tmp_path).rename(tmp_path / "my-shop")
-    lines = re.findall(r"^poorhttp init.*$", page, re.MULTILINE)
+    lines = re.findall(r"^\$ (poorhttp init.*)$", page, re.MULTILINE)
     assert len(lines) == 3
     for line in lines:
         words = shlex.split(line)[1:]

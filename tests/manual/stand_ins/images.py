@@ -32,7 +32,7 @@ def missing(words: list[str]) -> list[str]:
             lost += [
                 source
                 for source in sources
-                if not list(folder.glob(source.strip("/") or ".")) and source not in (".", "./")
+                if source not in (".", "./") and not list(folder.glob(source.strip("/")))
             ]
     if "-k" in given and not (Path(given["-k"]) / "kustomization.yaml").exists():
         lost.append(f"{given['-k']}/kustomization.yaml")
