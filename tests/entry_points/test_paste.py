@@ -148,7 +148,7 @@ def test_two_addresses(project: Path, env: dict[str, str], lines: tuple[str, ...
 
 
 def test_the_guide(project: Path, env: dict[str, str]) -> None:
-    server = examples("ini")[0].replace("localhost:6543", "127.0.0.1:0")
+    server = examples("pyramid", "ini")[0].replace("localhost:6543", "127.0.0.1:0")
     write(project, {"test.ini": INI[: INI.index("[server")] + server})
     with Started(*PSERVE, "test.ini", cwd=project, env=env) as pserve:
         assert answer(pserve)[::2] == ["first", "True"]

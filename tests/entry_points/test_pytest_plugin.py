@@ -271,7 +271,7 @@ def test_the_fixtures(tmp_path: Path, env: dict[str, str]) -> None:
 
 def test_the_guide(tmp_path: Path, env: dict[str, str]) -> None:
     """WebTest imports what Python will not have for ever."""
-    library, fixture, _, webtest = examples("python")
+    _, library, fixture, _, webtest = examples("frameworks", "python")
     text = f"{GUIDE}{library}\n{fixture}\ndef test_webtest(poorhttp_server):\n"
     write(tmp_path, {"tests/test_guide.py": text + indent(webtest, "    ")})
     assert passed(run_pytest(tmp_path / "tests", env, "django", "flask")) == 2

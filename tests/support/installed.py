@@ -10,9 +10,9 @@ from poorhttp import __version__
 from tests.testkit.server import ROOT
 
 
-def examples(language: str) -> list[str]:
-    """The blocks of docs/guides/frameworks.md in a language."""
-    page = (ROOT / "docs/guides/frameworks.md").read_text(encoding="utf-8")
+def examples(name: str, language: str) -> list[str]:
+    """The blocks of a guide in a language."""
+    page = (ROOT / f"docs/guides/{name}.md").read_text(encoding="utf-8")
     return re.findall(rf"^```{language}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
 
 

@@ -68,7 +68,7 @@ def _read_file(file: str, environ: Mapping[str, str]) -> Plan:
     if re.search(r"^\[server:", text, re.M):
         raise ConfigError(
             f"{file}: is a PasteDeploy file, which needs no other: poorhttp serve paste:{file}, or "
-            "use = egg:poorhttpd#main in its section [server:main] (docs/guides/frameworks.md)"
+            "use = egg:poorhttpd#main in its section [server:main] (docs/guides/pyramid.md)"
         )
     if re.search(r"^\[http\]", text, re.M):
         raise ConfigError(f"{file}: is a file of poorhttp already; poorhttp check -c {file}")

@@ -112,7 +112,7 @@ _ADVICE = (
     (
         "paste paster paste_global ini_paste ini_paste_logged",
         "write paste:FILE as the target; or run pserve, with use = egg:poorhttpd#main in FILE",
-        "docs/guides/frameworks.md",
+        "docs/guides/pyramid.md",
     ),
     (
         "ini yaml yml xml json include emperor_config",

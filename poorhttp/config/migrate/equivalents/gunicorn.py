@@ -373,7 +373,7 @@ RULES: dict[str, Rule] = {
     "default_proc_name": option("proc_name", _log),
     "pythonpath": Rule(apply=_paths),
     "paste": Rule(apply=paste),
-    "raw_paste_global_conf": explained("It is for PasteDeploy.", "docs/guides/frameworks.md"),
+    "raw_paste_global_conf": explained("It is for PasteDeploy.", "docs/guides/pyramid.md"),
     "proxy_protocol": Rule(apply=_proxy_protocol),
     "proxy_allow_ips": Rule(apply=_proxies),
     "protocol": explained("Only http and uwsgi are known here.", "docs/guides/gateways.md"),
