@@ -14,8 +14,8 @@ from tests.testkit.server import ROOT
 DOCS = ROOT / "docs"
 #: Pages whose commands are not written for the runner yet; has to be empty in the end.
 NOT_CONVERTED = {
-    "cgi", "development", "dispatch", "early-hints", "frameworks", "gateways", "load-lab", "pages",
-    "tcp", "tls", "trusted-proxies", "uploads", "websockets",
+    "cgi", "development", "dispatch", "gateways", "load-lab", "pages",
+    "tls", "trusted-proxies",
 }  # fmt: skip
 GUIDES = sorted(DOCS.glob("guides/*.md"))
 
