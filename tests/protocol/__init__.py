@@ -4,6 +4,7 @@ test_browser.py             Responses in a real browser: a listing, a site with 
 test_client_abort.py        Requests whose client has closed the connection before they are run
 test_early_hints.py         103 Early Hints that an application sends before its response
 test_environ_keys.py        Names chosen by clients are neither interned nor kept
+test_environ_page.py        The environ of a request has the keys that its page lists
 test_h11_agreement.py       Agreement of our request parser with `h11`
 test_head_cache.py          A repeated head is not parsed again, and shares nothing else
 test_http.py                HTTP/1.0 and 1.1 in every mode (RFC 9110, RFC 9112)

@@ -25,7 +25,7 @@ class Compression:
         "response header `X-Compress`, `on` or `off`, overrides this "
         "(docs/guides/compression.md). Off, because a proxy in front often compresses, and "
         "because an attacker may guess a secret that is compressed together with text that he "
-        "sends (docs/reference/refusals.md). nginx `gzip` (off).",
+        "sends (docs/reference/security.md). nginx `gzip` (off).",
         fixed={"compress-responses": "on"},
     )
     compress_types = WordList(

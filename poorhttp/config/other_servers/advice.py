@@ -20,7 +20,7 @@ _CONTENT = "docs/guides/static-files.md"
 _MONITORING = "docs/guides/monitoring.md"
 _RELIABILITY = "docs/internals/reliability.md"
 _DEVELOPMENT = "docs/guides/development.md"
-_SECURITY = "docs/reference/refusals.md"
+_SECURITY = "docs/reference/security.md"
 _UPGRADE = "docs/guides/websockets.md"
 _MIGRATE = "docs/guides/migrate.md"
 

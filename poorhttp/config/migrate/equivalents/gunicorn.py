@@ -397,7 +397,7 @@ RULES: dict[str, Rule] = {
     "header_map": explained(
         "Fields with underscores in their names are not passed on, as they could be taken for "
         "others.",
-        "docs/reference/refusals.md",
+        "docs/reference/security.md",
     ),
     "http_protocols": explained("HTTP/1.1 is spoken. " + _HTTP2),
     "http_parser": explained(_NOT_NEEDED + "there is one parser, in Rust."),

@@ -143,7 +143,7 @@ SERVER = (
         ("version", "python"),
     ),
     Family(
-        *("ready", "gauge", "1 while clients should come, as /-/ready says; otherwise 0."),
+        *("ready", "gauge", "1 if new clients should come, as at /-/ready; otherwise 0."),
         lambda status: int(status["ready"]),
     ),
     Family(
@@ -176,15 +176,15 @@ SERVER = (
 #: Of each service.
 SERVICE = (
     Family(
-        *("workers_wanted", "gauge", "Workers that there should be."),
+        *("workers_wanted", "gauge", "Workers that should run."),
         lambda service: service["wanted"],
     ),
     Family(
-        *("workers_alive", "gauge", "Workers that serve, and will go on."),
+        *("workers_alive", "gauge", "Workers that serve and are not about to end."),
         lambda service: service["alive"],
     ),
     Family(
-        *("workers_answering", "gauge", "Those of them that answer when asked."),
+        *("workers_answering", "gauge", "Workers of these that answer when asked."),
         lambda service: service["answering"],
     ),
     Family(
@@ -201,17 +201,17 @@ SERVICE = (
         ("reason",),
     ),
     Family(
-        *("reforks", "counter", "How often all workers were replaced by forks of one of them."),
+        *("reforks", "counter", "Times that all workers were replaced by forks of one of them."),
         lambda service: service["reforks"],
     ),
     Family(
         "proportional_memory_bytes",
         "gauge",
-        "Memory of all workers, shared pages divided by those who share them (PSS).",
+        "Memory of all workers, shared pages divided by the processes that share them (PSS).",
         _memory,
     ),
     Family(
-        *("requests_in_flight", "gauge", "Requests that the application has."),
+        *("requests_in_flight", "gauge", "Requests that the application works on."),
         _figure("in_flight"),
     ),
     Family(
@@ -233,7 +233,7 @@ SERVICE = (
     Family(
         "accept_queue_limit",
         "gauge",
-        "How many can wait there; the kernel refuses others (backlog).",
+        "Connections that may wait there (backlog); the kernel refuses more.",
         lambda service: _queues(service, "limit"),
         ("address",),
     ),
@@ -246,7 +246,7 @@ SERVICE = (
     Family(
         "capacity",
         "gauge",
-        "Requests that the application can have at the same time.",
+        "Requests that the application can work on at the same time.",
         lambda service: service["capacity"],
     ),
     Family(
@@ -265,10 +265,13 @@ SERVICE = (
     Family(
         "upgraded",
         "gauge",
-        "Connections that applications have got, to speak another protocol.",
+        "Connections that speak another protocol (WebSocket).",
         lambda service: service["figures"]["connections"]["upgraded"],
     ),
-    Family(*("upgrades", "counter", "How many they have got so far."), _figure("upgrades")),
+    Family(
+        *("upgrades", "counter", "Connections that have changed to another protocol."),
+        _figure("upgrades"),
+    ),
     Family(
         *("connections_accepted", "counter", "Connections that were accepted."),
         _figure("accepted"),
@@ -290,7 +293,7 @@ SERVICE = (
     ),
     Family(*("requests", "counter", "Requests that have begun."), _figure("requests")),
     Family(
-        *("responses", "counter", "Responses, by the kind of their status."),
+        *("responses", "counter", "Responses, by the class of their status."),
         _by("code", "responses", ("2xx", "3xx", "4xx", "5xx")),
         ("code",),
     ),
@@ -324,13 +327,13 @@ SERVICE = (
     Family(
         "request_sending_seconds",
         "histogram",
-        "Time from there until the kernel has the last byte of the response.",
+        "Time from the end of that until the kernel has the last byte.",
         _figure("sending"),
     ),
     Family(
         "interpreter_wait_seconds",
         "counter",
-        "Time for which requests have waited for the Python interpreter before they began.",
+        "Time that requests have waited for the Python interpreter before they began.",
         _figure("interpreter_wait"),
     ),
     Family(
@@ -372,7 +375,7 @@ WORKER = (
         lambda worker: worker["requests"],
     ),
     Family(
-        *("worker_requests_in_flight", "gauge", "Requests that its application has."),
+        *("worker_requests_in_flight", "gauge", "Requests that its application works on."),
         lambda worker: worker["in_flight"],
     ),
     Family(
@@ -396,7 +399,7 @@ WORKER = (
     Family(
         "worker_proportional_memory_bytes",
         "gauge",
-        "Memory of the worker, shared pages divided by those who share them (PSS).",
+        "Memory of the worker, shared pages divided by the processes that share them (PSS).",
         lambda worker: worker["pss"] or None,
     ),
 )

@@ -1,0 +1,17 @@
+"""An application that answers with the `repr` of each value of the environ, as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIEnvironment
+
+
+def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Answer with all keys."""
+    told = {key: repr(value) for key, value in environ.items()}
+    start_response("200 OK", [("Content-Type", "application/json")])
+    return [json.dumps(told).encode()]
