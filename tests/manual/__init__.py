@@ -6,13 +6,8 @@ machine.py       The machine of a page: begin.sh makes it in namespaces of its o
 init.py          Process 1 of the machine: starts the session and reaps orphans
 stand_ins/       Programs that replace those that cannot run there: systemctl, sudo, apt, pip …
 test_guides.py   A test for each page, and tests of the runner itself
-page.py         Reader of a page: its files, commands, expected output and hidden comments
-runner.py       Runs the steps of a page and compares output
-machine.py      The machine of a page: begin.sh makes it in namespaces of its own
-init.py         Process 1 of the machine: starts the session and reaps orphans
-stand_ins/      Programs that replace those that cannot run there: systemctl, sudo, apt, pip …
 test_guides.py  A test for each page, and tests of the runner itself
-test_readme.py  README: its length, numbers, links and pictures
+test_readme.py   README: its length, numbers, links and pictures
 
 A guide is run from top to bottom on a machine of its own: it has its own network (so
 `127.0.0.1:8000`, port 80 and `shop.example.org` are free, and the ports of a page stay as they

@@ -1,4 +1,4 @@
-"""README: short, its numbers are those of the stored results, and its pictures need nothing else."""
+"""README is short, has the numbers of the stored results, and pictures that need nothing else."""
 
 from __future__ import annotations
 
