@@ -10,7 +10,6 @@ import json
 import os
 import pwd
 import re
-import selectors
 import shlex
 import signal
 import socket
@@ -21,6 +20,7 @@ import traceback
 from contextlib import suppress
 from pathlib import Path
 
+from tests.manual.stand_ins.sockets import Socket
 from tests.manual.stand_ins.units import Unit, UnitError
 
 ADDRESS = "/run/systemctl.sock"
@@ -59,53 +59,6 @@ def accepting(pid: int) -> set[str]:
             if title == "nginx: worker process":
                 found.add(child)
     return found
-
-
-class Socket:
-    """The sockets of a socket unit; starts the service on the first connection."""
-
-    def __init__(self, unit: Unit) -> None:
-        self.unit = unit
-        self.sockets = [self._listen(text) for text in unit.all("ListenStream")]
-        self.names = [unit.get("FileDescriptorName", unit.name)] * len(self.sockets)
-
-    def _listen(self, text: str) -> socket.socket:
-        if text.startswith("/"):
-            Path(text).parent.mkdir(parents=True, exist_ok=True)
-            Path(text).unlink(missing_ok=True)
-            opened = socket.socket(socket.AF_UNIX)
-            opened.bind(text)
-            os.chmod(text, int(self.unit.get("SocketMode", "0666"), 8))
-            user, group = self.unit.get("SocketUser", "root"), self.unit.get("SocketGroup", "root")
-            subprocess.run(["chown", f"{user}:{group}", text], check=True, timeout=60)
-        else:
-            host, colon, port = text.rpartition(":")
-            if colon and not host.startswith("["):
-                opened = socket.socket(socket.AF_INET)
-            else:
-                opened = socket.socket(socket.AF_INET6)
-                host = host.strip("[]") or "::"
-                opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            opened.bind((host, int(port)))
-        opened.listen(int(self.unit.get("Backlog", "4096")))
-        return opened
-
-    def watch(self, start: threading.Event) -> None:
-        """Wait for the first connection."""
-        with selectors.DefaultSelector() as selector:
-            for opened in self.sockets:
-                selector.register(opened, selectors.EVENT_READ)
-            selector.select()
-        start.set()
-
-    def close(self) -> None:
-        """Close them, and remove those of files."""
-        for opened in self.sockets:
-            name = opened.getsockname()
-            opened.close()
-            if isinstance(name, str):
-                Path(name).unlink(missing_ok=True)
 
 
 class Service:
@@ -356,10 +309,16 @@ class Service:
         if not texts:
             raise UnitError(f"Job type reload is not applicable for unit {self.unit.name}.")
         before = accepting(self.pid)
+        with self.heard:
+            self.notices.clear()
         for text in texts:
             if self.execute(text, wait=True):
                 raise UnitError(f"Reload failed for {self.unit.name}: {text}")
-        # A person is slower than nginx; the next command of a page is not.
+        # systemd does not wait for more. A person is slower than a reload; the next command of a
+        # page is not.
+        if Path(f"/proc/{self.pid}/comm").read_text() == "poorhttp\n":
+            with self.heard:
+                self.heard.wait_for(lambda: {"RELOADING", "READY"} <= set(self.notices), LIMIT)
         end = time.monotonic() + LIMIT
         while before & accepting(self.pid) and time.monotonic() < end:
             time.sleep(0.01)
@@ -408,7 +367,7 @@ class Manager:
 
         def begin() -> None:
             try:
-                opened.watch(threading.Event())
+                opened.watch()
                 if not self.active(name):
                     self.start(name)
             except (UnitError, OSError, ValueError):
