@@ -18,6 +18,7 @@ mod meta_variables;
 mod reactor;
 mod request;
 mod request_name;
+mod response_values;
 mod settings;
 mod sink;
 mod static_files;

@@ -3,22 +3,21 @@
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd, RawFd};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use poorhttp_http::Invalid;
 use poorhttp_reactor::{Exchange, NotTaken, SendError};
 use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::{PyConnectionResetError, PyRuntimeError, PyStopIteration, PyTypeError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::dispatched::Dispatched;
 use crate::early_hints;
-use crate::errors::value_error;
 use crate::ffi::{duplicate, text};
 use crate::logged_variables::LoggedVariables;
 use crate::request_name::RequestName;
+use crate::response_values::{Failure, body_bytes, write_fields, wrong_type};
 use crate::streamed_body;
 use crate::upgrade::{UpgradedConnection, not_taken};
 
@@ -56,40 +55,6 @@ pub(crate) struct Waits {
     pub(crate) readable: Option<Py<PyAny>>,
     /// Where greenlets find the name of the request that they run, a ContextVar.
     pub(crate) context: Option<Py<PyAny>>,
-}
-
-/// The exception to raise for a [`SendError`] or a Python error.
-struct Failure(PyErr);
-
-impl From<SendError> for Failure {
-    fn from(error: SendError) -> Self {
-        Failure(match error {
-            SendError::Invalid(invalid) => value_error(invalid),
-            SendError::Disconnected => PyConnectionResetError::new_err("the client has left"),
-            SendError::Over => PyRuntimeError::new_err("this request has been answered already"),
-            // gunicorn's way to say that the response is discarded.
-            SendError::Upgraded => PyStopIteration::new_err(()),
-            SendError::Full(_) => PyConnectionResetError::new_err("the client takes nothing"),
-        })
-    }
-}
-
-impl From<Invalid> for Failure {
-    fn from(invalid: Invalid) -> Self {
-        Failure(value_error(invalid))
-    }
-}
-
-impl From<PyErr> for Failure {
-    fn from(error: PyErr) -> Self {
-        Failure(error)
-    }
-}
-
-impl From<Failure> for PyErr {
-    fn from(failure: Failure) -> Self {
-        failure.0
-    }
 }
 
 impl Request {
@@ -237,33 +202,6 @@ impl Request {
         }
         Ok(sent?)
     }
-}
-
-/// Writes the header fields of a list of tuples.
-#[inline]
-fn write_fields<E: Into<Failure>>(
-    fields: &Bound<'_, PyList>,
-    write: &mut dyn FnMut(&str, &str) -> Result<(), E>,
-) -> Result<(), Failure> {
-    for field in fields {
-        let pair = field.cast::<PyTuple>().map_err(|_| wrong_type("a header", "a tuple of name and value", &field))?;
-        let [name, value] = pair.as_slice() else {
-            // The repr of the tuple would run application code while this request is locked.
-            let message = format!("a header must be a tuple of name and value, not of {} items", pair.len());
-            return Err(PyTypeError::new_err(message).into());
-        };
-        let name = name.cast::<PyString>().map_err(|_| wrong_type("a header's name", "a str", name))?;
-        let value = value
-            .cast::<PyString>()
-            .map_err(|_| wrong_type(&format!("the value of header {}", name.to_string_lossy()), "a str", value))?;
-        write(text(name)?, text(value)?).map_err(Into::into)?;
-    }
-    Ok(())
-}
-
-fn wrong_type(what: &str, wanted: &str, got: &Bound<'_, PyAny>) -> PyErr {
-    let kind = got.get_type().name().map_or_else(|_| "something else".to_owned(), |name| name.to_string());
-    PyTypeError::new_err(format!("{what} must be {wanted}, not {kind}"))
 }
 
 #[pymethods]
@@ -521,14 +459,6 @@ impl Request {
             sent = self.dispatched.detached(py, |exchange| exchange.finish_from(parts, taken));
         }
         Ok(sent?)
-    }
-}
-
-#[inline]
-fn body_bytes<'a>(item: &'a Bound<'_, PyAny>) -> PyResult<&'a [u8]> {
-    match item.cast::<PyBytes>() {
-        Ok(bytes) => Ok(bytes.as_bytes()),
-        Err(_) => Err(wrong_type("a piece of the body", "bytes (PEP 3333)", item)),
     }
 }
 

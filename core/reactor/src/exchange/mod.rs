@@ -6,10 +6,10 @@
 //! body.rs           a body that the application receives while it runs
 //! interim.rs        interim responses (1xx)
 //! response.rs       status, fields and body of the response
+//! reply.rs          responses that the server completes itself: those of handlers here, files, long polls
 //! compression.rs    compression of a response while it is sent
 //! x_sendfile.rs     a file that the application names instead of a body
 //! backpressure.rs   waits for a slow client, and detects a client that is gone
-//! hold_open.rs      leaves a response open when the application has finished
 //! long_poll.rs      responses that stay open without a thread
 //! taken.rs          what is kept of an upgrade
 //! upgrade.rs        another protocol on the connection, which the application gets
@@ -18,9 +18,9 @@
 pub(crate) mod backpressure;
 pub(crate) mod body;
 pub(crate) mod compression;
-mod hold_open;
 mod interim;
 pub(crate) mod long_poll;
+pub(crate) mod reply;
 pub(crate) mod response;
 pub(crate) mod stream;
 pub(crate) mod taken;

@@ -14,7 +14,7 @@ use crate::control::shutdown::Stage;
 use crate::control::upgrades::{GOING_AWAY, Upgraded};
 use crate::event_loop::reactor::Reactor;
 use crate::event_loop::{ready_queue, shutdown};
-use crate::exchange::response::text_reply;
+use crate::exchange::reply::text_reply;
 use crate::exchange::stream::Stream;
 use crate::exchange::taken::{First, Meeting, Taken, Upgrade};
 use crate::exchange::{Exchange, UNCOUNTED};

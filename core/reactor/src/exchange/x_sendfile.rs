@@ -3,7 +3,7 @@
 use poorhttp_files::{FileRequest, Reply, SendfileTarget};
 use poorhttp_http::Head;
 
-use crate::exchange::response::text_reply;
+use crate::exchange::reply::text_reply;
 use crate::exchange::{Exchange, SendError};
 use crate::log::error::Level;
 use crate::sys::clock;

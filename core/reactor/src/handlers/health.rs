@@ -8,7 +8,7 @@ use poorhttp_http::{Head, Reject};
 
 use crate::connection::Connection;
 use crate::event_loop::reactor::Reactor;
-use crate::exchange::response::text_reply;
+use crate::exchange::reply::text_reply;
 use crate::exchange::{Exchange, UNCOUNTED};
 use crate::handlers::static_files::path_of;
 

@@ -8,7 +8,7 @@ use poorhttp_http::{Head, Protocol, split_authority};
 use crate::connection::Connection;
 use crate::event_loop::reactor::Reactor;
 use crate::exchange::Exchange;
-use crate::exchange::response::text_reply;
+use crate::exchange::reply::text_reply;
 
 /// Redirects a request to the same host at `port`, or returns its connection. A proxy has its own rules, and says with each
 /// request how its client came.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::connection::Connection;
 use crate::event_loop::reactor::Reactor;
 use crate::exchange::Exchange;
-use crate::exchange::response::text_reply;
+use crate::exchange::reply::text_reply;
 use crate::log::error::Level;
 use crate::sys::{AsFd, clock};
 use poorhttp_http::Reject;
