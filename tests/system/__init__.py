@@ -11,4 +11,5 @@ test_restricted_environments.py   Start, requests, reload, rotation and stop in 
 test_safe_open.py                 Files of root in folders writable by others
 test_start_errors.py              Applications, options, ports and folders that cannot be used
 test_start_messages.py            Messages at the start: ASGI, `manage.py`, other servers' options
+test_wheels.py                    Wheels as `make wheels` puts them together
 """
