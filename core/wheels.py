@@ -90,6 +90,10 @@ def build_extension(target: str, python: str) -> Path:
     built = BUILD / "extensions" / f"{target}-{python}.so"
     built.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(folder / target / "release/lib_core.so", built)
+    if target.endswith("musl"):
+        # By the name that Alpine's compiler gives it, by which auditwheel knows musl.
+        libc = f"libc.musl-{target.partition('-')[0]}.so.1"
+        run("patchelf", "--replace-needed", "libc.so", libc, str(built))
     return built
 
 
@@ -157,10 +161,16 @@ def finish(wheel: Path, target: str, out: Path) -> Path:
     """The wheel as it is published: checked for its platform, and tagged."""
     folder = BUILD / "repaired" / target
     shutil.rmtree(folder, ignore_errors=True)
-    run("auditwheel", "show", str(wheel))
-    # Nothing is grafted in: the extension needs libraries of the platform only.
-    run("auditwheel", "repair", f"--plat={PLATFORMS[target]}", f"--wheel-dir={folder}", str(wheel))
+    # Not among the libraries of this machine, which are of another platform: `libc.so` is musl's.
+    # Nothing is grafted in, because the extension needs libraries of the platform only.
+    libraries = BUILD / "no-libraries"
+    libraries.mkdir(parents=True, exist_ok=True)
+    options = (f"--ldpaths={libraries}", str(wheel))
+    run("auditwheel", "show", *options)
+    run("auditwheel", "repair", "--plat=auto", f"--wheel-dir={folder}", *options)
     repaired = next(folder.glob("*.whl"))
+    if PLATFORMS[target] not in repaired.name:
+        raise ValueError(f"{repaired.name} is not for {PLATFORMS[target]}")
     with ZipFile(repaired) as archive:
         content = {name: archive.read(name) for name in archive.namelist() if name[-1] != "/"}
     record = next(name for name in content if name.endswith(".dist-info/RECORD"))
