@@ -1,7 +1,8 @@
 """What is measured, a folder each.
 
 Of any study: `study` is the class, `catalogue` the list of all, `command` their command line,
-`docs` draws the figures of README and docs, `engine` takes the steps and stores what was measured
+`docs` writes the pages of docs/benchmarks and their figures, `takeaways` the sentence with which
+each begins, `engine` takes the steps and stores what was measured
 of a server in a round, `sample` is rounds and what is stored of a load, `tables` the tables,
 figures and sentences that compare servers, `comparison` whole sections of them, `remote` networks
 between client and server.

@@ -9,7 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
 else:
-    # Without the enumerations, which every process would pay for (docs/internals/design.md).
+    # Without the enumerations, which cost every process memory
+    # (docs/internals/design/dependencies.md).
     import _signal as signal
 
 __all__ = ["MAIN_PROCESS_SIGNALS", "SIGNALS", "STOP_SIGNALS", "send", "signal"]

@@ -217,7 +217,7 @@ def test_an_interrupt_is_quiet(
 
 def test_the_command_stays_small() -> None:
     """Every worker keeps in memory what the command has imported; see also "
-    "docs/internals/design.md."""
+    "docs/internals/design/dependencies.md."""
     program = (
         "import sys; from poorhttp import cli; from poorhttp.config import loader as config; "
         "config.load({'bind': ['127.0.0.1:0']}, {}, 'conf/poorhttp.ini'); print(*sys.modules)"

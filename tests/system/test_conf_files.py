@@ -61,8 +61,8 @@ def test_content() -> None:
             assert answer.body in [
                 path.read_bytes() for path in (ROOT / "apps/downloads/files").iterdir()
             ]
-        design = get("/docs/internals/design.md")
-        assert design.body == (ROOT / "docs/internals/design.md").read_bytes()
+        design = get("/docs/internals/design/tls.md")
+        assert design.body == (ROOT / "docs/internals/design/tls.md").read_bytes()
         assert design.get("Cache-Control") == "no-cache"
         terms = get("/files/terms.txt")
         assert terms.get("Cache-Control") == "public, max-age=31536000, immutable"
