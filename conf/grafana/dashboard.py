@@ -307,7 +307,7 @@ def dashboard() -> dict[str, object]:
     return {
         "uid": "poorhttp",
         "title": "poorhttp",
-        "description": "The metrics of poorhttp: docs/guides/monitoring.md explains them.",
+        "description": "The metrics of poorhttp: docs/reference/metrics.md explains them.",
         "tags": ["poorhttp", "wsgi"],
         "schemaVersion": 39,
         "version": 1,

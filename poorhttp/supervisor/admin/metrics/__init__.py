@@ -1,7 +1,7 @@
 """Metrics, made from the status document: read by Prometheus, sent to StatsD and OpenTelemetry.
 
 families.py     each metric: name, type, description, where its samples come from
-reference.py    the table of docs/guides/monitoring.md
+reference.py    the table of docs/reference/metrics.md
 exposition.py   the text formats of Prometheus and OpenMetrics
 changes.py      what has changed since the last interval
 statsd.py       lines for StatsD

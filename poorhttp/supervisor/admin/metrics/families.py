@@ -1,7 +1,7 @@
 """Declarations of all metrics, and their samples in a status document.
 
 The only place that knows a metric: the text formats, StatsD, OpenTelemetry and the table in
-docs/guides/monitoring.md are made from it. Labels have few values, and never one of a client.
+docs/reference/metrics.md are made from it. Labels have few values, and never one of a client.
 """
 
 from __future__ import annotations
