@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 
 from poorhttp.config.options.option import Option
@@ -37,9 +38,9 @@ Every option can be set in three places. If several set it, the first of this li
 2. in the environment, `POORHTTP_LIKE_THIS`;
 3. in the section `[http]` of the ini file that `-c FILE` names, `like_this = VALUE`.
 
-A repeatable option is given several times on the command line; of any other, the last value
-counts. In a file and in the environment a repeatable option has one value on each line; in a file,
-these lines are indented:
+On the command line, give a repeatable option several times; of any other option, the last value
+counts. In a file and in the environment, a repeatable option has one value on each line. Indent
+these lines in a file:
 
 ```ini
 [http]
@@ -49,14 +50,14 @@ bind =
     unix:/run/poorhttp.sock
 ```
 
-Sections `[service:NAME]` describe several services, and sections `[host:NAME]` the differences for
-requests to a host ([hosts](../guides/hosts.md#hosts)); "Also in `[host:NAME]`" marks the options
-that may be set there.
+A section `[service:NAME]` describes one of several services. A section `[host:NAME]` changes
+options for requests to one host ([several hosts](../guides/hosts.md#hosts)); "Also in
+`[host:NAME]`" marks the options that it may set.
 
-A repeatable option that is set in one place replaces all values of the places below it. In a file,
-a comment has a line of its own and begins with `#` or `;`. Relative paths, also those in a file,
-are relative to the current directory, or to `chdir` if that is set. `poorhttp check` prints the
-resulting settings, and checks whether they work.
+If a place sets a repeatable option, its values replace all values of the places below it. In a
+file, a comment has a line of its own and begins with `#` or `;`. Relative paths start from the
+current folder, or from `chdir` if that is set. `poorhttp check` prints the resulting settings and
+checks whether they work.
 
 | values | are written |
 |---|---|
@@ -67,12 +68,12 @@ resulting settings, and checks whether they work.
 | N | a whole number |
 | SWITCH | `on` or `off`; on the command line `--like-this` is on, `--no-like-this` is off |
 
-If nothing else says how many workers there are, or where to listen, the variables of platforms do:
-`WEB_CONCURRENCY` is the default of `workers`, and with `PORT` that of `bind` is `0.0.0.0:$PORT`
-(`127.0.0.1:$PORT` with `debug`).
+The server also reads two variables of hosting platforms: `WEB_CONCURRENCY` is the default of
+`workers`, and with `PORT` the default of `bind` is `0.0.0.0:$PORT` (`127.0.0.1:$PORT` with
+`debug`).
 
-After a mistake, the server does not start: it prints one sentence that names the place, and exits
-with code 2 (command line) or 3 (file, environment). Unknown names are mistakes too.
+After a mistake, or an unknown name, the server does not start. It prints one sentence that names
+the place, and exits with code 2 (command line) or 3 (file, environment).
 """
 
 
@@ -91,7 +92,7 @@ def page() -> str:
                 names.insert(2, f"{option.ini_name} =")
             spellings = " · ".join(f"`{name}`" for name in names)
             parts.append(f"\n### {option.name}\n\n{spellings}\n\n")
-            parts.append(_fill(f"{option.summary} {option.reason}"))
+            parts.append(_fill(_linked(f"{option.summary} {option.reason}")))
             others = ", ".join(f"`--{name}`" for name in (*option.aliases, *option.fixed))
             if others:
                 parts.append("\n" + _fill(f"Other servers' names on the command line: {others}."))
@@ -135,6 +136,19 @@ def _flag(option: Option[object]) -> str:
     if option.words:
         return f"{names}[={option.metavar}]"
     return f"{names} {option.metavar}".strip()
+
+
+def _linked(text: str) -> str:
+    """Return a text with links in place of the names of pages, as seen from docs/reference."""
+
+    def link(found: re.Match[str]) -> str:
+        opening, part, name = found.groups()
+        if part == "reference":
+            return f"{opening}[{name.capitalize()}]({name}.md)"
+        word = part.removesuffix("s")
+        return f"{opening}[{word if opening else f'the {word}'}](../{part}/{name}.md)"
+
+    return re.sub(r"(\(?)docs/(\w+)/([\w-]+)\.md", link, text)
 
 
 def _default(option: Option[object]) -> str:
