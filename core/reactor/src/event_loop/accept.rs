@@ -31,7 +31,7 @@ const RETRY_TIME: u64 = 500;
 pub(crate) fn accept(reactor: &Reactor, number: u32) {
     let Some(listener) = reactor.listeners.get(number) else { return };
     let Some(accept_balance) = &reactor.options.accept_balance else {
-        return accept_up_to(reactor, number, &listener, ACCEPTED_AT_ONCE);
+        return accept_while(reactor, number, &listener, ACCEPTED_AT_ONCE, |_| true);
     };
     let mut shared = reactor.lock();
     let now = clock::now();
@@ -40,8 +40,11 @@ pub(crate) fn accept(reactor: &Reactor, number: u32) {
         reactor.queue_time.note_rest();
         return pause_listeners(reactor, &mut shared, YIELD_TIME);
     }
+    // One, so that others get their share of a burst. Where connections wait for their turn, the poller is asked again only
+    // after them, and each in the backlog would wait for as long.
+    let most = if shared.connections.ready() == 0 { 1 } else { ACCEPTED_AT_ONCE };
     drop(shared);
-    accept_up_to(reactor, number, &listener, 1);
+    accept_while(reactor, number, &listener, most, |live| !accept_balance.should_yield(live));
     let shared = reactor.lock();
     // The loop of another library waits for our poller, and so is woken for each connection anyway. A worker that stops has
     // withdrawn under this lock, and another one may have its place.
@@ -58,9 +61,12 @@ pub(crate) fn watch_listeners(reactor: &Reactor) {
     let _ = reactor.listeners.watch(&reactor.poller, in_turn);
 }
 
-/// Accepts so many connections at most.
-fn accept_up_to(reactor: &Reactor, number: u32, listener: &Listener, limit: usize) {
-    for _ in 0..limit {
+/// Accepts a connection, and others until there are `most` or `goes_on` says no to the number of all connections.
+fn accept_while(reactor: &Reactor, number: u32, listener: &Listener, most: usize, goes_on: impl Fn(usize) -> bool) {
+    for accepted in 0..most {
+        if accepted > 0 && !goes_on(reactor.lock().connections.live()) {
+            break;
+        }
         if !has_room(reactor) {
             return;
         }
