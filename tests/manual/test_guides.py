@@ -13,16 +13,12 @@ from tests.packages import need
 from tests.testkit.server import ROOT
 
 DOCS = ROOT / "docs"
-#: Pages whose commands are not written for the runner yet; has to be empty in the end.
-NOT_CONVERTED = {
-   
-}  # fmt: skip
 GUIDES = sorted(DOCS.glob("guides/*.md"))
 
 
 def has_blocks(path: Path) -> bool:
     """Whether there is anything to run."""
-    return "```" in path.read_text(encoding="utf-8") and path.stem not in NOT_CONVERTED
+    return "```" in path.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="session")
