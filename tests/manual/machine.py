@@ -163,12 +163,16 @@ class Job:
 
     def runs(self) -> bool:
         """Whether it is still there."""
-        return self._machine.run(f"kill -0 -- -{self._group}")[0] == 0
+        return self._signal(0) == 0
 
     def interrupt(self) -> None:
         """Ctrl-C, and wait for its end."""
-        number = signal.SIGINT.value
-        self._machine.run(f"kill -{number} -- -{self._group}; wait {self._group}")
+        self._signal(signal.SIGINT.value)
+        self._machine.run(f"wait {self._group}")
+
+    def _signal(self, number: int) -> int:
+        """Send it a signal; 0 if it is there. Some of its processes may be root's."""
+        return self._machine.run(f"sudo kill -{number} -- -{self._group}")[0]
 
 
 def _environment() -> dict[str, str]:

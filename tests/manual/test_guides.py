@@ -89,6 +89,10 @@ $ ls; sudo id -un; id -un
 hello.py
 root
 you
+$ sudo poorhttp serve hello:app --bind 127.0.0.1:80 --user you
+$ curl http://127.0.0.1/
+Hello world
+$ poorhttp serve hello:app --bind 127.0.0.1:8081
 ```
 """
 
