@@ -167,8 +167,12 @@ def run(worker: Worker) -> None:
         begun = [reactor.time()]
         before.start(lambda: begun.__setitem__(0, reactor.time()))
         after.start(lambda: reactor.waited_since(begun[0]))
-    worker.run(finished.wait, reactor)
-    watcher.stop()
+    try:
+        worker.run(finished.wait, reactor)
+    finally:
+        # A hub that comes after this one would find the watcher in the same loop, and hand
+        # requests to greenlets of this one.
+        watcher.stop()
     reactor.flush_log()
     # Idle greenlets would keep the application alive.
     for waiter in idle:
