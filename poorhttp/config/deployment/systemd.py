@@ -31,8 +31,8 @@ def service(plan: Plan) -> str:
     unit.replace_between(
         "#",
         "# `systemctl reload`",
-        f"# {plan.name} as a service of systemd, locked in as far as a Python application usually "
-        "allows.\n#\n"
+        f"# {plan.name} as a service of systemd, with as few rights as a Python application "
+        "usually needs.\n#\n"
         f"#     sudo cp {plan.deploy}/{plan.name}.service {plan.deploy}/{plan.name}.socket "
         "/etc/systemd/system/\n"
         f"#     sudo systemctl enable --now {plan.name}.socket {plan.name}.service\n#\n",
@@ -79,7 +79,7 @@ def socket(plan: Plan) -> str:
     unit.replace_between(
         "#",
         "[Unit]",
-        f"# The socket of {plan.name}.service: opened by systemd, and open while the service "
+        f"# The socket of {plan.name}.service: opened by systemd, and kept open while the service "
         "restarts: clients wait.\n",
     )
     unit.replace("Description=Sockets of Poor HTTP", f"Description=Socket of {plan.name}")
