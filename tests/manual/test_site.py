@@ -1,0 +1,207 @@
+"""The site of the manual: it is built without a warning, searched in a browser, and complete.
+
+Faults, links to the repository and versions are tested on a small manual of a few pages.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.browser import Browser
+from tests.testkit.server import ROOT, Server
+
+pytest.importorskip("furo")
+pytest.importorskip("myst_parser")
+pytest.importorskip("sphinx_copybutton")
+
+#: What a page loads by itself, other than by a link that a reader follows.
+LOADS = re.compile(
+    r"<(?:script|img|iframe|source|audio|video)\b[^>]*?\bsrc(?:set)?=[\"']?((?:https?:)?//[^\"'\s>]+)"
+    r"|<link\b(?![^>]*rel=[\"']canonical)[^>]*?\bhref=[\"']?((?:https?:)?//[^\"'\s>]+)"
+    r"|url\([\"']?((?:https?:)?//[^)\"']+)|@import\s+[\"']((?:https?:)?//[^\"']+)"
+)
+
+SMALL = {
+    "index.md": "# Small\n\n- [Guides](guides/index.md): all of them.\n",
+    "guides/index.md": "# Guides\n\n## Deploy\n\n- [First](first.md): the first.\n",
+    "guides/first.md": (
+        "# First\n\n## An anchor\n\n> **Note:** [mind](#an-anchor) [it](../../conf/a.ini).\n\n"
+        '<picture>\n<source media="(prefers-color-scheme: dark)" srcset="../dark.svg">\n'
+        '<img alt="Both" src="../light.svg">\n</picture>\n'
+    ),
+}
+
+
+def environment(**more: str) -> dict[str, str]:
+    """The tester's environment, without the address of a repository."""
+    kept = os.environ.items()
+    return {name: value for name, value in kept if not name.startswith("GITHUB_")} | more
+
+
+def build(tree: Path, folder: Path, *options: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Build the manual of a tree."""
+    command = [sys.executable, str(tree / "docs" / "manual_site" / "build.py"), str(folder)]
+    return subprocess.run(
+        [*command, *options],
+        capture_output=True,
+        text=True,
+        env=environment(**more),
+        check=False,
+        timeout=170,
+    )
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The manual, built as `make docs` builds it, without releases."""
+    folder = tmp_path_factory.mktemp("manual") / "site"
+    done = build(ROOT, folder, "--versions")
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return folder
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """A tree with a manual of three pages."""
+    tree = tmp_path / "tree"
+    ours = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "docs/manual_site", tree / "docs/manual_site", ignore=ours)
+    shutil.copy(ROOT / "docs/conf.py", tree / "docs/conf.py")
+    icon = Path("poorhttp/supervisor/admin/page/icon.svg")
+    for name, text in {
+        "poorhttp/__init__.py": "",
+        "poorhttp/config/__init__.py": "",
+        "poorhttp/config/version.py": 'VERSION = "2.10.0"\n',
+        str(icon): (ROOT / icon).read_text(),
+        "conf/a.ini": "[http]\n",
+        "docs/light.svg": (ROOT / icon).read_text(),
+        "docs/dark.svg": (ROOT / icon).read_text(),
+        **{f"docs/{page}": text for page, text in SMALL.items()},
+    }.items():
+        path = tree / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tree
+
+
+def start_page(site: Path) -> Path:
+    """The first page of the version to which the site's index leads."""
+    found = re.search(r"url=([^\"]+)", (site / "index.html").read_text())
+    assert found, "index.html does not redirect"
+    return site / found[1]
+
+
+@pytest.mark.threading_only
+def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
+    found = {
+        (str(path.relative_to(site)), *filter(None, match))
+        for path in site.rglob("*")
+        if path.suffix in (".html", ".css", ".js")
+        for match in LOADS.findall(path.read_text())
+    }
+    # Furo names it in a comment of its style sheet.
+    assert not found
+
+
+@pytest.mark.threading_only
+def test_search_from_files_and_from_the_server(site: Path, browser: Browser) -> None:
+    with Server(f"static:{site}", "single") as server:
+        for start in (
+            f"file://{start_page(site).parent}",
+            f"{server.urls}/{start_page(site).parent.name}",
+        ):
+            browser.open(f"{start}/search.html?q=graceful_timeout")
+            browser.wait_for(
+                "[...document.querySelectorAll('.search a')]"
+                ".some(link => link.href.includes('reference/options.html'))"
+            )
+            loaded = browser.run(
+                "performance.getEntriesByType('resource').map(entry => entry.name)"
+            )
+            outside = [name for name in loaded if not name.startswith((start, "data:"))]
+            assert (bool(loaded), outside) == (True, [])
+
+
+@pytest.mark.threading_only
+def test_a_page_on_a_phone_is_no_wider_than_it(site: Path, browser: Browser) -> None:
+    browser.resize(500, 800)
+    for page in ("index.html", "reference/options.html", "benchmarks/serial.html"):
+        browser.open(f"file://{start_page(site).parent}/{page}")
+        widths = browser.run("[document.documentElement.scrollWidth, window.innerWidth]")
+        assert widths[0] <= widths[1], page
+
+
+@pytest.mark.threading_only
+def test_links_to_the_repository(small: Path, tmp_path: Path) -> None:
+    """With its address known, and without."""
+    pages = []
+    for number, address in enumerate(("https://git.example.org/poor/", "")):
+        done = build(small, tmp_path / f"{number}", POORHTTP_REPOSITORY=address)
+        assert (done.returncode, done.stderr) == (0, "")
+        pages.append((tmp_path / f"{number}" / "2.10.0" / "guides" / "first.html").read_text())
+    assert 'href="https://git.example.org/poor/blob/main/conf/a.ini"' in pages[0]
+    assert "git.example.org" not in pages[1]
+    assert '<span class="pre">conf/a.ini</span>' in pages[1]
+    for page in pages:
+        assert 'class="admonition note"' in page
+        assert page.count("only-light") == page.count("only-dark") == 1
+        assert '<li class="sidebar-group">Deploy</li>' in page
+
+
+@pytest.mark.threading_only
+def test_each_fault_is_a_warning_and_fails_the_build(small: Path, tmp_path: Path) -> None:
+    faults = {
+        "[a](nothing.md)": "'nothing.md'",
+        "[a](index.md#nothing)": "'nothing'",
+        "[a](#nowhere)": "'#?nowhere'",
+        "[a](../../conf/b.ini)": "conf/b.ini",
+        "![a](b.png)": "b.png",
+    }
+    (small / "docs/guides/first.md").write_text("# Title\n\n" + "\n\n".join(faults))
+    (small / "docs/guides/second.md").write_text("# Second\n\nNo list has it.\n")
+    done = build(small, tmp_path / "site")
+    assert done.returncode == 1
+    for number, message in enumerate(faults.values()):
+        assert re.search(f"first.md:{3 + 2 * number}: WARNING: .*{message}", done.stderr)
+    assert re.search("second.md: WARNING: .*any toctree", done.stderr)
+
+
+@pytest.mark.threading_only
+def test_versions(small: Path, tmp_path: Path) -> None:
+    """Releases are built from their tags; each page leads to the same page of the others."""
+    git = ["git", "-C", str(small), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+
+    def commit(tag: str) -> None:
+        for words in (["add", "-A"], ["commit", "-qm", tag], ["tag", tag]):
+            subprocess.run([*git, *words], check=True, timeout=60)
+
+    subprocess.run([*git, "init", "-q"], check=True, timeout=60)
+    commit("v2.9.0")
+    (small / "docs/guides/second.md").write_text("# Second\n")
+    with (small / "docs/guides/index.md").open("a") as index:
+        index.write("- [Second](second.md): the second.\n")
+    commit("v2.10.0")
+    site = tmp_path / "site"
+
+    def menu(page: str) -> list[str]:
+        text = (site / page).read_text()
+        block = text.split("<!-- versions -->")[1].split("<!-- end of versions -->")[0]
+        return re.findall(r'href="([^"]+)"|<li aria-current="true">([^<]+)', block)
+
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "Work"], check=True, timeout=60)
+    done = build(small, site)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert start_page(site) == site / "2.10.0" / "index.html"
+    assert menu("2.10.0/guides/second.html") == [
+        ("../../dev/guides/second.html", ""),
+        ("", "2.10.0"),
+        ("../../2.9.0/index.html", ""),
+    ]
+    assert menu("2.9.0/guides/first.html")[1] == ("../../2.10.0/guides/first.html", "")
