@@ -46,6 +46,10 @@ class Contents(SphinxTransform):
         """Build what the directive `toctree` builds."""
         section = block.parent
         title = section[0].astext() if isinstance(section[0], nodes.title) else ""
+        # A list below "When something is wrong:" is a group of its own.
+        label = section[section.index(block) - 1]
+        if isinstance(label, nodes.paragraph) and (text := label.astext()).endswith(":"):
+            title += f": {text[0].lower()}{text[1:-1]}"
         is_group = isinstance(section.parent, nodes.section)
         tree = addnodes.toctree(
             parent=self.env.docname,

@@ -42,10 +42,10 @@ def theme_options() -> dict[str, str]:
     """Options of the theme: the pages' source."""
     if not address():
         return {"top_of_page_buttons": ""}
+    # The theme knows the addresses of some hosts only; these are GitHub's, and Gitea has them too.
     return {
-        "source_repository": address(),
-        "source_branch": "main",
-        "source_directory": "docs/",
+        "source_view_link": f"{address()}/blob/{revision()}/docs/{{filename}}",
+        "source_edit_link": f"{address()}/edit/main/docs/{{filename}}",
     }
 
 
