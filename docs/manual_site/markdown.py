@@ -33,15 +33,17 @@ class Notes(SphinxTransform):
         """Replace the quotations of one page."""
         for quotation in list(self.document.findall(nodes.block_quote)):
             first = quotation[0] if len(quotation) else None
-            if not isinstance(first, nodes.paragraph) or not isinstance(first[0], nodes.strong):
+            if not isinstance(first, nodes.paragraph):
                 continue
-            kind = ADMONITIONS.get(first[0].astext().rstrip(":.").lower())
-            if kind is None:
+            # The parser puts an empty text before what is strong.
+            label, *rest = [node for node in first.children if node.astext()] or [nodes.Text("")]
+            kind = ADMONITIONS.get(label.astext().rstrip(":.").lower())
+            if kind is None or not isinstance(label, nodes.strong):
                 continue
-            first.pop(0)
-            text: nodes.Node | None = next(iter(first.children), None)
-            if isinstance(text, nodes.Text):
-                text.parent.replace(text, nodes.Text(text.lstrip(" :\n")))
+            if rest and isinstance(rest[0], nodes.Text):
+                rest[0] = nodes.Text(rest[0].lstrip(" :\n"))
+            first.children = []
+            first.extend(rest)
             quotation.replace_self(kind("", *quotation.children))
 
 
