@@ -1,7 +1,7 @@
 """The site of the manual: extensions of Sphinx for docs/conf.py, and the command that builds it.
 
 build.py        builds all versions, their menu, and the page that redirects to the newest
-pictures.py    draws the pictures of README
+pictures.py     draws the pictures of README
 repository.py   links to files of the repository
 indexes.py      tables of contents, made of the lists in index pages
 markdown.py     GitHub's notes, and pictures for light and dark
