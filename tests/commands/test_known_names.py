@@ -487,15 +487,15 @@ def test_the_answer_in_the_guide(project: Path) -> None:
     assert says(2, *found[1].split(), cwd=project) == found[2]
 
 
-@pytest.mark.parametrize("command", ["ctl", "init", "migrate", "completion"])
-def test_the_page_has_the_help_of_a_command(command: str) -> None:
+@pytest.mark.parametrize("name", ["ctl", "init", "migrate", "completion"])
+def test_the_page_has_the_help_of_a_command(name: str) -> None:
     page = (ROOT / "docs/reference/command.md").read_text()
-    done = run("poorhttp", command, "--help")
-    assert f"```text\n{done.stdout.rstrip()}\n```" in page, f"put in: poorhttp {command} --help"
+    done = run(*command(name, "--help"))
+    assert f"```text\n{done.stdout.rstrip()}\n```" in page, f"put in: poorhttp {name} --help"
 
 
 def test_the_page_names_each_command() -> None:
     page = (ROOT / "docs/reference/command.md").read_text()
-    commands = re.findall(r"^  ([a-z]+) {3,}", run("poorhttp", "--help").stdout, re.MULTILINE)
+    commands = re.findall(r"^  ([a-z]+) {3,}", run(*command("--help")).stdout, re.MULTILINE)
     assert {"serve", "ctl", "man"} <= set(commands)
     assert [name for name in commands if f"`poorhttp {name}" not in page] == []

@@ -16,6 +16,7 @@ import brotli
 import pytest
 
 from tests.hooks.events import IN_FULL, Hooked, recipe, serving
+from tests.testkit.client import HANG
 from tests.testkit.server import wait_for
 
 APP = """
@@ -80,7 +81,9 @@ def test_events(mode: str, sentry: Sentry, tmp_path: Path) -> None:
     recipe("shop_sentry", tmp_path)
     module = tmp_path / "shop_sentry.py"
     # It imports each framework that is installed, which takes a second in each worker.
-    quick = module.read_text().replace("init()", "init(auto_enabling_integrations=False)")
+    # A worker that ends waits for its last events longer than the usual 2 s on a busy machine.
+    quick = f"init(auto_enabling_integrations=False, shutdown_timeout={HANG})"
+    quick = module.read_text().replace("init()", quick)
     module.write_text(quick)
     (tmp_path / "shop.py").write_text(APP)
     options = (
@@ -119,6 +122,8 @@ def test_events(mode: str, sentry: Sentry, tmp_path: Path) -> None:
         server.reload()
         ask(2)
         wait_for(lambda: sentry.messages() == expected, "all events so far")
+        # Workers of the version before may take their time to end.
+        wait_for(lambda: len(server.pids()) == 2, "the workers of the new version alone")
         # Lost is only what waits when it is killed.
         for pid in server.pids():
             os.kill(pid, signal.SIGKILL)
