@@ -214,6 +214,8 @@ def at_a_socket(tmp_path_factory: Any) -> Iterator[Deployment]:
 @pytest.mark.threading_only
 def test_a_web_server_at_a_unix_socket(at_a_socket: Deployment, name: str, tmp_path: Path) -> None:
     test_a_web_server_in_front(at_a_socket, name, tmp_path)
+    # Its health checks would go to TCP port 80.
+    assert name != "apache2" or "hcheck" not in (at_a_socket.folder / "apache.conf").read_text()
 
 
 def status(port: int) -> int:

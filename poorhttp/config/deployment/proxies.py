@@ -158,9 +158,15 @@ def apache(plan: Plan) -> tuple[str, str]:
     address = f"unix:{plan.socket}|http://localhost" if plan.socket else f"http://{plan.address}"
     site.replace(f"http://{FIRST}", address)
     site.replace("balancer://poorhttp", f"balancer://{plan.name}")
+    modules = "headers proxy_http proxy_balancer lbmethod_byrequests"
+    if plan.socket:
+        # mod_proxy_hcheck connects to TCP port 80 in place of a Unix socket, and gets no answer.
+        site.replace_between("# The server is asked", "# Idle connections", "")
+        site.replace("${health}", "retry=0")
+    else:
+        modules += " proxy_hcheck"
     name = f"ServerName {plan.domain}\n" if plan.domain else ""
     inner = textwrap.indent(f"{name}{shared.text}\n{site.text}", "    ", lambda line: line != "\n")
-    modules = "headers proxy_http proxy_balancer proxy_hcheck lbmethod_byrequests"
     return path, (
         f"# Apache in front of {plan.name}.\n#\n"
         f"#     sudo a2enmod {modules}\n"
