@@ -224,8 +224,11 @@ def _folder_hint(route: Route) -> str:
     Modules and relative paths are looked for in the current folder or in `chdir`.
     """
     file, colon, _ = route.origin.partition(":")
+    # The current folder may have been removed: a relative path is then no file.
+    if not colon or not os.path.isfile(file):
+        return ""
     folder = os.path.dirname(os.path.abspath(file))
-    if not colon or not os.path.isfile(file) or os.path.samefile(folder, "."):
+    if os.path.samefile(folder, "."):
         return ""
     scheme, _, rest = route.target.partition(":")
     first = rest if scheme in targets.SCHEMES else scheme

@@ -321,7 +321,12 @@ def test_what_a_worker_is_working_on(admin: Admin, tmp_path: Path) -> None:
         response = held.response()
         assert (response.status, response.get("X-Request-ID")) == (200, request["id"])
         after = admin.wait(
-            lambda each: each["slowest"] and not each["workers"][0]["working_on"],
+            # The parts of a report are read one after another.
+            lambda each: (
+                each["slowest"]
+                and not each["workers"][0]["working_on"]
+                and not each["figures"]["in_flight"]
+            ),
             "the slowest request, which nobody works on",
         )
         (slow,) = after["slowest"]
