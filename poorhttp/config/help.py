@@ -33,8 +33,8 @@ INTRO = """\
 
 Every option can be set in three places. If several set it, the first of this list takes precedence:
 
-1. on the command line, `--like-this VALUE` or `--like-this=VALUE`; some have a letter, `-w 4`, and
-   names of other servers ([the command](command.md));
+1. on the command line, `--like-this VALUE` or `--like-this=VALUE`; some also have
+   a letter, as in `-w 4`, and the names that other servers use ([the command](command.md));
 2. in the environment, `POORHTTP_LIKE_THIS`;
 3. in the section `[http]` of the ini file that `-c FILE` names, `like_this = VALUE`.
 
@@ -57,7 +57,8 @@ options for requests to one host ([several hosts](../guides/hosts.md#hosts)); "A
 If a place sets a repeatable option, its values replace all values of the places below it. In a
 file, a comment has a line of its own and begins with `#` or `;`. Relative paths start from the
 current folder, or from `chdir` if that is set. `poorhttp check` prints the resulting settings and
-checks whether they work.
+checks whether they work. A description ends with the names or defaults of the same option in other
+servers, as in "gunicorn 2048".
 
 | values | are written |
 |---|---|
@@ -72,8 +73,8 @@ The server also reads two variables of hosting platforms: `WEB_CONCURRENCY` is t
 `workers`, and with `PORT` the default of `bind` is `0.0.0.0:$PORT` (`127.0.0.1:$PORT` with
 `debug`).
 
-After a mistake, or an unknown name, the server does not start. It prints one sentence that names
-the place, and exits with code 2 (command line) or 3 (file, environment).
+If a value or a name is wrong, the server does not start. It prints one sentence that names the
+place, and exits with code 2 (command line) or 3 (file, environment).
 """
 
 

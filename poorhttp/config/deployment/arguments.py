@@ -36,7 +36,7 @@ OPTIONS = {
         Switch(["--target"], "What to serve; by default what poorhttp dev finds.", "TARGET"),
         Switch(["--name"], "Name of service, image and resources; default: the folder's.", "NAME"),
         Switch(["--domain"], "Name of the host, such as www.example.org; default: any.", "NAME"),
-        Switch(["--user"], "User of the service; default: one that systemd makes.", "USER"),
+        Switch(["--user"], "User of the service; default: one that systemd creates.", "USER"),
         Switch(["--bind"], "Address, HOST:PORT or unix:PATH; default: 127.0.0.1:8080.", "ADDRESS"),
         Switch(["--force"], "Overwrite files."),
         HELP,
@@ -125,8 +125,8 @@ def usage() -> str:
     return (
         "Usage: poorhttp init [FOLDER] [OPTION ...]\n\n"
         f"{SUMMARY}\n\n"
-        "It asks nothing, runs nothing of the project, and overwrites no file without --force. A\n"
-        "poorhttp.ini that is there decides about target and mode.\n\n"
+        "It asks nothing, runs no code of the project, and overwrites no file without --force. If\n"
+        "poorhttp.ini exists, it sets target and mode.\n\n"
         f"{options}\n"
         "Example: poorhttp init --systemd --nginx --domain www.example.org\n"
     )

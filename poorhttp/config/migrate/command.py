@@ -19,11 +19,11 @@ Print an ini file for poorhttp, from the configuration of another server. SOURCE
 gunicorn.conf.py, uwsgi.ini (or .yaml, .xml, .json), a Procfile, a unit of systemd, a Dockerfile or
 a shell script; the command line is one of gunicorn, uwsgi, waitress-serve, uvicorn or granian.
 
-Each option has a comment with the setting that it comes from. What has no equivalent is explained
-at the end. A Python file is run in a process that can change nothing.
+Each option has a comment with the setting that it comes from. Settings without an equivalent are
+explained at the end. A Python file is run in a process that can change nothing.
 
   -o, --output FILE   Write FILE instead of printing it.
-      --force         Replace FILE if it is there.
+      --force         Replace FILE if it exists.
   -h, --help          Show this help.
 
 Exit codes: 0 the file was written; 2 wrong arguments; 3 SOURCE cannot be read, or FILE not written.

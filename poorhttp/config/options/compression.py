@@ -24,8 +24,8 @@ class Compression:
         "with `Content-Encoding`, `Cache-Control: no-transform`, a digest, a range or a cookie. A "
         "response header `X-Compress`, `on` or `off`, overrides this "
         "(docs/guides/compression.md). Off, because a proxy in front often compresses, and "
-        "because an attacker may guess a secret that is compressed together with text that he "
-        "sends (docs/reference/security.md). nginx `gzip` (off).",
+        "because an attacker may guess a secret that is compressed together with text from the "
+        "attacker (docs/reference/security.md). nginx `gzip` (off).",
         fixed={"compress-responses": "on"},
     )
     compress_types = WordList(

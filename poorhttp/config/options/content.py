@@ -34,11 +34,11 @@ class Mounts:
         "Serve TARGET below a prefix, `/PREFIX=TARGET`.",
         metavar="MOUNT",
         hosted=True,
-        reason="Any target but `tcp:`. The longest prefix that matches whole segments of the path "
-        "wins, prefixes of `static` included; `target` gets the rest. The application finds the "
-        "prefix in `SCRIPT_NAME` and the rest of the path in `PATH_INFO` (PEP 3333). A section "
-        "`[host:NAME]` that sets `mount`, `target` or `static` ignores the values outside of it "
-        "(docs/guides/hosts.md).",
+        reason="TARGET is any target except `tcp:`. The longest prefix that matches whole "
+        "segments of the path takes precedence, including prefixes of `static`; `target` gets all "
+        "other paths. The application finds the prefix in `SCRIPT_NAME` and the rest of the path "
+        "in `PATH_INFO` (PEP 3333). A section `[host:NAME]` that sets `mount`, `target` or "
+        "`static` ignores the values outside of it (docs/guides/hosts.md).",
     )
 
 
@@ -116,10 +116,10 @@ class StaticFiles:
         "Header to add to files below a prefix, `/PREFIX=NAME: VALUE`.",
         metavar="HEADER",
         hosted=True,
-        reason="For `Cache-Control` above all: `/assets=Cache-Control: max-age=300`. The prefix "
-        "is a folder or one file, as clients request it. If two rules set the same header, the "
-        "longest prefix wins. Responses with 404 do not get the header. Without `Cache-Control`, "
-        "browsers guess from `Last-Modified`.",
+        reason="Mainly for `Cache-Control`: `/assets=Cache-Control: max-age=300`. The prefix is a "
+        "folder or one file, as clients request it. If two rules set the same header, the longer "
+        "prefix takes precedence. Responses with 404 do not get the header. Without "
+        "`Cache-Control`, browsers guess from `Last-Modified`.",
     )
     static_immutable = WordList(
         prefix_or_all,
@@ -155,8 +155,9 @@ class StaticFiles:
         "on",
         "Send `FILE.br`, `FILE.zst` or `FILE.gz` instead of `FILE` to clients that prefer it.",
         hosted=True,
-        reason="Chosen by the quality values of `Accept-Encoding` (RFC 9110 section 12.5.3). A "
-        "compressed file older than the original is not used. nginx `gzip_static` (off).",
+        reason="The server chooses by the quality values of `Accept-Encoding` (RFC 9110 section "
+        "12.5.3). A compressed file older than the original is not used. nginx `gzip_static` "
+        "(off).",
     )
     static_hidden = Option(
         boolean,
@@ -189,7 +190,7 @@ class StaticFiles:
         "Folder whose files an application may send by `X-Accel-Redirect`, `/PREFIX=FOLDER`.",
         metavar="MOUNT",
         reason="The header holds a path below the prefix, as with an `internal` location of "
-        "nginx. Clients cannot request it.",
+        "nginx. Clients cannot request such a path.",
     )
 
 
@@ -228,7 +229,7 @@ class CgiPrograms:
         integer(0, 65535),
         "0",
         "Number of programs that a worker runs at the same time; 0 is four for each usable CPU.",
-        reason="More requests wait until a program ends, because more programs at a time are "
+        reason="Further requests wait until a program ends, because more programs at a time are "
         "slower. A worker in mode `single` or `forking` runs one at a time.",
     )
     cgi_environment = Repeatable(
@@ -251,7 +252,8 @@ class TemplatePages:
         "on",
         "Check with each request whether a template has changed.",
         hosted=True,
-        reason="It costs a system call for each file of a page. Off, each page is read once.",
+        reason="It costs a system call for each file of a page. If it is off, each page is read "
+        "only once.",
     )
     pages_modules = Option(
         or_off(path),
@@ -270,9 +272,9 @@ class TemplatePages:
         "File with the key that signs the sessions of pages; created if it does not exist.",
         metavar="FILE",
         hosted=True,
-        reason="Off, the server makes a key when it starts. All workers use it and a reload keeps "
-        "it, but sessions end when the server stops and with an upgrade (USR2). Folders of pages "
-        "with the same file share their sessions.",
+        reason="If it is off, the server makes a key when it starts. All workers use this key, "
+        "and a reload keeps it, but sessions end when the server stops or is upgraded (USR2). "
+        "Folders of pages with the same file share their sessions.",
     )
     session_lifetime = Option(
         seconds(1),

@@ -64,7 +64,7 @@ class Development:
     reload_exclude = Repeatable(
         line,
         (),
-        "Files and folders not to watch, as a glob: `generated/**`.",
+        "Files and folders that are not watched, as a glob: `generated/**`.",
         metavar="GLOB",
         reason="In addition to folders without source: version control, virtual environments, "
         "caches, `node_modules`. It overrides `reload_include`.",
@@ -103,8 +103,8 @@ class Development:
         shared=True,
         reason="Unless `tls_certificate` is set, the server makes a certificate for this machine "
         "at its first start and keeps it in `~/.cache/poorhttp`, readable by its owner alone. The "
-        "certificate signs itself, so a browser asks once whether to trust it; the server prints "
-        "its fingerprint. Only for development.",
+        "certificate is self-signed, so a browser asks once whether to trust it; the server "
+        "prints its fingerprint. Only for development.",
     )
     open = Option(
         boolean,

@@ -60,7 +60,7 @@ class Hooks:
     hook_worker_timeout = Repeatable(
         function,
         (),
-        "Function to call when the server gives up a worker, with a `WorkerInfo`.",
+        "Function to call when the server gives up on a worker, with a `WorkerInfo`.",
         metavar="FUNCTION",
         reason="It runs in the process of the hooks, when a request cannot be interrupted "
         "(`request_timeout`), when the worker does not end within `graceful_timeout`, or when it "

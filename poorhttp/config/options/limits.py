@@ -86,9 +86,9 @@ class TimeLimits:
         "504 if nothing was sent. This interrupts Python code in every mode, and a blocking "
         "system call in `single`, `forking` and `gevent`. In `threading` a blocking system call "
         "or a lock is not interrupted. If the request still runs a second later, the server "
-        "answers or cuts off the client and replaces the worker. 0, because only you know how "
-        "long your requests may take. uWSGI `harakiri` (off); gunicorn's `timeout` (30) limits "
-        "requests under its sync worker only.",
+        "answers or cuts off the client and replaces the worker. The default is 0, because only "
+        "you know how long your requests may take. uWSGI `harakiri` (off); gunicorn's `timeout` "
+        "(30) limits requests under its sync worker only.",
         short="t",
         aliases=("timeout", "harakiri"),
     )
@@ -104,8 +104,8 @@ class TimeLimits:
         "than a tenth of the clients leave. It then refuses requests that have waited longer than "
         "0.02 s, or than five requests take if that is longer. It stops when a request has not "
         "had to wait. The waiting time includes the time before the connection was accepted, "
-        "except on Unix sockets, where the kernel does not tell it; there, a fixed time is not "
-        "kept. HAProxy `timeout queue`; gunicorn, waitress and uWSGI have none.",
+        "except on Unix sockets, where the kernel does not report it, so a fixed time is not "
+        "guaranteed there. HAProxy `timeout queue`; gunicorn, waitress and uWSGI have none.",
     )
     abort_on_close = Option(
         boolean,
@@ -162,8 +162,8 @@ class SizeLimits:
         size(0, 2**63 - 1),
         "1MiB",
         "Largest request body that is kept in memory; a larger one is written to a temporary file.",
-        reason="To write a body to a file and read it again costs more than to receive it. 16 KiB "
-        "are always kept in memory. nginx 16k (`client_body_buffer_size`), waitress 512 KiB "
+        reason="Writing a body to a file and reading it again costs more than receiving it. 16 "
+        "KiB are always kept in memory. nginx 16k (`client_body_buffer_size`), waitress 512 KiB "
         "(`inbuf_overflow`).",
         aliases=("inbuf-overflow",),
     )
@@ -202,7 +202,7 @@ class SizeLimits:
         "Disk space of all responses of a worker in temporary files. Beyond it, applications wait "
         "for their clients.",
         reason="So clients that read nothing cannot fill the disk. They only keep their threads "
-        "busy until `write_timeout`. Request bodies come on top of this.",
+        "busy until `write_timeout`. Request bodies are not included.",
     )
     max_connections = Option(
         integer(0, 10_000_000),

@@ -47,7 +47,7 @@ class Logs:
         "`syslog`, `journald`, `terminal` (coloured, for people), or `off`.",
         metavar="FILE",
         reason="Off, because the proxy in front usually writes one. `terminal` writes to standard "
-        "error in a format of its own; `poorhttp dev` has it as its default. `syslog` uses "
+        "error in a format of its own; it is the default of `poorhttp dev`. `syslog` uses "
         "facility `local0` and level `info`; `error_log` describes the rest. The server counts "
         "lines that cannot be written, and the error log reports their number; no request waits "
         "for a log. Off in gunicorn and waitress, too.",
@@ -87,14 +87,14 @@ class Logs:
         "off",
         "Give each request an id: in the environ, in `X-Request-ID` of the response, and in both "
         "logs.",
-        reason="An id finds a request in the logs of several servers. The server takes it from "
-        "`X-Request-ID` of `trusted_proxies` if it has 1 to 128 letters, digits and characters of "
-        "`-_.~:=+/@`. Otherwise it makes 16 hexadecimal digits, unique over workers and restarts. "
-        "A proxy must set or remove the header, or its clients choose their ids. The environ has "
-        "the id as `HTTP_X_REQUEST_ID` and `poorhttp.request_id`. An application may set another "
-        "`X-Request-ID` in its response. The option also logs a valid `traceparent` (W3C Trace "
-        "Context) of any client, as `trace_id` and `span_id`. Off, because it takes time. nginx "
-        "`$request_id`; gunicorn has no ids.",
+        reason="With an id you can find a request in the logs of several servers. The server "
+        "takes it from `X-Request-ID` of `trusted_proxies` if it has 1 to 128 letters, digits and "
+        "characters of `-_.~:=+/@`. Otherwise it makes 16 hexadecimal digits, unique across "
+        "workers and restarts. A proxy must set or remove the header, or clients can choose their "
+        "own ids. The environ has the id as `HTTP_X_REQUEST_ID` and `poorhttp.request_id`. An "
+        "application may set another `X-Request-ID` in its response. The option also logs a valid "
+        "`traceparent` (W3C Trace Context) of any client, as `trace_id` and `span_id`. Off, "
+        "because it takes time. nginx `$request_id`; gunicorn has no ids.",
     )
     error_log = Option(
         log_place,
@@ -103,8 +103,8 @@ class Logs:
         "error), `syslog` or `journald`.",
         shared=True,
         metavar="FILE",
-        reason="USR1 reopens the file, for logrotate. `syslog:PATH` and `journald:PATH` name "
-        "another socket than `/dev/log` (facility `daemon`) and `/run/systemd/journal/socket`. "
+        reason="USR1 reopens the file, for logrotate. `syslog:PATH` and `journald:PATH` name a "
+        "socket other than `/dev/log` (facility `daemon`) or `/run/systemd/journal/socket`. "
         "Levels become priorities there, and on a standard error that systemd has connected to "
         "its journal. Write `./syslog` for a file of that name.",
         aliases=("error-logfile", "log-file", "logto", "log-syslog-to"),
@@ -120,8 +120,8 @@ class Logs:
         "unknown: `time` (RFC 3339, with milliseconds), `level`, `pid`, `worker`, `logger` "
         "(`poorhttp.error`, or `wsgi.errors` for what the application writes there), `message`, "
         "`request` (its number), `request_id`, `trace_id`, `span_id` and `exception` (a traceback "
-        "in one text). Only what Python itself writes when a process crashes is always text. "
-        "docs/reference/logs.md has examples.",
+        "as one string). Only the traceback that Python writes when a process crashes is always "
+        "text. docs/reference/logs.md has examples.",
     )
     log_level = Option(
         choice("debug", "info", "warning", "error"),

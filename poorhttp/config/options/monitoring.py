@@ -57,7 +57,8 @@ class Monitoring:
         "Prefix of the name of each metric that is sent to StatsD; empty for none.",
         shared=True,
         metavar="TEXT",
-        reason="It gives `poorhttp.requests`. gunicorn has none unless `statsd_prefix` is set.",
+        reason="The default gives `poorhttp.requests`. gunicorn has none unless `statsd_prefix` "
+        "is set.",
     )
     statsd_tags = Option(
         statsd_tags,

@@ -102,10 +102,10 @@ class Proxies:
         shared=True,
         metavar="ADDRESS",
         reason="A separate process answers, with the rights of `user`, even when all workers are "
-        "busy. `ready` is 503 when no worker of a service has answered for some seconds. Whoever "
-        "can connect can stop the server: on a machine with other users choose a Unix socket or "
-        "set `admin_token_file`. An address that other machines can reach needs a token. "
-        "`/-/live` and `/-/ready` are open to all who reach the address.",
+        "busy. `ready` is 503 when no worker of a service has answered for some seconds. Every "
+        "client that can connect can stop the server: on a machine with other users choose a Unix "
+        "socket or set `admin_token_file`. An address that other machines can reach needs a "
+        "token. `/-/live` and `/-/ready` are open to every client that can connect.",
     )
     admin_token_file = Option(
         or_off(path),
@@ -116,8 +116,8 @@ class Proxies:
         metavar="FILE",
         reason="One line of at least 16 characters (`openssl rand -hex 32`), readable only by its "
         "owner and group. `poorhttp ctl --token-file FILE` sends it. Browsers ask for a password: "
-        "enter the token, with any name. A reload reads it again. `/-/live` and `/-/ready` need "
-        "no token, because probes have none.",
+        "enter the token, with any user name. A reload reads it again. `/-/live` and `/-/ready` "
+        "need no token, because health probes have none.",
     )
     drain_delay = Option(
         seconds(0),
@@ -125,11 +125,11 @@ class Proxies:
         "How long the server keeps serving, but reports that it is not ready, before it begins to "
         "stop.",
         shared=True,
-        reason="It counts from TERM. A second TERM, or INT or QUIT, ends it. Load balancers must "
-        "notice before the first connection is refused: set a little more than their check "
-        "interval times the failures that they tolerate. Kubernetes takes some seconds to inform "
-        "its nodes. Like `graceful_timeout`, the delay counts towards the time after which a "
-        "container or unit is killed.",
+        reason="The delay begins with TERM. A second TERM, or INT or QUIT, ends it. Load "
+        "balancers must notice before the first connection is refused: set a little more than "
+        "their check interval times the number of failures that they tolerate. Kubernetes takes "
+        "some seconds to inform its nodes. Like `graceful_timeout`, the delay counts towards the "
+        "time after which a container or unit is killed.",
     )
 
 

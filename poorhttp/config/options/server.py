@@ -106,7 +106,7 @@ class Listening:
         ("127.0.0.1:8080",),
         "Address to listen on: `HOST:PORT`, `:PORT`, `[::1]:PORT`, `unix:PATH`, `unix:@NAME` "
         "(abstract), or `fd:N` or `fd:NAME` for an inherited listening socket. A protocol other "
-        "than HTTP stands in front: `https://HOST:PORT`, `https+fd:N`, `uwsgi://HOST:PORT`, "
+        "than HTTP is written in front: `https://HOST:PORT`, `https+fd:N`, `uwsgi://HOST:PORT`, "
         "`uwsgi+unix:PATH`, and the same with `scgi` and `fastcgi`.",
         metavar="ADDRESS",
         reason="The default accepts only clients on this machine. `0.0.0.0:80` or `:80` is every "
@@ -135,7 +135,7 @@ class Listening:
         "off",
         "Give each worker a listening socket of its own (`SO_REUSEPORT`).",
         reason="The kernel then distributes connections by a hash of their addresses, even to a "
-        "worker that is busy. With one socket for all, a free worker takes the next connection. "
+        "worker that is busy. With one shared socket, a free worker takes the next connection. "
         "Useful if accepting connections is most of the work. A change of the number of workers "
         "can lose connections that no worker has accepted yet. Off in nginx, too.",
     )
@@ -193,9 +193,9 @@ class Workers:
         integer(1, 4096),
         "8",
         "Number of requests that a worker runs at the same time in mode `threading`.",
-        reason="Threads wait for databases and other servers; an idle thread costs next to "
-        "nothing. More threads than that slow down an application that computes. waitress 4, "
-        "gunicorn 1.",
+        reason="More threads help an application that waits for databases or other servers, and "
+        "slow down one that computes. An idle thread costs next to nothing. waitress 4, gunicorn "
+        "1.",
         aliases=("blocking-threads",),
     )
     upgraded_threads = Option(
@@ -288,9 +288,10 @@ class Processes:
         "on",
         "Keep a main process that starts, watches and replaces the workers.",
         shared=True,
-        reason="It costs about 2 MiB and handles all signals (docs/reference/signals.md). Off, "
-        "the process that you start is the only worker: it handles TERM, and nothing replaces it "
-        "when it dies. For runit, containers and other managers that restart a process.",
+        reason="It costs about 2 MiB and handles all signals (docs/reference/signals.md). If it "
+        "is off, the process that you start is the only worker: it handles TERM, and nothing "
+        "replaces it when it dies. Turn it off under runit, in containers and under other "
+        "managers that restart a process.",
     )
     user = Option(
         line,
@@ -327,7 +328,7 @@ class Processes:
         "off",
         "Let the kernel merge equal pages of the processes (KSM, Linux 6.4 and later).",
         shared=True,
-        reason="The kernel merges only while `/sys/kernel/mm/ksm/run` is 1, which counts for the "
+        reason="The kernel merges only while `/sys/kernel/mm/ksm/run` is 1, which applies to the "
         "whole machine and takes CPU time (docs/guides/memory.md). Off, because the time that a "
         "write takes tells other users of the machine what merged pages contain.",
     )
@@ -340,8 +341,8 @@ class Processes:
         metavar="NAME",
         reason="A worker shows one of its requests, which costs less than 1 % of the CPU time of "
         "a request. It does not show how long the request has run; `poorhttp ctl requests` does. "
-        "Where a list has room for 15 characters only, workers are called `worker 1` and so on. "
-        "gunicorn needs the package setproctitle for it.",
+        "Programs that show only 15 characters list the workers as `worker 1` and so on. gunicorn "
+        "needs the package setproctitle for it.",
         short="n",
         aliases=("name", "process-name"),
     )

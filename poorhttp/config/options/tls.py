@@ -54,8 +54,8 @@ class Tls:
         "PEM file with a certificate, followed by those of its issuers, for the addresses of "
         "`bind` that begin with `https://`.",
         metavar="FILE",
-        reason="Several certificates stand on one line each. A client that names its host (SNI) "
-        "gets the certificate with this name or a matching wildcard, else the first. Two "
+        reason="Write several certificates on a line each. A client that names its host (SNI) "
+        "gets the certificate with this name or a matching wildcard, or else the first. Two "
         "certificates may have the same names and different kinds of keys: the server uses the "
         "first that the client can verify. The main process reads the files with its own rights. "
         "When they change, running workers get the new ones; broken files are refused and logged, "
@@ -78,7 +78,7 @@ class Tls:
         "File with the OCSP response for each `tls_certificate`, DER, in the same order.",
         metavar="FILE",
         reason="The server sends it to clients that ask for it (stapling). Another program must "
-        "fetch it and replace the file; few issuers still have OCSP.",
+        "fetch it and replace the file; few issuers still support OCSP.",
     )
     tls_client_ca = Option(
         optional_folder,
@@ -87,7 +87,8 @@ class Tls:
         "their revocation lists.",
         metavar="FILE",
         reason="Clients must then show a certificate, and the application gets the variables "
-        "`SSL_CLIENT_...` of Apache's mod_ssl. If empty, no client is asked.",
+        "`SSL_CLIENT_...` of Apache's mod_ssl. If empty, the server asks no client for a "
+        "certificate.",
         aliases=("ca-certs", "ssl-ca-certs", "ssl-ca", "ssl-ca-certificate-file"),
     )
     tls_client_auth = Option(
@@ -111,12 +112,13 @@ class Tls:
     tls_session_timeout = Option(
         session_timeout,
         "21600",
-        "How long a client may resume a session; 0 is never.",
+        "How long a client may resume a session; 0 means never.",
         metavar="SECONDS",
         reason="A resumed session needs no signature, which is the most expensive part of a "
         "handshake. All workers resume the sessions of all others, also after a reload. The key "
         "of the tickets is replaced every hour, so a stolen key decrypts recorded TLS 1.2 "
-        "sessions of this time and one hour, and no TLS 1.3 sessions. nginx and Apache 5 minutes.",
+        "sessions from a period of this length plus one hour, and no TLS 1.3 sessions. nginx and "
+        "Apache 5 minutes.",
     )
     kernel_tls = Option(
         boolean,
@@ -124,8 +126,8 @@ class Tls:
         "Let the kernel encrypt a connection from its first large file on.",
         reason="Files are then sent by `sendfile`, as without TLS. Without the kernel module "
         "`tls`, and on Unix sockets, nothing changes. Off, because the kernel is not always "
-        "faster, and because its module is further code that faces the network. Off in nginx, "
-        "too. See docs/guides/tls.md.",
+        "faster, and because its module is more code exposed to the network. Off in nginx, too. "
+        "See docs/guides/tls.md.",
     )
     redirect_to_https = Option(
         port_or_switch,
@@ -145,6 +147,6 @@ class Tls:
         metavar="TEXT",
         reason="For this time, browsers use only `https` for this host and accept no broken "
         "certificate (RFC 6797). Begin with a short time: you cannot take it back. A header that "
-        "the application sets wins.",
+        "the application sets takes precedence.",
         aliases=("hsts-policy",),
     )

@@ -19,7 +19,7 @@ SHELLS = {"bash": bash.script, "zsh": zsh.script, "fish": fish.script}
 #: Files that shells look for the completion in, relative to the folder of the user's data.
 PLACES = {
     "bash": "~/.local/share/bash-completion/completions/poorhttp",
-    "zsh": "a folder of fpath, as _poorhttp",
+    "zsh": "_poorhttp in a folder of fpath",
     "fish": "~/.config/fish/completions/poorhttp.fish",
 }
 
@@ -31,7 +31,7 @@ MIGRATE = Word(
     COMMANDS["migrate"].summary,
     [
         Switch(("-o", "--output"), "Write FILE instead of printing it.", "FILE"),
-        Switch(["--force"], "Replace FILE if it is there."),
+        Switch(["--force"], "Replace FILE if it exists."),
         Switch(HELP, "Show help."),
     ],
     argument=FILE,

@@ -64,7 +64,7 @@ OPTIONS = {
         Flag("--quick", "", "Close idle connections at once."),
         Flag("--off", "", "End a drain."),
         Flag("--format", "FORMAT", "svg (a flame graph), collapsed or speedscope."),
-        Flag("--output", "FILE", "Write a profile to this file, and not to standard output."),
+        Flag("--output", "FILE", "Write a profile to this file instead of standard output."),
     )
 }
 
@@ -78,7 +78,9 @@ SUBCOMMANDS = {
     "workers": Subcommand("Show each worker."),
     "requests": Subcommand("Show requests in flight and upgraded connections."),
     "top": Subcommand("Show all of that live, in the terminal; also poorhttp top."),
-    "stacks": Subcommand("Show what each thread of a worker does, or of all.", ["PID"], optional=1),
+    "stacks": Subcommand(
+        "Show what each thread of one worker, or of all, does.", ["PID"], optional=1
+    ),
     "reload": Subcommand("Reload configuration and application, and say whether that worked."),
     "stop": Subcommand("Stop the server, and wait until it has ended.", options=["--quick"]),
     "restart": Subcommand(
@@ -87,7 +89,7 @@ SUBCOMMANDS = {
     "add": Subcommand("Add a worker to a service, or to all.", ["SERVICE"], optional=1),
     "remove": Subcommand("Remove a worker.", ["SERVICE"], optional=1),
     "log-level": Subcommand(
-        "Log from this level on in all processes, until the next reload.", ["LEVEL"]
+        "Log messages of this level and above, until the next reload.", ["LEVEL"]
     ),
     "drain": Subcommand("Report not ready, and go on serving.", options=["--off"]),
     "profile": Subcommand(
@@ -186,7 +188,7 @@ def usage() -> str:
     return (
         "Usage: poorhttp ctl [OPTION ...] COMMAND [ARGUMENT ...]\n\n"
         "Shows and controls a running server at its address `admin`. Without an option that names\n"
-        "the server, it is the only one of this user.\n\n"
+        "the server, it controls the only server of this user.\n\n"
         f"Commands:\n{commands}\nOptions:\n{options}\n"
         "Exit codes: 0 done, 1 not done, 2 wrong command line, 3 wrong configuration or token,\n"
         "5 no server answers.\n"

@@ -143,7 +143,11 @@ SERVER = (
         ("version", "python"),
     ),
     Family(
-        *("ready", "gauge", "1 if new clients should come, as at /-/ready; otherwise 0."),
+        *(
+            "ready",
+            "gauge",
+            "1 if the server is ready for new clients, as at /-/ready; otherwise 0.",
+        ),
         lambda status: int(status["ready"]),
     ),
     Family(
@@ -158,7 +162,7 @@ SERVER = (
         ("result",),
     ),
     Family(
-        *("last_reload_successful", "gauge", "1 if the last reload has succeeded, otherwise 0."),
+        *("last_reload_successful", "gauge", "1 if the last reload succeeded, otherwise 0."),
         _last_reload(lambda last: int(last["result"].startswith("reloaded"))),
     ),
     Family(
@@ -184,7 +188,7 @@ SERVICE = (
         lambda service: service["alive"],
     ),
     Family(
-        *("workers_answering", "gauge", "Workers of these that answer when asked."),
+        *("workers_answering", "gauge", "Of these, the workers that answer when asked."),
         lambda service: service["answering"],
     ),
     Family(
@@ -195,7 +199,7 @@ SERVICE = (
     Family(
         "worker_restarts",
         "counter",
-        "Workers that were replaced, by the reason: died, worn (max_requests and the like), "
+        "Workers that were replaced, by the reason: died, worn (max_requests and similar limits), "
         "stopped (by a signal, and killed), timeout, asked.",
         lambda service: [({"reason": key}, value) for key, value in service["restarts"].items()],
         ("reason",),
@@ -207,11 +211,12 @@ SERVICE = (
     Family(
         "proportional_memory_bytes",
         "gauge",
-        "Memory of all workers, shared pages divided by the processes that share them (PSS).",
+        "Memory of all workers, with each shared page divided among the processes that share it "
+        "(PSS).",
         _memory,
     ),
     Family(
-        *("requests_in_flight", "gauge", "Requests that the application works on."),
+        *("requests_in_flight", "gauge", "Requests that the application is working on."),
         _figure("in_flight"),
     ),
     Family(
@@ -250,7 +255,7 @@ SERVICE = (
         lambda service: service["capacity"],
     ),
     Family(
-        *("utilization", "gauge", "Requests in flight by capacity, from 0 to 1."),
+        *("utilization", "gauge", "Requests in flight divided by the capacity, from 0 to 1."),
         _utilization,
     ),
     Family(*("connections", "gauge", "Connections that are open."), _open_connections),
@@ -269,7 +274,7 @@ SERVICE = (
         lambda service: service["figures"]["connections"]["upgraded"],
     ),
     Family(
-        *("upgrades", "counter", "Connections that have changed to another protocol."),
+        *("upgrades", "counter", "Connections that were upgraded to another protocol."),
         _figure("upgrades"),
     ),
     Family(
@@ -281,7 +286,7 @@ SERVICE = (
         _figure("tls_handshakes"),
     ),
     Family(
-        *("tls_handshake_failures", "counter", "TLS handshakes that have failed."),
+        *("tls_handshake_failures", "counter", "TLS handshakes that failed."),
         _figure("tls_failures"),
     ),
     Family(
@@ -300,7 +305,7 @@ SERVICE = (
     Family(
         "requests_refused",
         "counter",
-        "Requests that the server itself has refused, by status.",
+        "Requests that the server itself refused, by status.",
         _by("code", "refused"),
         ("code",),
     ),
@@ -327,7 +332,7 @@ SERVICE = (
     Family(
         "request_sending_seconds",
         "histogram",
-        "Time from the end of that until the kernel has the last byte.",
+        "Time from the end of the application's work until the kernel has the last byte.",
         _figure("sending"),
     ),
     Family(
@@ -375,7 +380,7 @@ WORKER = (
         lambda worker: worker["requests"],
     ),
     Family(
-        *("worker_requests_in_flight", "gauge", "Requests that its application works on."),
+        *("worker_requests_in_flight", "gauge", "Requests that its application is working on."),
         lambda worker: worker["in_flight"],
     ),
     Family(
@@ -399,7 +404,8 @@ WORKER = (
     Family(
         "worker_proportional_memory_bytes",
         "gauge",
-        "Memory of the worker, shared pages divided by the processes that share them (PSS).",
+        "Memory of the worker, with each shared page divided among the processes that share it "
+        "(PSS).",
         lambda worker: worker["pss"] or None,
     ),
 )

@@ -16,7 +16,7 @@ HEAD = """\
 
 The server reports these metrics to Prometheus at `/-/metrics` of
 [`admin`](options.md#admin), and sends them to [StatsD](options.md#statsd) and
-[OpenTelemetry](options.md#otel). [Monitoring](../guides/monitoring.md) says how to set this up.
+[OpenTelemetry](options.md#otel). [Monitoring](../guides/monitoring.md) shows how to set this up.
 
 Counters begin at 0 when the server starts; reloads and upgrades do not reset them. Metrics of a
 worker begin at 0 with each new worker, as `rate()` expects. No label contains a value that a client
@@ -24,7 +24,7 @@ has sent.
 """
 
 TAIL = """
-## How times are taken
+## How times are measured
 
 Histograms have buckets from 50 µs to 100 s. A request has four moments: its head is complete, the
 application is called, the application has returned or ended the response, and the kernel has taken
@@ -41,7 +41,7 @@ LEVELS = {
     "Each worker": WORKER,
 }
 LABELS = {
-    "Each service": "If there are several services, the label `service` names one.",
+    "Each service": "If there are several services, the label `service` names the service.",
     "Each worker": "The label `worker` is the number of the worker, as in the logs.",
 }
 
