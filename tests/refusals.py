@@ -72,7 +72,7 @@ def got(case: Case) -> str:
 def tables(cases: Iterable[Case], first: str, show: Callable[[Case], str]) -> Iterator[str]:
     """A table under each heading."""
     for heading, group in groupby(cases, key=lambda case: case.heading):
-        yield f"\n### {heading}\n\n| {first} | answer | RFC | why |\n|---|---|---|---|\n"
+        yield f"\n### {heading}\n\n| {first} | response | RFC | why |\n|---|---|---|---|\n"
         for case in group:
             yield f"| {show(case)} | {got(case)} | {case.rfc} | {case.why} |\n"
 
@@ -84,13 +84,13 @@ def page() -> str:
     refused = [case for case in requests if case.refused]
     accepted = [case for case in requests if not case.refused]
     parts = [
-        "\n## Refused\n\nThe answer is followed by the end of the connection.",
-        " Only what is particular of a request is shown.\n",
+        "\n## Refused\n\nThe connection ends after the response.",
+        " Lines that most requests share are left out.\n",
         *tables(refused, "request", sent),
-        "\n## Accepted\n\nThe neighbours of what is refused.\n",
+        "\n## Accepted\n\nMessages that are similar to the refused ones.\n",
         *tables(accepted, "request", sent),
-        "\n## What applications answer\n\nA 500 means that the mistake raises in the application,",
-        " and that nothing of its answer is sent.\n",
+        "\n## Responses of applications\n\nA 500 means that the mistake raises an exception in the",
+        " application, and that nothing of its response is sent.\n",
         *tables([case for case in cases if case.answer], "application", said),
     ]
     return "".join(parts)
