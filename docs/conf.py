@@ -29,6 +29,7 @@ extensions = [
     "manual_site.repository",
     "manual_site.indexes",
     "manual_site.markdown",
+    "manual_site.diagrams",
     "manual_site.docstrings",
 ]
 exclude_patterns = ["figures", "manual_site"]

@@ -4,7 +4,10 @@ build.py        builds all versions, their menu, and the page that redirects to 
 pictures.py     draws the pictures of README
 repository.py   links to files of the repository
 indexes.py      tables of contents, made of the lists in index pages
-markdown.py     GitHub's notes, and pictures for light and dark
+markdown.py     GitHub's notes, pictures for light and dark, and cells with sentences
+diagrams.py     drawings in the place of Mermaid
+draw_diagrams.py  draws them, after a diagram has changed
+diagrams/       the drawings
 docstrings.py   examples in docstrings
 static/         the style sheet
 templates/      the place of the versions' menu

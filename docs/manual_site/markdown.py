@@ -1,4 +1,4 @@
-"""What GitHub's Markdown has and Sphinx does not know: notes, and pictures for light and dark.
+"""Markdown beyond Sphinx's: notes, pictures for light and dark, and cells with sentences.
 
 A quotation that begins with `**Note:**` (or Tip, Warning) becomes an admonition. A `<picture>` with
 a source for dark colours becomes two images, of which the theme shows one.
@@ -10,11 +10,13 @@ from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
 from docutils import nodes
-from pygments.lexers.special import TextLexer
 from sphinx.transforms import SphinxTransform
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
+
+#: Characters of a cell that is more than a name or a number.
+SENTENCE = 30
 
 ADMONITIONS: dict[str, type[nodes.Element]] = {
     "note": nodes.note,
@@ -71,6 +73,18 @@ class Pictures(SphinxTransform):
             raw.replace_self(images if inline else [nodes.paragraph("", "", *images)])
 
 
+class Columns(SphinxTransform):
+    """Mark cells with sentences: on a phone their columns keep a width in which they are read."""
+
+    default_priority = 210
+
+    def apply(self, **_: Any) -> None:
+        """Mark the cells of one page."""
+        for cell in self.document.findall(nodes.entry):
+            if len(cell.astext()) > SENTENCE:
+                cell["classes"].append("prose")
+
+
 class Picture(HTMLParser):
     """Reader of one `<picture>`."""
 
@@ -90,9 +104,8 @@ class Picture(HTMLParser):
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Add both transforms."""
+    """Add the transforms."""
     app.add_transform(Notes)
     app.add_transform(Pictures)
-    # GitHub draws these; here their text is shown.
-    app.add_lexer("mermaid", TextLexer)
+    app.add_transform(Columns)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -129,6 +129,19 @@ def test_search_from_files_and_from_the_server(site: Path, browser: Browser) -> 
 
 
 @pytest.mark.threading_only
+def test_diagrams_are_drawings(site: Path) -> None:
+    pages = {path: path.read_text() for path in (ROOT / "docs").rglob("*.md")}
+    diagrams = {path: text.count("\n```mermaid\n") for path, text in pages.items()}
+    assert any(diagrams.values())
+    for path, number in diagrams.items():
+        page = start_page(site).parent / path.relative_to(ROOT / "docs").with_suffix(".html")
+        if number:
+            text = page.read_text()
+            assert text.count('<div class="diagram"><svg') == number, path
+            assert "flowchart T" not in text
+
+
+@pytest.mark.threading_only
 def test_a_page_on_a_phone_is_no_wider_than_it(site: Path, browser: Browser) -> None:
     browser.resize(500, 800)
     for page in ("index.html", "reference/options.html", "benchmarks/serial.html"):
@@ -161,14 +174,17 @@ def test_each_fault_is_a_warning_and_fails_the_build(small: Path, tmp_path: Path
         "[a](index.md#nothing)": "'nothing'",
         "[a](#nowhere)": "'#?nowhere'",
         "[a](../../conf/b.ini)": "conf/b.ini",
+        "```mermaid\nflowchart TB\n```": "guides-first-1.svg does not show",
         "![a](b.png)": "b.png",
     }
     (small / "docs/guides/first.md").write_text("# Title\n\n" + "\n\n".join(faults))
     (small / "docs/guides/second.md").write_text("# Second\n\nNo list has it.\n")
     done = build(small, tmp_path / "site")
     assert done.returncode == 1
-    for number, message in enumerate(faults.values()):
-        assert re.search(f"first.md:{3 + 2 * number}: WARNING: .*{message}", done.stderr)
+    line = 3
+    for fault, message in faults.items():
+        assert re.search(f"first.md:{line}: WARNING: .*{message}", done.stderr)
+        line += fault.count("\n") + 2
     assert re.search("second.md: WARNING: .*any toctree", done.stderr)
 
 
