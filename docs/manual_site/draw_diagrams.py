@@ -9,15 +9,19 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 import tarfile
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
+from xml.etree import ElementTree
 
-from docs.manual_site import diagrams
 from tests.support.browser import chromium, tab
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DOCS = ROOT / "docs"
+sys.path[:0] = [str(DOCS)]
+
+from manual_site import diagrams  # noqa: E402
+
 MERMAID = "mermaid@12.3.0"
 SVG = "{http://www.w3.org/2000/svg}"
 #: Names measured in a wide font have room in every other.
@@ -27,7 +31,7 @@ SETTINGS = {
     "htmlLabels": False,
     "fontFamily": "DejaVu Sans, sans-serif",
     "themeVariables": {"fontSize": "14px"},
-    "flowchart": {"htmlLabels": False, "padding": 12, "nodeSpacing": 24, "rankSpacing": 36},
+    "flowchart": {"htmlLabels": False, "padding": 12, "wrappingWidth": 210},
 }
 #: Attributes of Mermaid that the style sheet uses; those of the shapes are kept as well.
 NEEDED = {"class", "id", "d", "points", "transform", "marker-end", "marker-start", "viewBox"}

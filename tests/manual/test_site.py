@@ -28,6 +28,9 @@ LOADS = re.compile(
     r"|url\([\"']?((?:https?:)?//[^)\"']+)|@import\s+[\"']((?:https?:)?//[^\"']+)"
 )
 
+#: The site is built once if all who use it run in one process: that of the browser.
+with_the_browser = pytest.mark.xdist_group("browser")
+
 SMALL = {
     "index.md": "# Small\n\n- [Guides](guides/index.md): all of them.\n",
     "guides/index.md": "# Guides\n\n## Deploy\n\n- [First](first.md): the first.\n",
@@ -98,6 +101,7 @@ def start_page(site: Path) -> Path:
     return site / found[1]
 
 
+@with_the_browser
 @pytest.mark.threading_only
 def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     found = {
@@ -128,6 +132,7 @@ def test_search_from_files_and_from_the_server(site: Path, browser: Browser) -> 
         assert (bool(loaded), outside) == (True, [])
 
 
+@with_the_browser
 @pytest.mark.threading_only
 def test_diagrams_are_drawings(site: Path) -> None:
     pages = {path: path.read_text() for path in (ROOT / "docs").rglob("*.md")}
