@@ -116,7 +116,7 @@ def answer(promises: Sequence[Promise], results: Results) -> str:
     ]
     if missed:
         kept = len(judged) - len(missed)
-        return f"{kept} of {len(judged)} promises are kept, not: {'; '.join(missed)}."
+        return f"{kept} of {len(judged)} promises are kept. Not kept: {'; '.join(missed)}."
     if len(judged) == 1:
         return "The one promise that was measured is kept."
     return f"All {len(judged)} promises that were measured are kept."

@@ -147,7 +147,7 @@ def table(
         [Column(first), *columns.values()],
         [[server, *(m.cell(results, one, server) for one, m in columns)] for server in servers],
         tables.ours(servers),
-        f"The client was the limit, not the server, of {'; '.join(limited)}." if limited else "",
+        f"The client was the limit, not the server, with {'; '.join(limited)}." if limited else "",
         columns[last, lead].name,
     )
 

@@ -171,15 +171,13 @@ def answer(what: str, found: Mapping[str, Spread], unit: str, *, highest: bool =
     if len(behind) > 1:
         said += f", and {told(behind[-1])} is last"
     once = all(found[name].rounds == 1 for name in names)
-    return said + (
-        "; each was measured once, so that small differences may be noise." if once else "."
-    )
+    return said + ("; each was measured once, so small differences may be noise." if once else ".")
 
 
 def saturated(samples: Iterable[Record]) -> list[str]:
     """A sentence on the servers with which the client had no time left."""
     busy = dict.fromkeys(s["server"] for s in samples if s["client_busy"] >= SATURATED)
-    return [f"The client was the limit in samples of: {', '.join(busy)}."] if busy else []
+    return [f"The client was the limit in samples with: {', '.join(busy)}."] if busy else []
 
 
 def errors(samples: Iterable[Record]) -> Counter[str]:

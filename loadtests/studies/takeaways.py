@@ -92,7 +92,8 @@ def parallel(tables: Tables) -> str:
     most = tables.said(name, "most unanswered requests")
     return (
         f"When 100 requests arrive each second for a handler that waits 50 ms, poorhttp with 8 "
-        f"threads answers within {time(THREADS)} with gevent within {time('poorhttp gevent')}, and "
+        f"threads answers within {time(THREADS)}, with gevent "
+        f"within {time('poorhttp gevent')}, and "
         f"with a single thread it falls behind by {most('poorhttp single')} requests."
     )
 

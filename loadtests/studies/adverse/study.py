@@ -100,7 +100,7 @@ PROMISES = (
 TITLES = {
     "dead": "Dead connections",
     "growing": "The same by their number",
-    "drip": "Clients that drip",
+    "drip": "Clients that send a byte each second",
     "stalled": "Clients that do not read",
     "transfers": "Large transfers",
 }
@@ -217,9 +217,9 @@ def _figures(results: Results) -> list[Lines]:
                 Axis("against none", "×", low=0),
                 [*lines, Line("promised", PROMISE, [(0, limit), (counts[-1], limit)])],
                 heading(scenario),
-                "Each point: two instances of one server, one with the dead connections and one "
-                "without, measured in turns; median of the ratios of the rounds, from lowest to "
-                "highest.",
+                "Each point compares two instances of a server, one with the dead connections "
+                "and one without, measured in turns: the median of the ratios of the rounds, "
+                "and the range from lowest to highest.",
                 marks=True,
             )
         )

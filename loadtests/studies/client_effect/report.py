@@ -39,9 +39,9 @@ def report(results: Results) -> list[Section]:
     parts += [*_logarithms(part), *(_busy(results, found, *share) for share in BUSY)]
     times = f"{part.replications} times" if part.replications > 1 else "once"
     text = [
-        "How much of what a benchmark says is about its client? Every client asks every server for "
-        f"the same page, {times}, and the analysis of variance with two factors tells what share "
-        "of the variation is due to the client, to the server, to both together and to neither.",
+        "How much does the result of a benchmark depend on its client? Every client asks "
+        f"every server for the same page, {times}, and a two-way analysis of variance shows what "
+        "share of the variation comes from the client, the server, both together, or neither.",
         *_remarks(results, found, part),
     ]
     told = Section("Influence of the client", text, parts, _verdict(results, found, part))

@@ -26,7 +26,7 @@ def _none(experiment: str, what: str, figure: str = "failed") -> Promise:
 
 def _until(balancer: str, what: str) -> Promise:
     names = {setup.name: setup.name for setup in SETUPS if setup.balancer == balancer}
-    what = f"seconds after which nothing fails any more that is sent then: {what}"
+    what = f"seconds until requests sent from then on no longer fail: {what}"
     return of_figures("cut", what, INTERVALS[balancer], "s", names, (LAST,), max)
 
 
@@ -35,7 +35,7 @@ PROMISES = (
     _none("rolling-replace", "while three hosts are replaced in turn (TERM, then a new server)"),
     _none(
         "cut",
-        "when a host is cut off, but those on the way to it and in its hands",
+        "when a host is cut off, except those in flight at this host",
         "failed otherwise",
     ),
     _until("haproxy", "HAProxy, the interval of its checks times the failures it waits for"),

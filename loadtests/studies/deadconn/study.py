@@ -213,8 +213,9 @@ def report(results: Results) -> list[Section]:
     ended = [failure for failure in results.failures if "dead" in failure]
     listed = tables.listed([f"{size:,}" for size in sizes])
     text = [
-        "What do clients get beside connections on which nothing happens? Persistent connections "
-        f"ask for answers of {listed} bytes while {counts[0]:,} to {most:,} others are dead: half "
+        "How quickly are clients served beside connections on which nothing happens? Clients on "
+        f"persistent connections ask for responses of {listed} bytes "
+        f"while {counts[0]:,} to {most:,} others are dead: half "
         "of them silent, half in the middle of a head.",
         *_remarks(results, ended),
     ]
@@ -287,9 +288,8 @@ def _remarks(results: Results, ended: Sequence[Record]) -> list[str]:
     said = []
     if limited := [int(one["dead"]) for one in ended if _by_select(one)]:
         said.append(
-            f"{SELECT} waits by select(), which has room for {FD_SETSIZE:,} descriptors "
-            f"(FD_SETSIZE) and none for {min(limited):,} dead connections: it ends there by its "
-            "nature."
+            f"{SELECT} waits with select(), which has room for {FD_SETSIZE:,} descriptors "
+            f"(FD_SETSIZE), so it cannot serve beside {min(limited):,} dead connections."
         )
     others = Results([one for one in (*results.failures, *results.missing) if one not in ended])
     return [

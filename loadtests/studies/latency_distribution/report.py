@@ -21,7 +21,8 @@ from loadtests.studies.latency_distribution.measuring import PARTS, REPEATS
 from loadtests.studies.originals import klone_2008
 
 ASKED = (
-    "How long do requests take if so many are made at once, each on a connection of its own: until "
+    "How long do requests take if so many arrive at once, each on a connection of its "
+    "own: until "
     "the connection is there (connect), from then to the end of the answer (processing), and both "
     "(total)? The requests are ordered by each of these times, so a point at 90 % says that 90 % "
     f"of them took no longer. The study of {klone_2008.YEAR} asked this of KLone, lighttpd, Boa "

@@ -188,10 +188,10 @@ def section(results: Results) -> Section:
     at = tables.by(tables.latest(results.samples), "scenario")
     pss, uss = (tables.spreads(at[LAST], field, MIB) for field in ("pss", "uss"))
     text = [
-        "How much memory does each configuration take that serves the light page: when it has "
-        "started and given its first answer, after 10 parallel requests, and after 100 more? "
-        "`ps axo size,vsize` counts address space, so what processes share counts once "
-        "for each of them. PSS divides a shared page among all processes that map it, USS has "
+        "How much memory does each configuration take to serve the light page: after its start "
+        "and first response, after 10 parallel requests, and after 100 more? "
+        "`ps axo size,vsize` counts address space, so shared memory counts once for each "
+        "process. PSS divides a shared page among all processes that map it, USS has "
         "only pages that nobody shares, RSS counts a shared page once for each process; "
         "all over all processes of the server, the main process and a proxy included.",
         *_remarks(at),

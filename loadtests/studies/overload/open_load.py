@@ -169,16 +169,18 @@ def counted(trace: Trace, first: float) -> dict[str, Any]:
 
 
 ABOUT = (
-    "What if more is asked for than can be answered? First some clients, few and many, wait for "
-    "each answer. Then requests come at multiples of the rate that these got, evenly, whether or "
-    "not those before are answered, each on a connection of its own; a client that has no answer "
-    f"after {PATIENCE:g} s leaves. Counted are answers within that time when the load has lasted "
-    "for some seconds, as a share of the highest rate that was measured of the server at all. "
-    "Server and client have a core each."
+    "What happens if more requests arrive than a server can answer? First a few clients, then "
+    "many, wait for each response before they send the next request. Then requests arrive evenly "
+    "at multiples of the rate that these clients reach, whether or not earlier ones are "
+    "answered, each on a connection of its own. A client without a response "
+    f"after {PATIENCE:g} s leaves. The tables show the responses within that time, after some "
+    "seconds of load, as a share of the highest rate of the server in any test. Server and "
+    "client have one core each."
 )
 SATURATED = (
-    "The client is as busy as a quick server by what takes a server no time. What it did make is "
-    "in the column “offered”, in multiples of the highest rate."
+    "Requests that cost a server almost nothing keep the client as busy as a quick server. The "
+    "column “offered” shows how many requests the client made, in multiples of the highest "
+    "rate."
 )
 
 

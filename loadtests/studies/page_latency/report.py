@@ -55,15 +55,16 @@ def _section(way: Way | None, loops: dict[str, list[Record]], near: Sequence[Rec
     end, where = (way.name.lower(), way.title) if way else ("local", "on the machine itself")
     asked = "; ".join(f"{name} {LOOPS[name[1]]} ({_asked(own)})" for name, own in loops.items())
     text = [
-        "How long does a page of 8.6 KB take, if one request follows another and each has a "
-        f"connection of its own? Here {where}: {asked}."
+        "How long does a page of 8.6 KB take if requests come one after another, each on a "
+        f"connection of its own? Measured {where}: {asked}."
     ]
     first, samples = next(iter(loops.items()))
     means = tables.spreads(samples, "mean_us", MILLI)
     if way:
         text.append(
-            f"Client and server are network namespaces with a cable of {way.rate / 1e6:g} Mbit/s "
-            f"and {way.delay * 1e3:g} ms each way between them."
+            f"Client and server are network namespaces, connected by a virtual cable "
+            f"of {way.rate / 1e6:g} Mbit/s "
+            f"and {way.delay * 1e3:g} ms each way."
         )
         here = tables.spreads(near, "mean_us", MILLI)
         if more := [means[name].median - here[name].median for name in means if name in here]:
@@ -77,7 +78,7 @@ def _section(way: Way | None, loops: dict[str, list[Record]], near: Sequence[Rec
         "Mean time of a request",
         Axis(MEAN, "ms", low=0),
         {name: tables.spreads(own, "mean_us", MILLI) for name, own in loops.items()},
-        caption="Median of the runs; the whisker goes from the lowest to the highest.",
+        caption="Median of the runs; the whiskers show the lowest and the highest.",
     )
     note = (
         "Medians of the runs, lowest and highest; outliers of all runs together. Client and server "

@@ -214,9 +214,10 @@ def report(results: Results) -> list[Section]:
     """A section for each handler, one for the highest rate, and what the study of 2010 had."""
     samples = tables.latest(results.samples)
     about = [
-        f"What if requests come whether or not those before are answered? {AT_ONCE} at once at the "
-        f"beginning of each second, until {MOST_UNANSWERED} are unanswered. Times count from the "
-        "beginning of the second, also for a request that had to wait to be connected."
+        f"What happens if requests arrive whether or not earlier ones are answered? {AT_ONCE} "
+        f"arrive together at the beginning of each second, until {MOST_UNANSWERED} are "
+        "unanswered. Times begin with the second, even if a request had to wait for its "
+        "connection."
     ]
     if waits := sorted({one["waits"] for one in samples if "waits" in one}):
         about.append(

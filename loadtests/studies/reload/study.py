@@ -213,8 +213,8 @@ def _compared(results: Results) -> list[Section]:
         },
         subtitle="The main module and one that it imports, in turn, while requests are sent all "
         "the time",
-        caption="The mark is the median save, the line goes from the fastest to the slowest. Lower "
-        "is better; a server that polls has a second between two looks.",
+        caption="The mark is the median save; the line goes from the fastest to the slowest. "
+        "Lower is better. A server that polls looks for changes once a second.",
     )
     order = [row[0] for row in rows]
     figure = replace(figure, bars=sorted(figure.bars, key=lambda bar: order.index(bar.name)))

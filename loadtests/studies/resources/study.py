@@ -174,7 +174,8 @@ def _used(samples: Sequence[Record]) -> Section:
         "What does a server use while one client asks for five pages of 8.6 KB, one request after "
         "another, each on a connection of its own (R2), "
         + ("on the machine itself? " if local else f"{LAN.title}? ")
-        + "Several times a second the lab looks at its processes and its interface.",
+        + "The lab reads the figures of its processes and its network interface several times a "
+        "second.",
         *(f"Not in a network of its own: {reason}." for reason in local),
     ]
     full = dict.fromkeys(
@@ -232,8 +233,7 @@ def _curves(samples: Sequence[Record]) -> list[Panels]:
         x, y = Axis("Time", "s", low=0), Axis(label, unit, low=0)
         panels.append(Lines(f"resources-{label.lower()}", title, x, y, lines))
     caption = (
-        "The first round, between one look and the next; the load has a pause before it and behind "
-        "it."
+        "The first round, between one reading and the next, with a pause before and after the load."
     )
     return [Panels("resources-time", "A server during R2", panels, caption=caption)]
 

@@ -150,8 +150,9 @@ def _levels(servers: Sequence[str], at_once: Sequence[Record]) -> Section:
     counts = sorted({int(one["injectors"]) for one in at_once})
     each = at_once[0]["requests"] // at_once[0]["injectors"]
     text = [
-        f"How much does a server get through if {', '.join(map(str, counts))} injectors ask at "
-        f"once? Each asks for {each:,} pages, of five at random, one after the other, "
+        f"How many requests does a server answer if {', '.join(map(str, counts))} injectors "
+        f"(client processes) ask at once? Each asks for {each:,} pages, chosen at random from "
+        "five, one after another, "
         f"{_by(at_once[0])}.",
         *_limits(own),
         *_lines(fits),
@@ -229,14 +230,14 @@ def _limits(own: Mapping[str, Sequence[Record]]) -> list[str]:
     said = []
     if injectors:
         said.append(
-            "The injectors were the limit, their cores were full, with "
-            f"{', '.join(injectors)}: there the figures are theirs."
+            f"With {', '.join(injectors)}, the injectors' cores were full, so the figures show the "
+            "limit of the injectors and not of the server."
         )
     if servers:
         said.append(f"The server used a whole core: {', '.join(servers)}.")
     return said or [
-        "Neither the injectors' cores nor a whole core of the server were full: the rest is "
-        "the kernel's work for both, and whatever else ran on the machine."
+        "Neither the injectors' cores nor a core of the server were full: the rest is the "
+        "kernel's work for both, and other programs on the machine."
     ]
 
 
@@ -246,7 +247,8 @@ def _lines(fits: Mapping[str, Fit]) -> list[str]:
     linear = [server for server, (_, _, explained) in fits.items() if explained >= LINEAR]
     others = [server for server in fits if server not in linear]
     said = (
-        "The document says that the total time grows linearly with the requests. Here a line "
+        "The study of 2005 says that the total time grows linearly with the number of requests. "
+        "Here a straight line "
         f"explains {LINEAR:.0%} of it or more with {', '.join(linear) or 'no server'}"
     )
     return [f"{said}, and less with {', '.join(others)}." if others else f"{said}."]

@@ -51,10 +51,10 @@ def _take(lab: Lab, requests: int, number: int, server: Server) -> str:
 
 
 ABOUT = (
-    "How long does one request take when nothing else is asked? One after another, each on a "
-    "connection of its own. Times are from the connection to the first 15 bytes of the answer, and "
-    "to its end; how many of these fit into a second is beside them, and how many requests were "
-    "answered, with all that the client does between them."
+    "How long does one request take on an idle server? Requests come one after another, each on "
+    "a connection of its own. Times are from the connection to the first 15 bytes of the "
+    "response, and to its end. Beside them is how often each time fits into a second, and how "
+    "many requests per second were really answered, including the work of the client."
 )
 BEGUN = tables.each(lambda one: 1e6 / one["answer_us"])
 WHOLE = tables.each(lambda one: 1e6 / one["mean_us"])
@@ -83,8 +83,8 @@ def _section(page: str, samples: Sequence[Record]) -> Section:
         found,
         highest=True,
         subtitle="each on a connection of its own; longer is better",
-        caption="From the connection to the first 15 bytes of the answer, and to its end, as many "
-        "as fit into a second.",
+        caption="From the connection to the first 15 bytes of the response, and to its end: how "
+        "often each fits into a second.",
     )
     table = tables.compared(
         f"{NAME}-{page}", f"The {page} page", samples, VALUES, "time to the whole page"

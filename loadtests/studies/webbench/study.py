@@ -176,8 +176,9 @@ def report(results: Results) -> list[Section]:
     text = [
         f"{client_2001.FILES:,} files of 64 MB ({client_2001.OCTETS:,} bytes) in all are asked "
         "for at random: how many requests and bytes per second does each server answer?",
-        "WebBench's own distribution is not public. Classes are those of SPECweb96 up to 100 KB, "
-        "their probabilities such that an answer has the length that the study's tables give: "
+        "WebBench's own distribution is not public. The classes are those of SPECweb96 up to 100 "
+        "KB. Their probabilities are chosen so that a response has the mean length in the "
+        "tables of the study: "
         f"{old_mean:,.0f} bytes, its bytes per second over its requests per second. Here a file "
         f"has {workload.mean_answer():,.0f} bytes in the mean of all requests; a head is added. "
         "Within a class every file is asked for equally often. Requests that failed are not "

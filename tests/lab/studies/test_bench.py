@@ -194,7 +194,7 @@ class TestPromises:
         )
         assert not any("512" in what for what in found)
         assert told.answer(SHOW.promises, results) == (
-            f"2 of 3 promises are kept, not: {cost}, against the floor (by 4 %)."
+            f"2 of 3 promises are kept. Not kept: {cost}, against the floor (by 4 %)."
         )
 
     def test_samples_of_bench_count_for_show(self) -> None:

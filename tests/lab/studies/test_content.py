@@ -355,7 +355,7 @@ class TestReport:
         page, *_ = told
         assert page.answer == (
             "CPU per request, 64 connections: poorhttp single (5.2 µs) is best; the next, lighttpd "
-            "(5.8 µs), takes 1.12 times as much; each was measured once, so that small differences "
+            "(5.8 µs), takes 1.12 times as much; each was measured once, so small differences "
             "may be noise."
         )
         figure, table = page.parts
@@ -370,7 +370,7 @@ class TestReport:
             ["lighttpd", "5.80", "1.45", "1,000"],
         ]
         assert table.note == (
-            "The client was the limit, not the server, of 64 connections: lighttpd."
+            "The client was the limit, not the server, with 64 connections: lighttpd."
         )
         site = next(one for one in told if one.title.startswith("Five pages"))
         assert [row[0] for row in _rows(site)] == [

@@ -100,8 +100,8 @@ class TestReport:
 
     def test_select_is_told_as_a_finding(self) -> None:
         told = words(self.results)
-        assert "waits by select(), which has room for 1,024 descriptors" in told
-        assert "none for 3,000 dead" in told
+        assert "waits with select(), which has room for 1,024 descriptors" in told
+        assert "cannot serve beside 3,000 dead" in told
         assert "Failed:" not in told
 
     def test_another_server_that_ends_is_not_excused(self) -> None:
@@ -124,7 +124,7 @@ class TestReport:
         assert list(figure.panels[0].lines[0].points) == [(0.0, 1_000), (18_000.0, 990)]
 
     def test_the_client_was_the_limit(self) -> None:
-        assert f"limit in samples of: {deadconn.SELECT}." in words(self.results)
+        assert f"limit in samples with: {deadconn.SELECT}." in words(self.results)
 
     def test_no_results(self) -> None:
         assert deadconn.STUDY.report(Results([])) == []

@@ -45,7 +45,7 @@ class TestAnswer:
 
     def test_a_single_round_says_that_it_is_one(self) -> None:
         said = tables.answer("Time", {"a": rounds(1), "b": rounds(2)}, "ms")
-        assert said.endswith("each was measured once, so that small differences may be noise.")
+        assert said.endswith("each was measured once, so small differences may be noise.")
 
     def test_the_baseline_is_no_server(self) -> None:
         found = {"floor": rounds(1), "a": rounds(2)}
