@@ -90,13 +90,8 @@ class VendorCrates(sdist):
     def make_release_tree(self, base_dir: str, files: list[str]) -> None:
         """Fill the folder of which the archive is made; needs cargo."""
         super().make_release_tree(base_dir, files)
-        vendor = ("cargo", "vendor", "--quiet", "--locked", "--versioned-dirs")
         folder = os.path.join(base_dir, "core/vendor")
-        subprocess.run(
-            [*vendor, f"--manifest-path={ROOT / 'core/Cargo.toml'}", folder],
-            stdout=subprocess.DEVNULL,
-            check=True,
-        )
+        subprocess.run([sys.executable, str(ROOT / "core/crates.py"), folder], check=True)
         config = Path(base_dir, ".cargo/config.toml")
         text = config.read_text(encoding="utf-8")
         # The file may be a link to that of the source.

@@ -42,7 +42,7 @@ PLATFORMS = {
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 
 #: Bytes of a wheel.
-MOST_BYTES = 4_000_000
+MOST_BYTES = 3_900_000
 
 HERE = f"{platform.machine()}-unknown-linux-gnu"
 RUNNING = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -136,29 +136,31 @@ def assemble(template: Path, extension: Path, target: str, python: str, folder: 
     content[f"{info}/WHEEL"] = f"{wheel}\n{tags}".encode()
     folder.mkdir(parents=True, exist_ok=True)
     made = folder / f"{project}-{tag}-{tag}-linux_{machine}.whl"
-    write(made, content, f"{info}/RECORD")
+    with ZipFile(made, "w", ZIP_DEFLATED) as archive:
+        write(archive, content, f"{info}/RECORD")
     return made
 
 
-def write(wheel: Path, content: dict[str, bytes], record: str) -> None:
-    """Write an archive with its record; the same bytes for the same content."""
+def write(archive: ZipFile, content: dict[str, bytes], record: str) -> None:
+    """Fill an archive, with its record; the same bytes for the same content."""
     lines = []
     for name, data in content.items():
         if name != record:
             digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
             lines.append(f"{name},sha256={digest},{len(data)}\n")
     content = {**content, record: "".join([*lines, f"{record},,\n"]).encode()}
-    with ZipFile(wheel, "w", ZIP_DEFLATED, compresslevel=9) as archive:
-        for name in sorted(content, key=lambda name: (".dist-info/" in name, name)):
-            entry = ZipInfo(name)
-            mode = 0o755 if name.endswith(".so") else 0o644
-            entry.external_attr = (0o100000 | mode) << 16
-            entry.compress_type = ZIP_DEFLATED
-            archive.writestr(entry, content[name])
+    for name in sorted(content, key=lambda name: (".dist-info/" in name, name)):
+        entry = ZipInfo(name)
+        mode = 0o755 if name.endswith(".so") else 0o644
+        entry.external_attr = (0o100000 | mode) << 16
+        entry.compress_type = ZIP_DEFLATED
+        archive.writestr(entry, content[name])
 
 
 def finish(wheel: Path, target: str, out: Path) -> Path:
-    """The wheel as it is published: checked for its platform, and tagged."""
+    """The wheel as it is published: checked for its platform, tagged, and as small as it gets."""
+    import zopfli  # of the extra `wheels`, which the tests do without
+
     folder = BUILD / "repaired" / target
     shutil.rmtree(folder, ignore_errors=True)
     # Not among the libraries of this machine, which are of another platform: `libc.so` is musl's.
@@ -175,7 +177,9 @@ def finish(wheel: Path, target: str, out: Path) -> Path:
         content = {name: archive.read(name) for name in archive.namelist() if name[-1] != "/"}
     record = next(name for name in content if name.endswith(".dist-info/RECORD"))
     made = out / repaired.name
-    write(made, content, record)
+    # Plain deflate, for which zopfli finds 3 % fewer bytes than zlib does.
+    with zopfli.ZipFile(made, "w", ZIP_DEFLATED, iterations=5) as archive:
+        write(archive, content, record)
     size = made.stat().st_size
     print(f"{made.name}: {size:,} bytes", flush=True)
     if size > MOST_BYTES:
