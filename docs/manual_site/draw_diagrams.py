@@ -114,7 +114,6 @@ def tidied(drawn: str, checksum: str) -> str:
         "width": width,
         "height": height,
         "viewBox": box,
-        "role": "graphics-document",
         "data-source": checksum,
     }
     return ElementTree.tostring(svg, encoding="unicode")
