@@ -170,7 +170,7 @@ class Service:
         if self._is_traced:
             from poorhttp.worker.otel import tracing
 
-            application = tracing.traced(application)
+            application = tracing.traced(application, has_ids=self.settings.request_id)
         worker = Worker(
             application,
             self.settings,

@@ -39,6 +39,6 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
         together.wait(30)
     if path == "/raise":
         raise ValueError("told")
-    names = ("HTTP_X_REQUEST_ID", "poorhttp.request_id", "HTTP_TRACEPARENT")
+    names = ("HTTP_X_REQUEST_ID", "HTTP_TRACEPARENT")
     start_response("200 OK", [*fields, ("X-Twice", "b")])
     return [json.dumps({name: environ.get(name) for name in names}).encode()]

@@ -34,7 +34,7 @@ def id_of(response: Response) -> str:
     found = response.get("X-Request-ID")
     assert found is not None
     seen = response.json()
-    assert seen["HTTP_X_REQUEST_ID"] == seen["poorhttp.request_id"] == found
+    assert seen["HTTP_X_REQUEST_ID"] == found
     return found
 
 
@@ -55,7 +55,6 @@ def test_off_is_the_default(mode: str) -> None:
     with Server(IDENTIFIED, mode) as server:
         response = server.get("/", "X-Request-ID: theirs")
         assert response.get("X-Request-ID") is None
-        assert response.json()["poorhttp.request_id"] is None
         assert response.json()["HTTP_X_REQUEST_ID"] == "theirs"
 
 

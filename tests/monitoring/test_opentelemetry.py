@@ -90,7 +90,9 @@ def test_a_thread_is_left_without_a_span() -> None:
     def is_outside() -> bool:
         return not trace.get_current_span().get_span_context().is_valid
 
-    traced = Traced(application, TracerProvider(shutdown_on_exit=False).get_tracer("test"))
+    traced = Traced(
+        application, TracerProvider(shutdown_on_exit=False).get_tracer("test"), has_ids=False
+    )
     environ = {"REQUEST_METHOD": "GET", "REQUEST_URI": "/", "SERVER_PROTOCOL": "HTTP/1.1"}
     environ |= {"SERVER_PORT": "80", "PATH_INFO": "/pieces"}
     body = traced(environ, lambda *_: lambda data: None)

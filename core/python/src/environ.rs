@@ -32,7 +32,7 @@ impl Environs {
     /// Takes the base environs. `has_ids`: requests have ids.
     pub(crate) fn new(py: Python<'_>, bases: Vec<Py<PyDict>>, has_ids: bool) -> PyResult<Self> {
         if has_ids {
-            // Their keys are there already, as copies would have to grow for them.
+            // Their key is there already, as copies would have to grow for it.
             bases.iter().try_for_each(|base| set_id(base.bind(py), PyString::new(py, "")))?;
         }
         Ok(Environs { bases, bytes_io: py.import(intern!(py, "io"))?.getattr("BytesIO")?.unbind() })
@@ -95,8 +95,7 @@ pub(crate) fn set_request_id(environ: &Bound<'_, PyDict>, id: &RequestId<'_>) ->
 #[inline(never)]
 fn set_id(environ: &Bound<'_, PyDict>, id: Bound<'_, PyString>) -> PyResult<()> {
     let py = environ.py();
-    environ.set_item(intern!(py, "HTTP_X_REQUEST_ID"), &id)?;
-    environ.set_item(intern!(py, "poorhttp.request_id"), id)
+    environ.set_item(intern!(py, "HTTP_X_REQUEST_ID"), id)
 }
 
 /// Sets the values that differ from the base environ, which is for `GET / HTTP/1.1`.

@@ -88,6 +88,17 @@ pub(crate) fn latin1<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, 
     Ok(made.cast_into()?)
 }
 
+/// Sets a `ContextVar` in the current context.
+pub(crate) fn set_context_variable(variable: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    // SAFETY: both are references to objects that live during the call, which refuses what is no ContextVar. The result is a new
+    // reference, or null with an exception set.
+    let token = unsafe {
+        let token = ffi::PyContextVar_Set(variable.as_ptr(), value.as_ptr());
+        Bound::from_owned_ptr_or_err(variable.py(), token)
+    };
+    token.map(drop)
+}
+
 #[cold]
 fn fetched(py: Python<'_>) -> PyErr {
     PyErr::fetch(py)

@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::dispatched::Dispatched;
 use crate::early_hints;
-use crate::ffi::{duplicate, text};
+use crate::ffi::{duplicate, set_context_variable, text};
 use crate::logged_variables::LoggedVariables;
 use crate::request_name::RequestName;
 use crate::response_values::{Failure, body_bytes, write_fields, wrong_type};
@@ -240,7 +240,7 @@ impl Request {
             // A thread runs several requests at once. The base environ has the key, so the copy need not grow.
             environ.bind(py).set_item(intern!(py, "wsgi.early_hints"), slf)?;
             if let Some(context) = &waits.context {
-                context.call_method1(py, intern!(py, "set"), (this.name(py),))?;
+                set_context_variable(context.bind(py), Bound::new(py, this.name(py))?.as_any())?;
             }
         } else {
             early_hints::enter(slf);

@@ -91,10 +91,10 @@ class Logs:
         "takes it from `X-Request-ID` of `trusted_proxies` if it has 1 to 128 letters, digits and "
         "characters of `-_.~:=+/@`. Otherwise it makes 16 hexadecimal digits, unique across "
         "workers and restarts. A proxy must set or remove the header, or clients can choose their "
-        "own ids. The environ has the id as `HTTP_X_REQUEST_ID` and `poorhttp.request_id`. An "
-        "application may set another `X-Request-ID` in its response. The option also logs a valid "
-        "`traceparent` (W3C Trace Context) of any client, as `trace_id` and `span_id`. Off, "
-        "because it takes time. nginx `$request_id`; gunicorn has no ids.",
+        "own ids. The environ has the id as `HTTP_X_REQUEST_ID`. An application may set another "
+        "`X-Request-ID` in its response. The option also logs a valid `traceparent` (W3C Trace "
+        "Context) of any client, as `trace_id` and `span_id`. Off, because it takes time. nginx "
+        "`$request_id`; gunicorn has no ids.",
     )
     error_log = Option(
         log_place,

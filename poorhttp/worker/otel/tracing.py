@@ -43,12 +43,11 @@ COPIED = {
     "server.address": "SERVER_NAME",
     "client.address": "REMOTE_ADDR",
     "user_agent.original": "HTTP_USER_AGENT",
-    "poorhttp.request_id": "poorhttp.request_id",
 }
 
 
-def traced(application: WSGIApplication) -> WSGIApplication:
-    """Return the application with a span around each request.
+def traced(application: WSGIApplication, *, has_ids: bool) -> WSGIApplication:
+    """Return the application with a span around each request; `has_ids`: `request_id` is on.
 
     Called in each worker after the fork: the thread that sends spans belongs to it.
 
@@ -66,7 +65,7 @@ def traced(application: WSGIApplication) -> WSGIApplication:
             ours.add_span_processor(BatchSpanProcessor(exporter))
         trace.set_tracer_provider(ours)
         provider = ours
-    return Traced(application, provider.get_tracer("poorhttp", VERSION))
+    return Traced(application, provider.get_tracer("poorhttp", VERSION), has_ids=has_ids)
 
 
 class _Environ(Getter["WSGIEnvironment"]):
@@ -106,7 +105,8 @@ class _Started:
 class Traced:
     """An application with a span around each request."""
 
-    def __init__(self, application: WSGIApplication, tracer: Tracer) -> None:
+    def __init__(self, application: WSGIApplication, tracer: Tracer, *, has_ids: bool) -> None:
+        self._has_ids = has_ids
         self._application = application
         self._tracer = tracer
         self._environ = _Environ()
@@ -119,7 +119,7 @@ class Traced:
             method if method in METHODS else "HTTP",
             parent,
             SpanKind.SERVER,
-            attributes(environ),
+            attributes(environ, has_id=self._has_ids),
         )
         within = trace.set_span_in_context(span, parent)
         body = None
@@ -173,7 +173,7 @@ class _Body:
             self._span.end()
 
 
-def attributes(environ: WSGIEnvironment) -> Mapping[str, str | int]:
+def attributes(environ: WSGIEnvironment, *, has_id: bool) -> Mapping[str, str | int]:
     """Return the attributes of the span of a request (OpenTelemetry semantic conventions)."""
     method = environ["REQUEST_METHOD"]
     path, _, query = environ["REQUEST_URI"].partition("?")
@@ -191,6 +191,8 @@ def attributes(environ: WSGIEnvironment) -> Mapping[str, str | int]:
     for name, key in COPIED.items():
         if value := environ.get(key):
             found[name] = value
+    if has_id:
+        found["poorhttp.request_id"] = environ["HTTP_X_REQUEST_ID"]
     return found
 
 

@@ -313,15 +313,10 @@ impl Response {
         }
     }
 
-    /// Adds `X-Request-ID` unless the application has given it. Only after [`Response::start`]; `id` is not checked.
+    /// Whether `X-Request-ID` is to be added: the application has not given it.
     #[inline]
-    pub fn add_request_id(&self, out: &mut Vec<u8>, id: &[u8]) {
-        const NAME: &[u8] = b"X-Request-ID: ";
-        if self.state == State::Started && !self.has_request_id {
-            out.extend_from_slice(NAME);
-            out.extend_from_slice(id);
-            out.extend_from_slice(b"\r\n");
-        }
+    pub fn lacks_request_id(&self) -> bool {
+        self.state == State::Started && !self.has_request_id
     }
 
     /// Completes the head. `body` is the length of the whole body, if it is known.

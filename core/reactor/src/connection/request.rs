@@ -99,7 +99,7 @@ pub struct Request {
     /// Unknown for a Unix socket.
     pub(super) peer: Option<SocketAddr>,
     /// The peer is a trusted proxy. Otherwise fields that only a proxy can know may be forged, or none are configured.
-    pub(super) is_trusted: bool,
+    pub(crate) is_trusted: bool,
     /// A PROXY protocol header is to come before anything else.
     pub(super) awaits_proxy_header: bool,
     /// The connection has TLS, or the PROXY protocol header says that the client speaks it.

@@ -16,6 +16,7 @@ use crate::exchange::{Exchange, SendError, UNCOUNTED, x_sendfile};
 use crate::limits::{COPIED, PIECE};
 use crate::log::entry::{Answer, Collected};
 use crate::log::error::Level;
+use crate::log::request_id::FIELD_NAME;
 use crate::log::slow::Answered;
 use crate::sys::clock;
 
@@ -120,9 +121,17 @@ impl Exchange {
         if self.number == UNCOUNTED {
             return;
         }
+        if !self.response.lacks_request_id() {
+            return;
+        }
+        if !stream.request().is_trusted {
+            return stream.output().extend_from_slice(&ids.make_field(self.number));
+        }
         // The id may be a part of the request, which has the output as well.
         let mut out = mem::take(stream.output());
-        self.response.add_request_id(&mut out, stream.request().id(ids, self.number).as_bytes());
+        out.extend_from_slice(FIELD_NAME);
+        out.extend_from_slice(stream.request().id(ids, self.number).as_bytes());
+        out.extend_from_slice(b"\r\n");
         *stream.output() = out;
     }
 

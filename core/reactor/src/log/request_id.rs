@@ -11,6 +11,8 @@ use poorhttp_http::{Head, TraceContext};
 const LONGEST: usize = 128;
 /// Bytes of an id that is made here.
 const MADE: usize = 16;
+/// Name of the field of responses, and what is between it and the id.
+pub(crate) const FIELD_NAME: &[u8; 14] = b"X-Request-ID: ";
 
 /// Makes the ids of a reactor's requests, or takes those of trusted proxies.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +69,14 @@ impl RequestIds {
             Some(id) => Text::Taken(id),
             None => Text::Made(self.make(number)),
         })
+    }
+
+    /// The line of response fields with an id that is made from the number.
+    #[inline]
+    pub(crate) fn make_field(self, number: u64) -> [u8; FIELD_NAME.len() + MADE + 2] {
+        let mut line = *b"X-Request-ID: ________________\r\n";
+        line[FIELD_NAME.len()..][..MADE].copy_from_slice(&self.make(number));
+        line
     }
 
     /// 16 hexadecimal digits, different for each number.
@@ -147,7 +157,7 @@ impl RequestName {
     pub(crate) fn with_response_field<'a>(&self, lines: &'a [u8]) -> Cow<'a, [u8]> {
         match &*self.id {
             "" => Cow::Borrowed(lines),
-            id => Cow::Owned([lines, b"X-Request-ID: ", id.as_bytes(), b"\r\n"].concat()),
+            id => Cow::Owned([lines, FIELD_NAME, id.as_bytes(), b"\r\n"].concat()),
         }
     }
 }
