@@ -36,9 +36,9 @@ def _parser() -> argparse.ArgumentParser:
     studies.add_report(reporting)
     studies.add(commands)
     advise.add(commands)
-    words = "draw all figures of the stored results, and those that docs show"
+    words = "draw all figures of the stored results, and those of docs"
     add("figures", lambda _: print("\n".join(docs.figures())), words)
-    words = "write the pages of docs made of stored results"
+    words = "write the pages of docs that are made from stored results"
     pages = add("docs", lambda options: docs.pages(options.names), words)
     pages.add_argument("names", nargs="*", metavar="NAME", help=f"of: {' '.join(docs.MADE)}")
     add("peers", _peers, "install the servers we compare with, each by pip")

@@ -164,7 +164,7 @@ class CommandLine(Arguments):
             return 0
         if "GUNICORN_CMD_ARGS" in os.environ and self.command in ("serve", "dev", "check"):
             self.notes.append(
-                "GUNICORN_CMD_ARGS is not read; write its options behind poorhttp serve, which "
+                "GUNICORN_CMD_ARGS is not read; write its options after poorhttp serve, which "
                 "takes most of them (docs/reference/command.md)"
             )
         for note in self.notes:

@@ -41,12 +41,12 @@ def quantiles(name: str) -> list[Query]:
 #: Rows: a title, and panels: title, unit, description, queries with their legends.
 ROWS: list[tuple[str, list[tuple[str, str, str, list[Query]]]]] = [
     (
-        "Is it well?",
+        "Health",
         [
             (
                 "Ready",
                 "bool_on_off",
-                "1 while clients should come, as /-/ready says.",
+                "1 while the server is ready, as /-/ready reports.",
                 [(f"min by (instance) (poorhttp_ready{{{CHOSEN}}})", "{{instance}}")],
             ),
             (
@@ -61,13 +61,13 @@ ROWS: list[tuple[str, list[tuple[str, str, str, list[Query]]]]] = [
             (
                 "Utilization",
                 "percentunit",
-                "Requests in flight by capacity. Near 100 % requests wait.",
+                "Requests in flight as a share of the capacity. Near 100 %, requests wait.",
                 [(f"avg by (service) (poorhttp_utilization{{{SERVICE}}})", "{{service}}")],
             ),
             (
                 "Errors",
                 "percentunit",
-                "Responses 5xx by all.",
+                "Share of the responses that are 5xx.",
                 [
                     (
                         f"{rate('responses_total', 'service', ERRORS)}"
@@ -84,7 +84,7 @@ ROWS: list[tuple[str, list[tuple[str, str, str, list[Query]]]]] = [
             (
                 "Responses",
                 "reqps",
-                "By the kind of their status.",
+                "By class of status.",
                 [(rate("responses_total", "code"), "{{code}}")],
             ),
             (
@@ -110,7 +110,7 @@ ROWS: list[tuple[str, list[tuple[str, str, str, list[Query]]]]] = [
             (
                 "Connections",
                 "short",
-                "By what they do.",
+                "By state.",
                 [(gauge("connections_by_state", "state"), "{{state}}")],
             ),
         ],
@@ -127,7 +127,7 @@ ROWS: list[tuple[str, list[tuple[str, str, str, list[Query]]]]] = [
             (
                 "In the application",
                 "s",
-                "From the call to its end.",
+                "From the call of the application to its end.",
                 quantiles("request_application_seconds"),
             ),
             (
@@ -148,7 +148,7 @@ ROWS: list[tuple[str, list[tuple[str, str, str, list[Query]]]]] = [
             (
                 "Oldest request in flight",
                 "s",
-                "Grows steadily: that one hangs.",
+                "If it grows steadily, that request hangs.",
                 [
                     (
                         f"max by (service) (poorhttp_oldest_request_seconds{{{SERVICE}}})",
@@ -181,7 +181,7 @@ ROWS: list[tuple[str, list[tuple[str, str, str, list[Query]]]]] = [
             (
                 "Memory",
                 "bytes",
-                "Shared pages divided by those who share them (PSS).",
+                "Shared pages divided by the processes that share them (PSS).",
                 [
                     (
                         gauge("worker_proportional_memory_bytes", "instance, service, worker"),
@@ -229,7 +229,7 @@ ROWS: list[tuple[str, list[tuple[str, str, str, list[Query]]]]] = [
             (
                 "Certificates expire in",
                 "s",
-                "Below two weeks there is an alert.",
+                "An alert fires below two weeks.",
                 [
                     (
                         "min by (file) (poorhttp_tls_certificate_expiry_seconds"
@@ -241,7 +241,7 @@ ROWS: list[tuple[str, list[tuple[str, str, str, list[Query]]]]] = [
             (
                 "Static files from memory",
                 "percentunit",
-                "Hits of the cache by all.",
+                "Share of the files found in the cache.",
                 [
                     (
                         f"{rate('static_cache_hits_total', 'service')}"
@@ -254,7 +254,7 @@ ROWS: list[tuple[str, list[tuple[str, str, str, list[Query]]]]] = [
             (
                 "Versions",
                 "short",
-                "That run.",
+                "Versions that run now.",
                 [
                     (
                         f"count by (version, python) (poorhttp_info{{{CHOSEN}}})",

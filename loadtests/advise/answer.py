@@ -231,7 +231,7 @@ class _Search:
         found = self._hunt(P99, able, rate or advice.best, Sample.calm, rate)
         winner = found.winner(TIE[P99])
         if winner is None:
-            advice.remarks.append(f"No p99: nothing that was tried stands {rate:,.0f} requests/s.")
+            advice.remarks.append(f"No p99: nothing that was tried handles {rate:,.0f} requests/s.")
             return
         users = f"with {wish.connections[-1]} users as fast as they can"
         how = f"at {rate:,.0f} requests/s" if rate else users
@@ -304,7 +304,7 @@ def _remarks(samples: Sequence[Sample]) -> list[str]:
     if len(busy) > len(samples) / 4:
         told.append(
             f"Something else used up to {max(busy) * 100:.0f} % of this machine meanwhile: these "
-            "figures are rough. Measure again when it is at rest."
+            "figures are rough. Measure again when it is idle."
         )
     limited = [one for one in samples if one.client_busy >= SATURATED]
     if limited:

@@ -150,7 +150,7 @@ def _advise(
     else:
         asking = from_paths(options.paths or ["/"])
     if options.write and options.write.exists():
-        raise LabError(f"{options.write} is there already; it is not overwritten")
+        raise LabError(f"{options.write} already exists; it is not overwritten")
     rate, memory = options.rate or asking.rate, int(options.max_memory * 2**20)
     wish = Wish(options.connections, len(USABLE), rate, memory, options.aims)
     budget, bench = options.budget or USUAL, Bench(target, asking, keeping)

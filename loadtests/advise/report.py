@@ -297,7 +297,7 @@ def write(text: str, where: Path | None) -> str:
             continue
         except OSError as error:
             raise LabError(f"{name}: {error.strerror}") from None
-    raise LabError(f"{where} is there already; it is not overwritten")
+    raise LabError(f"{where} already exists; it is not overwritten")
 
 
 def sections(results: Results, advice: Advice | None, asked: str) -> list[Section]:

@@ -63,7 +63,7 @@ class Programs:
                 )
             elif isinstance(error, PermissionError):
                 status = "403 Forbidden"
-                problem = "it is not executable by us: chmod +x"
+                problem = "the server's user may not execute it: chmod +x"
             else:
                 status = "501 Not Implemented"
                 problem = "programs that write a whole HTTP message (nph-) are not run"

@@ -179,7 +179,9 @@ class ProgramRun:
         code = error.errno if isinstance(error, OSError) else None
         why = str(error) if code is None else os.strerror(code)
         temporary = code in TEMPORARY_ERRORS
-        hint = "" if temporary else " (is there a #! line, and the interpreter that it names?)"
+        hint = (
+            "" if temporary else " (does it begin with a #! line, and does that interpreter exist?)"
+        )
         self.log_problem(f"it cannot be started: {why}{hint}")
         status = "503 Service Unavailable" if temporary else "502 Bad Gateway"
         return respond(self.start_response, status)
@@ -188,14 +190,12 @@ class ProgramRun:
         """Answer with another path of this server: a local redirect (RFC 3875 section 6.2.2)."""
         earlier = self.environ.get("poorhttp.local_redirects", 0)
         if earlier >= MAX_REDIRECTS:
-            self.log_problem(
-                f"{earlier + 1} local redirects after each other, the last to {location}"
-            )
+            self.log_problem(f"{earlier + 1} local redirects in a row, the last to {location}")
             return respond(self.start_response, "500 Internal Server Error")
         try:
             decoded, query = split_target(location.encode("latin-1"))
         except ValueError as error:
-            self.log_problem(f"its Location is no path that a client could ask for: {error}")
+            self.log_problem(f"its Location is not a path that a client could request: {error}")
             return respond(self.start_response, "502 Bad Gateway")
         path = decoded.decode("latin-1")
         environ = {key: value for key, value in self.environ.items() if key not in BODY_VARIABLES}

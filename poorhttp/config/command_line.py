@@ -46,7 +46,7 @@ DISCOVERY = """\
 TARGET may be a folder or a Python file; by default it is the current folder. The server searches
 it, in this order, for manage.py of a Django project, FLASK_APP, dispatch_table.py, an application
 or create_app() in wsgi.py, app.py, application.py, main.py, then in another module or package, also
-in src; template pages, index.html, cgi-bin. It reads source files, and runs none of them.
+in src; template pages, index.html, cgi-bin. It reads source files and does not run them.
 
 """
 
@@ -64,7 +64,7 @@ COMMANDS = {
         "pages:FOLDER --pages-modules MODULES",
     ),
     "ctl": Command("Show a running server, or control it: status, reload, stop, stacks, …"),
-    "top": Command("Show a running server in the terminal, live. Its options are those of ctl."),
+    "top": Command("Show a running server live in the terminal. Takes the options of ctl."),
     "init": Command(
         "Write poorhttp.ini, and files for systemd, web servers in front and containers."
     ),
@@ -155,7 +155,7 @@ class Arguments:
             self.command = "serve"
         else:
             meant = suggestion(word, COMMANDS) or (
-                f"; {SEE_HELP}; a module of this name is served by: poorhttp serve {word}"
+                f"; {SEE_HELP}; to serve a module of this name: poorhttp serve {word}"
             )
             raise UsageError(f'unknown command "{word}"{meant}')
         return False
@@ -173,7 +173,7 @@ class Arguments:
         for word in words:
             if "target" in self.values:
                 raise UsageError(
-                    f"{self.command} takes one target, and there are "
+                    f"{self.command} takes one target, but there are "
                     f'"{self.values["target"][0]}" and "{word}"'
                 )
             self.values["target"] = [word]

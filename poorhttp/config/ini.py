@@ -59,7 +59,9 @@ def read_file(path: str) -> bytes:
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     with open(fd, "rb") as file:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file, which a reload can read again")
+            raise OSError(
+                errno.EINVAL, "it is not a regular file, so a reload could not read it again"
+            )
         return file.read()
 
 
@@ -122,13 +124,10 @@ def _entry(line: str, number: int, where: str, sections: list[Section]) -> Entry
     name = name.strip()
     if not equals or not name:
         raise ConfigError(
-            f'{where}: "{line}" is neither "name = value" nor a [section], and a comment begins '
-            "with #"
+            f'{where}: "{line}" is neither "name = value" nor a [section]; a comment begins with #'
         )
     if not sections:
-        raise ConfigError(
-            f'{where}: "{name}" stands in no section; write [http] on a line above it'
-        )
+        raise ConfigError(f'{where}: "{name}" is in no section; write [http] on a line above it')
     entry = Entry(name, number, value.strip())
     sections[-1].entries.append(entry)
     return entry

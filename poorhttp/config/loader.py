@@ -24,7 +24,7 @@ SERVICE = "service:"
 HOST = "host:"
 
 _SECTIONS = (
-    f"options stand in [{SECTION}], those of one service in [{SERVICE}NAME], those of a host in "
+    f"options belong in [{SECTION}], those of one service in [{SERVICE}NAME], those of a host in "
     f"[{HOST}NAME], hooks in [{HOOKS}]"
 )
 
@@ -229,7 +229,7 @@ def _sections(file: str) -> list[ini.Section]:
             name = section.name.removeprefix(SERVICE)
             if not (name and all(letter.isalnum() or letter in "-_." for letter in name)):
                 raise ConfigError(
-                    f'{where}: "{name}" is no name for a service; write letters, digits and any '
+                    f'{where}: "{name}" is not a valid service name; write letters, digits and any '
                     "of -_."
                 )
         elif section.name not in (SECTION, HOOKS):
@@ -257,12 +257,12 @@ def _section(settings: Settings, section: ini.Section, file: str) -> None:
         first = seen.setdefault(option.name, entry)
         if first.name != entry.name:
             raise ConfigError(
-                f'{named} is another name of "{first.name}", which line {first.line} has set'
+                f'{named} is another name for "{first.name}", which line {first.line} has set'
             )
         if first is not entry:
             hint = "; write its values below each other, indented" if option.repeatable else ""
             raise ConfigError(
-                f"{named} is set a second time, the first is on line {first.line}{hint}"
+                f"{named} is set a second time; the first time is on line {first.line}{hint}"
             )
         if section.name == HOOKS and settings.is_set(option.name):
             raise ConfigError(

@@ -281,12 +281,14 @@ class _PageResponse:
             ):
                 return b""
             if any(name == "content-encoding" and value != "identity" for name, value in fields):
-                return self._warn("the answer is compressed, though nobody has asked for that")
+                return self._warn(
+                    "the answer is compressed, although the request did not ask for it"
+                )
             if any(
                 parameter.startswith(("charset=utf-16", 'charset="utf-16'))
                 for parameter in parameters
             ):
-                return self._warn("its charset is UTF-16; UTF-8 would do")
+                return self._warn("its charset is UTF-16; use UTF-8")
             policies = [value for name, value in fields if name == "content-security-policy"]
         except (AttributeError, TypeError, ValueError):
             # The server reports the error to the application.

@@ -74,7 +74,7 @@ class Application:
             raise ApplicationError(
                 f"{where} has no handlers: a dispatch table says "
                 "handlers = {'/path': (http.METHOD_GET, function)}"
-                + (f'; is "{near}" meant to be it?' if near else "")
+                + (f'; did you mean "{near}"?' if near else "")
             )
         _check_handlers(handlers, where)
         self.handlers: dict[str, tuple[int, Handler] | dict[int, Handler]] = handlers
@@ -169,7 +169,7 @@ class Application:
             else:
                 raise TypeError(
                     f"the handler of {request.uri} returned {result}, "
-                    "which is neither a result code nor the status of an answer"
+                    "which is neither a result code nor an HTTP status"
                 )
         elif isinstance(result, str | bytes):
             request.write(result)
@@ -297,7 +297,7 @@ def _check_errors(errors: object, where: str) -> None:
     for code, entry in errors.items():
         if not isinstance(code, int) or not 400 <= code <= 599:
             raise ApplicationError(
-                f"{where}: errors[{code!r}]: a status from 400 to 599 stands here"
+                f"{where}: errors[{code!r}]: the key must be a status from 400 to 599"
             )
         pages = entry if isinstance(entry, dict) else {METHOD_GET: entry}
         if not all(_is_mask(mask) and callable(page) for mask, page in pages.items()):

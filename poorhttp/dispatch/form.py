@@ -322,7 +322,7 @@ def _text(raw: bytes, charset: str | None) -> str:
     """
     name = (charset or "utf-8").strip().lower()
     if name in _NO_CHARSETS or not name.isprintable():
-        raise FormError(HTTP_BAD_REQUEST, f"The form names a charset that is none: {name!r}.")
+        raise FormError(HTTP_BAD_REQUEST, f"The form names an unknown charset: {name!r}.")
     return raw.decode(_CHARSETS.get(name, "utf-8"), "replace")
 
 

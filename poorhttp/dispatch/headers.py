@@ -93,6 +93,6 @@ def _checked(name: str, value: object) -> tuple[str, str]:
         if (code < 32 and code != 9) or code == 127 or code > 255:
             raise ValueError(
                 f"header {name} cannot carry the character {character!r} of {text!r}: "
-                "allowed are printable Latin-1 characters and the tabulator"
+                "only printable Latin-1 characters and tabs are allowed"
             )
     return name, text

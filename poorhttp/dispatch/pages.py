@@ -10,14 +10,14 @@ __all__ = ["error_page", "escape"]
 
 _explanations: dict[int, str] = {
     400: "The request could not be understood.",
-    401: "This address wants to know who you are.",
-    403: "You may not see this address.",
+    401: "You must log in to see this page.",
+    403: "You are not allowed to see this page.",
     404: "There is nothing at this address.",
-    405: "This address does not take such a request.",
-    413: "More was sent than is accepted here.",
-    500: "The application failed. What happened stands in the log of the server.",
+    405: "This address does not accept this kind of request.",
+    413: "The request is larger than this address accepts.",
+    500: "The application failed. The server's log says why.",
     501: "The server does not know this kind of request.",
-    503: "The application cannot answer just now. Try again in a while.",
+    503: "The application cannot respond at the moment. Try again later.",
 }
 
 _page = """\

@@ -326,7 +326,7 @@ class Request:
             return loads(self.body)
         except (ValueError, RecursionError) as error:
             raise SERVER_RETURN(
-                HTTP_BAD_REQUEST, f"The body is not the JSON it should be: {error}."
+                HTTP_BAD_REQUEST, f"The body is not valid JSON: {error}."
             ) from error
 
     @cached_property

@@ -135,5 +135,5 @@ def status_line(code: int) -> str:
     if line is not None:
         return line
     if not isinstance(code, int) or not 200 <= code <= 599:
-        raise ValueError(f"{code!r} is not the status of an answer: use a number from 200 to 599")
+        raise ValueError(f"{code!r} is not the status of a response: use a number from 200 to 599")
     return f"{code} Unassigned"

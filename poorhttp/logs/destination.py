@@ -76,8 +76,11 @@ def open_file(
         os.set_blocking(fd, True)
         return fd
     except OSError as error:
+        folder = os.path.dirname(file)
+        missing = isinstance(error, FileNotFoundError) and not os.path.isdir(folder)
+        hint = f"; there is no folder {folder}" if missing else ""
         raise ConfigError(
-            f"{settings.origin(option)}: cannot open {path}: {error.strerror}"
+            f"{settings.origin(option)}: cannot open {path}: {error.strerror}{hint}"
         ) from error
 
 

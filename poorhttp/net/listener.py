@@ -162,9 +162,9 @@ def explaining(address: str, path: str = "") -> Iterator[None]:
 def _advice(error: OSError, address: str, path: str) -> str:
     if "unix:" in address and error.errno in (errno.EADDRINUSE, errno.EACCES):
         if error.errno == errno.EACCES:
-            return f"; {os.path.dirname(path)} or what is above it is closed to us"
+            return f"; {os.path.dirname(path)} or a folder above it is closed to the server's user"
         if os.path.lexists(path) and not stat.S_ISSOCK(os.lstat(path).st_mode):
-            return "; a file of that name exists that is no socket, and was left alone"
+            return "; a file of that name exists, is not a socket, and was left alone"
         return "; another program listens there: stop it or choose another name"
     if isinstance(error, socket.gaierror):
         return "; the host must be a name or address of this machine"

@@ -125,7 +125,7 @@ class Tls:
                 raise ValueError(f"{old}: the certificate has expired")
             fd = self.config.replace(read)
         except (OSError, ValueError) as error:
-            logs.write("error", f"new certificates are not used, the old ones stay: {error}")
+            logs.write("error", f"new certificates are not used; the old ones stay: {error}")
             return
         self.close()
         self.fd = fd

@@ -126,7 +126,9 @@ class PidFile:
             raise
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             os.close(fd)
-            raise ConfigError(f"{self.place}: {self.path} is no file, and was left alone")
+            raise ConfigError(
+                f"{self.place}: {self.path} is not a regular file, and was left alone"
+            )
         return fd
 
     def _lock(self, fd: int) -> None:
@@ -145,7 +147,7 @@ class PidFile:
         text = os.pread(fd, 64, 0).strip()
         if not (text.isdigit() or not text):
             raise ConfigError(
-                f"{self.place}: {self.path} holds something else than the number of a process, and "
+                f"{self.place}: {self.path} does not hold a process ID, and "
                 "was left alone; choose another file"
             )
         return text.decode()

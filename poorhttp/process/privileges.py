@@ -120,7 +120,9 @@ class Privileges:
                 return
             right = False
         if not right:
-            raise ConfigError(f"{self._place}: the system did not let root's rights go for good")
+            raise ConfigError(
+                f"{self._place}: the system did not give up root's rights permanently"
+            )
 
     def _check_folders(self) -> None:
         """Check the folders from which modules are imported.

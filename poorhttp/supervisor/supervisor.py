@@ -149,7 +149,7 @@ class Supervisor:
                     self._wait(wakeups)
                 except Exception as error:
                     # Descriptors or memory may have run out. The supervisor must go on.
-                    logs.exception("the main process could not do what was due, and goes on", error)
+                    logs.exception("a task of the main process failed; the process goes on", error)
                     time.sleep(PAUSE)
             if self.upgrade is not None and self.replaced and os.getpid() == 1:
                 return upgrade.wait_for_successor(self.upgrade.pid, self.pending_signals, wakeups)
@@ -240,7 +240,7 @@ class Supervisor:
             ):
                 continue
             elif not any(pool.reap(pid, code) for pool in self._pools):
-                logs.write("debug", f"process {pid}, which was none of ours, has ended")
+                logs.write("debug", f"process {pid}, which the server did not start, has ended")
 
     @property
     def _pools(self) -> list[WorkerPool]:

@@ -65,6 +65,7 @@ class Watchdog:
             self._notifier.watchdog()
         elif self._was_responsive:
             logs.write(
-                "error", f"{silent[0].name}no worker answers any more; systemd is told nothing"
+                "error",
+                f"{silent[0].name}no worker answers; the watchdog of systemd is not notified",
             )
         self._was_responsive = not silent

@@ -176,7 +176,7 @@ class WorkerHandle:
             self.kill_stopped_at = 0.0
             return
         self.kill_stopped_at = float("inf")
-        then = "it serves nobody until it is continued (SIGCONT)"
+        then = "it serves no requests until SIGCONT"
         if settings.autoreload == "off" and settings.debug == "off":
             self.kill_stopped_at = time.monotonic() + STOPPED
             then = f"{then}, and is killed and replaced in {STOPPED:.0f} s"

@@ -29,7 +29,7 @@ def load(folder: str) -> Application:
         path = os.path.join(folder, TABLE)
         if not os.path.isfile(path):
             near = nearest(TABLE, [entry for entry in os.listdir(folder) if entry.endswith(".py")])
-            hint = f'; is "{near}" meant to be it?' if near else ""
+            hint = f'; did you mean "{near}"?' if near else ""
             raise ApplicationError(f"there is no {TABLE} in the folder {folder}{hint}")
     table = module.import_file(path)
 

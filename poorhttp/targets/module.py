@@ -32,7 +32,7 @@ def import_by_name(name: str) -> ModuleType:
     try:
         folder = os.getcwd()
     except OSError:
-        raise ApplicationError(f"the folder in which {name} is looked for was removed") from None
+        raise ApplicationError(f"the folder to search for {name} was removed") from None
     # The empty entry is the current directory too.
     if "" not in sys.path:
         prepend_to_path(folder)
@@ -120,6 +120,8 @@ def _imported(load: Callable[[], ModuleType], what: str) -> ModuleType:
         # The module itself is missing, rather than one that it imports.
         if isinstance(error, ModuleNotFoundError) and f"{what}.".startswith(f"{error.name or ''}."):
             raise
+        if type(error) is ApplicationError:
+            raise
         raise ApplicationError(f"{what} cannot be imported: {describe(error)}") from error
 
 
@@ -132,7 +134,7 @@ def _execute(name: str, path: str) -> ModuleType:
     own = file_loader(name, path) if file_loader is not None and path.endswith(".py") else None
     spec = spec_from_file_location(name, path, loader=own)
     if spec is None or spec.loader is None:
-        raise ApplicationError(f"{path} is not a Python file: its name should end in .py")
+        raise ApplicationError(f"{path} is not a Python file: its name must end in .py")
     module = module_from_spec(spec)
     # Before it runs: pickle, dataclasses and circular imports need it there.
     sys.modules[name] = module

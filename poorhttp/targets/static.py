@@ -29,7 +29,7 @@ def folder_of(text: str, place: str) -> str:
 
         similar = similar_folder(path(text))
         hint = (
-            f'did you mean "{similar}"?' if similar else f"relative paths count from {os.getcwd()}"
+            f'did you mean "{similar}"?' if similar else f"relative paths start from {os.getcwd()}"
         )
         raise ConfigError(f'{place}: "{text}" is not a folder; {hint}')
     return folder

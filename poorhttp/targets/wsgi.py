@@ -176,6 +176,12 @@ def _default(module: ModuleType, place: str) -> tuple[Any, str]:
     near = next(filter(None, (nearest(name, _public(module)) for name in DEFAULTS)), None)
     if near is not None:
         raise ApplicationError(f'{message}; did you mean "{place}:{near}"?')
+    if getattr(module, "__file__", None) is None:
+        # A folder without __init__.py, which Python imports as a namespace package.
+        raise ApplicationError(
+            f"{place} is a folder without Python code of its own; say package.module:callable, "
+            f"{place}/file.py:callable or static:{place}"
+        )
     raise ApplicationError(f"{message}: say which callable it is, as {place}:NAME")
 
 

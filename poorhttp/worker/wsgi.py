@@ -124,7 +124,7 @@ def report_failure(request: Request, error: BaseException) -> None:
             was_cut = request.cut
             request.abort()
             if not was_cut:
-                logs.write("info", f"{what}: the client left before it was answered", what)
+                logs.write("info", f"{what}: the client left before the response", what)
             return
         status = error.status if isinstance(error, NoResponse) else "500 Internal Server Error"
         failed = not isinstance(error, NoResponse)
@@ -142,7 +142,7 @@ def report_failure(request: Request, error: BaseException) -> None:
         elif isinstance(error, NoResponse):
             # The cause has been logged.
             cause = "was interrupted" if isinstance(error, RequestTimeout) else "has no answer"
-            end = f"its client got {error.status[:3]}" if answered else "its answer was cut short"
+            end = f"its client got {error.status[:3]}" if answered else "its response was cut short"
             logs.write("info", f"{what}: the application {cause}, {end}", what)
     except BaseException as another:
         # No descriptors are left, or the exception itself is broken. The server goes on.

@@ -95,10 +95,12 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     (project / "deploy" / "nginx.conf").write_text("mine")
     done = run(*command("init"), cwd=project)
     assert done.returncode == 2
-    assert done.stderr.startswith("poorhttp: poorhttp.ini is there already; --force writes it anew")
+    assert done.stderr.startswith("poorhttp: poorhttp.ini already exists; --force replaces it")
     done = run(*command("init", "--caddy", "--nginx"), cwd=project)
     assert done.returncode == 2
-    assert "nothing is written: deploy/nginx.conf is there; --force overwrites it" in done.stderr
+    assert (
+        "nothing is written: deploy/nginx.conf already exists; --force overwrites it" in done.stderr
+    )
     assert [path.name for path in (project / "deploy").iterdir()] == ["nginx.conf"]
     assert (project / "deploy" / "nginx.conf").read_text() == "mine"
     init(project, "--caddy", "--nginx", "--force", "--name", "shop")
@@ -115,7 +117,7 @@ def test_a_configuration_that_is_there_decides(tmp_path: Path) -> None:
     )
     (project / "poorhttp.ini").write_text(text)
     said = init(project, "--kubernetes", "--caddy", "--systemd")
-    assert "poorhttp.ini is there and stays" in said
+    assert "poorhttp.ini already exists and stays" in said
     assert (
         "add to it, for the web server in front: trusted_proxies = 127.0.0.1, health = /-" in said
     )
@@ -234,7 +236,7 @@ def test_from_another_folder(tmp_path: Path) -> None:
         (["--bind", "8080"], '--bind: "8080" is wrong; write ADDRESS:PORT, or unix:'),
         (["--bind", "unix:shop.sock"], '--bind: "unix:shop.sock" is wrong; write ADDRESS:PORT'),
         (["--user", "a", "--user", "b"], "--user is given twice"),
-        (["a", "b"], 'init takes one folder, and there are "a" and "b"'),
+        (["a", "b"], 'init takes one folder, but there are "a" and "b"'),
         (["nowhere"], "there is no folder nowhere"),
         ([], "name it: poorhttp init --target package.module:application"),
     ],

@@ -445,7 +445,11 @@ def test_a_certificate_of_gunicorn_is_served_at_every_address(project: Path) -> 
     ("words", "code", "message"),
     [
         ("serv shop:application", 2, 'unknown command "serv"; did you mean "serve"?'),
-        ("shopp", 2, 'unknown command "shopp"; see poorhttp --help; a module of this name'),
+        (
+            "shopp",
+            2,
+            'unknown command "shopp"; see poorhttp --help; to serve a module of this name',
+        ),
         ("-w 2 check shop", 2, "the command stands before its options: poorhttp check ..."),
         ("--daemon shop:application", 2, 'unknown option "--daemon"; the server stays in'),
         ("shop:application -w x", 2, '-w: "x" is not a whole number'),

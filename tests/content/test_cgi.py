@@ -378,10 +378,13 @@ def test_statuses_without_a_body(server: Server, status: int) -> None:
 @pytest.mark.parametrize(
     ("output", "said"),
     [
-        ("", "no head of an answer, and then it ended with status 0"),
-        ("Content-Type: text/plain\n", "no head of an answer, and then it ended with status 0"),
+        ("", "it wrote no complete response head: it ended with status 0"),
+        (
+            "Content-Type: text/plain\n",
+            "it wrote no complete response head: it ended with status 0",
+        ),
         ("\nbody", "its head has no field"),
-        ("Hello, world!\n\n", 'a line of its head is none of a field: "Hello, world!"'),
+        ("Hello, world!\n\n", 'a line of its head is not a header field: "Hello, world!"'),
         ("HTTP/1.1 200 OK\r\n\r\n", "it begins with a status line.*"),
         ("Status: 200\nStatus: 404\n\n", "its head has two Status fields"),
         ("Location: /a\nLocation: /b\n\n", "its head has two Location fields"),
@@ -444,7 +447,7 @@ def test_a_local_redirect_that_no_client_could_ask_for(
     before = len(server.log())
     response = say(server, f"Location: {location}\n\n")
     assert (response.status, response.body) == (502, b"502 Bad Gateway\n")
-    says(server, f"error: .*: say.pl: its Location is no path .*: {said}", before)
+    says(server, f"error: .*: say.pl: its Location is not a path .*: {said}", before)
 
 
 @pytest.mark.threading_only
@@ -472,7 +475,7 @@ def test_local_redirect_below_the_prefix_of_a_proxy(folder: Path, mode: str, mou
 def test_local_redirects_without_end(server: Server) -> None:
     before = len(server.log())
     assert server.get("/circle.cgi").status == 500
-    says(server, "error: .*: circle.cgi: 11 local redirects after each other.*", before)
+    says(server, "error: .*: circle.cgi: 11 local redirects in a row.*", before)
     assert server.get("/away.cgi").status == 404
 
 

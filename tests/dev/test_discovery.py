@@ -335,7 +335,7 @@ def test_several_in_one_file(tmp_path: Path) -> None:
         ),
         (
             {"app.py": "async def app(scope, receive, send): pass\n"},
-            "app.py: app is a coroutine, which WSGI does not know",
+            "app.py: app is a coroutine function, which WSGI cannot call",
         ),
         (
             {"shop.py": "def create_app(config, *, name): pass\n"},

@@ -253,9 +253,9 @@ def test_values_ask_for_the_pin(lone: Server) -> None:
     with lone as server:
         console = Console(server)
         assert not console.values
-        assert "ask for the PIN" in console.part()
+        assert "enter the PIN" in console.part()
         assert '"auth": false' in console.enter("123-456-789-012")
-        assert "ask for the PIN" in console.part()
+        assert "enter the PIN" in console.part()
         assert not Console(server).values
         assert '"auth": true' in console.enter(pin_of(server))
         assert "basket<td>" in console.part()
@@ -264,7 +264,7 @@ def test_values_ask_for_the_pin(lone: Server) -> None:
         # The cookie is worth nothing where a foreign name leads here.
         console.host = "Host: evil.example"
         assert "basket<td>" not in console.again()
-        assert "ask for the PIN" in console.part()
+        assert "enter the PIN" in console.part()
 
 
 def test_guessing(lone: Server) -> None:
@@ -273,7 +273,7 @@ def test_guessing(lone: Server) -> None:
         console.enter("1")
         before = server.log()
         # As if that had been done before: each of them takes a while.
-        assert "ask for the PIN" in before
+        assert "enter the PIN" in before
         found = [
             path
             for pid in _processes(server)

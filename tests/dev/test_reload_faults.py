@@ -97,12 +97,12 @@ def test_the_folder_goes_and_comes_back(tmp_path: Path) -> None:
         # that it goes too is no change of a file.
         with stopped(watcher):
             shutil.rmtree(project.folder)
-        wait_page(server, "the folder in which app is looked for was removed")
+        wait_page(server, "the folder to search for app was removed")
         project.save("part.py", PART.format(version=2))
         project.save("app.py", APP.format(version=2))
         wait_for(lambda: server.get("/").status == 200, "the version that has come back")
         assert version(server) == "2"
-        assert "could not do what was due" not in server.log()
+        assert "a task of the main process failed" not in server.log()
 
 
 def test_a_new_configuration_is_read_once(project: Project) -> None:

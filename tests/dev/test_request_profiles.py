@@ -128,7 +128,7 @@ def test_profiles_ask_for_the_pin(tmp_path: Path) -> None:
     env = {"PROFILES": str(tmp_path), "WERKZEUG_DEBUG_PIN": "123-456-789"}
     with Server(APP, "threading", env=env) as server:
         page = profiled(server, "1-2.html")
-        assert (page.status, b"asks for the PIN" in page.body) == (403, True)
+        assert (page.status, b"Enter the PIN" in page.body) == (403, True)
         secret = page.body.decode().partition('s: "')[2].partition('"')[0]
         enter = f"1-2.html?__debugger__=yes&s={secret}&cmd=pinauth&pin="
         for pin, host, auth in (("1", "localhost", b"false"), ("123456789", "localhost", b"true")):

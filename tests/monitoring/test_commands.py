@@ -424,13 +424,13 @@ def test_ways_to_a_server(folder: Path) -> None:
         )
         pidfile_text = pidfile.read_text()
     code, said = ctl("--pidfile", str(pidfile), "status")
-    assert (code, "does the server run?" in said) == (3, True)
+    assert (code, "is the server running?" in said) == (3, True)
     pidfile.write_text(pidfile_text)
     assert (
         f"process {pidfile_text.strip()} has ended" in ctl("--pidfile", str(pidfile), "status")[1]
     )
     pidfile.write_text("none")
-    assert "does not hold the number" in ctl("--pidfile", str(pidfile), "status")[1]
+    assert "does not hold a process ID" in ctl("--pidfile", str(pidfile), "status")[1]
 
 
 MISTAKES = [

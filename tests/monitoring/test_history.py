@@ -185,7 +185,7 @@ def said(*statuses: Status) -> list[str]:
 def test_what_stands_out() -> None:
     """Workers that have died or compute all the time, and threads that are all taken."""
     quiet, later = series(2)
-    assert said(quiet, later) == ["6 lines of logs were lost"]
+    assert said(quiet, later) == ["6 log lines were lost"]
     (service,) = later["services"]
     service["workers"][0]["cpu"] += 1.9
     service["history"][-2]["died"] = 2
@@ -195,7 +195,7 @@ def test_what_stands_out() -> None:
     assert [each.partition(":")[0] for each in said(quiet, later)[:-1]] == [
         "2 workers have died in the last minutes",
         "all 16 threads that run requests are taken, for up to 13 s, and others have to wait",
-        "a worker uses a whole processor, which the threads of a worker share",
+        "a worker uses a whole processor, which all threads of a worker share",
     ]
     service["figures"]["queued"] = 2
     service["accept_queues"] = [{"url": "http://127.0.0.1:80", "waiting": 3, "limit": 100}]

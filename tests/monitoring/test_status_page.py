@@ -114,7 +114,7 @@ def test_looks(
     """It fits the window, and everything can be read."""
     show(driver, size, scheme)
     look.open(f"{pages.urls}/{name}/")
-    look.wait_text("Live: every two seconds.")
+    look.wait_text("Live: updated every two seconds.")
     assert not look.run(SCROLLS)
     contrasts = look.run(CONTRASTS)
     assert contrasts
@@ -134,7 +134,7 @@ def test_hostile_texts(driver: Chrome, look: Browser, pages: Server) -> None:
     elements = "[...document.querySelectorAll('script, img, svg[onload], meta, base, form')].length"
     for name in ("in-order", "hostile"):
         look.open(f"{pages.urls}/{name}/")
-        look.wait_text("Live: every two seconds.")
+        look.wait_text("Live: updated every two seconds.")
         assert not look.run(SCROLLS)
         # The meta elements are our own, and so is the script.
         assert look.run(elements) == 5
@@ -168,7 +168,7 @@ def test_load_and_a_killed_worker(driver: Chrome, look: Browser, tmp_path: Path)
         admin = Admin(server)
         show(driver, DESK, "dark")
         look.open(admin.url)
-        look.wait_text("Live: every two seconds.")
+        look.wait_text("Live: updated every two seconds.")
         look.run("window.stays = true")
         for _ in range(20):
             assert server.get("/fast").status == 200
@@ -211,7 +211,7 @@ def test_pause_and_a_server_that_is_replaced(look: Browser, tmp_path: Path) -> N
     with Server(APP, "single", "--admin", "127.0.0.1:0", "--workers", "1") as server:
         admin = Admin(server)
         look.open(admin.url)
-        look.wait_text("Live: every two seconds.")
+        look.wait_text("Live: updated every two seconds.")
         look.find("#pause").click()
         assert "Paused." in look.text()
         assert server.get("/").status == 200
@@ -286,7 +286,7 @@ def watch_load(
             for size, scheme in looks:
                 show(driver, size, scheme)
                 look.open(admin.url)
-                look.wait_text("Live: every two seconds.")
+                look.wait_text("Live: updated every two seconds.")
                 look.run(WATCH)
                 answers = f"+{ROWS % 'Responses since the start'}[2][1].replaceAll(',', '')"
                 for _ in range(kills):
@@ -321,7 +321,7 @@ def test_a_server_that_stops(driver: Chrome, look: Browser) -> None:
         address = Admin(server).url.removeprefix("http://")
         assert server.get("/").status == 200
         look.open(f"http://{address}")
-        look.wait_text("Live: every two seconds.")
+        look.wait_text("Live: updated every two seconds.")
         said(driver)
         server.stop()
     look.wait_text("The server has stopped")
@@ -331,7 +331,7 @@ def test_a_server_that_stops(driver: Chrome, look: Browser) -> None:
     # The stream has ended in order.
     assert said(driver) == []
     with Server(APP, "single", "--admin", address, "--workers", "1"):
-        look.wait_text("Live: every two seconds.")
+        look.wait_text("Live: updated every two seconds.")
         assert look.run(f"{ROWS % 'Responses since the start'}[2][1]") == "0"
         assert look.run("document.querySelector('.pill').innerText") == "ready"
 
@@ -350,7 +350,7 @@ def test_without_javascript(driver: Chrome, look: Browser, served: Admin) -> Non
             "Errors",
         ):
             assert f"<h3>{heading}</h3>" in source
-        assert "Live: every two seconds." not in source
+        assert "Live: updated every two seconds." not in source
         (first,) = driver.find_elements("css selector", "main")
         served.server.get("/seen-later")
 
@@ -442,7 +442,7 @@ def test_a_main_process_that_does_not_answer(look: Browser) -> None:
     with Server(APP, "single", "--admin", "127.0.0.1:0", launcher=launcher) as server:
         admin = Admin(server)
         look.open(admin.url)
-        look.wait_text("Live: every two seconds.")
+        look.wait_text("Live: updated every two seconds.")
         os.kill(server.process.pid, signal.SIGSTOP)
         try:
             look.wait_text("the main process does not answer")
@@ -450,7 +450,7 @@ def test_a_main_process_that_does_not_answer(look: Browser) -> None:
                 assert connection.request("GET", "/").status == 503
         finally:
             os.kill(server.process.pid, signal.SIGCONT)
-        look.wait_text("Live: every two seconds.")
+        look.wait_text("Live: updated every two seconds.")
         assert "Workers, and what each works on now" in look.text()
 
 

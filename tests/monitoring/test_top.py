@@ -154,7 +154,7 @@ def test_tables_and_keys(admin: Admin) -> None:
         terminal.press("e")
         terminal.wait_text("errors: ")
         terminal.press("h")
-        terminal.wait_text("ask more often, less often")
+        terminal.wait_text("refresh more or less often")
         terminal.press("x")
         terminal.wait_text("errors: ")
         terminal.press(" ")

@@ -118,7 +118,7 @@ def test_reader_that_takes_nothing(serve: Serve, path: str) -> None:
         connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         seen = len(server.log())
         connection.send_request("GET", path)
-        wait_for(lambda: "does not take its answer" in server.log()[seen:], "the deadline")
+        wait_for(lambda: "does not read its response" in server.log()[seen:], "the deadline")
         assert server.get("/one").status == 200
         assert len(connection.rest()) < 5_000_000
 

@@ -171,9 +171,9 @@ def test_an_answer_that_was_begun_is_cut_short(mode: str, way: str) -> None:
             connection.request("GET", f"/pieces?{way}")
         if way == "nap":
             server.wait_log("closed\n")
-            server.wait_log("the application was interrupted, its answer was cut short")
+            server.wait_log("the application was interrupted, its response was cut short")
         else:
-            server.wait_log("the application cannot be interrupted: its answer was cut short")
+            server.wait_log("the application cannot be interrupted: its response was cut short")
             server.kill()
 
 

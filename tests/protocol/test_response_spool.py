@@ -17,7 +17,7 @@ from tests.testkit.process import children
 from tests.testkit.server import MODES, Server, wait_for
 
 LONG = "tests/apps/long.py"
-REASON = "an answer cannot be spooled"
+REASON = "a response cannot be spooled"
 
 
 @contextmanager
@@ -120,7 +120,7 @@ def test_client_that_is_given_up(mode: str, tmp_path: Path) -> None:
     options = ("--temp-dir", str(tmp_path), "--spool-limit", "0", "--write-timeout", "0.2")
     with Server(LONG, mode, *options) as server:
         client = ask(server, "/pieces")
-        server.wait_log("the client does not take its answer")
+        server.wait_log("the client does not read its response")
         assert len(client.rest()) < len(BLOCK) * BLOCKS
         server.process.send_signal(signal.SIGTERM)
         assert server.wait() == 0

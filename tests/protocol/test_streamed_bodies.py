@@ -271,7 +271,7 @@ def test_a_client_that_sends_nothing_is_given_up(serve: Serve) -> None:
         connection.send_request("POST", "/whole", "Content-Length: 10")
         answer = connection.response()
         assert (answer.status, answer.get("Connection")) == (408, "close")
-    server.wait_log("its body is refused with 408 (the body did not come in time)")
+    server.wait_log("its body is refused with 408 (the body did not arrive in time)")
 
 
 def test_a_client_that_leaves(serve: Serve) -> None:
@@ -281,12 +281,12 @@ def test_a_client_that_leaves(serve: Serve) -> None:
         half_sent(connection, "/whole", body(MUCH))
         server.wait_log("entered whole", count)
         leave(connection)
-        server.wait_log("POST /whole: the client left before it was answered", count)
+        server.wait_log("POST /whole: the client left before the response", count)
     connection = server.connect()
     half_sent(connection, "/caught", body(MUCH))
     connection.close()
     server.wait_log("caught ConnectionResetError: the client has left in the middle")
-    server.wait_log("POST /caught: the client left before it was answered")
+    server.wait_log("POST /caught: the client left before the response")
 
 
 def test_the_access_log(mode: str, tmp_path: Path) -> None:

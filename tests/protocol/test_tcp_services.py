@@ -415,7 +415,7 @@ def test_handlers_that_wait_for_ever_are_ended(supervisor: str, mode: str, tmp_p
         assert not is_reset(connection)
         assert server.wait() == 0
         assert (tmp_path / str(port)).read_text() == "ended in good order"
-        assert "the time to stop is over, and 1 connection was shut down" in server.log()
+        assert "graceful_timeout is over; 1 connection was shut down" in server.log()
         server.ended()
 
 

@@ -508,7 +508,7 @@ def test_a_gateway_that_is_not_trusted(mode: str) -> None:
         with Connection(("127.0.0.1", port)) as connection:
             connection.send(packet)
             assert b"403" in connection.rest().split(b"\r\n")[0]
-        server.wait_log("refused with 403 (a gateway that is not trusted)")
+        server.wait_log("refused with 403 (an untrusted gateway)")
 
 
 @pytest.mark.parametrize(

@@ -35,9 +35,9 @@ QUESTIONS = [
     ("HEAD", "/-/ready", 200, ""),
     ("HEAD", "/-/metrics", 200, ""),
     ("GET", "/metrics", 200, "# HELP poorhttp_info "),
-    ("POST", "/-/ready", 405, "this can be read only\n"),
-    ("PUT", "/-/metrics", 405, "this can be read only\n"),
-    ("GET", "/-/control/stop", 405, '{"ok":false,"message":"a command is sent by POST"}'),
+    ("POST", "/-/ready", 405, "this is read-only: use GET\n"),
+    ("PUT", "/-/metrics", 405, "this is read-only: use GET\n"),
+    ("GET", "/-/control/stop", 405, '{"ok":false,"message":"send commands with POST"}'),
     ("GET", "/-/", 404, "there are /, /-/live, /-/ready, /-/metrics"),
     ("POST", "/-/stop", 404, "there are"),
 ]

@@ -174,7 +174,7 @@ def test_left_over_with_any_number(folder: Path, text: str) -> None:
 def test_files_that_are_no_pidfiles_are_left_alone(folder: Path) -> None:
     path = folder / "pid"
     path.write_text("root:x:0:0::/root:/bin/sh\n")
-    assert "holds something else than the number of a process" in refused(path)
+    assert "does not hold a process ID" in refused(path)
     path.unlink()
     (folder / "precious").write_text("1\n")
     path.symlink_to(folder / "precious")
@@ -182,7 +182,7 @@ def test_files_that_are_no_pidfiles_are_left_alone(folder: Path) -> None:
     assert (folder / "precious").read_text() == "1\n"
     path.unlink()
     os.mkfifo(path)
-    assert "is no file, and was left alone" in refused(path)
+    assert "is not a regular file, and was left alone" in refused(path)
     path.unlink()
     path.mkdir()
     assert "Is a directory" in refused(path)

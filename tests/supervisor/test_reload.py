@@ -271,5 +271,5 @@ def test_a_file_that_has_become_a_pipe(what: str, tmp_path: Path, versions: Vers
         os.mkfifo(changed)
         server.process.send_signal(signal.SIGHUP)
         server.wait_log("not reloaded, the previous version goes on")
-        assert "it is no regular file, which a reload can read again" in server.log()
+        assert "it is not a regular file, so a reload could not read it again" in server.log()
         assert told(server)["version"] == "1"

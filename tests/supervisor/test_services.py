@@ -55,8 +55,8 @@ def test_what_they_share_and_what_not(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("[service:]\n", r'^x\.ini:1: "" is no name for a service'),
-        ("[service:a b]\n", r'^x\.ini:1: "a b" is no name for a service'),
+        ("[service:]\n", r'^x\.ini:1: "" is not a valid service name'),
+        ("[service:a b]\n", r'^x\.ini:1: "a b" is not a valid service name'),
         ("[service:a]\n[service:a]\n", r"^x\.ini:2: section \[service:a\] begins a second time"),
         ("[service:a]\nthread = 1\n", r'^x\.ini:2: unknown option "thread"'),
         ("[service:a]\npidfile = x\n", r'^x\.ini:2: "pidfile" is for all services'),

@@ -247,7 +247,7 @@ def test_it_reaps_orphans_as_the_first_process(tmp_path: Path) -> None:
         url = program.wait_line()[2]
         with urlopen(f"{url}/orphan", timeout=HANG) as answer:
             assert answer.status == 200
-        program.wait_log("which was none of ours, has ended")
+        program.wait_log("which the server did not start, has ended")
         (init,) = children(program.process.pid)
         os.kill(init, signal.SIGTERM)
         assert program.wait() == 0

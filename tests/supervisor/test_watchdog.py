@@ -104,7 +104,7 @@ def test_a_worker_that_is_stopped_is_replaced(mode: str, versions: Versions) -> 
     with versions.serve(mode, "--workers", "1", launcher=waiting(0.2)) as server:
         pid = told(server)["pid"]
         os.kill(pid, signal.SIGSTOP)
-        server.wait_log(f"worker {pid} was stopped by SIGSTOP: it serves nobody")
+        server.wait_log(f"worker {pid} was stopped by SIGSTOP: it serves no requests")
         server.wait_log(f"worker {pid} is still stopped (SIGSTOP), and is killed")
         server.wait_log(f"worker {pid} was killed by SIGKILL and is replaced")
         assert told(server)["pid"] != pid
@@ -116,7 +116,7 @@ def test_a_worker_that_goes_on_is_left_alone(verb: str, versions: Versions) -> N
     with versions.serve("threading", verb=verb, launcher=waiting(seconds)) as server:
         pid = told(server)["pid"]
         os.kill(pid, signal.SIGSTOP)
-        server.wait_log(f"worker {pid} was stopped by SIGSTOP: it serves nobody until")
+        server.wait_log(f"worker {pid} was stopped by SIGSTOP: it serves no requests until")
         assert ("and is killed" in server.log()) == (verb == "serve")
         os.kill(pid, signal.SIGCONT)
         server.wait_log(f"worker {pid} goes on")

@@ -48,7 +48,7 @@ def main(folder: Path) -> None:
         for name, width, height, scheme in PICTURES:
             set_screen(driver, width, height, scheme)
             browser.open(f"{server.urls}/in-order/")
-            browser.wait_text("Live: every two seconds.")
+            browser.wait_text("Live: updated every two seconds.")
             browser.picture(folder / f"{name}.png")
 
 

@@ -71,7 +71,7 @@ def test_behind_two_dashes_stands_the_target() -> None:
     [
         ("", "^no command; write poorhttp serve TARGET"),
         ("serv", r'^unknown command "serv"; did you mean "serve"\?'),
-        ("zebra", '^unknown command "zebra"; see .* is served by: poorhttp serve zebra$'),
+        ("zebra", '^unknown command "zebra"; see .* of this name: poorhttp serve zebra$'),
         ("serv x:app", r'^unknown command "serv"; did you mean "serve"\?'),
         ("--threads 4 check x:app", "^the command stands before its options: poorhttp check"),
         ("serve --thread 4", r'^unknown option "--thread"; did you mean "--threads"\?'),
@@ -84,7 +84,7 @@ def test_behind_two_dashes_stands_the_target() -> None:
         ("serve --no-access-log=off", "^--no-access-log takes no value$"),
         ("serve --threads --mode single", "^--threads: needs a value"),
         ("serve x:y -c", "^-c: needs a value: -c FILE$"),
-        ("serve a b", '^serve takes one target, and there are "a" and "b"$'),
+        ("serve a b", '^serve takes one target, but there are "a" and "b"$'),
         ("serve a -- b", "^serve takes one target"),
     ],
 )

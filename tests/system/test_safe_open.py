@@ -249,7 +249,7 @@ def test_link_in_the_place_of_a_socket(theirs: Path, victim: Path) -> None:
     with socket.socket(socket.AF_UNIX) as stale:
         stale.bind(str(victim / "socket"))
     link(theirs / "socket", victim / "socket")
-    with pytest.raises(BindError, match="a file of that name exists that is no socket"):
+    with pytest.raises(BindError, match="a file of that name exists, is not a socket"):
         listen(theirs / "socket")
     assert (theirs / "socket").is_symlink()
     assert (victim / "socket").exists()

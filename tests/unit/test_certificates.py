@@ -78,8 +78,8 @@ def load(folder: Path, **options: object) -> tls.Tls:
     ("options", "complaint"),
     [
         ({}, "bind: https://127.0.0.1:0 needs a certificate; name its file with tls_cert"),
-        ({"tls_certificate": "good.pem"}, "good.pem: is a certificate, and no private key; were"),
-        ({"tls_certificate": "good.key"}, "good.key: is a private key, and no certificate; were"),
+        ({"tls_certificate": "good.pem"}, "good.pem: has a certificate but no private key; name"),
+        ({"tls_certificate": "good.key"}, "good.key: is a private key, not a certificate; were"),
         ({"tls_certificate": "none.pem"}, "none.pem: cannot be read: No such file"),
         ({"tls_certificate": "good.pem", "tls_key": "none.key"}, "none.key: cannot be read: No su"),
         ({"tls_certificate": "good.pem", "tls_key": "other.key"}, "other.key: this key does not b"),

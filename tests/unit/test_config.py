@@ -201,7 +201,7 @@ def test_type_is_another_name_of_mode(ini: Path) -> None:
     ("text", "complaint"),
     [
         ("", r"^x\.ini: has no section \[http\]; write it above the options$"),
-        ("threads = 4\n", r'^x\.ini:1: "threads" stands in no section'),
+        ("threads = 4\n", r'^x\.ini:1: "threads" is in no section'),
         ("[htpp]\n", r"^x\.ini:1: unknown section \[htpp\]; did you mean \[http\]\?$"),
         ("[http]\n[zebra]\n", r"^x\.ini:2: unknown section \[zebra\]; .* in \[service:N"),
         (
@@ -218,7 +218,7 @@ def test_type_is_another_name_of_mode(ini: Path) -> None:
         ("[http]\ntype = thread\n", r'^x\.ini:2: type: unknown value "thread"; .*"threading"\?$'),
         (
             "[http]\nthreads = 4\nmode = single\nthreads = 5\n",
-            r'^x\.ini:4: "threads" is set a second time, the first is on line 2$',
+            r'^x\.ini:4: "threads" is set a second time; the first time is on line 2$',
         ),
         (
             "[http]\nbind = fd:3\nbind = fd:4\n",
@@ -226,7 +226,7 @@ def test_type_is_another_name_of_mode(ini: Path) -> None:
         ),
         (
             "[http]\nmode = single\ntype = single\n",
-            r'^x\.ini:3: "type" is another name of "mode", which line 2 has set$',
+            r'^x\.ini:3: "type" is another name for "mode", which line 2 has set$',
         ),
         (
             "[http]\nmode = single\n  threads = 4\n",

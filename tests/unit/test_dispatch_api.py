@@ -121,14 +121,14 @@ def test_options_may_be_handled() -> None:
     ("names", "message"),
     [
         ({"handlers": None}, "has no handlers"),
-        ({"handlers": None, "handler": {}}, 'is "handler" meant to be it?'),
+        ({"handlers": None, "handler": {}}, 'did you mean "handler"?'),
         ({"handlers": []}, "handlers is a list"),
         ({"handlers": {"light": (2, hello)}}, "handlers['light']: a path is text that begins"),
         ({"handlers": {"/": hello}}, "it should be (http.METHOD_GET, function)"),
         ({"handlers": {"/": (hello, 2)}}, "handlers['/'] is"),
         ({"handlers": {"/": (0, hello)}}, "handlers['/'] is"),
         ({"handlers": {"/": {2: "hello"}}}, "handlers['/'] is"),
-        ({"handlers": {}, "errors": {99: hello}}, "errors[99]: a status from 400"),
+        ({"handlers": {}, "errors": {99: hello}}, "errors[99]: the key must be a status from 400"),
         ({"handlers": {}, "errors": {404: "page"}}, "errors[404] is 'page'"),
         ({"handlers": {}, "errors": [404]}, "errors is a list"),
         ({"handlers": {}, "post_process": 5}, "post_process is 5, it should be a function"),
@@ -308,7 +308,7 @@ def test_a_status_that_does_not_exist_is_an_error_of_the_server(status: Any) -> 
 
     answer = ask(serve(handler))
     assert answer.status == 500
-    assert "is not the status of an answer" in answer.log
+    assert "is not the status of a response" in answer.log
 
 
 def test_server_return_leaves_from_any_depth() -> None:
@@ -740,7 +740,7 @@ def test_json() -> None:
     assert ask(serve(lambda req: req.json["a"]), "/", "POST", b'{"a": "b"}').text == "b"
     answer = ask(serve(lambda req: req.json["a"]), "/", "POST", b"{")
     assert answer.status == 400
-    assert "not the JSON it should be" in answer.text
+    assert "is not valid JSON" in answer.text
 
 
 def test_options_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

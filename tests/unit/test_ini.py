@@ -71,7 +71,7 @@ def test_an_indented_first_option_is_an_option() -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("mode = single\n", r'^x\.ini:1: "mode" stands in no section; write \[http\]'),
+        ("mode = single\n", r'^x\.ini:1: "mode" is in no section; write \[http\]'),
         ("[http]\n\nmode\n", r'^x\.ini:3: "mode" is neither'),
         ("[http]\n= single\n", r"^x\.ini:2: .* is neither"),
         ("[http\n", r'^x\.ini:1: "\[http" is not a section header'),

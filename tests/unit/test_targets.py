@@ -216,7 +216,10 @@ def test_a_dispatch_table(folder: Path, target: str) -> None:
         ("dispatch:sites", 'there is no folder sites; did you mean "dispatch:site"?'),
         ("dispatch:./sites", 'there is no folder ./sites; did you mean "dispatch:./site"?'),
         ("dispatch:far/away", "there is no folder far/away"),
-        ("dispatch:site", 'no dispatch_table.py in the folder site; is "dispatch_tabel.py" meant'),
+        (
+            "dispatch:site",
+            'no dispatch_table.py in the folder site; did you mean "dispatch_tabel.py"',
+        ),
         ("dispatch:empty", "there is no dispatch_table.py in the folder empty"),
         ("dispatch:wrong", "handlers['/'] is 5, it should be (http.METHOD_GET, function)"),
         ("dispatch:broken", "cannot be imported: ZeroDivisionError: division by zero ("),
@@ -282,7 +285,7 @@ def test_a_dispatch_table_that_is_none(folder: Path, target: str, message: str) 
         ("factory.py", "did you mean factory.py:create_app()?"),
         ("other.py", 'other.py has neither application nor app; did you mean "other.py:Applic'),
         ("empty.py", "app: say which callable it is, as empty.py:NAME"),
-        ("text.txt", "is not a Python file: its name should end in .py"),
+        ("text.txt", "is not a Python file: its name must end in .py"),
     ],
 )
 def test_what_is_wrong_is_told(folder: Path, target: str, message: str) -> None:

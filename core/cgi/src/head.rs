@@ -19,7 +19,7 @@ impl Head {
     /// incomplete. The error is worded for the author of the program.
     pub fn parse(output: &[u8]) -> Result<Option<(Head, usize)>, String> {
         if output.starts_with(b"HTTP/") {
-            return Err("it begins with a status line, which is not for programs to write: say Status: 200".into());
+            return Err("it begins with a status line; a CGI program writes Status: instead 200".into());
         }
         let mut lines = Vec::new();
         let mut start = 0;
@@ -47,7 +47,7 @@ impl Head {
         let mut fields = Vec::with_capacity(lines.len());
         for line in lines {
             let Some(colon) = memchr::memchr(b':', line) else {
-                return Err(format!("a line of its head is none of a field: {}", excerpt(line)));
+                return Err(format!("a line of its head is not a header field: {}", excerpt(line)));
             };
             let (name, value) = (latin1(&line[..colon]), latin1(&line[colon + 1..]));
             let value = value.trim_matches([' ', '\t']).to_owned();

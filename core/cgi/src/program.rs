@@ -60,8 +60,8 @@ impl fmt::Display for Fault {
             Fault::Late => formatter.write_str("it has run for too long"),
             Fault::Silent => formatter.write_str("it has written nothing for too long"),
             Fault::Malformed(error) => formatter.write_str(error),
-            Fault::Headless(how) => write!(formatter, "no head of an answer, and then {how}"),
-            Fault::Killed(how) => write!(formatter, "{how} before its answer was complete"),
+            Fault::Headless(how) => write!(formatter, "it wrote no complete response head: {how}"),
+            Fault::Killed(how) => write!(formatter, "{how} before its response was complete"),
             Fault::Unreadable(error) => write!(formatter, "its output cannot be read: {error}"),
         }
     }

@@ -242,10 +242,10 @@ fn a_program_that_has_closed_its_output_is_ended_at_its_limit() {
 #[test]
 fn programs_without_a_complete_answer() {
     for (text, told) in [
-        ("exit 7", "no head of an answer, and then it ended with status 7"),
-        ("echo A: b", "no head of an answer, and then it ended with status 0"),
-        ("kill -SEGV $$", "no head of an answer, and then it was killed by signal 11"),
-        ("printf 'A: b\\n\\nhalf'; kill -KILL $$", "it was killed by signal 9 before its answer was complete"),
+        ("exit 7", "it wrote no complete response head: it ended with status 7"),
+        ("echo A: b", "it wrote no complete response head: it ended with status 0"),
+        ("kill -SEGV $$", "it wrote no complete response head: it was killed by signal 11"),
+        ("printf 'A: b\\n\\nhalf'; kill -KILL $$", "it was killed by signal 9 before its response was complete"),
         ("echo; echo body", "its head has no field"),
     ] {
         let script = Script::new(text);

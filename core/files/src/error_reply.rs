@@ -25,12 +25,12 @@ pub(crate) fn missing() -> Reply {
 }
 
 pub(crate) fn not_allowed() -> Reply {
-    text("405 Method Not Allowed", "a file can be read only", "Allow: GET, HEAD\r\n")
+    text("405 Method Not Allowed", "files can only be read", "Allow: GET, HEAD\r\n")
 }
 
 /// RFC 9110 section 15.5.13
 pub(crate) fn precondition_failed() -> Reply {
-    text("412 Precondition Failed", "the file is not the one that was meant", "")
+    text("412 Precondition Failed", "the file does not match the conditions of the request", "")
 }
 
 /// The requested ranges are beyond the end of the file (RFC 9110 section 15.5.17).

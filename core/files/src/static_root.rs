@@ -423,5 +423,5 @@ fn redirection(request: &FileRequest<'_>) -> Reply {
     let query = String::from_utf8_lossy(query);
     // One leading slash only: `//` would begin a host name.
     let location = format!("Location: /{}/{mark}{query}\r\n", path.trim_start_matches('/'));
-    error_reply::text("301 Moved Permanently", "a folder has a slash at its end", &location)
+    error_reply::text("301 Moved Permanently", "the address of a folder ends with a slash", &location)
 }

@@ -20,7 +20,7 @@ impl From<SendError> for Failure {
             SendError::Over => PyRuntimeError::new_err("this request has been answered already"),
             // gunicorn's way to say that the response is discarded.
             SendError::Upgraded => PyStopIteration::new_err(()),
-            SendError::Full(_) => PyConnectionResetError::new_err("the client takes nothing"),
+            SendError::Full(_) => PyConnectionResetError::new_err("the client reads nothing"),
         })
     }
 }

@@ -56,7 +56,7 @@ pub(crate) fn not_taken(error: NotTaken) -> PyErr {
     match error {
         NotTaken::Answered => PyOSError::new_err("this request has been answered, or its response has begun"),
         NotTaken::Taken => PyOSError::new_err("this connection has been taken over already"),
-        NotTaken::Full => PyConnectionResetError::new_err("the client takes nothing"),
+        NotTaken::Full => PyConnectionResetError::new_err("the client reads nothing"),
         NotTaken::Disconnected => PyConnectionResetError::new_err("the client has left"),
         NotTaken::Failed(error) => os_error(error),
     }

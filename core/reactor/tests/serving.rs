@@ -935,7 +935,7 @@ fn a_client_that_reads_too_slowly_is_cut_off() {
     assert!(taken < LENGTH);
     let mut line = String::new();
     lines.read_line(&mut line).unwrap();
-    assert!(line.contains("does not take its answer"), "{line}");
+    assert!(line.contains("does not read its response"), "{line}");
 }
 
 #[test]
@@ -1011,7 +1011,7 @@ fn a_client_that_reads_nothing_is_cut_off() {
     client.get("/");
     let mut line = String::new();
     lines.read_line(&mut line).unwrap();
-    assert!(line.contains("does not take its answer"), "{line}");
+    assert!(line.contains("does not read its response"), "{line}");
     client.head();
     assert!(client.rest().len() < LENGTH);
 }

@@ -115,7 +115,7 @@ pub(crate) fn chain(file: &Pem) -> Result<Vec<CertificateDer<'static>>, String> 
             format!("{}: is the request for a certificate; name the file that the issuer has made from it", file.name)
         }
         Some(kind) if is_key(*kind) => {
-            format!("{}: is a private key, and no certificate; were the two files exchanged?", file.name)
+            format!("{}: is a private key, not a certificate; were the two files swapped?", file.name)
         }
         _ => no_pem(file, "certificate"),
     })
@@ -146,7 +146,10 @@ fn private_key(file: &Pem) -> Result<Arc<dyn SigningKey>, String> {
         });
     }
     Err(match certificate {
-        true => format!("{name}: is a certificate, and no private key; were the two files exchanged?"),
+        true => format!(
+            "{name}: has a certificate but no private key; name the file of the key in tls_key (or were the two files \
+             swapped?)"
+        ),
         false => no_pem(file, "private key"),
     })
 }

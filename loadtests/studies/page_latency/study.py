@@ -163,7 +163,7 @@ def curve(times: Sequence[float], apart: Sequence[Outlier]) -> list[tuple[int, f
 
 STUDY = Study(
     NAME,
-    "pages in a loop, each on a connection of its own: here, in a network and from outside of it",
+    "pages in a loop, a connection for each: on one machine, in a network and from outside",
     "Uniserve, 2005",
     lambda: FIVE_PAGES,
     plan,

@@ -11,18 +11,18 @@ from poorhttp.config.suggestions import suggestion
 from poorhttp.errors import UsageError
 
 SUMMARY = (
-    "Write poorhttp.ini for the application in a folder, and on request files for systemd, web "
+    "Write poorhttp.ini for the application in a folder, and optionally files for systemd, web "
     "servers in front and containers."
 )
 
 #: Kinds of files, in the order in which they are written.
 KINDS = {
-    "systemd": "Write a service and a socket unit of systemd.",
-    "nginx": "Write a site of nginx, which passes requests on.",
+    "systemd": "Write a systemd service and its socket unit.",
+    "nginx": "Write an nginx site that passes requests on.",
     "caddy": "Write a Caddyfile.",
-    "lighttpd": "Write a configuration of lighttpd.",
-    "haproxy": "Write a configuration of HAProxy.",
-    "apache": "Write a site of Apache.",
+    "lighttpd": "Write a lighttpd configuration.",
+    "haproxy": "Write an HAProxy configuration.",
+    "apache": "Write an Apache site.",
     "docker": "Write a container file, for podman and docker.",
     "kubernetes": "Write manifests for kubectl apply -k, and the container file.",
 }
@@ -35,7 +35,7 @@ OPTIONS = {
         *(Switch([f"--{kind}"], summary) for kind, summary in KINDS.items()),
         Switch(["--target"], "What to serve; by default what poorhttp dev finds.", "TARGET"),
         Switch(["--name"], "Name of service, image and resources; default: the folder's.", "NAME"),
-        Switch(["--domain"], "Name of the host, such as www.example.org; default: any.", "NAME"),
+        Switch(["--domain"], "Host name, such as www.example.org; default: any.", "NAME"),
         Switch(["--user"], "User of the service; default: one that systemd creates.", "USER"),
         Switch(["--bind"], "Address, HOST:PORT or unix:PATH; default: 127.0.0.1:8080.", "ADDRESS"),
         Switch(["--force"], "Overwrite files."),
@@ -88,7 +88,7 @@ class Arguments:
                 folders.append(word)
         if len(folders) > 1:
             raise UsageError(
-                f'init takes one folder, and there are "{folders[0]}" and "{folders[1]}"'
+                f'init takes one folder, but there are "{folders[0]}" and "{folders[1]}"'
             )
         self.folder = folders[0] if folders else "."
         self.kinds = [kind for kind in KINDS if kind in self.values]

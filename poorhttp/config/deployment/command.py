@@ -42,7 +42,7 @@ def main(words: Sequence[str], discover: Discover) -> int:
     keeps = bool(there) and "force" not in arguments.values
     if keeps and not arguments.kinds:
         raise UsageError(
-            f"{_shown(there)} is there already; --force writes it anew, and --systemd, --nginx "
+            f"{_shown(there)} already exists; --force replaces it, and --systemd, --nginx "
             "and others write files that go with it"
         )
     plan = _configured(folder, there, arguments) if keeps else _found(folder, arguments, discover)
@@ -51,7 +51,7 @@ def main(words: Sequence[str], discover: Discover) -> int:
         files |= _files(kind, plan)
     _write(folder, files, "force" in arguments.values)
     if keeps:
-        print(f"{_shown(there)} is there and stays: target and mode are those of it")
+        print(f"{_shown(there)} already exists and stays; target and mode come from it")
         if plan.missing:
             print(f"add to it, for the web server in front: {', '.join(plan.missing)}")
     _report(plan, folder, arguments, [*files])
@@ -93,10 +93,12 @@ def _configured(folder: str, path: str, arguments: Arguments) -> Plan:
     if len(services) > 1:
         raise ConfigError(f"{path} has several services; poorhttp init is for one")
     if not settings.serves:
-        raise ConfigError(f"{path} says nothing to serve; --force writes it anew")
+        raise ConfigError(f"{path} names nothing to serve; --force replaces it")
     for name in ("target", "bind"):
         if name in arguments.values:
-            raise UsageError(f"--{name}: {INI} is there and has it; --force replaces it")
+            raise UsageError(
+                f"--{name}: {INI} already exists and sets it; --force replaces the file"
+            )
     plan = Plan(
         folder,
         arguments.values.get("name") or _name(folder),
@@ -165,7 +167,7 @@ def _write(folder: str, files: dict[str, str], force: bool) -> None:
     there = [] if force else [path for path in paths if os.path.lexists(path)]
     if there:
         names = ", ".join(map(_shown, there))
-        raise UsageError(f"nothing is written: {names} is there; --force overwrites it")
+        raise UsageError(f"nothing is written: {names} already exists; --force overwrites it")
     for path, text in paths.items():
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)

@@ -30,8 +30,8 @@ def container(plan: Plan) -> dict[str, str]:
         f"#     podman build -f {plan.deploy}/Containerfile -t {image} .\n"
         "#     podman run --read-only --tmpfs /tmp --cap-drop all --security-opt no-new-privileges "
         f"-p 127.0.0.1:8080:8080 {image}\n#\n"
-        "# docker takes the same words. Containerfile.dockerignore says which files it does not "
-        "need.\n\n",
+        "# docker takes the same arguments. Containerfile.dockerignore says which files it does "
+        "not need.\n\n",
     )
     version = f"{sys.version_info[0]}.{sys.version_info[1]}"
     file.replace("python:3.13-slim", f"python:{version}-slim")

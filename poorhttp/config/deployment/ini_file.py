@@ -20,7 +20,7 @@ def text(plan: Plan) -> str:
         "#",
         f"#     poorhttp serve -c {plan.ini}",
         "#",
-        "# Other options: poorhttp serve --help; with their reasons: poorhttp man 5 | man -l -",
+        "# All options: poorhttp serve --help-all; explained: poorhttp man 5 | man -l -",
         "",
         "[http]",
         *comment(plan.found),

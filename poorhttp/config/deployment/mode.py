@@ -62,7 +62,7 @@ def choose(project: Project, target: str) -> Mode:
         return Mode(
             {"mode": "gevent"},
             f"{_names(greenlets)}: a greenlet for each request, thousands at the same time.",
-            "Libraries must know gevent: one that waits otherwise stops all requests.",
+            "Libraries must support gevent: one that blocks stops all requests.",
         )
     threads = {"mode": "threading", "threads": MANY_THREADS if waiting else THREADS}
     if computing and waiting:
@@ -80,7 +80,7 @@ def choose(project: Project, target: str) -> Mode:
     reasons = []
     if waiting:
         reasons = [
-            f"{_names(waiting)}: requests wait, and threads that wait hold up no other.",
+            f"{_names(waiting)}: requests wait, and a waiting thread holds up no other request.",
             "A database must allow as many connections as there are threads.",
         ]
     if sockets:

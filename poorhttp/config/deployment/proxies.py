@@ -22,7 +22,10 @@ def nginx(plan: Plan) -> tuple[str, str]:
     site.text = textwrap.dedent(inner.rpartition("}")[0])
     shared = Template("proxy/nginx/http.conf")
     # The limit goes into the server, as other sites have theirs.
-    start, end = shared.text.index("# As max_body"), shared.text.index("# Only a WebSocket")
+    start, end = (
+        shared.text.index("# Same limit as max_body"),
+        shared.text.index("# Only a WebSocket"),
+    )
     limit = shared.text[start:end]
     shared.text = shared.text[end:]
     site.replace("include http.conf;\n", shared.text)
@@ -33,7 +36,7 @@ def nginx(plan: Plan) -> tuple[str, str]:
     site.replace_between(
         "    least_conn;",
         "\n    # Idle connections",
-        f"    # The only one is never left alone.\n    server {plan.address} max_fails=0;\n",
+        f"    # A lone server is never marked as failed.\n    server {plan.address} max_fails=0;\n",
     )
     site.replace("upstream poorhttp", f"upstream {plan.name}")
     site.replace("http://poorhttp;", f"http://{plan.name};")
@@ -72,7 +75,7 @@ def caddy(plan: Plan) -> tuple[str, str]:
         else "# With the name of a host here (example.org), Caddy fetches a certificate and speaks "
         "TLS.\nhttp://:80 {\n"
     )
-    file.replace_between("# With the name of a host", "\t# As max_body", site)
+    file.replace_between("# With the name of a host", "\t# Same limit as max_body", site)
     file.replace(f"reverse_proxy {FIRST} {SECOND}", f"reverse_proxy {_caddy_address(plan)}")
     file.replace_between(
         "\t\tlb_policy least_conn",
@@ -139,7 +142,7 @@ def haproxy(plan: Plan) -> tuple[str, str]:
     address = f"unix@{plan.socket}" if plan.socket else plan.address
     file.replace(f"server first {FIRST}", f"server {plan.name} {address}")
     if plan.socket:
-        file.replace_between("    # A machine without power", "    server ", "")
+        file.replace_between("    # A machine that loses power", "    server ", "")
         file.replace(" tcp-ut 10s", "")
     return path, f"{shared.text}\n{file.text}"
 
@@ -148,7 +151,7 @@ def apache(plan: Plan) -> tuple[str, str]:
     """Return path and text of a site for Apache."""
     path = f"{plan.deploy}/apache.conf"
     shared = Template("proxy/apache2/common.conf")
-    shared.replace_between("#", "# As max_body", "")
+    shared.replace_between("#", "# Same limit as max_body", "")
     site = Template("proxy/apache2/balanced.conf")
     site.replace_between("#", "# Each server is asked", "")
     site.replace("# Each server is asked", "# The server is asked")

@@ -40,7 +40,7 @@ def service(plan: Plan) -> str:
     unit.replace("Description=Poor HTTP", f"Description={plan.name}, by Poor HTTP")
     unit.replace(
         "After=network.target\n",
-        "After=network.target\n# It serves at the sockets that this unit has opened.\n"
+        "After=network.target\n# The service listens on the sockets that this unit opens.\n"
         f"Requires={plan.name}.socket\n",
     )
     words = [*server_command(), "serve", "-c", os.path.join(plan.folder, plan.ini)]
@@ -79,8 +79,8 @@ def socket(plan: Plan) -> str:
     unit.replace_between(
         "#",
         "[Unit]",
-        f"# The socket of {plan.name}.service: opened by systemd, and kept open while the service "
-        "restarts: clients wait.\n",
+        f"# The socket of {plan.name}.service. systemd opens it and keeps it open while the "
+        "service restarts; clients wait.\n",
     )
     unit.replace("Description=Sockets of Poor HTTP", f"Description=Socket of {plan.name}")
     unit.replace("ListenStream=127.0.0.1:8080", f"ListenStream={plan.socket or plan.bind}")

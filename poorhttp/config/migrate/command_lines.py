@@ -134,8 +134,7 @@ def read_words(
     known = find_server(words)
     if known is None:
         raise ConfigError(
-            f"{place}: starts no server that is known (gunicorn, uwsgi, waitress-serve, uvicorn, "
-            "granian)"
+            f"{place}: starts no known server (gunicorn, uwsgi, waitress-serve, uvicorn, granian)"
         )
     server, first = known
     command = ServerCommand(server)

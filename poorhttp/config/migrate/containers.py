@@ -45,7 +45,7 @@ def read_procfile(text: str, file: str) -> ServerCommand:
         else:
             found.append((name.strip(), command))
     if not found:
-        raise ConfigError(f"{file}: no process of it is a server that is known")
+        raise ConfigError(f"{file}: none of its processes is a known server")
     _, chosen = next((each for each in found if each[0] == "web"), found[0])
     for name, command in found:
         if command is not chosen:
@@ -93,7 +93,7 @@ def read_unit(text: str, file: str) -> ServerCommand:
         None,
     )
     if command is None:
-        raise ConfigError(f"{file}: its ExecStart starts no server that is known")
+        raise ConfigError(f"{file}: its ExecStart starts no known server")
     for setting in command.settings:
         unknown = re.search(r"%[a-zA-Z]", setting.one)
         if unknown and setting.name not in ("", "access_log_format", "log-format"):
@@ -155,7 +155,7 @@ def read_dockerfile(text: str, file: str) -> ServerCommand:
     )
     command = read_shell(line, place, environ)
     if command is None:
-        raise ConfigError(f"{place}: starts no server that is known")
+        raise ConfigError(f"{place}: starts no known server")
     return command
 
 
@@ -178,7 +178,7 @@ def _docker_words(value: str) -> list[str] | str:
 
 
 def read_script(text: str, file: str) -> ServerCommand:
-    """Read a script of a shell: its first line that starts a server."""
+    """Read a shell script: its first line that starts a server."""
     environ: dict[str, str] = {}
     for number, line in _logical_lines(text, comments="#"):
         assignment = re.fullmatch(r"(?:export\s+)?(\w+)=(\S*)", line.strip())

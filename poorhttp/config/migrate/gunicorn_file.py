@@ -46,7 +46,7 @@ def read(text: str, file: str, environ: Mapping[str, str]) -> list[Setting]:
         settings += _settings(report, file)
     if not ended:
         line = max((_number(each, "line") for each in reports), default=1)
-        why = "The file does not end: what stands behind this line was not read."
+        why = "The file did not finish running: nothing after this line was read."
         settings.append(Setting("", "", f"{file}:{line}", "…", note=why))
     return settings
 

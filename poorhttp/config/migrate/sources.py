@@ -81,8 +81,8 @@ def _read_file(file: str, environ: Mapping[str, str]) -> Plan:
     if re.search(r"^\w+:\s", text, re.M):
         return _follow(containers.read_procfile(text, file), folder, environ)
     raise ConfigError(
-        f"{file}: is nothing that is known: gunicorn.conf.py, uwsgi.ini (or .yaml, .xml, .json), a "
-        "Procfile, a systemd unit, a Dockerfile or a script of a shell"
+        f"{file}: is not a known kind of file: gunicorn.conf.py, uwsgi.ini (or .yaml, .xml, "
+        ".json), a Procfile, a systemd unit, a Dockerfile or a shell script"
     )
 
 

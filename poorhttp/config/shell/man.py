@@ -24,8 +24,8 @@ DESCRIPTION = """\
 An HTTP server for Python applications: WSGI, dispatch tables, template pages, CGI programs and
 static files. Without COMMAND, `poorhttp TARGET` is `poorhttp serve TARGET`.
 
-`poorhttp dev` finds the application in the current folder by itself. Other commands have it as
-TARGET, in the environment or in an ini file:
+`poorhttp dev` finds the application in the current folder by itself. Other commands take it from
+TARGET, the environment or an ini file:
 """
 
 TARGETS = (
@@ -41,10 +41,10 @@ TARGETS = (
 SIGNALS = (
     ("TERM", "Stop when the requests in flight are finished."),
     ("INT, QUIT", "Stop at once."),
-    ("HUP", "Read the configuration again, and start the application anew; no request is lost."),
+    ("HUP", "Read the configuration and load the application again; no request is lost."),
     ("USR1", "Open the logs again."),
     ("USR2", "Start a new main process, and stop this one when the new one serves."),
-    ("TTIN, TTOU", "One worker more, or fewer."),
+    ("TTIN, TTOU", "Add or remove one worker."),
 )
 
 EXIT_CODES = (

@@ -29,8 +29,8 @@ def check(settings: Settings, listeners: Iterable[Listener]) -> None:
         raise ConfigError(
             f"{settings.origin('debug')}: refused on {where}, which other machines can reach: an "
             "error page shows source and values, and its console runs whatever is typed into it; "
-            "listen on 127.0.0.1, or write debug = forced (--debug forced) where everybody who "
-            "reaches it may do that"
+            "listen on 127.0.0.1, or write debug = forced (--debug forced) if everybody who "
+            "can reach it may do that"
         )
 
 

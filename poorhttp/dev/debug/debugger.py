@@ -81,7 +81,7 @@ function showPart(details) {
 #: Page that only asks for the PIN. Loading it has the server print the PIN in the terminal.
 _PROMPT = """<!doctype html>
 <title>PIN</title>
-<form><label>This page asks for the PIN, which is in the terminal:
+<form><label>Enter the PIN that the terminal shows:
 <input name="pin" size="16" autocomplete="off" autofocus></label> <button>Enter</button></form>
 <p id="told">
 <script>
@@ -94,7 +94,7 @@ document.querySelector("form").addEventListener("submit", async event => {
     const {auth, exhausted} = await answer.json();
     if (auth) return location.reload();
     document.querySelector("#told").textContent =
-        exhausted ? "Too many were wrong: start the server again." : "It is another one.";
+        exhausted ? "Too many wrong PINs: restart the server." : "Wrong PIN.";
 });
 </script>
 """
@@ -199,11 +199,11 @@ class Debugger(DebuggedApplication):
     def _part(self, environ: WSGIEnvironment, number: int | None) -> Response:
         """Answer with a part of a page that needs the PIN."""
         if not self.is_trusted(environ):
-            words = "Values ask for the PIN, which is in the terminal."
+            words = "Values are locked: enter the PIN that the terminal shows."
             return Response(words, status=403, mimetype="text/html")
         part = self.parts.get(number) if number is not None else None
         if part is None:
-            words = "They are gone, with the version of the application that had them."
+            words = "These values are gone: the application was reloaded."
             return Response(words, mimetype="text/html", headers={"X-Gone": "yes"})
         make, contexts = part
         with ExitStack() as stack:
@@ -275,13 +275,13 @@ class Debugger(DebuggedApplication):
             return f"No values and no console: {_unknown_host(environ)}"
         return (
             f"No console: {self.settings.worker_count} workers serve, and only one of them has "
-            "these frames. With workers = 1 there is one."
+            "these frames. Set workers = 1 for a console."
         )
 
 
 def _unknown_host(environ: WSGIEnvironment) -> str:
     host = environ.get("HTTP_HOST", "")
-    return f'"{host}" is no name that this server is known by; open the page by an address of bind.'
+    return f'"{host}" is not a name of this server; open the page at an address of bind.'
 
 
 class Frame(DebugFrameSummary):

@@ -103,7 +103,9 @@ def _of_name(sources: Sources, source: Source, name: str, choice: Choice) -> Can
     if original in defined.functions:
         function = defined.functions[original]
         if isinstance(function, ast.AsyncFunctionDef):
-            choice.remarks.append(f"{source.file}: {name} is a coroutine, which WSGI does not know")
+            choice.remarks.append(
+                f"{source.file}: {name} is a coroutine function, which WSGI cannot call"
+            )
             return None
         certainty = _is_application(function)
         return Candidate(name, APPLICATION, certainty, origin) if certainty else None

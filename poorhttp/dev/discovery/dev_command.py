@@ -91,5 +91,5 @@ def _address(text: str, tool: str) -> str:
         except ValueError as error:
             raise UsageError(str(error)) from None
     raise UsageError(
-        f'"{text}" is no address; write {tool} 8000, or 0.0.0.0:8000; what is served is known here'
+        f'"{text}" is no address; write {tool} 8000, or 0.0.0.0:8000; the target is already known'
     )

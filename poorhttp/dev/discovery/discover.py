@@ -103,9 +103,7 @@ def _search(chdir: str, target: str, django: bool, debug: bool) -> FoundTarget |
         answer = pipe.read()
     os.waitpid(pid, 0)
     if not answer:
-        raise UsageError(
-            "what is to be served cannot be found; name it: poorhttp dev package.module:application"
-        )
+        raise UsageError("found nothing to serve; name it: poorhttp dev package.module:application")
     words = marshal.loads(answer)
     if words[0] == "failed":
         raise UsageError(words[1])

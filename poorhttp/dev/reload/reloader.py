@@ -204,7 +204,9 @@ class Reloader:
             self.configuration_changed = True
         elif outside and self.uses_fork_server:
             self._reason = _file_names(outside, shared)
-            self._say(f"saved outside of the project: {self._reason}; all is loaded again", "info")
+            self._say(
+                f"saved outside of the project: {self._reason}; everything is loaded again", "info"
+            )
             self._start_fork_server()
             self._waits_for_fork_server = True
         elif code or outside:

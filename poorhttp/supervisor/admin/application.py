@@ -130,7 +130,7 @@ class Application:
                 NOT_FOUND, "there are /, /-/live, /-/ready, /-/metrics, /-/status and /-/control/"
             )
         if method not in (("POST",) if is_command else ("GET", "HEAD")):
-            why = "a command is sent by POST" if is_command else "this can be read only"
+            why = "send commands with POST" if is_command else "this is read-only: use GET"
             raise Refused("405 Method Not Allowed", why)
         if path in HEALTH:
             return None

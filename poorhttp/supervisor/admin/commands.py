@@ -234,7 +234,7 @@ class Commands:
         elif not off and not supervisor.drain_until:
             supervisor.drain_until = FOREVER
             supervisor.generations.drain()
-            _log("drain: not ready any more, until drain --off or the end")
+            _log("drain: not ready any more, until drain --off or a stop")
         ready = "ready again" if off else "not ready, and goes on serving"
         return 200, {"ok": True, "message": f"the server is {ready}"}
 
@@ -282,7 +282,7 @@ class Commands:
         if worker.kill_at or worker.recycle_reason:
             raise Refused(409, f"worker {worker.pid} is being replaced already")
         if pool not in self._supervisor.generations.serving:
-            raise Refused(409, f"worker {worker.pid} is of a version that does not serve")
+            raise Refused(409, f"worker {worker.pid} belongs to a version that no longer serves")
         worker.recycle_reason = ASKED
         message = f"worker {worker.pid} is replaced as soon as its successor serves"
         return 202, {"ok": True, "message": message}

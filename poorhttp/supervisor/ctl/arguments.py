@@ -57,9 +57,9 @@ OPTIONS = {
     flag.name: flag
     for flag in (
         Flag("--admin", "ADDRESS", "Address of the server, as in its option `admin`."),
-        Flag("--config", "FILE", "Ini file of the server, which has its option `admin`."),
+        Flag("--config", "FILE", "Ini file of the server, in which `admin` is set."),
         Flag("--pidfile", "FILE", "File with the process ID of the server."),
-        Flag("--token-file", "FILE", "File with the token, as the server's `admin_token_file`."),
+        Flag("--token-file", "FILE", "File with the token: the server's `admin_token_file`."),
         Flag("--json", "", "Print JSON."),
         Flag("--quick", "", "Close idle connections at once."),
         Flag("--off", "", "End a drain."),
@@ -77,28 +77,30 @@ SUBCOMMANDS = {
     "status": Subcommand("Show services, figures, reloads, errors and slow requests."),
     "workers": Subcommand("Show each worker."),
     "requests": Subcommand("Show requests in flight and upgraded connections."),
-    "top": Subcommand("Show all of that live, in the terminal; also poorhttp top."),
+    "top": Subcommand("Show all this live, in the terminal, as poorhttp top does."),
     "stacks": Subcommand(
-        "Show what each thread of one worker, or of all, does.", ["PID"], optional=1
+        "Show what each thread does, in one worker or in all.", ["PID"], optional=1
     ),
     "reload": Subcommand("Reload configuration and application, and say whether that worked."),
     "stop": Subcommand("Stop the server, and wait until it has ended.", options=["--quick"]),
     "restart": Subcommand(
-        "Upgrade to a new main process; or replace a worker.", ["PID"], optional=1
+        "Start a new main process that takes over; with PID, replace that worker.",
+        ["PID"],
+        optional=1,
     ),
-    "add": Subcommand("Add a worker to a service, or to all.", ["SERVICE"], optional=1),
+    "add": Subcommand("Add a worker to one service or to each.", ["SERVICE"], optional=1),
     "remove": Subcommand("Remove a worker.", ["SERVICE"], optional=1),
     "log-level": Subcommand(
-        "Log messages of this level and above, until the next reload.", ["LEVEL"]
+        "Set the log level of all processes, until the next reload.", ["LEVEL"]
     ),
-    "drain": Subcommand("Report not ready, and go on serving.", options=["--off"]),
+    "drain": Subcommand("Report that it is not ready, and keep serving.", options=["--off"]),
     "profile": Subcommand(
-        "Sample the stacks of a worker, or of all.",
+        "Sample the stacks of one worker or of all.",
         ["SECONDS", "PID"],
         optional=1,
         options=["--format", "--output"],
     ),
-    "heap": Subcommand("Show what takes the memory of a worker, or of all.", ["PID"], optional=1),
+    "heap": Subcommand("Show what uses memory, in one worker or in all.", ["PID"], optional=1),
 }
 
 SEE_HELP = "see poorhttp ctl --help"
@@ -187,8 +189,8 @@ def usage() -> str:
     )
     return (
         "Usage: poorhttp ctl [OPTION ...] COMMAND [ARGUMENT ...]\n\n"
-        "Shows and controls a running server at its address `admin`. Without an option that names\n"
-        "the server, it controls the only server of this user.\n\n"
+        "Show or control a running server through its address `admin`. If no option names the\n"
+        "server, it must be the only one that this user runs.\n\n"
         f"Commands:\n{commands}\nOptions:\n{options}\n"
         "Exit codes: 0 done, 1 not done, 2 wrong command line, 3 wrong configuration or token,\n"
         "5 no server answers.\n"

@@ -124,7 +124,7 @@ class Client:
         except ValueError:
             found = None
         if not isinstance(found, dict):
-            raise Unreachable(f"{where}: what answers there is no address `admin` of poorhttp")
+            raise Unreachable(f"{where}: this is not the admin address of a poorhttp server")
         if path == "/-/status" and status != 200:
             raise Failure(f"{where}: {safe(str(found.get('message', status)))}")
         return status, found

@@ -85,9 +85,9 @@ def _by_pidfile(path: str) -> Address:
         with open(path, "rb") as file:
             text = file.read(64).strip()
     except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}; does the server run?") from error
+        raise ConfigError(f"{path}: {error.strerror}; is the server running?") from error
     if not text.isdigit():
-        raise ConfigError(f"{path} does not hold the number of a process")
+        raise ConfigError(f"{path} does not hold a process ID")
     pid = int(text)
     try:
         found = next(_addresses(pid), None)
@@ -95,11 +95,11 @@ def _by_pidfile(path: str) -> Address:
         raise ConfigError(f"{path}: process {pid} has ended") from None
     except PermissionError:
         raise ConfigError(
-            f"{path}: process {pid} is another user's, who has to name its address: --admin"
+            f"{path}: process {pid} belongs to another user; name its address with --admin"
         ) from None
     if found is None:
         raise ConfigError(
-            f"{path}: process {pid} has no address for that; is it the server, and is its option "
+            f"{path}: process {pid} has no admin address; is it the server, and is its option "
             "admin set?"
         )
     return found
@@ -117,9 +117,11 @@ def _only_one() -> Address:
                         found[str(each)] = each
     if len(found) > 1:
         texts = map(safe, sorted(found))
-        raise UsageError(f"several servers run: --admin {', or --admin '.join(texts)}")
+        raise UsageError(
+            f"several servers are running; name one: --admin {', or --admin '.join(texts)}"
+        )
     if not found:
-        raise UsageError(f"no server with an address for that (option admin) is found; {WAYS}")
+        raise UsageError(f"found no running server with an admin address (option admin); {WAYS}")
     return next(iter(found.values()))
 
 

@@ -42,9 +42,9 @@ HELP = (
     "← →        sort by the column to the left or right; or < >",
     "i          invert the order",
     "↑ ↓        scroll; also Page Up, Page Down, Home, End",
-    "+ -        ask more often, less often",
+    "+ -        refresh more or less often",
     "space      pause",
-    "h          this help; any key ends it",
+    "h          this help; any key closes it",
     "q          quit",
 )
 

@@ -199,7 +199,7 @@ def take_over(offered: UpgradedSocket) -> None:
             offered._replaced = replace()
             if not offered._replaced:
                 what = request.name
-                text = f"{what}: no thread can be had, so this connection keeps one of the pool"
+                text = f"{what}: no thread can be started, so this connection keeps one of the pool"
                 logs.write("error", text, what)
 
 

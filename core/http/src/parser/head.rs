@@ -306,7 +306,7 @@ fn check(
     head.target = Span::new(position(path), path.len());
     head.version = if version == 0 { Version::Http10 } else { Version::Http11 };
     head.parts = match method {
-        b"CONNECT" => return Err(Reject::with(501, "CONNECT: this server is no tunnel")),
+        b"CONNECT" => return Err(Reject::with(501, "CONNECT: this server is not a tunnel")),
         b"TRACE" => return Err(Reject::with(501, "TRACE is refused")),
         _ => target::parse(method, path, position(path))?,
     };

@@ -130,7 +130,7 @@ pub(crate) enum Received {
 }
 
 /// The refusal of a request for which there is no memory ([`Received::NoMemory`]), or no descriptor.
-pub(crate) const NO_MEMORY: Reject = Reject { status: 503, reason: "too much to do" };
+pub(crate) const NO_MEMORY: Reject = Reject { status: 503, reason: "out of memory or descriptors" };
 
 impl Connection {
     pub(crate) fn new(

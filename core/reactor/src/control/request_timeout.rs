@@ -192,7 +192,7 @@ impl TimedRequest {
         } else if self.goes(Progress::Committed, Progress::CutShort) {
             self.socket.reset();
             self.count(server.counters);
-            "its answer was cut short"
+            "its response was cut short"
         } else if self.raw_tcp && self.is(Progress::CutShort) {
             "its connection was reset"
         } else {

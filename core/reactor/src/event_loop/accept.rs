@@ -122,7 +122,7 @@ pub(crate) fn add_connection(
         let (now, Shared { eviction, connections, .. }) = (clock::now(), &mut *shared);
         let oldest = eviction.take_longest_idle(connections, &reactor.options.timeouts, now);
         has_room = oldest.is_some();
-        warn_full(reactor, &mut shared, "a new one costs an idle one its place, or gets 503");
+        warn_full(reactor, &mut shared, "a new one replaces an idle one, or gets 503");
         if let Some(oldest) = oldest {
             drop(shared);
             ready_queue::close(reactor, oldest);
@@ -145,7 +145,7 @@ pub(crate) fn add_connection(
     }
     if listener.protocol != Protocol::Http && !connection.request.is_from_trusted_proxy() {
         // It could name any client and any user.
-        connection.transition(PhaseEvent::Refuse(Reject { status: 403, reason: "a gateway that is not trusted" }));
+        connection.transition(PhaseEvent::Refuse(Reject { status: 403, reason: "an untrusted gateway" }));
     }
     shared.poll_times.note_accepted(&mut connection);
     if !has_room {

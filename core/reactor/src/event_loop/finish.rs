@@ -116,7 +116,7 @@ pub(crate) fn cut_short(reactor: &Reactor, mut connection: Box<Connection>, lost
     match lost {
         Lost::Failed(error) => {
             let name = last_request_name(reactor, &connection);
-            reactor.log_about(Level::Error, &name, &format!("the answer is cut short: {error}"));
+            reactor.log_about(Level::Error, &name, &format!("the response is cut short: {error}"));
         }
         Lost::ClientGone => measuring::note_departure(reactor, &mut connection),
     }

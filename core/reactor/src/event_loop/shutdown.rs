@@ -73,7 +73,7 @@ impl Reactor {
         if let Some(fd) = received.certificates
             && let Err(error) = self.listeners.replace_certificates(&fd)
         {
-            self.log(Level::Error, &format!("new certificates are not used, the old ones stay: {error}"));
+            self.log(Level::Error, &format!("new certificates are not used; the old ones stay: {error}"));
         }
         if let Some(drain) = received.drain {
             self.shutdown.set_ready(!drain);
@@ -151,7 +151,7 @@ fn stop_raw_tcp(reactor: &Arc<Reactor>, graceful: bool) {
         }
     };
     if thread::Builder::new().name("poorhttp-stop".to_owned()).spawn(cut_off_later).is_err() {
-        let message = "connections are not shut down when graceful_timeout is over: no thread can be had for it";
+        let message = "connections are not shut down when graceful_timeout is over: no thread can be started";
         reactor.log(Level::Error, message);
     }
 }
@@ -168,7 +168,7 @@ fn cut_off(reactor: &Reactor) {
 fn log_cut_off(reactor: &Reactor, shut: usize) {
     if shut > 0 {
         let plural = if shut == 1 { "connection was" } else { "connections were" };
-        reactor.log(Level::Info, &format!("the time to stop is over, and {shut} {plural} shut down"));
+        reactor.log(Level::Info, &format!("graceful_timeout is over; {shut} {plural} shut down"));
     }
 }
 

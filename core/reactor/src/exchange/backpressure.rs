@@ -103,7 +103,7 @@ impl Exchange {
         self.lost = true;
         if !self.cut && self.stream.as_ref().is_some_and(|stream| stream.socket().is_disconnected()) {
             self.cut = true;
-            self.log_message(Level::Info, "the client does not take its answer");
+            self.log_message(Level::Info, "the client does not read its response");
         }
         self.note_departure();
         SendError::Disconnected
@@ -140,7 +140,7 @@ impl Exchange {
         let error = self.note_disconnect();
         if let Lost::Failed(reason) = lost {
             self.cut = true;
-            self.log_message(Level::Error, &format!("the answer is cut short: {reason}"));
+            self.log_message(Level::Error, &format!("the response is cut short: {reason}"));
         }
         error
     }

@@ -7,7 +7,7 @@ use crate::log::error::Level;
 use crate::sys::clock;
 use poorhttp_http::Reject;
 
-const TOO_SLOW: Reject = Reject { status: 408, reason: "the body did not come in time" };
+const TOO_SLOW: Reject = Reject { status: 408, reason: "the body did not arrive in time" };
 
 /// Outcome of [`Exchange::receive_body`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -263,7 +263,7 @@ fn add_once(exchange: &mut Exchange, piece: &[u8], then: Flush) -> Result<(), Se
     exchange.response.admit(coder.take_made());
     drop(coder);
     if coded.is_none() {
-        exchange.log_message(Level::Error, "the answer is cut short: it could not be compressed");
+        exchange.log_message(Level::Error, "the response is cut short: it could not be compressed");
         exchange.break_off();
         return Err(SendError::Disconnected);
     }

@@ -76,7 +76,7 @@ pub(crate) fn send(exchange: &mut Exchange) -> Result<(), SendError> {
                 SendfileTarget::File(path) => ("X-Sendfile", path),
                 SendfileTarget::Location(path) => ("X-Accel-Redirect", path),
             };
-            let message = format!("{header} names {path:?}, which is no file that may be sent");
+            let message = format!("{header} names {path:?}, which is not a file that may be sent");
             exchange.log_message(Level::Error, &message);
             text_reply("404 Not Found", "404 Not Found", "")
         }

@@ -253,7 +253,7 @@ fn resume(reactor: &Reactor, mut connection: Box<Connection>) -> Option<Box<Conn
                     }
                     _ => {
                         let name = last_request_name(reactor, &connection);
-                        reactor.log_about(Level::Info, &name, "the client does not take its answer");
+                        reactor.log_about(Level::Info, &name, "the client does not read its response");
                         connection.socket.transport.reset_on_close();
                         ready_queue::close(reactor, connection);
                     }

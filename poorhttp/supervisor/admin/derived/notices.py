@@ -50,7 +50,7 @@ def notices(status: Status, recent: Recent) -> list[str]:
         ago = units.age(status["now"] - last["when"])
         found.append(f"the last reload, {ago} ago, failed: {last['result']}")
     if lost := status["log_lines_lost"]:
-        found.append(f"{units.count(lost)} lines of logs were lost")
+        found.append(f"{units.count(lost)} log lines were lost")
     return found
 
 
@@ -87,8 +87,8 @@ def _of_service(service: Service, recent: Recent, now: float) -> Iterator[str]:
     if busy := sum(each >= BUSY for each in used):
         what = "a worker uses" if busy == 1 else f"{busy} workers use"
         yield (
-            f"{what} a whole processor, which the threads of a worker share: more workers help if "
-            "there are more processors, more threads do not"
+            f"{what} a whole processor, which all threads of a worker share: more workers help if "
+            "there are more processors; more threads do not"
         )
     requests = sum(slot["requests"] for slot in minutes)
     errors = sum(slot["errors"] for slot in minutes)

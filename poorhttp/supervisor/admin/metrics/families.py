@@ -138,7 +138,7 @@ def _oldest(worker: Worker) -> float:
 #: Of the server as a whole.
 SERVER = (
     Family(
-        *("info", "info", "The version that runs."),
+        *("info", "info", "The version of the server."),
         lambda status: [({"version": status["version"], "python": status["python"]}, 1)],
         ("version", "python"),
     ),
@@ -238,7 +238,7 @@ SERVICE = (
     Family(
         "accept_queue_limit",
         "gauge",
-        "Connections that may wait there (backlog); the kernel refuses more.",
+        "Connections that may wait in the kernel (backlog); it refuses more.",
         lambda service: _queues(service, "limit"),
         ("address",),
     ),

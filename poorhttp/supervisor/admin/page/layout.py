@@ -30,8 +30,8 @@ DOCUMENT = """\
 <script src="-/page.js?{}" defer></script>
 </head>
 <body>
-<a class="skip" href="#live">To the figures</a>
-<p class="bar"><span id="state" role="status">As of the time at which this page was loaded.</span>
+<a class="skip" href="#live">Skip to the figures</a>
+<p class="bar"><span id="state" role="status">As of when this page was loaded.</span>
 <button id="pause" type="button" hidden>Pause</button></p>
 <main id="live" tabindex="-1">{}</main>
 <footer>
@@ -119,7 +119,7 @@ def _server(status: Status) -> Html:
     if (last := reloads["last"]) is not None:
         ago = units.age(max(0.0, now - last["when"]))
         listed.append(("The last reload", f"{ago} ago: {last['result']}"))
-    listed.append(("Lost lines of logs", units.count(status["log_lines_lost"])))
+    listed.append(("Lost log lines", units.count(status["log_lines_lost"])))
     listed.append(("Started", units.moment(status["started"])))
     return html(
         '<section class="server"><h2>Server</h2>{}</section>',

@@ -54,7 +54,7 @@ function receive(event) {
   stopped = false;
   const parsed = new DOMParser().parseFromString(JSON.parse(event.data), "text/html");
   updateChildren(live, parsed.body);
-  if (event.type === "content") show("Live: every two seconds.", false);
+  if (event.type === "content") show("Live: updated every two seconds.", false);
   else show("The server does not answer.", true);
 }
 
@@ -67,7 +67,7 @@ function end() {
   pill?.classList.replace("good", "bad");
   pill?.replaceChildren("stopped");
   const time = new Date().toLocaleTimeString();
-  show(`The server has stopped; its figures are of ${time}. Waiting for it to come back.`, true);
+  show(`The server has stopped; these figures are from ${time}. Waiting for it to come back.`, true);
 }
 
 function open() {
@@ -95,7 +95,7 @@ function follow() {
 button.hidden = false;
 button.addEventListener("click", () => {
   paused = !paused;
-  button.textContent = paused ? "Go on" : "Pause";
+  button.textContent = paused ? "Resume" : "Pause";
   if (!stopped) show(paused ? "Paused." : "Connecting …", paused);
   follow();
 });

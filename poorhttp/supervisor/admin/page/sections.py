@@ -26,7 +26,7 @@ QUANTILES = ((0.99, "p99", "p99"), (0.9, "p90", "p90"), (0.5, "p50", "p50"))
 #: Reasons of `Figures.refused`.
 REASONS = {
     "400": "malformed",
-    "403": "gateway that is not trusted",
+    "403": "untrusted gateway",
     "405": "body for a file",
     "408": "too slow",
     "413": "body too large",
@@ -376,7 +376,7 @@ def more_figures(service: Service, now: float) -> Html:
         ("Bytes received", units.octets(figures["bytes_received"])),
         ("Bytes sent", units.octets(figures["bytes_sent"])),
         ("Bytes in temporary files", units.octets(figures["spooled_bytes"])),
-        ("Handshakes of TLS", units.count(figures["tls_handshakes"])),
+        ("TLS handshakes", units.count(figures["tls_handshakes"])),
         ("Failed handshakes", units.count(figures["tls_failures"])),
         ("Connections upgraded (WebSocket)", units.count(figures["upgrades"])),
         ("Waited for the interpreter", units.seconds(figures["interpreter_wait"])),

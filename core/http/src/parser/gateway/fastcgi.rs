@@ -32,7 +32,7 @@ const REQUEST_COMPLETE: u8 = 0;
 const CANNOT_MULTIPLEX: u8 = 1;
 const UNKNOWN_ROLE: u8 = 3;
 
-const ABORTED: Reject = Reject::bad("the web server has given the request up");
+const ABORTED: Reject = Reject::bad("the web server aborted the request");
 const OUT_OF_TURN: Reject = Reject::bad("a FastCGI record out of turn");
 
 /// A parsed record header.
@@ -48,7 +48,7 @@ struct Record {
 /// The record at the front; `None`: its header is incomplete.
 fn record(bytes: &[u8]) -> Result<Option<Record>, Reject> {
     match *bytes {
-        [version, ..] if version != 1 => Err(Reject::bad("a record of another FastCGI than version 1")),
+        [version, ..] if version != 1 => Err(Reject::bad("a FastCGI record of a version other than 1")),
         [_, kind, id_high, id_low, high, low, padding, _, ..] => {
             let content = usize::from(u16::from_be_bytes([high, low]));
             let length = HEADER + content + usize::from(padding);

@@ -179,7 +179,7 @@ impl<'a> Assembly<'a> {
             name if name.starts_with(b"UWSGI_") => {}
             other => {
                 if other.is_empty() || !other.iter().all(|&byte| byte.is_ascii_alphanumeric() || byte == b'_') {
-                    return Err(Reject::bad("a malformed name of a variable"));
+                    return Err(Reject::bad("a malformed variable name"));
                 }
                 match other {
                     b"SERVER_PROTOCOL" => self.gateway.version = field.value,
@@ -241,7 +241,7 @@ impl<'a> Assembly<'a> {
         match self.head.method.of(bytes) {
             method if !is_token(method) => return Err(Reject::bad("a malformed REQUEST_METHOD")),
             method if method.len() > Limits::MAX_METHOD => return Err(Reject::bad("a method over the limit")),
-            b"CONNECT" => return Err(Reject::with(501, "CONNECT: this server is no tunnel")),
+            b"CONNECT" => return Err(Reject::with(501, "CONNECT: this server is not a tunnel")),
             b"TRACE" => return Err(Reject::with(501, "TRACE is refused")),
             _ => {}
         }

@@ -106,7 +106,7 @@ impl Spool {
     fn log_limited(&self, reason: &str) {
         if self.full.is_due() {
             let message =
-                format!("an answer cannot be spooled: {reason}; its application waits for the client instead");
+                format!("a response cannot be spooled: {reason}; its application waits for the client instead");
             self.error_log.write(Level::Warning, &message);
         }
     }
