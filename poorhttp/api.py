@@ -174,15 +174,15 @@ class Server:
         self._settings, given = _read_options(app, bind=bind, mode=mode, **options)
         if mode not in ("single", "threading"):
             raise ConfigError(
-                f"a Server lives in threads of its program: mode is single or threading, not {mode}"
+                f"a Server runs in threads of your program: mode must be single or threading, not {mode}"
             )
         refused = [name for name in self._settings.changed() if name in PROCESS_OPTIONS]
         if self._settings.workers == 1:
             refused.remove("workers")
         if refused:
             raise ConfigError(
-                f"{', '.join(refused)}: not for a Server, which has threads of its program and no "
-                "processes; poorhttp.serve and the command take all options"
+                f"{', '.join(refused)}: not available in a Server, which runs in threads "
+                "of your program; poorhttp.serve and the command take all options"
             )
         threads = self._settings.threads if mode == "threading" else 1
         routes = Routes(self._settings, given)

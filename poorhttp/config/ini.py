@@ -59,9 +59,7 @@ def read_file(path: str) -> bytes:
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     with open(fd, "rb") as file:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise OSError(
-                errno.EINVAL, "it is not a regular file, so a reload could not read it again"
-            )
+            raise OSError(errno.EINVAL, "it is not a regular file")
         return file.read()
 
 

@@ -59,8 +59,8 @@ class Sessions:
         size = len(NAME) + 1 + len(text)
         if size > MAX_COOKIE:
             raise ValueError(
-                f"the session takes {size} bytes as a cookie, and browsers keep {MAX_COOKIE}: "
-                "put a number into it, and what it stands for into a database"
+                f"the session takes {size} bytes as a cookie, but browsers keep at most {MAX_COOKIE}: "
+                "store the data in a database, and its key in the session"
             )
         return text
 

@@ -34,13 +34,13 @@ def read_key(path: str) -> bytes:
         ) from error
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise ApplicationError(
-            f"session_key: {path} is open to its group or to others (mode {mode:04o}), who could "
-            f"make sessions of their own: chmod 600 {path}"
+            f"session_key: {path} can be accessed by its group or by others (mode {mode:04o}), who could "
+            f"forge sessions: chmod 600 {path}"
         )
     if len(key) < MIN_KEY:
         raise ApplicationError(
-            f"session_key: the key in {path} has {len(key)} bytes, and {MIN_KEY} are the least; "
-            "remove the file, and a good one is made"
+            f"session_key: the key in {path} has {len(key)} bytes; {MIN_KEY} is the minimum; "
+            "remove the file, and the server creates a new one"
         )
     return key
 

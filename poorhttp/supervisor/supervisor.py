@@ -410,7 +410,7 @@ class Supervisor:
         self.admin.cancel()
 
     def _not_reloaded(self, why: str) -> None:
-        message = f"not reloaded, the previous version goes on: {why}"
+        message = f"not reloaded; the previous version keeps serving: {why}"
         self._end_reload(message, succeeded=False)
         self.notifier.ready(f"{self._status()}; {message}")
 
@@ -495,4 +495,4 @@ class Supervisor:
         os.close(self.upgrade.fd)
         self.upgrade = None
         if not (self.stop_signal or self.drain_until or self.replaced):
-            self._not_upgraded(f"the new main process ended with {code}; this one goes on")
+            self._not_upgraded(f"the new main process ended with {code}; this one keeps serving")

@@ -172,7 +172,7 @@ class WorkerHandle:
         """Handle that a signal has stopped it, or that it was continued (0)."""
         if number == 0:
             if self.kill_stopped_at:
-                logs.write("info", f"worker {self.pid} goes on")
+                logs.write("info", f"worker {self.pid} continues")
             self.kill_stopped_at = 0.0
             return
         self.kill_stopped_at = float("inf")

@@ -197,7 +197,7 @@ def test_a_named_pipe_does_not_block(folder: Path) -> None:
     os.mkfifo(folder / "gunicorn.conf.py")
     done = run(*command("migrate", "gunicorn.conf.py"), cwd=folder)
     assert done.returncode == 3
-    assert "no regular file" in done.stderr
+    assert "it is not a regular file" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_reload(versions: Versions, control: Control) -> None:
             assert told(server)["version"] == "2"
             versions.set("broken")
             assert control.fails("reload") == (
-                "not reloaded, the previous version goes on: the new one has failed"
+                "not reloaded; the previous version keeps serving: the new one has failed"
             )
             versions.set("3")
             assert json.loads(control.says("--json", "reload"))["ok"] is True
@@ -274,7 +274,7 @@ def test_restart(versions: Versions, control: Control, tmp_path: Path) -> None:
         wait_for_end(server.process.pid, server)
         versions.set("broken")
         said = control.fails("restart")
-        assert re.fullmatch(r"the new main process ended with \d; this one goes on", said)
+        assert re.fullmatch(r"the new main process ended with \d; this one keeps serving", said)
         assert lives(after["pid"])
         assert control.says("stop") == "the server has stopped\n"
         assert not lives(after["pid"])
@@ -405,7 +405,7 @@ def test_ways_to_a_server(folder: Path) -> None:
         code, said = ctl("--admin", where, "status", "--token-file", str(folder / "other"))
         assert (code, "it refuses this token" in said) == (3, True)
         code, said = ctl("--admin", f"127.0.0.1:{server.port}", "status")
-        assert (code, "is no address `admin` of poorhttp" in said) == (5, True)
+        assert (code, "this is not the admin address of a poorhttp server" in said) == (5, True)
         # A path that counts from chdir.
         configure("admin = unix:admin")
         server.process.send_signal(signal.SIGHUP)

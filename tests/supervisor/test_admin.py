@@ -292,7 +292,7 @@ def test_the_address_follows_a_reload(admin: Admin, folder: Path, tmp_path: Path
         configure("127.0.0.1:1:1")
         reload("not reloaded")
         configure("192.0.2.1:80")
-        reload("not reloaded, the previous version goes on: cannot listen on 192.0.2.1:80")
+        reload("not reloaded; the previous version keeps serving: cannot listen on 192.0.2.1:80")
         assert ask(other.path) == (200, "ready")
         configure("off")
         reload("reloaded: the new version serves")
@@ -305,7 +305,7 @@ def test_the_address_follows_a_reload(admin: Admin, folder: Path, tmp_path: Path
         config.write_text(
             f"[http]\nadmin = unix:{admin.path}\nmount = /x={tmp_path}/broken.py:application\n"
         )
-        reload("not reloaded, the previous version goes on: the new one has failed")
+        reload("not reloaded; the previous version keeps serving: the new one has failed")
         assert not os.path.exists(admin.path)
         assert ask(("127.0.0.1", int(port))) == (200, "ready")
         server.tracebacks = True

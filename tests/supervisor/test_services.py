@@ -123,7 +123,7 @@ def test_services_come_and_go_with_a_reload(tmp_path: Path) -> None:
         load.check()
         tree.file.write_text(more.replace("workers = 2", "target = none:none"))
         tree.process.send_signal(signal.SIGHUP)
-        tree.wait_log("not reloaded, the previous version goes on")
+        tree.wait_log("not reloaded; the previous version keeps serving")
         assert json.loads(tree.get("shop"))["version"] == "1"
 
 

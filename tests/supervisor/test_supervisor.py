@@ -265,7 +265,7 @@ def test_without_descriptors_it_goes_on(versions: Versions) -> None:
         os.kill(victim, signal.SIGKILL)
         server.wait_log("no worker can be forked: Too many open files; the next attempt is made in")
         server.process.send_signal(signal.SIGHUP)
-        server.wait_log("not reloaded, the previous version goes on")
+        server.wait_log("not reloaded; the previous version keeps serving")
         server.process.send_signal(signal.SIGUSR2)
         server.wait_log("a new main process cannot be started: ")
         assert {told(server)["pid"] for _ in range(20)} == {survivor}

@@ -115,7 +115,7 @@ def test_broken_files_are_refused_and_the_old_ones_stay(tmp_path: Path) -> None:
         server.wait_log(REFUSED, 3)
         # A reload refuses them, too.
         server.process.send_signal(signal.SIGHUP)
-        server.wait_log("not reloaded, the previous version goes on")
+        server.wait_log("not reloaded; the previous version keeps serving")
         assert "1.example" in names(server, "localhost")
         key.write_bytes(second.private_key_pem.bytes())
         server.wait_log(RENEWED)

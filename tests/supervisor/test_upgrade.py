@@ -47,7 +47,7 @@ def test_if_the_new_one_fails_the_old_one_goes_on(versions: Versions, tmp_path: 
         with Load(server.port) as load:
             versions.set("broken")
             server.process.send_signal(signal.SIGUSR2)
-            server.wait_log("the new main process ended with 4; this one goes on")
+            server.wait_log("the new main process ended with 4; this one keeps serving")
             assert "this version is broken" in server.log()
             versions.set("3")
             pid = upgrade(server, tmp_path / "pid")
@@ -79,7 +79,7 @@ def test_a_reload_waits_for_an_upgrade(versions: Versions, tmp_path: Path) -> No
         server.process.send_signal(signal.SIGHUP)
         server.wait_log("a reload has to wait for the start that is under way")
         fifo.write_text("broken")
-        server.wait_log("the new main process ended with 4; this one goes on")
+        server.wait_log("the new main process ended with 4; this one keeps serving")
         server.wait_log("reloading")
         fifo.write_text("2")
         server.wait_log("reloaded: the new version serves")
@@ -168,10 +168,10 @@ def test_a_new_one_that_cannot_be_executed(versions: Versions, tmp_path: Path) -
     with versions.serve("single", cwd=gone) as server:
         gone.rmdir()
         server.process.send_signal(signal.SIGUSR2)
-        server.wait_log("; this one goes on")
+        server.wait_log("; this one keeps serving")
         assert "the new main process cannot begin: [Errno 2] No such file" in server.log()
         server.process.send_signal(signal.SIGHUP)
-        server.wait_log("not reloaded, the previous version goes on")
+        server.wait_log("not reloaded; the previous version keeps serving")
         assert f"{gone}, the folder in which the server was started: No such file" in server.log()
         assert told(server)["version"] == "1"
 

@@ -119,7 +119,7 @@ def test_a_worker_that_goes_on_is_left_alone(verb: str, versions: Versions) -> N
         server.wait_log(f"worker {pid} was stopped by SIGSTOP: it serves no requests until")
         assert ("and is killed" in server.log()) == (verb == "serve")
         os.kill(pid, signal.SIGCONT)
-        server.wait_log(f"worker {pid} goes on")
+        server.wait_log(f"worker {pid} continues")
         assert told(server)["pid"] == pid
 
 

@@ -137,8 +137,8 @@ class Debugger(DebuggedApplication):
             return self._part(environ, number)(environ, start_response)
         if "frm" in arguments and arguments.get("frm", type=int) not in self.frames:
             gone = Response(
-                "This page was made by an earlier version of the application, "
-                "and its frames are gone with it. Load it again.",
+                "The application was reloaded, and the frames of this page are gone. "
+                "Load the page again.",
                 mimetype="text/html",
             )
             return gone(environ, start_response)

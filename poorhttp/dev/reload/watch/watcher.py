@@ -23,7 +23,7 @@ MOST_ENDS = 3
 ENDS_WITHIN = 30.0
 
 GIVEN_UP = (
-    f"files are no longer watched: the process that does has ended {MOST_ENDS} times within "
+    f"files are no longer watched: the process for it has ended {MOST_ENDS} times within "
     f"{ENDS_WITHIN:.0f} seconds; restart the server"
 )
 
