@@ -174,7 +174,8 @@ class Server:
         self._settings, given = _read_options(app, bind=bind, mode=mode, **options)
         if mode not in ("single", "threading"):
             raise ConfigError(
-                f"a Server runs in threads of your program: mode must be single or threading, not {mode}"
+                "a Server runs in threads of your program: mode must be single or threading, "
+                f"not {mode}"
             )
         refused = [name for name in self._settings.changed() if name in PROCESS_OPTIONS]
         if self._settings.workers == 1:

@@ -59,8 +59,8 @@ class Sessions:
         size = len(NAME) + 1 + len(text)
         if size > MAX_COOKIE:
             raise ValueError(
-                f"the session takes {size} bytes as a cookie, but browsers keep at most {MAX_COOKIE}: "
-                "store the data in a database, and its key in the session"
+                f"the session takes {size} bytes as a cookie, but browsers keep at most "
+                f"{MAX_COOKIE}: store the data in a database, and its key in the session"
             )
         return text
 

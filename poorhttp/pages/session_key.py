@@ -34,8 +34,8 @@ def read_key(path: str) -> bytes:
         ) from error
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise ApplicationError(
-            f"session_key: {path} can be accessed by its group or by others (mode {mode:04o}), who could "
-            f"forge sessions: chmod 600 {path}"
+            f"session_key: {path} can be accessed by its group or by others (mode {mode:04o}), who "
+            f"could forge sessions: chmod 600 {path}"
         )
     if len(key) < MIN_KEY:
         raise ApplicationError(

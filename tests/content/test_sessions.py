@@ -231,7 +231,7 @@ def test_too_much_for_a_cookie(mode: str, folder: Path) -> None:
         text = os.urandom(3500).hex()
         answer = server.get(f"/large?{text}")
         assert (answer.status, answer.get("Set-Cookie")) == (500, None)
-        server.wait_log("bytes as a cookie, and browsers keep 4096")
+        server.wait_log("bytes as a cookie, but browsers keep at most 4096")
         assert server.get("/object").status == 500
         server.wait_log("TypeError: Object of type object is not JSON serializable")
 

@@ -105,13 +105,15 @@ def test_server_refuses_what_it_does_not_apply(
         "statsd": "127.0.0.1:8125",
         **dict.fromkeys(("preload", "live", "profile", "https", "open"), True),
     }
-    with pytest.raises(ConfigError, match=f"^{name}: not for a Server, which has threads"):
+    with pytest.raises(
+        ConfigError, match=f"^{name}: not available in a Server, which runs in threads"
+    ):
         poorhttp.Server(hello, **{name: values.get(name, 7)})  # type: ignore[arg-type]
     assert not [*tmp_path.iterdir()], "nothing is made for what is refused"
 
 
 def test_server_names_all_that_it_refuses() -> None:
-    with pytest.raises(ConfigError, match=r"^workers, user: not for a Server"):
+    with pytest.raises(ConfigError, match=r"^workers, user: not available in a Server"):
         poorhttp.Server(hello, workers=2, user="nobody", threads=2)
     # What it does, and what is the default, may be said.
     with poorhttp.Server(hello, workers=1, preload=False) as server:

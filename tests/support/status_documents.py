@@ -265,8 +265,8 @@ def troubled() -> Status:
     made["ready"], made["why_not_ready"] = False, "service shop: no worker answers"
     made["reloads"]["last"] = {
         "when": NOW - 5,
-        "result": "not reloaded; the previous version keeps serving: shop.ini:3: threads: 0 is out of "
-        "range; write a number from 1 to 10000",
+        "result": "not reloaded; the previous version keeps serving: shop.ini:3: threads: 0 is out "
+        "of range; write a number from 1 to 10000",
     }
     return made
 
