@@ -248,9 +248,9 @@ def test_it_is_json(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("mode", "text", "why"),
     [
-        (0o604, "k" * 64, "open to its group or to others .mode 0604., .*: chmod 600 /.*key$"),
-        (0o640, "k" * 64, "open to its group or to others .mode 0640., .*: chmod 600 /.*key$"),
-        (0o620, "k" * 64, "open to its group or to others"),
+        (0o604, "k" * 64, "accessed by its group or by others .mode 0604., .*: chmod 600 /.*key$"),
+        (0o640, "k" * 64, "accessed by its group or by others .mode 0640., .*: chmod 600 /.*key$"),
+        (0o620, "k" * 64, "accessed by its group or by others"),
         (0o600, "short", "has 5 bytes"),
         (0o600, "", "has 0 bytes"),
     ],

@@ -273,7 +273,7 @@ def test_guessing(lone: Server) -> None:
         console.enter("1")
         before = server.log()
         # As if that had been done before: each of them takes a while.
-        assert "enter the PIN" in before
+        assert "ask for the PIN" in before
         found = [
             path
             for pid in _processes(server)
