@@ -122,6 +122,9 @@ def option_help(command: str = "serve", *, everything: bool = True) -> str:
 
 def entry(left: str, right: str) -> str:
     """Return one entry of `--help`: the option in the left column, the folded text beside it."""
+    if len(left) + 2 > COLUMN - 1:
+        # Too long for its column: the text begins on the next line.
+        return f"  {left}\n" + _fill(right, " " * COLUMN, " " * COLUMN)
     return _fill(right, f"  {left}".ljust(COLUMN - 1) + " ", " " * COLUMN)
 
 

@@ -600,7 +600,7 @@ def test_a_recommendation_that_cannot_be_written_is_told(
         (["no_such.py"], "cannot be measured.*no_such"),
         (["app.py", "--requests", "none.log"], "No such file"),
         (["app.py", "--like", "none.log"], "No such file"),
-        (["app.py", "--write", "app.py"], "app.py is there already"),
+        (["app.py", "--write", "app.py"], "app.py already exists"),
         (["app.py", "--target", "x"], "begins with /"),
         (["app.py", "--locustfile", "none.py"], "no such file"),
         ([], "there is no target"),

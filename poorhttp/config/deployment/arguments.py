@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Sequence
 
 from poorhttp.config.help import entry
@@ -124,7 +125,7 @@ def usage() -> str:
     )
     return (
         "Usage: poorhttp init [FOLDER] [OPTION ...]\n\n"
-        f"{SUMMARY}\n\n"
+        f"{textwrap.fill(SUMMARY, 95)}\n\n"
         "It asks nothing, runs no code of the project, and overwrites no file without --force. If\n"
         "poorhttp.ini exists, it sets target and mode.\n\n"
         f"{options}\n"
