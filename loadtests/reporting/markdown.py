@@ -96,9 +96,14 @@ def lines(table: Table) -> str:
         cells = [f"{value} ({span})" if span else value for value, span in written]
         if place == 0:
             cells = [f"**{c}**" if is_strong(table, n) else c for n, c in enumerate(cells)]
-        cells = [" ".join(cell.split()).replace("|", "\\|") for cell in [heading(column), *cells]]
+        cells = [_escaped(cell) for cell in [heading(column), *cells]]
         width = min(max(3, *map(len, cells)), WIDEST)
         text = is_text(table, place)
         cells.insert(1, f"{'' if text else ':':->{width}}")
         columns.append([f"{cell:{'<' if text else '>'}{width}}" for cell in cells])
     return "\n".join(f"| {' | '.join(row)} |" for row in zip(*columns, strict=True))
+
+
+def _escaped(cell: str) -> str:
+    """A cell on one line, in which nothing ends it or begins a tag of HTML."""
+    return " ".join(cell.split()).replace("|", "\\|").replace("<", "&lt;")
