@@ -88,6 +88,8 @@ class Soak:
                 *(f"--{name}-timeout={seconds:g}" for name, seconds in DEADLINES.items()),
                 # Clients that have closed their half are to be answered.
                 "--abort-on-close=off",
+                # On a busy machine requests wait long: no reason to refuse them with 503.
+                "--queue-timeout=0",
                 *(f"--{name}-log={path}" for name, path in logs.items()),
                 tracebacks=True,
                 env=ENVIRONMENT,

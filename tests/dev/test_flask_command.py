@@ -82,7 +82,11 @@ def test_the_variable(project: Path) -> None:
     ("words", "code", "said"),
     [
         ("dev --theads 2", 2, 'unknown option "--theads"; did you mean "--threads"?\n'),
-        ("dev shop", 2, '"shop" is no address; write flask dev 8000, or 0.0.0.0:8000; what is'),
+        (
+            "dev shop",
+            2,
+            '"shop" is no address; write flask dev 8000, or 0.0.0.0:8000; the target is',
+        ),
         ("dev -c none.ini", 3, "none.ini: cannot be read"),
         ("--app two dev", 2, "there are several applications: two:site, two:other; say which one"),
         ("--app needs dev", 2, "needs.py: create_app() needs name: give it literals\n"),

@@ -700,13 +700,14 @@ def test_docs_show_the_figures_chosen() -> None:
     # README has two of docs.manual_site.pictures besides.
     chosen = {made.figure for made in docs.MADE.values() if made.figure}
     chosen |= {"cpu-compared", "dev-terminal"}
-    assert {path.stem for path in (ROOT / "docs").rglob("*.svg")} == chosen
+    figures = ROOT / "docs" / "figures"
+    assert {path.stem for path in figures.rglob("*.svg")} == chosen
     shown = {
         (page.parent / link).resolve()
         for page in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))
         for link in re.findall(r"!\[[^]]*\]\(([^)\s]+\.svg)\)", page.read_text(encoding="utf-8"))
     }
-    assert shown == {ROOT / "docs" / "figures" / f"{name}.svg" for name in chosen}
+    assert shown == {figures / f"{name}.svg" for name in chosen}
 
 
 def test_fits_a_desk_and_a_phone(tmp_path: Path, browser: Browser) -> None:

@@ -290,7 +290,7 @@ def test_files_belong_to_those_who_write_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("where", "why"),
     [
-        ("missing/x.log", "No such file or directory"),
+        ("missing/x.log", "No such file or directory; there is no folder .*/missing"),
         ("file/x.log", "Not a directory"),
         ("folder", "Is a directory"),
         ("fifo", "No such device or address"),

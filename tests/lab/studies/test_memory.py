@@ -227,7 +227,8 @@ def test_a_leak_is_found(tmp_path: Path) -> None:
 def test_what_does_not_leak_is_not_found() -> None:
     points, _ = leak.endure(SINGLE, leak.VARIED, range(300, 3301, 300), None)
     assert leak.verdict(leak.growth(points, "uss"), 3000) != "grows"
-    assert len({point["descriptors"] for point in points}) == 1
+    # Not all are the same on a busy machine: the connections of a client that left may be open.
+    assert leak.growth(points, "descriptors").low <= 0
 
 
 def test_a_process_that_ends_meanwhile(tmp_path: Path) -> None:
