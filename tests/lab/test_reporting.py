@@ -450,7 +450,7 @@ class TestMarkdown:
             "| server              |           time, ms | answers/s | remarks             |",
             "| ------------------- | -----------------: | --------: | ------------------- |",
             "| **poorhttp single** | 1.25 (1.00 – 1.50) |    12,346 | client \\| saturated |",
-            "| bjoern & <co>       |                  – |         0 |                     |",
+            "| bjoern & &lt;co>    |                  – |         0 |                     |",
         ]
         told = markdown.tables(SECTIONS)
         assert told.startswith("## What is **asked**\n\nWith `code` & <tags>.\n\n### Times")

@@ -411,5 +411,5 @@ def test_regular_file_in_the_place_of_a_socket(mode: str, folder: Path) -> None:
     words = command("serve", ROBUST, "--bind", f"unix:{path}", *mode_options(mode))
     with Program(*words, cwd=folder) as program:
         assert program.wait() == 5, program.log()
-        assert re.fullmatch(r"poorhttp: .*/precious: .* no socket.*\n", program.log())
+        assert re.fullmatch(r"poorhttp: .*/precious: .* is not a socket, .*\n", program.log())
     assert path.read_text() == "data"
