@@ -31,6 +31,7 @@ extensions = [
     "manual_site.markdown",
     "manual_site.diagrams",
     "manual_site.docstrings",
+    "manual_site.search",
 ]
 exclude_patterns = ["figures", "manual_site"]
 nitpicky = True
@@ -59,6 +60,7 @@ html_title = f"Poor HTTP {VERSION}"
 html_logo = html_favicon = "../poorhttp/supervisor/admin/page/icon.svg"
 html_static_path = ["manual_site/static"]
 html_css_files = ["manual.css"]
+html_search_scorer = str(DOCS / "manual_site/search.js")
 templates_path = ["manual_site/templates"]
 html_copy_source = html_domain_indices = False
 html_sidebars = {

@@ -9,6 +9,7 @@ diagrams.py     drawings in the place of Mermaid
 draw_diagrams.py  draws them, after a diagram has changed
 diagrams/       the drawings
 docstrings.py   examples in docstrings
+search.py, search.js  the site's search
 static/         the style sheet
 templates/      the place of the versions' menu
 """

@@ -126,6 +126,10 @@ def test_search_from_files_and_from_the_server(site: Path, browser: Browser) -> 
                 "[...document.querySelectorAll('.search a')]"
                 ".some(link => link.href.includes('reference/options.html'))"
             )
+            # Status codes are found, and guides stand above tables of measurements.
+            for words, first in (("504", "guides/"), ("static+files+cache+header", "static-files")):
+                browser.open(f"{start}/search.html?q={words}")
+                browser.wait_for(f"document.querySelector('.search a')?.href.includes({first!r})")
         # Of pages that are files, browsers tell nothing.
         loaded = browser.run("performance.getEntriesByType('resource').map(entry => entry.name)")
         outside = [name for name in loaded if not name.startswith((server.urls, "data:"))]
