@@ -20,6 +20,7 @@ from types import FrameType
 from poorhttp import logs
 from poorhttp._core import Reactor, RequestName
 from poorhttp.errors import RequestTimeout
+from poorhttp.logs.frames import SERVER_FOLDER
 from poorhttp.process.signals import signal
 from poorhttp.worker.stop_signals import StopSignals, is_serve_loop
 
@@ -160,22 +161,37 @@ def write_report(
     request: RequestName, age: float, stacks: list[tuple[str, FrameType | None]]
 ) -> None:
     """Log a request that takes too long; the first stack is that of the thread that runs it."""
+    idle = [title for title, stack in stacks[1:] if stack is not None and is_idle(stack)]
     # Take all positions at once; source lines are looked up later.
     extracted = [
         (title, traceback.StackSummary.extract(frames_of(stack), lookup_lines=False))
         for title, stack in stacks
-        if stack is not None
+        if stack is not None and title not in idle
     ]
     where = location_of(extracted[0][1]) if stacks[0][1] is not None else "an unknown place"
     message = f"{request}: after {age:.3f} s (request_timeout) the application is in {where}"
     text = []
-    # Idle threads have the same stack, which is printed once.
+    # Threads that wait for the same lock have the same stack, which is printed once.
     titles: dict[tuple[str, ...], list[str]] = {}
     for title, summary in extracted:
         titles.setdefault(tuple(summary.format()), []).append(title)
     for lines, same in titles.items():
         text += [f"{', '.join(same)} (most recent call last):\n", *lines]
+    if idle:
+        text.append(f"Idle: {', '.join(idle)}\n")
     logs.write("error", message, request, traceback="".join(text))
+
+
+def is_idle(frame: FrameType) -> bool:
+    """Tell whether a thread waits in the server itself, and runs no application."""
+    if is_serve_loop(frame):
+        return True
+    if not frame.f_code.co_filename.startswith(SERVER_FOLDER):
+        return False
+    outer = frame.f_back
+    while outer is not None and not is_serve_loop(outer):
+        outer = outer.f_back
+    return outer is None
 
 
 def frames_of(frame: FrameType | None) -> Iterable[tuple[FrameType, int]]:

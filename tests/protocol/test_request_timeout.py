@@ -71,6 +71,10 @@ def test_all_threads_are_logged() -> None:
         for name in ("poorhttp-1", "poorhttp-2", "poorhttp-3", "MainThread"):
             assert f"({name})" in first
         assert sorted(hung_in(server)) == ["compute", "nap"]
+        # Threads that run no application have no stack in the log.
+        *_, last = first.split("\n    Idle: ")
+        assert "(MainThread)" in last.splitlines()[0]
+        assert "start_and_wait" not in first
 
 
 @pytest.mark.parametrize(
