@@ -48,7 +48,8 @@ def _stacks_of(worker: Mapping[str, Any]) -> Iterator[str]:
     for request in worker["requests"]:
         yield printable(f"  no stack is known of {_request(request)}")
     if idle:
-        yield f"  {idle} idle"
+        yield ""
+        yield f"  {idle} idle {'thread' if idle == 1 else 'threads'}, those of the server included"
 
 
 def heap(result: Mapping[str, Any]) -> str:
