@@ -91,7 +91,7 @@ class StaticFiles:
         "File that is served for its folder; empty for none.",
         metavar="NAME",
         hosted=True,
-        reason="A path to a folder without a slash at its end is redirected to the path with one, "
+        reason="A path to a folder with an index is redirected if it has no slash at its end, "
         "so that relative links work.",
     )
     static_listing = Option(
@@ -128,9 +128,10 @@ class StaticFiles:
         "prefixes of paths.",
         metavar="PREFIX",
         hosted=True,
-        reason="They get `Cache-Control: public, max-age=31536000, immutable`, whatever "
-        "`static_header` says; other files do not. A hash is 8 to 64 hexadecimal digits between a "
-        "dot or a hyphen and a dot, with at least one digit and one letter: `app.3f2a1bc9.js`, as "
+        reason="These files get `Cache-Control: public, max-age=31536000, immutable`, whatever "
+        "`static_header` says. `on` means all folders of `static`. A hash is 8 to 64 hexadecimal "
+        "digits in lower case between a dot or a hyphen and a dot, with at least one digit and one "
+        "letter: `app.3f2a1bc9.js`, as "
         "Django, webpack, Parcel and Sprockets write it. Off, because a file with such a name "
         "might still be replaced. WhiteNoise does it for Django's names.",
     )

@@ -81,12 +81,13 @@ class TimeLimits:
         seconds(0),
         "0",
         "Longest time that the application may work on a request; 0 sets no limit.",
-        reason="After this time the server logs the tracebacks of all threads and raises "
-        "`poorhttp.errors.RequestTimeout` (a BaseException) in the application; the client gets "
-        "504 if nothing was sent. This interrupts Python code in every mode, and a blocking "
-        "system call in `single`, `forking` and `gevent`. In `threading` a blocking system call "
-        "or a lock is not interrupted. If the request still runs a second later, the server "
-        "answers or cuts off the client and replaces the worker. The default is 0, because only "
+        reason="After this time the server logs the tracebacks of all threads that run requests, "
+        "and raises `poorhttp.errors.RequestTimeout` (a BaseException) in the application; the "
+        "client gets 504 if nothing was sent. This interrupts Python code in every mode, and a "
+        "blocking system call in `single`, `forking` and `gevent`. In `threading` a blocking "
+        "system call or a lock is not interrupted. If the request still runs a second later, the "
+        "server answers or cuts off the client and replaces the worker. The time in which a "
+        "request waits for a thread does not count. The default is 0, because only "
         "you know how long your requests may take. uWSGI `harakiri` (off); gunicorn's `timeout` "
         "(30) limits requests under its sync worker only.",
         short="t",
@@ -103,9 +104,10 @@ class TimeLimits:
         "their responses. It starts to refuse when every request waits at least a second and more "
         "than a tenth of the clients leave. It then refuses requests that have waited longer than "
         "0.02 s, or than five requests take if that is longer. It stops when a request has not "
-        "had to wait. The waiting time includes the time before the connection was accepted, "
-        "except on Unix sockets, where the kernel does not report it, so a fixed time is not "
-        "guaranteed there. HAProxy `timeout queue`; gunicorn, waitress and uWSGI have none.",
+        "had to wait. The waiting time includes the time before the connection was accepted, but "
+        "not the time before the worker started. On Unix sockets the kernel does not report it, "
+        "so a fixed time is not guaranteed there. HAProxy `timeout queue`; gunicorn, waitress and "
+        "uWSGI have none.",
     )
     abort_on_close = Option(
         boolean,

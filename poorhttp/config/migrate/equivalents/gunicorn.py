@@ -156,8 +156,9 @@ def _timeout(plan: Plan, setting: Setting) -> None:
     if mode is None or mode.values[0] not in ("single", "forking"):
         plan.explain(
             setting,
-            "With threads and greenlets, gunicorn's timeout is for a worker that does not come to "
-            "run at all, not for a request. For requests there is request_timeout, which is off.",
+            "With threads or greenlets, gunicorn's timeout ends a worker that does not run at all, "
+            "and does not limit requests. To limit them, set request_timeout, which is off.",
+            "docs/guides/from-gunicorn.md",
         )
     elif setting.one in ("0", "0.0"):
         plan.follow(setting, "request_timeout is off by default.")
@@ -251,8 +252,8 @@ def _secure_headers(plan: Plan, setting: Setting) -> None:
 def _hook(plan: Plan, setting: Setting) -> None:
     plan.explain(
         setting,
-        f"A hook: {HOOKS[setting.name]}. Move the function to a module of the application; its "
-        "arguments are others.",
+        f"A hook: {HOOKS[setting.name]}. Move the function to a module of the application; it "
+        "gets one argument.",
         "docs/guides/hooks.md",
     )
 
@@ -326,7 +327,7 @@ RULES: dict[str, Rule] = {
     "reload": option("autoreload", switch, "for development there is poorhttp dev"),
     "reload_engine": explained(_NOT_NEEDED + "the kernel tells of changes (inotify)."),
     "reload_extra_files": option("reload_include", watched),
-    "preload_app": option("preload", switch, "open connections in after_fork"),
+    "preload_app": option("preload", switch, "open connections in worker_start"),
     "sendfile": explained(_NOT_NEEDED + "files are sent by sendfile."),
     "reuse_port": option("reuse_port", switch),
     "chdir": Rule(apply=folder),
