@@ -408,6 +408,33 @@ def test_departed_and_timed_out(admin: Admin, tmp_path: Path) -> None:
         server.tracebacks = True
 
 
+@pytest.mark.parametrize("ends", [True, False])
+def test_an_error_is_noted_when_its_client_is_answered(
+    admin: Admin, tmp_path: Path, ends: bool
+) -> None:
+    """Even if the application never ends, and once if it does."""
+    seconds = 2.5 if ends else 2 * HANG
+    (tmp_path / "late.py").write_text(
+        f"import time\n\ndef application(environ, start_response):\n    time.sleep({seconds})\n"
+    )
+    graceful = ("--graceful-timeout", str(HANG) if ends else "0.5")
+    options = ("--request-timeout", "0.5", *graceful, *admin.options)
+    with Server(f"{tmp_path}/late.py:application", "threading", *options) as server:
+
+        def numbers(name: str) -> list[int]:
+            return [each["number"] for each in admin.service()[name] if each["status"] == 504]
+
+        assert server.get("/late").status == 504
+        (error,) = admin.wait(lambda each: each["errors"], "the error")["errors"]
+        assert (error["status"], error["line"]) == (504, "GET /late")
+        assert 0.5 <= error["application"] < HANG
+        assert numbers("slowest") == [error["number"]]
+        server.wait_log("the application ended, too late" if ends else "and was killed")
+        admin.wait(lambda each: each["restarts"]["timeout"], "the new worker")
+        assert numbers("errors") == numbers("slowest") == [error["number"]]
+        server.tracebacks = True
+
+
 def test_files_and_spooled_bytes(admin: Admin, tmp_path: Path) -> None:
     (tmp_path / "page.txt").write_text("page")
     static = ("--static", f"/files={tmp_path}", "--body-buffer-size", "0")

@@ -13,13 +13,14 @@ use std::{fmt, thread};
 use crate::connection::shared_socket::SharedSocket;
 use crate::control::channel::{self, Channel};
 use crate::control::counters::Counters;
+use crate::control::status::{Finished, Recorder};
 use crate::log::access::AccessLog;
 use crate::log::entry::{Answer, Unsent};
 use crate::log::error::{ErrorLog, Level};
 use crate::log::request_id::RequestName;
 use crate::sys::Errno;
 use crate::sys::clock::{self, NEVER};
-use crate::sys::process::forks;
+use crate::sys::process::{self, forks};
 use poorhttp_http::{Dialect, Reject, Response, ServerFields};
 
 /// Milliseconds that an application has to end once it was interrupted.
@@ -45,6 +46,7 @@ pub(crate) struct Server {
     pub(crate) error_log: Arc<ErrorLog>,
     pub(crate) access_log: Option<Arc<AccessLog>>,
     pub(crate) counters: &'static Counters,
+    pub(crate) recorder: Option<Arc<Recorder>>,
     /// The main process, if there is one.
     pub(crate) channel: Option<Channel>,
 }
@@ -66,14 +68,23 @@ pub(crate) enum Progress {
     CutShort,
 }
 
+/// How a request is answered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kind {
+    /// Its method is HEAD.
+    pub(crate) to_head: bool,
+    pub(crate) dialect: Dialect,
+    /// It is a connection that was not read.
+    pub(crate) raw_tcp: bool,
+}
+
 /// A request with a time limit.
 #[derive(Debug)]
 pub struct TimedRequest {
     name: RequestName,
-    to_head: bool,
-    dialect: Dialect,
-    /// It is a connection that was not read.
-    raw_tcp: bool,
+    kind: Kind,
+    /// For how long it has waited before, in microseconds; 0 where times are not taken.
+    waited: u64,
     /// When the application got it.
     since: u64,
     socket: Arc<SharedSocket>,
@@ -150,7 +161,7 @@ impl TimedRequest {
     /// The handler of a raw TCP connection was interrupted: resets the connection, so that a wait for its client ends as well.
     /// Does nothing for a request, which can still be answered.
     pub fn end_wait(&self) {
-        if self.raw_tcp && self.goes(Progress::Committed, Progress::CutShort) {
+        if self.kind.raw_tcp && self.goes(Progress::Committed, Progress::CutShort) {
             self.socket.reset();
         }
     }
@@ -162,9 +173,23 @@ impl TimedRequest {
         }
     }
 
-    /// Counts and logs the 504 that was sent in the application's place, which may never return.
+    /// Counts, notes and logs the 504 that was sent in the application's place, which may never return.
     fn log_answer(&self, server: &Server, answer: &[u8]) {
         server.counters.answered(504);
+        if let Some(recorder) = &server.recorder {
+            recorder.note(&Finished {
+                number: self.name.number,
+                pid: process::id(),
+                status: 504,
+                ended: clock::precise_us(),
+                waited: self.waited,
+                application: self.age() * 1_000,
+                sending: 0,
+                sent: answer.len() as u64,
+                id: self.name.id.clone().into_bytes(),
+                line: self.name.line.clone().into_bytes(),
+            });
+        }
         let (Some(log), Some(Unsent { answer: entry, head })) = (&server.access_log, &self.log_entry) else { return };
         let head_end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n").map_or(answer.len(), |at| at + 4);
         let (body, end) = (head_end as u64, answer.len() as u64);
@@ -182,7 +207,7 @@ impl TimedRequest {
                 let server_fields = ServerFields { date: &time.date_line, server: &lines, closing: true };
                 let reject = Reject { status: 504, reason: "the application took too long" };
                 let hsts = self.socket.transport.hsts_line(&server.hsts);
-                let response = Response::to_refused(self.dialect, self.to_head, 0);
+                let response = Response::to_refused(self.kind.dialect, self.kind.to_head, 0);
                 response.refuse(&mut answer, reject, hsts.as_bytes(), &server_fields);
             });
             self.socket.send_final(&answer);
@@ -193,7 +218,7 @@ impl TimedRequest {
             self.socket.reset();
             self.count(server.counters);
             "its response was cut short"
-        } else if self.raw_tcp && self.is(Progress::CutShort) {
+        } else if self.kind.raw_tcp && self.is(Progress::CutShort) {
             "its connection was reset"
         } else {
             "its client had been answered"
@@ -284,25 +309,23 @@ impl RequestTimeouts {
         }
     }
 
-    /// The application gets a request.
+    /// The application gets a request, which has `waited` so many microseconds for it.
     pub(crate) fn enter(
         &self,
         name: RequestName,
-        to_head: bool,
-        dialect: Dialect,
-        raw_tcp: bool,
+        kind: Kind,
+        waited: u64,
         socket: Arc<SharedSocket>,
         log_entry: Option<Unsent>,
     ) -> InFlight {
         // A raw TCP connection can only be ended, not answered in the place of its handler.
-        let progress = if raw_tcp { Progress::Committed } else { Progress::Open };
+        let progress = if kind.raw_tcp { Progress::Committed } else { Progress::Open };
         let progress = AtomicU8::new(progress as u8);
         let (since, number) = (now(), name.number);
         let request = Arc::new(TimedRequest {
             name,
-            to_head,
-            dialect,
-            raw_tcp,
+            kind,
+            waited,
             since,
             socket,
             progress,

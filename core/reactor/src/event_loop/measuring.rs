@@ -54,7 +54,7 @@ fn named_finished(reactor: &Reactor, connection: &mut Connection, now: u64) -> O
     let answered = &mut measures.answered;
     let times = answered.times(now);
     answered.report(&times, reactor.options.slow_request, &reactor.options.error_log);
-    let name = answered.name.take()?;
+    let name = answered.name.take().filter(|_| !answered.is_noted)?;
     Some(Box::new(Finished {
         number: answered.number,
         pid: process::id(),
@@ -93,8 +93,8 @@ pub(crate) fn count(
         let Times { waited, application, sending } = measures.answered.times(now);
         figures.add_times(waited, application, sending);
     }
-    if let Some(finished) = finished {
-        record(reactor, &finished);
+    if let (Some(finished), Some(recorder)) = (finished, &reactor.recorder) {
+        recorder.note(&finished);
     }
 }
 
@@ -108,18 +108,6 @@ pub(crate) fn keep_name(reactor: &Reactor, connection: &mut Connection) {
     }
 }
 
-/// Notes a request among the last errors and the slowest, if it is one of them.
-#[cold]
-fn record(reactor: &Reactor, finished: &Finished) {
-    let Some(records) = reactor.options.records else { return };
-    if finished.status >= 500 {
-        records.add_error(finished);
-    }
-    if records.is_slow(finished.total(), finished.ended) {
-        records.add_slow(finished);
-    }
-}
-
 /// Counts a request that the server itself has refused, and notes it. `sent`: bytes of a response that is not counted elsewhere.
 #[cold]
 pub(crate) fn count_refusal(
@@ -130,7 +118,7 @@ pub(crate) fn count_refusal(
     sent: Option<u64>,
 ) {
     reactor.counters.figures.add_refused(reject.status);
-    let Some(records) = reactor.options.records else { return };
+    let Some(recorder) = &reactor.recorder else { return };
     let (when, line) = (clock::precise_us(), request.refused_line().into_bytes());
     let RequestName { number, id, .. } = name;
     let refusal = Refusal {
@@ -143,14 +131,7 @@ pub(crate) fn count_refusal(
         id: id.clone().into_bytes(),
         line,
     };
-    let _shared = reactor.lock();
-    records.add_refusal(&refusal);
-    if reject.status >= 500
-        && let Some(sent) = sent
-    {
-        let Refusal { number, pid, status, when: ended, id, line, .. } = refusal;
-        records.add_error(&Finished { number, pid, status, ended, sent, id, line, ..Finished::default() });
-    }
+    recorder.note_refusal(refusal, sent);
 }
 
 /// Counts and logs the last response of a connection with [`DEPARTED`] if its client has left before anything of it came there.

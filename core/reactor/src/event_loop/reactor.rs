@@ -15,6 +15,7 @@ use crate::control::long_polls::LongPolls;
 use crate::control::queue_timeout::QueueTimeout;
 use crate::control::request_timeout::{RequestTimeouts, Server};
 use crate::control::shutdown::{ShutdownState, Stage, Stopping};
+use crate::control::status::Recorder;
 use crate::control::upgrades::Upgrades;
 use crate::event_loop::connections::Connections;
 use crate::event_loop::evict::IdleEviction;
@@ -80,6 +81,8 @@ pub struct Reactor {
     pub(crate) queue_time: QueueTime,
     /// Refuses requests that have waited too long.
     pub(crate) queue_timeout: QueueTimeout,
+    /// Where slow requests, errors and refusals are noted, if they are.
+    pub(crate) recorder: Option<Arc<Recorder>>,
     /// Enforces `request_timeout`, if it is set.
     pub(crate) request_timeouts: Option<RequestTimeouts>,
     /// Writes bodies to disk.
@@ -118,6 +121,7 @@ impl Reactor {
         }
         // A few bytes leaked for each reactor without a supervisor, of which a process has few.
         let counters = options.counters.unwrap_or_else(|| Box::leak(Box::default()));
+        let recorder = options.records.map(|status| Arc::new(Recorder::new(status)));
         let request_timeouts = match (&options.timeout_handler, options.timeouts.request) {
             (Some(handler), limit @ 1..) => {
                 let server = Server {
@@ -126,6 +130,7 @@ impl Reactor {
                     error_log: Arc::clone(&options.error_log),
                     access_log: options.access_log.clone(),
                     counters,
+                    recorder: recorder.clone(),
                     channel: options.channel.clone(),
                 };
                 Some(RequestTimeouts::start(limit, server, Arc::clone(handler))?)
@@ -159,6 +164,7 @@ impl Reactor {
             takes_times,
             queue_time: QueueTime::default(),
             queue_timeout,
+            recorder,
             request_timeouts,
             body_spool,
             upgrades,

@@ -33,7 +33,7 @@ use std::sync::Arc;
 use crate::connection::Connection;
 use crate::connection::body::incoming::Body;
 use crate::connection::request::Request;
-use crate::control::request_timeout::{InFlight, Progress, TimedRequest};
+use crate::control::request_timeout::{InFlight, Kind, Progress, TimedRequest};
 use crate::event_loop::measuring;
 use crate::event_loop::reactor::Reactor;
 use crate::exchange::compression::Compressor;
@@ -157,10 +157,11 @@ impl Exchange {
         }
         let watch = self.reactor.request_timeouts.as_ref()?;
         let stream = self.stream.as_ref()?;
-        let is_head = self.head().is_some_and(|(head, bytes)| head.method.of(bytes) == b"HEAD");
-        let (dialect, socket) = (stream.request().parser.dialect(), Arc::clone(stream.socket()));
-        let log_entry = self.timeout_log_entry(stream);
-        let in_flight = watch.enter(self.request_name(), is_head, dialect, self.is_raw_tcp(), socket, log_entry);
+        let to_head = self.head().is_some_and(|(head, bytes)| head.method.of(bytes) == b"HEAD");
+        let (request, socket) = (stream.request(), Arc::clone(stream.socket()));
+        let kind = Kind { to_head, dialect: request.parser.dialect(), raw_tcp: self.is_raw_tcp() };
+        let waited = self.handed_out.saturating_sub(request.since);
+        let in_flight = watch.enter(self.request_name(), kind, waited, socket, self.timeout_log_entry(stream));
         self.timed_request = Some(Arc::clone(in_flight.request()));
         Some(in_flight)
     }

@@ -454,12 +454,13 @@ impl Exchange {
         let is_needed = status >= 500
             || options.slow_request != 0
             || stream.is_behind()
-            || options.records.is_some_and(|records| records.is_slow(ended - since, ended));
+            || self.reactor.recorder.as_ref().is_some_and(|recorder| recorder.is_slow(ended - since, ended));
         let name = is_needed.then(|| {
             let request = stream.request();
             Box::new(request.name(options.request_ids, number, request.line()))
         });
-        Answered { number, name, status, since, handed_out, ended }
+        let is_noted = self.timeout_outcome == Some(Progress::Replaced);
+        Answered { number, name, status, since, handed_out, ended, is_noted }
     }
 
     /// The application has taken long: events that are found now have waited for this request.

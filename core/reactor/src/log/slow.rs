@@ -21,6 +21,8 @@ pub(crate) struct Answered {
     pub(crate) handed_out: u64,
     /// When the response was complete.
     pub(crate) ended: u64,
+    /// It is noted among the errors already.
+    pub(crate) is_noted: bool,
 }
 
 /// The phases of a request, in microseconds.
@@ -74,7 +76,8 @@ mod tests {
 
     #[test]
     fn phases_of_a_request() {
-        let mut answered = Answered { number: 1, name: None, status: 200, since: 100, handed_out: 130, ended: 180 };
+        let times = Answered { since: 100, handed_out: 130, ended: 180, ..Answered::default() };
+        let mut answered = Answered { number: 1, status: 200, ..times };
         assert_eq!(answered.times(190), Times { waited: 30, application: Some(50), sending: 10 });
         // It was answered without the application.
         answered.handed_out = 0;

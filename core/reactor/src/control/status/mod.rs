@@ -9,6 +9,7 @@
 //! in_flight.rs   requests in flight
 //! finished.rs    the slowest requests and the last errors
 //! refusals.rs    the last requests that the server itself has refused
+//! recorder.rs    notes both for all threads of a worker
 //! sequence.rs    sequence numbers of entries, for readers in other processes
 //! text.rs        text of limited length
 //! ```
@@ -17,6 +18,7 @@ pub(super) mod figures;
 mod finished;
 mod histogram;
 mod in_flight;
+mod recorder;
 mod refusals;
 mod sequence;
 mod text;
@@ -28,6 +30,7 @@ pub use figures::{Figures, REFUSED};
 pub use finished::Finished;
 pub use histogram::{BOUNDS, BUCKETS, Histogram};
 pub use in_flight::{InFlightRequest, SLOTS};
+pub(crate) use recorder::Recorder;
 pub use refusals::Refusal;
 
 use crate::control::counters::Counters;
