@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from types import ModuleType, TracebackType
 
@@ -15,12 +16,19 @@ from poorhttp.process.signals import signal
 
 from ..errors import ApplicationError, Stopped
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from importlib.machinery import SourceFileLoader
+#: The ending of files of mod_wsgi, which are Python as well.
+SCRIPT = ".wsgi"
 
 #: The loader of files that targets name; None for Python's own.
 file_loader: type[SourceFileLoader] | None = None
+
+
+class ScriptLoader(SourceFileLoader):
+    """Loads `shop.wsgi`, without a file in `__pycache__`: it would be that of `shop.py`."""
+
+    def path_stats(self, path: str) -> Mapping[str, float]:
+        """Raise OSError: there is nothing by which cached bytecode could be valid."""
+        raise OSError(path)
 
 
 def import_by_name(name: str) -> ModuleType:
@@ -57,12 +65,13 @@ def import_file(path: str) -> ModuleType:
     folder, file = os.path.split(path)
     if not os.path.isfile(path):
         raise ApplicationError(_permission_hint(path) or _missing_file_message(path))
-    stem = file.removesuffix(".py")
+    # shop.wsgi may import shop.py, so it has a name of its own.
+    stem = file.removesuffix(".py").replace(SCRIPT, "_wsgi")
 
     root, names = package_of(path)
     prepend_to_path(root)
     name = ".".join(names)
-    if len(names) > 1 or stem == "__init__":
+    if not path.endswith(SCRIPT) and (len(names) > 1 or stem == "__init__"):
         module = _imported(lambda: importlib.import_module(name), path)
         if not _is_file(module, path):
             raise ApplicationError(
@@ -131,10 +140,11 @@ def _is_default_sigint() -> bool:
 
 
 def _execute(name: str, path: str) -> ModuleType:
-    own = file_loader(name, path) if file_loader is not None and path.endswith(".py") else None
+    loader = ScriptLoader if path.endswith(SCRIPT) else file_loader
+    own = loader(name, path) if loader is not None and path.endswith((".py", SCRIPT)) else None
     spec = spec_from_file_location(name, path, loader=own)
     if spec is None or spec.loader is None:
-        raise ApplicationError(f"{path} is not a Python file: its name must end in .py")
+        raise ApplicationError(f"{path} is not a Python file: its name must end in .py or {SCRIPT}")
     module = module_from_spec(spec)
     # Before it runs: pickle, dataclasses and circular imports need it there.
     sys.modules[name] = module

@@ -159,6 +159,16 @@ def test_a_file_imports_its_neighbours(folder: Path) -> None:
     assert ask(load("sub/web.py")).text == "neighbour"
 
 
+def test_a_script_of_mod_wsgi(folder: Path) -> None:
+    """It may have the name of the module that it imports; its bytecode is not kept."""
+    write(folder / "shop.py")
+    write(folder / "shop.wsgi", "from shop import application\nname = __name__\n")
+    for target in ("shop.wsgi", "shop.wsgi:application", f"{folder}/shop.wsgi"):
+        assert ask(load(target)).text == "shop"
+    assert sys.modules["shop_wsgi"].name == "shop_wsgi"
+    assert len([*folder.rglob("*.pyc")]) <= 1
+
+
 def test_a_file_of_a_package_imports_relatively(folder: Path) -> None:
     write(folder / "deep/shop/__init__.py", "")
     write(folder / "deep/shop/site/__init__.py", "")
@@ -285,7 +295,7 @@ def test_a_dispatch_table_that_is_none(folder: Path, target: str, message: str) 
         ("factory.py", "did you mean factory.py:create_app()?"),
         ("other.py", 'other.py has neither application nor app; did you mean "other.py:Applic'),
         ("empty.py", "app: say which callable it is, as empty.py:NAME"),
-        ("text.txt", "is not a Python file: its name must end in .py"),
+        ("text.txt", "is not a Python file: its name must end in .py or .wsgi"),
     ],
 )
 def test_what_is_wrong_is_told(folder: Path, target: str, message: str) -> None:

@@ -105,8 +105,8 @@ _ADVICE = (
     (
         "module wsgi wsgi_file file callable app call factory paste_file application_type "
         "entry_point callable_object document_root application",
-        "the application is the argument without a name: package.module:application, "
-        "path/file.py:application, module:create_app(), static:FOLDER",
+        "the application is the argument without a name, or target in a file: "
+        "package.module:application, path/file.py:application, module:create_app(), static:FOLDER",
         _COMMANDS,
     ),
     (
