@@ -50,7 +50,9 @@ def lost(results: Results) -> list[Section]:
         parts.append(_table("left-out", "", "left out, why", sorted(missing)))
     if failures:
         parts.append(_table("failed", "", "failed, times, why, in", failures))
-        text.append(f"{len(results.failures):,} measurements failed; the rest went on.")
+        text.append(
+            f"Failed measurements: {len(results.failures):,}; the run continued with the others."
+        )
     return [Section("Left out and failed", text, parts)] if parts or text else []
 
 
@@ -82,9 +84,9 @@ def _method(results: Results) -> list[Section]:
     if busy := [s["others_busy"] for s in results.samples if "others_busy" in s]:
         disturbed = sum(share > DISTURBED for share in busy)
         text.append(
-            f"Others used {statistics.median(busy) * 100:.0f} % of the machine in the median "
-            f"sample; {disturbed:,} of {len(busy):,} samples saw more than "
-            f"{DISTURBED * 100:.0f} %."
+            f"Other programs used {statistics.median(busy) * 100:.0f} % of the machine in the "
+            f"median sample, and more than {DISTURBED * 100:.0f} % in {disturbed:,} of "
+            f"{len(busy):,} samples."
         )
     versions: dict[str, str] = {}
     # Of one name there may be several, in runs of different studies.

@@ -160,7 +160,9 @@ def answer(what: str, found: Mapping[str, Spread], unit: str, *, highest: bool =
         those = [told(name) for name in names[: 1 + min(len(alike), NAMED - 1)]]
         if len(alike) >= NAMED:
             those.append(f"{len(alike) - NAMED + 1} more")
-        said = f"{what}: the rounds do not separate {listed(those)}, which are best"
+        said = (
+            f"{what}: the rounds show no clear difference between {listed(those)}, which are best"
+        )
     else:
         said = f"{what}: {told(best)} is best"
     behind = others[len(alike) :]

@@ -113,8 +113,8 @@ def loops(tables: Tables) -> str:
 
     ours = "poorhttp single"
     return (
-        f"A page of 8.6 KB takes {time('l1', ours)} from poorhttp (single) and "
-        f"{time('l1', 'nginx')} from "
+        f"A page of 8.6 KB takes {time('l1', ours)} with poorhttp (single) and "
+        f"{time('l1', 'nginx')} with "
         f"nginx on one machine; over a network of 100 Mbit/s it takes {time('r1-lan', ours)} and "
         f"{time('r1-lan', 'nginx')}."
     )
@@ -156,7 +156,7 @@ def dead(tables: Tables) -> str:
     return (
         f"Beside 18,000 dead connections a response of 128 bytes costs poorhttp (threading) "
         f"{cpu(THREADS)} of "
-        f"CPU time, and {none(THREADS)} beside none."
+        f"CPU time, and {none(THREADS)} without them."
     )
 
 

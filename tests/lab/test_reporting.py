@@ -433,7 +433,7 @@ class TestPage:
             "not kept in their file: full.jsonl: No space left on device",
             "2 of 5 measurements were not taken",
             "| fastwsgi | not installed |",
-            "1 of 1 samples saw more than 5 %",
+            "more than 5 % in 1 of 1 samples",
             "server on 0, clients on 1",
             "1704",
             "| poorhttp single | `python -m poorhttp serve` |",
@@ -536,7 +536,7 @@ class TestTerminal:
         assert "not kept: memory: promised ≤ 9 MiB, measured 12 MiB (11 – 13), single" in shown
         assert "speed" not in shown
         assert "fastwsgi: not installed" in shown
-        assert "2 measurements failed" in shown
+        assert "Failed measurements: 2;" in shown
         assert "Long words" not in shown
         assert max(map(len, lines)) <= 100
 
@@ -583,7 +583,7 @@ class TestCommand:
         assert self.report(monkeypatch, results) == 0
         told = capsys.readouterr().out
         assert "| **poorhttp single** |" in told
-        assert "2 measurements failed" in told
+        assert "Failed measurements: 2;" in told
         assert sorted(path.name for path in results.parent.iterdir()) == ["results.jsonl"]
 
     def test_what_cannot_be_written_is_said(

@@ -89,8 +89,8 @@ SERVERS = (
         "gevent",
         "gevent pywsgi",
         "#6b7a1e",
-        note="is given TCP_NODELAY, which it does not set itself: it sends head and body apart, "
-        "and without it each answer waits 40 ms for the client's acknowledgement",
+        note="is given TCP_NODELAY, which it does not set itself: it sends head and body "
+        "separately, and without it each answer waits 40 ms for the client's acknowledgement",
     ),
 )
 """Servers of the benchmark, and others that single experiments of it take."""

@@ -182,7 +182,7 @@ def _answer(results: Results) -> str:
     (scenario, name), worst = min(rates.items(), key=lambda found: found[1].median)
     return (
         f"Live clients get at least {worst.median:.2f} × the requests per second that they get "
-        f"without the others ({name}, {heading(scenario)})."
+        f"alone ({name}, {heading(scenario)})."
     )
 
 
@@ -227,20 +227,21 @@ def _figures(results: Results) -> list[Lines]:
 
 
 METHOD = """\
-- Two instances of a server are started together on one core, and one gets the burden. Each is
-  measured while the other has nothing to do, in turns; ratios are formed within a round, then made
-  a median. wrk with 64 connections and the clients of the burden share the other core.
-- Dead connections come from many addresses of 127.0.0.0/8. Half of them say nothing, half stop in
-  the middle of a head. The server is told to be patient with them (`--header-timeout 3600`). Before
-  and after each pair of samples all must be there, for them and for the server; else the pair does
-  not count.
-- A client that drips and is closed connects again at once. Times count from the first byte to the
-  end.
+- Two instances of a server are started together on one core, and one gets the burden: the slow or
+  dead clients. Each is measured while the other has nothing to do, in turns; ratios are formed
+  within a round, and their median is taken. wrk with 64 connections and the clients of the burden
+  share the other core.
+- Dead connections come from many addresses of 127.0.0.0/8. Half of them send nothing, half stop in
+  the middle of a head. The server is started with `--header-timeout 3600`, so that it does not
+  close them. Before and after each pair of samples all must be connected, at both ends; otherwise
+  the pair does not count.
+- A client that sends a byte each second connects again at once when its connection is closed. Times
+  count from the first byte to the end.
 - A client that does not read has a receive buffer of 4 KiB, or the usual one, in turns. Times count
   from its request, which may have waited for others; it is measured beside live clients when all
-  answers have begun and the server has come to rest.
-- Transfers are checked by length and checksum; memory is looked at ten times a second. Memory is
-  RSS, which counts a page shared by several processes once for each.
+  answers have begun and the server has become idle.
+- Transfers are checked by length and checksum; memory is read ten times a second. Memory is RSS,
+  which counts a page shared by several processes once for each.
 """
 STUDY = Study(
     "endure",

@@ -266,23 +266,24 @@ def _figures(results: Results, experiment: str, title: str) -> Section:
 
 
 METHOD = """\
-- Every server is started anew for every sample, asked whether it gives the right answer, warmed up,
-  measured and stopped. Servers take turns within a round, and another one begins each round.
-- The server is pinned to one core, wrk with its one thread to another. From 97 % of its core on the
-  client is the limit, which the remarks say: then requests per second compare clients, and CPU per
-  request still compares servers.
+- Every server is started anew for every sample, checked for the right answer, warmed up, measured
+  and stopped. Servers take turns within a round, and a different one begins each round.
+- The server is pinned to one core, wrk with its one thread to another. A client that uses 97 % of
+  its core or more is the limit, which the remarks say: then requests per second compare clients,
+  and CPU per request still compares servers.
 - CPU per request: the CPU clocks of all the server's processes over the run, divided by the answers
   that wrk counted. Accepting the connections is part of it.
-- Ratios are formed within a round, then made a median.
-- Latencies are wrk's, corrected by it for coordinated omission: under saturation they say how long
+- Ratios are formed within a round, and their median is taken.
+- Latencies are wrk's, corrected by it for coordinated omission: under saturation they show how long
   the queue was. Its correction fails for pipelined requests, so these have none.
-- PSS divides a page shared with other processes, also with other Python programs of the machine.
+- PSS divides a shared page among all processes that share it, including other Python programs on
+  the machine.
 - The floor is `loadtests/servers/baseline/floor.c`: the same answer bytes from a bare epoll loop
   that parses nothing; for a POST it is told the size of the body.
 - Absolute figures drift between machines and runs: compare within a figure.
 """
 NOTES = "".join(f"- {server.name} {server.note}.\n" for server in SERVERS if server.note)
 SHOWN = """\
-- Samples are taken as those of `bench`, which count for these promises, too.
+- Samples are taken in the same way as those of `bench`, which count for these promises, too.
 - In `forking` the client shares both cores with the server, so the handler computes for about 1 ms.
 """

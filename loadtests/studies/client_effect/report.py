@@ -20,7 +20,7 @@ MEASURES = (
     ("octet_rate", "bytes per second", Column("", "MB/s", 2, 1e-6)),
 )
 """Fields of the samples that are analysed."""
-_LIMIT = f"Of one core. From {SATURATED:.0%} on the client is taken for the limit."
+_LIMIT = f"Of one core. From {SATURATED:.0%} on, the client is considered the limit."
 BUSY = (
     ("busy", "clients", "client_busy", _LIMIT),
     ("busy-servers", "servers", "server_busy", "All its processes together, of one core."),
@@ -110,14 +110,14 @@ def _remarks(results: Results, found: Grid, part: Grid) -> list[str]:
     asked = sum(sample["requests"] for sample in results.samples) + failed
     said = {
         f"Fewer than {most} observations were made of: {'; '.join(holes)}.": holes,
-        "The analysis is of the largest part that is complete, without "
+        "The analysis covers the largest part that is complete, without "
         f"{', '.join(without)}.": without,
         "Nothing can be analysed: that takes two clients and two servers, complete.": not times,
         "Observed once only, interaction and error cannot be told apart.": times == 1,
         f"Of each combination the first {times} observations are used.": 1 < times < most,
         f"Of the clients: {'; '.join(f'{name} {note}' for name, note in notes.items())}.": notes,
-        f"Whether {' and '.join(spinning)} was the limit cannot be told by its busy share, which "
-        "is not looked at.": spinning,
+        f"Whether {' and '.join(spinning)} was the limit cannot be told from its busy share, which "
+        "is ignored.": spinning,
         f"Of {asked:,} requests {failed:,} failed, and are not counted.": failed,
     }
     return [*(sentence for sentence, applies in said.items() if applies), *tables.lost(results)]
@@ -160,7 +160,7 @@ def _tables(
         ],
         rows,
         tables.ours(servers),
-        "From the fastest to the slowest server. The effect is the mean of a row or column less "
+        "From the fastest to the slowest server. The effect is the mean of a row or column minus "
         "the mean of all.",
         MEAN,
     )
@@ -179,7 +179,8 @@ def _logarithms(part: Grid) -> list[Table]:
         Column("factor", "×", 2),
         "Of requests per second, against the geometric mean of all. Time per request is that of "
         "server and client together, so that a fast server counts for more with a fast client: "
-        "what multiplies adds up as logarithms, and the errors of slow and fast ones become alike.",
+        "factors that multiply add up as logarithms, and the errors of slow and fast ones become "
+        "alike.",
         lambda exponent: float(10**exponent),
     )
     name, title = f"{NAME}-log-variance", "log₁₀ of requests per second"
@@ -258,13 +259,13 @@ def _original() -> Section:
             rows,
             note="The study multiplies the squares of the effects of 3 clients by 3, and those of "
             "4 servers by 4. An effect of a client counts once for each server, and the other way "
-            "round: what it gives to clients is three quarters of their share, and what it gives "
-            "to servers is four thirds of theirs.",
+            "round: the study gives clients three quarters of their share, and servers four thirds "
+            "of theirs.",
         )
     )
     text = [
         "Three clients (a fast machine, a slow one, and both at once) and four servers, with "
-        "WebBench 2.0. A table of its means is all that is printed of three runs, so interaction "
-        "and error are one. Recomputed, more than half of the variation was the client's.",
+        "WebBench 2.0. Of three runs only a table of the means is printed, so interaction and "
+        "error cannot be separated. Recomputed, more than half of the variation was the client's.",
     ]
     return Section(f"What the study of {client_2001.YEAR} had", text, parts)

@@ -152,7 +152,7 @@ def variance_table(
     count = len(analysis.a_effects) * len(analysis.b_effects)
     note = (
         f"{count} combinations, {analysis.replications} observations of each. P is the probability "
-        "of so great an F without any influence."
+        "of an F this large without any influence."
     )
     return Table(name, f"Analysis of variance of {title}", columns, rows, note=note)
 

@@ -125,27 +125,28 @@ def _section(results: Results, experiment: str, title: str, measures: Sequence[M
 METHOD = f"""\
 - Five hosts on this machine, each a network namespace with an address of its own at a switch:
   clients, a balancer, three servers in mode `threading` (`tests/testkit/network/`,
-  `tests/testkit/cluster.py`; the balancers' configurations are in `tests/testkit/balancer.py`).
-  All of them share its cores, so times tell what happens, not how fast it could be.
-- "20 ms away": each packet between the switch and a server is on its way 20 ms longer, each way. By
-  `tc netem`, or where the kernel has none, as here, by a process that carries the frames
-  (`tests/testkit/network/wire.py`).
-- The load is that of `python -m loadtests operate`, but that nobody pipelines, and more send bodies
-  (up to 300 KiB) and wait for answers that take up to 0.4 s: {sum(CLIENTS.values())} clients. Every
-  answer is checked to the last octet. Any other status, a wrong answer, a reset or an end instead
-  of an answer is a failed request. A quick request is one that the application answers at once;
-  p50, p99 and slowest are of those.
-- A host is restarted when the one before has answered with its new version. HAProxy asks
+  `tests/testkit/cluster.py`; the balancers' configurations are in `tests/testkit/balancer.py`). All
+  of them share its cores, so times show what happens, not how fast it could be.
+- "20 ms away": each packet between the switch and a server takes 20 ms longer, each way. The delay
+  is added by `tc netem`, or where the kernel has none, as here, by a process that carries the
+  frames (`tests/testkit/network/wire.py`).
+- The load is that of `python -m loadtests operate`, except that no client pipelines, and more
+  clients send bodies (up to 300 KiB) and wait for answers that take up to 0.4 s:
+  {sum(CLIENTS.values())} clients. Every answer is checked to the last byte. Any other status, a
+  wrong answer, a reset or an end instead of an answer is a failed request. A quick request is one
+  that the application answers at once; p50, p99 and slowest are those of quick requests.
+- A host is restarted when the one before has answered with its new version. HAProxy requests
   `/-/ready` every {INTERVAL * 1000:.0f} ms and takes a host out after {FALL} failures;
-  `drain_delay` is longer than that takes. nginx does not ask: what is refused goes to another host.
-- Cut off is a host whose port at the switch is down: nobody is sent an end or a reset. "In its
-  hands" is what its application has at that moment; the others that had reached it are found in its
-  access log, since it goes on. HAProxy and nginx ask another host where the method is safe, so
-  fewer fail. "On the way" are those that reached no host and were sent before the balancer knew, on
-  connections that it had kept.
-- Who waits for a host that is gone is told when TCP has asked it for signs of life in vain
-  (HAProxy: `srvtcpka`, `tcp-ut`), or by `proxy_read_timeout` ({READ} s; nginx has nothing else).
-- `docs/guides/scaling.md` says what it means.
+  `drain_delay` is longer than that takes. nginx makes no health checks: a refused request goes to
+  another host.
+- A host is cut off by taking down its port at the switch: no peer is sent an end or a reset. "In
+  its hands" are the requests that its application has at that moment; the others that had reached
+  it are found in its access log, since the host continues to run. HAProxy and nginx ask another
+  host where the method is safe, so fewer fail. "On the way" are the requests that reached no host
+  and were sent before the balancer knew, on connections that the balancer had kept.
+- A client that waits for a host that is gone gets an error when TCP keepalive has had no answer
+  (HAProxy: `srvtcpka`, `tcp-ut`), or after `proxy_read_timeout` ({READ} s; nginx has nothing else).
+- `docs/guides/scaling.md` explains what this means.
 """
 
 STUDY = Study(

@@ -166,12 +166,13 @@ def report(results: Results) -> list[Section]:
 
 
 METHOD = f"""\
-- JSON records that are always the same, which the application has ready: what it costs beside those
-  without a coding is the compression. nginx has them as files. The client (wrk) has {CONNECTIONS}
-  connections, and accepts one coding at a time. Server and client have a core each.
-- Each answer is decoded and compared once. Where a server does not know a coding, it answers
-  without, and there is no share of the size.
-- Ours has the levels of its defaults, nginx 1 (its default) and 6, Flask-Compress its own defaults.
+- The responses are JSON records that are always the same, which the application has ready: the
+  extra cost compared with responses without a coding is the compression. nginx has them as files.
+  The client (wrk) has {CONNECTIONS} connections, and accepts one coding at a time. Server and
+  client have a core each.
+- Each answer is decoded and compared once. Where a server does not support a coding, it answers
+  without it, and there is no share of the size.
+- Ours has its default levels, nginx has 1 (its default) and 6, Flask-Compress has its own defaults.
 """
 
 STUDY = Study(

@@ -142,30 +142,32 @@ def report(results: Results) -> list[Section]:
 
 
 METHOD = f"""\
-- Every server is started anew for every sample, asked whether it gives the right answer, warmed up,
-  measured and stopped. Servers take turns within a round, and another one begins each round.
-  Ratios are formed within a round, then made a median.
+- Every server is started anew for every sample, checked for the right answer, warmed up, measured
+  and stopped. Servers take turns within a round, and a different one begins each round. Ratios are
+  formed within a round, and their median is taken.
 - Files and the page with a table: the server with all its processes on one core, the client on
   another. CGI programs: both cores for server, programs and client.
-- CPU is that of all processes of a server, also of php-cgi and php-fpm. CGI programs have ended
-  when they could be looked at, and the kernel tells the time of ended children in ticks only, cut
-  for each process. So there it is the server's whole life, from the first answer to the end of the
-  last process, over all requests ({experiments.WARM_REQUESTS} before the measurement).
+- CPU is that of all processes of a server, including php-cgi and php-fpm. CGI programs have ended
+  before they can be measured, and the kernel reports the time of ended children only in ticks,
+  rounded down for each process. So for CGI it is the CPU time of the server's whole life, from the
+  first answer to the end of the last process, over all requests ({experiments.WARM_REQUESTS} before
+  the measurement).
 - `page` and `template`: wrk, connections kept. `site`: {experiments.SITE_VISITS:,} visits to one of
-  five pages at random, the same for every server, again and again; each page and its images on one
-  of 64 kept connections. `file`: {DOWNLOADS} kept connections. `cgi`:
-  {experiments.PROGRAM_REQUESTS:,} requests, a connection each.
-- The client of these three is `loadtests/clients/native/fetch.c`. It takes what is behind the first
-  64 KiB of an answer from the socket without copying it, so as not to become the limit before
-  servers do.
+  five pages at random, the same for every server, repeated; each page and its images on one of 64
+  kept connections. `file`: {DOWNLOADS} kept connections. `cgi`: {experiments.PROGRAM_REQUESTS:,}
+  requests, a connection each.
+- The client of these three is `loadtests/clients/native/fetch.c`. It takes what follows the first
+  64 KiB of an answer from the socket without copying it, so as not to become the limit before the
+  servers.
 - The floor is `loadtests/servers/baseline/floor.c`: the same answer from a bare epoll loop that
   parses nothing. Its head is about as long as the others'.
 - One worker each, no access log. nginx with `sendfile` and `tcp_nopush`, with and without
   `open_file_cache`; lighttpd with its usual cache of `stat`. uWSGI twice, with and without its HTTP
-  router: only that keeps connections of files. Apache with `mod_cgi` (not `mod_cgid`) and
-  {APACHE_SPARE} processes more than there are requests at once. PHP with opcache as Debian has it,
-  {PHP_CHILDREN} processes.
-- `single` runs one request at a time, and so one program: it has no promise for several at once.
+  router: only the router keeps connections open for files. Apache with `mod_cgi` (not `mod_cgid`)
+  and {APACHE_SPARE} processes more than there are requests at once. PHP with opcache as Debian has
+  it, {PHP_CHILDREN} processes.
+- `single` runs one request at a time, and so one program: there is no promise for it with several
+  at once.
 - Memory is PSS; it divides a page that several processes share.
 """
 

@@ -261,8 +261,8 @@ def _kept(samples: Sequence[Record], sizes: Sequence[int]) -> tuple[Table, str]:
                 spared.add(server)
     best = sorted(shares, key=lambda server: -shares[server])
     said = (
-        f"At least {SLOWER:.0%} of their reply rate, or what lies within the spread of the rounds, "
-        f"keep: {', '.join(one for one in best if one in spared) or 'none'}"
+        f"These keep at least {SLOWER:.0%} of their reply rate, or what lies within the spread of "
+        f"the rounds: {', '.join(one for one in best if one in spared) or 'none'}"
     )
     if suffering := [f"{one} keeps {shares[one]:.0%}" for one in best if one not in spared]:
         said += f"; of the others, {', '.join(suffering)}"

@@ -129,13 +129,13 @@ def _remarks(content: Content, levels: Levels) -> list[str]:
             said.append(
                 f"The client begins {level:,} connections one after the other: a connection to the "
                 "baseline (floor), which does nothing but accept and answer, took "
-                f"{connect.median:.1f} ms (the median). So much of each connect time is the "
+                f"{connect.median:.1f} ms (the median). That much of each connect time is the "
                 "client's and the kernel's."
             )
     if content.name.startswith("cgi") and levels:
         said.append(
-            f"{' and '.join(NOT_CGI)} run programs, too, but take no part: they hand on the head "
-            "of a program's answer with the line ends that it has, which is no HTTP."
+            f"{' and '.join(NOT_CGI)} run programs, too, but are left out: they pass on the head "
+            "of a program's output with its line ends unchanged, which is not HTTP."
         )
     return said
 
@@ -185,8 +185,8 @@ def _compared(content: Content, level: int, samples: Sequence[Record]) -> list[T
     figure = Panels(f"{name}-curves", title, panels, caption=caption if several else "")
     note = (
         "Medians of the rounds, with the lowest and the highest; failed requests, and those that "
-        "waited for a repeated SYN, of all rounds. CPU: all processes of the server, without a "
-        "number where the kernel does not count those that it starts."
+        "waited for a repeated SYN, are the sums of all rounds. CPU: all processes of the server; "
+        "there is no number where the kernel does not count the processes that the server starts."
     )
     return [figure, tables.compared(name, title, samples, VALUES, RANKING, note=note)]
 
@@ -254,8 +254,9 @@ def _beside(levels: Mapping[str, Levels]) -> Table:
         columns,
         rows,
         note="The study: 1,000 requests (100 of the file) by Apache Bench over a network, a Xeon "
-        "3060; its text, because its diagrams show no numbers. Its active page was KLone's own "
-        "kind, with lighttpd running PHP. Of today's servers the first that was measured of: "
+        "3060; figures from its text, because its diagrams show no numbers. Its active page was of "
+        "KLone's own kind, with lighttpd running PHP. Of today's servers, the first one measured "
+        "in each of these lists: "
         + "; ".join(f"{name}: {', '.join(known)}" for name, known in TODAY)
         + ".",
     )

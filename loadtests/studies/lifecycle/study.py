@@ -364,16 +364,17 @@ def _options(command: str) -> list[str]:
 
 
 METHOD = f"""\
-- Steady load: one process with a thread for each client. Eight keep a connection and think up to
-  0.3 s between requests, two hardly think, three use a connection for each request (half of them
-  HTTP/1.0), four send bodies of 10 bytes to 300 KiB, some in two parts, two ask for answers that
-  take 50 to 400 ms, two send three requests at once. Every answer is checked to the last byte, and
-  carries the token of its request. uWSGI drops pipelined requests; there nobody sends them.
+- Steady load: one process with a thread for each client. Eight keep a connection and pause up to
+  0.3 s between requests, two hardly pause, three use a connection for each request (half of the
+  requests HTTP/1.0), four send bodies of 10 bytes to 300 KiB, some in two parts, two ask for
+  answers that take 50 to 400 ms, two send three requests at once. Every answer is checked to the
+  last byte, and carries the token of its request. uWSGI drops pipelined requests; with uWSGI no
+  client sends them.
 - A client honours `Connection: close`, and connects anew when it sees an idle connection closed. A
   reset, an end of the connection or an error after it began to send, a refused connection, a wrong
-  answer, a 5xx, or none in 30 seconds is a failed request. Those who think or send bodies are far
-  away: a request is up to 20 ms on its way, in which they do not see the connection close. So they
-  lose requests to servers that close idle connections at once.
+  answer, a 5xx, or no answer in 30 seconds is a failed request. The clients that pause or send
+  bodies are far away: their requests take up to 20 ms to arrive, and in this time they do not see
+  the connection close. So they lose requests to servers that close idle connections at once.
 - `reload`: a new version of the application each time. The next reload comes when the new version
   answers and all old workers are gone, or {FULL.amounts.grace:.0f} s later. gunicorn and granian:
   HUP. uWSGI: chain reload with `lazy-apps`.
@@ -382,19 +383,21 @@ METHOD = f"""\
   each about every second, and {ASKERS} clients that ask over TLS. The server must close a WebSocket
   by a close frame with 1001 and an orderly end of the connection; its client opens another at once.
 - `kill`: a worker is stopped, the connections that it holds are noted, and it is killed, one each
-  second. What fails on those connections was lost with it.
+  second. Requests that fail on those connections were lost with the worker.
 - `timeout`: half of the requests that hang sleep in C, the others wait in Python.
-- In these two uWSGI is without its router, which lets a client wait on whose worker was killed.
+- In these two experiments uWSGI runs without its router, which leaves a client waiting when its
+  worker is killed.
 - `stop`: TERM for the main process. From then on a refused connection is no failure.
 - `broken`: a reload that cannot work, watched for {FULL.amounts.watched:.0f} s; then a good one.
-  granian has no configuration file, and a chain reload of uWSGI does not read it.
+  granian has no configuration file, and a chain reload of uWSGI does not read its own.
 - `preload`: requests for `apps/flaskapp`; servers take turns. PSS divides a page that several
-  processes share. Python's collector looks at everything for the first time after some thousand
-  requests, and what it looks at is shared no more, unless it is frozen.
+  processes share. Python's garbage collector visits all objects for the first time after some
+  thousand requests, and the pages of objects that it visits are no longer shared, unless the
+  objects are frozen.
 - `memory`: the same without that option, after {sum(FULL.amounts.memory):,} requests of five kinds
   in turn for `apps/flaskapp` and `apps/djangoapp`: pages, a form, JSON, a path that does not exist.
 - `refork`: as `memory`, with the application loaded before the workers are forked; with
-  `refork_after` all are forked again from one that has answered so many requests.
+  `refork_after` all are forked again from one that has answered that many requests.
 - `balance`: {KEEPERS} connections opened together, requests without a pause for 5 s.
 """
 

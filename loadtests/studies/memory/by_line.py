@@ -72,7 +72,7 @@ def profile(name: str, calls: int, core: int | None) -> list[Line]:
 def section(results: Results) -> Section:
     """A table for each example."""
     text = [
-        "Which lines of the example applications take memory? memory_profiler looks at the "
+        "Which lines of the example applications take memory? memory_profiler reads the "
         "resident set of the process after each line; increments are added up over all "
         "calls. The first line is where counting begins, so it has none.",
     ]

@@ -107,8 +107,8 @@ def section(results: Results) -> Section:
     )
     text = (
         "PSS of all processes as memory_profiler records it, from the first answer on, in four "
-        f"phases of {seconds:.2g} s: {words}. Within a phase so many parallel requests follow each "
-        "other without a pause."
+        f"phases of {seconds:.2g} s: {words}. Within a phase, that many requests run in parallel, "
+        "without a pause."
     )
     highest = tables.spreads(found.values(), tables.each(lambda one: max(one["pss"])), MIB)
     said = tables.answer("Most PSS", highest, "MiB")

@@ -219,12 +219,13 @@ def section(results: Results) -> Section:
     text = [
         f"Requests of all kinds in random order, eight at a time ({asked}), in "
         f"{len(first['stages']) - 1} equal stages after a warm-up of {first['warm_up']:,} that "
-        "does not count. After each all clients leave, and the server's memory and descriptors are "
-        f"looked at. The slope is that of Theil and Sen, with its {CONFIDENCE:.0%} interval. It "
-        f"grows if the whole interval is above {LEAST:,.0f} bytes per 1,000 requests, the smallest "
-        f"object of Python for each, and by more than {SLACK >> 20} MiB in all. It does not if the "
-        "whole interval is below; else it may, and more requests have to tell. Less is not told "
-        "from allocators whose high-water mark still rises a little.",
+        "does not count. After each stage all clients leave, and the server's memory and "
+        f"descriptors are read. The slope is that of Theil and Sen, with its {CONFIDENCE:.0%} "
+        f"interval. Memory grows if the whole interval is above {LEAST:,.0f} bytes per 1,000 "
+        "requests, the smallest object of Python for each, and the growth is more than "
+        f"{SLACK >> 20} MiB in all. It does not grow if the whole interval is below; otherwise it "
+        "may grow, and only more requests can tell. Less growth cannot be told from allocators "
+        "whose high-water mark still rises a little.",
         *told,
     ]
     figure = Lines(

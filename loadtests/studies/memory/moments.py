@@ -192,8 +192,8 @@ def section(results: Results) -> Section:
         "and first response, after 10 parallel requests, and after 100 more? "
         "`ps axo size,vsize` counts address space, so shared memory counts once for each "
         "process. PSS divides a shared page among all processes that map it, USS has "
-        "only pages that nobody shares, RSS counts a shared page once for each process; "
-        "all over all processes of the server, the main process and a proxy included.",
+        "only pages that no other process shares, RSS counts a shared page once for each process; "
+        "all are sums over all processes of the server, the main process and a proxy included.",
         *_remarks(at),
         *tables.lost(results),
     ]
@@ -211,7 +211,8 @@ def section(results: Results) -> Section:
         at[LAST],
         [(Column(title, "MiB", 1, MIB), field) for field, title in FIELDS.items()],
         "PSS",
-        note="PSS depends on what else runs the same Python on the machine; the load lab does.",
+        note="PSS depends on which other programs run the same Python on the machine, as the load "
+        "lab does.",
         first=FIRST,
     )
     ps = tables.compared(
@@ -220,8 +221,8 @@ def section(results: Results) -> Section:
         at[LAST],
         PS,
         "size of all processes",
-        note="What the study of 2010 reckoned as 4 × size is measured here: the sum over all "
-        "processes, of those with four workers too.",
+        note="What the study of 2010 estimated as 4 × size is measured here: the sum over all "
+        "processes, also for configurations with four workers.",
         first=FIRST,
     )
     then = Table(
@@ -230,8 +231,8 @@ def section(results: Results) -> Section:
         [Column(FIRST), *(Column(name, "KiB") for name in ("size", "vsize", "4 × size"))],
         [[name, *map(float, sizes)] for name, sizes in poorhttp_2010.SIZES.items()],
         note="Intel Atom N270, 2 GB, Debian Squeeze, 32 bits; Python 2. With lighttpd a proxy and "
-        "one server are added up. 4 × size is reckoned as four times the size and that of the "
-        "parent process, so what is shared counts four times; but for Forking it is ten times the "
+        "one server are added up. 4 × size is computed as four times the size and that of the "
+        "parent process, so shared memory counts four times; but for Forking it is ten times the "
         "size.",
     )
     said = tables.answer("Memory (PSS) after 100 parallel requests", pss, "MiB")
@@ -274,7 +275,7 @@ def _remarks(at: Mapping[str, list[Record]]) -> list[str]:
         alone = after.get(name.removesuffix(PRELOAD))
         if name.endswith(PRELOAD) and alone:
             told.append(
-                f"{name} has {shared.median * MIB:.1f} MiB to itself, without preload "
+                f"{name} has {shared.median * MIB:.1f} MiB of its own (USS), without preload "
                 f"{alone.median * MIB:.1f}."
             )
     return told

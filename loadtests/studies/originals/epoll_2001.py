@@ -31,5 +31,5 @@ FINDINGS = (
 
 def table(name: str) -> Table:
     """The findings."""
-    note = "It compares ways to wait in the same server; its numbers are in figures only."
+    note = "The study compares ways to wait in the same server; its numbers are in figures only."
     return Table(name, "", [Column("of"), Column("found")], FINDINGS, note=note)

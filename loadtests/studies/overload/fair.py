@@ -85,9 +85,9 @@ def report(samples: Sequence[Record]) -> list[Section]:
         NAME, "Short requests beside seven that compute", samples, VALUES, "p99"
     )
     text = [
-        f"{COMPUTING} clients ask for what takes about {LONG_SECONDS:g} s of Python each, again "
-        "and again, and one client asks for what takes no time, with a pause of "
-        f"{PAUSE * 1e3:g} ms behind each answer. Each server has one process with eight threads, "
+        f"{COMPUTING} clients repeat a request that takes about {LONG_SECONDS:g} s of Python, and "
+        "one client repeats a request that takes almost no time, with a pause of "
+        f"{PAUSE * 1e3:g} ms after each answer. Each server has one process with eight threads, "
         "which share one interpreter, on one core.",
         *tables.failed(samples),
     ]

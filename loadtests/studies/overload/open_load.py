@@ -244,7 +244,8 @@ def _section(handler: Handler, samples: Sequence[Record], about: Sequence[str]) 
     )
     best = tables.spreads(samples, _at(most, "share"), 100)
     said = tables.answer(
-        f"Answered in time at {most:g} times the highest rate, of that rate, by {handler.title}",
+        f"Share of the highest rate answered in time at {most:g} times that rate, with "
+        f"{handler.title}",
         best,
         "%",
         highest=True,

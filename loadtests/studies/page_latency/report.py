@@ -70,8 +70,8 @@ def _section(way: Way | None, loops: dict[str, list[Record]], near: Sequence[Rec
         if more := [means[name].median - here[name].median for name in means if name in here]:
             most = f" to {max(more):.3f} ms" if len(more) > 1 else ""
             text.append(
-                f"Against L1 on the machine itself the way adds {min(more):.3f} ms{most} to the "
-                "mean of R1."
+                f"Compared with L1 on the machine itself, the network adds {min(more):.3f} "
+                f"ms{most} to the mean of R1."
             )
     bars = tables.bars(
         f"loops-means-{end}",
@@ -82,8 +82,8 @@ def _section(way: Way | None, loops: dict[str, list[Record]], near: Sequence[Rec
     )
     note = (
         "Medians of the runs, lowest and highest; outliers of all runs together. Client and server "
-        "take turns: the client's share of its core is what is not the server, the kernel between "
-        "them, or waiting."
+        "take turns: the client's share of its core leaves out the time of the server, of the "
+        "kernel between them, and of waiting."
     )
     parts: list[Table | Bars | Panels] = [bars, *_panels(end, loops)]
     for name, own in loops.items():
@@ -168,8 +168,8 @@ def _then(results: Results) -> Section:
     columns += [Column("shortest", "ms", 2, 1e3), Column("longest", "ms", 1, 1e3)]
     note = (
         "1,000 requests, in the second loop 5,000; means of five runs (on the Xeon L1 to L3 of "
-        "one). Clients in REBOL; `outside` was a PC in a network of 10 Mbit/s. The old kernel told "
-        "Apache's times in whole seconds."
+        "one). Clients in REBOL; `outside` was a PC in a network of 10 Mbit/s. The old kernel "
+        "reported Apache's times in whole seconds."
     )
     had, rows = "What the study of 2005 had", uniserve_2005.LOOPS
     table = Table("loops-2005", had, columns, rows, note=note)

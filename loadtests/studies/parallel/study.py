@@ -222,8 +222,9 @@ def report(results: Results) -> list[Section]:
     if waits := sorted({one["waits"] for one in samples if "waits" in one}):
         about.append(
             f"The handler that waits does so for {waits[0] * 1e3:g} ms, as for a database: the "
-            "pages themselves are too quick today for a hundred of them to matter, but a server of "
-            f"one request at a time can wait no more than {1 / waits[0]:.0f} times a second."
+            "pages themselves are too quick today for a hundred of them to matter, but a server "
+            f"that runs one request at a time can wait no more than {1 / waits[0]:.0f} times a "
+            "second."
         )
     sections: list[Section] = []
     measured = tables.by(samples, "scenario")
@@ -235,7 +236,7 @@ def report(results: Results) -> list[Section]:
         "answered in the time of the test",
         poorhttp_2010.PARALLEL,
         f"The light page over an ad-hoc WLAN, from a netbook, for {poorhttp_2010.SECONDS} "
-        "seconds or until its client was flooded; it does not say when that was.",
+        "seconds or until its client was flooded; the study does not say when that was.",
         Column(f"{MOST_UNANSWERED} unanswered"),
     )
     title = f"{AT_ONCE} new requests each second in {poorhttp_2010.YEAR}"
@@ -255,8 +256,8 @@ def _section(handler: Handler, samples: Sequence[Record], about: Sequence[str]) 
         Axis("most unanswered in the second", low=0),
         [tables.curve(one, enumerate(counts)) for one, counts in waiting.items()],
         f"a server that has {MOST_UNANSWERED} counts as flooded, and is asked no more",
-        f"A server that answers all of them within the second stays at {AT_ONCE} or below; behind "
-        "the last burst is the time in which the rest may be answered.",
+        f"A server that answers all of them within the second stays at {AT_ONCE} or below; after "
+        "the last burst comes the time in which the rest may be answered.",
         marks=True,
     )
     flooded = [f"{one} (after {min(when):.1f} s)" for one in best if (when := _moments(own[one]))]
@@ -270,24 +271,22 @@ def _section(handler: Handler, samples: Sequence[Record], about: Sequence[str]) 
         samples,
         VALUES,
         MOST if flooded or behind else TIME,
-        note="Times are those of answered requests: what was unanswered at the end took longer.",
+        note="Times are those of answered requests: requests unanswered at the end took longer.",
     )
     said = (
         f"With {handler.title}, {len(kept) - len(behind)} of {len(own)} servers answered all "
-        f"requests of a second within it; {MOST_UNANSWERED} were unanswered at "
-        f"{', '.join(flooded) or 'none'}."
+        f"requests of a second within that second; {MOST_UNANSWERED} requests were unanswered at "
+        f"{', '.join(flooded) or 'no server'}."
     )
     times = tables.spreads([taken for one in kept for taken in own[one]], "mean_us", 1e-3)
     text = [*about, tables.answer("Time to a whole page", times, "ms")]
     if behind:
         text.append(
-            f"Not done with a second's requests when the next came, but below "
+            f"Not finished with the requests of a second when the next came, but below "
             f"{MOST_UNANSWERED}: {', '.join(behind)}."
         )
     if silent:
-        text.append(
-            f"Unanswered when it was over, of a server that hangs or lags: {', '.join(silent)}."
-        )
+        text.append(f"Unanswered at the end, by a server that hangs or lags: {', '.join(silent)}.")
     text += [*tables.saturated(samples), *tables.failed(samples, handler.name, "timeout")]
     return Section(heading, [one for one in text if one], [figure, table], said)
 

@@ -180,30 +180,29 @@ def passed(results: Results) -> list[Section]:
 
 EXPLAINED = f"""\
 The tests are those of the first Poor HTTP's study: one request after the other, each on a
-connection of its own; and {AT_ONCE} at once every {EVERY:g} s, whatever became of those before.
-`ans t` is the time from the connection to the first 15 octets, `res t` to the end of the page,
-`ans/s` and `res/s` how often these fit into a second, `real/s` what was really answered in the
-time of the test.
+connection of its own; and {AT_ONCE} at once every {EVERY:g} s, whether or not earlier ones are
+answered. `ans t` is the time from the connection to the first 15 bytes, `res t` to the end of the
+page, `ans/s` and `res/s` how often these fit into a second, `real/s` the requests really answered
+per second of the test.
 """
 METHOD = """\
 - Two cores. Servers and proxy share the first, as they shared the one core of the study's machine,
-  so the second server brings no more speed here; the client has the other. The limit is told with
+  so the second server brings no more speed here; the client has the other. The limit is shown with
   the shares of a core that servers, proxy and client used: "nobody" means that all waited for each
   other.
-- Every setup is started anew in every round, each server and the proxy asked whether the answer is
-  right, warmed up, asked in all scenarios one after the other, and stopped. Setups take turns
-  within a round, and another one begins each round. Ratios are formed within a round, then made a
-  median.
-- CPU is that of all processes of the servers, and apart from it that of all processes of the
-  proxy.
+- Every setup is started anew in every round; each server and the proxy are checked for the right
+  answer, warmed up, measured in all scenarios one after the other, and stopped. Setups take turns
+  within a round, and a different one begins each round. Ratios are formed within a round, and their
+  median is taken.
+- CPU is that of all processes of the servers, and separately that of all processes of the proxy.
 - A failed request is one that got no connection, no whole answer, another status than 200 or, in
   the parallel test, nothing by the end. One is enough for the run to be an error.
 """
 TESTED = """\
 - The client is `loadtests/clients/native/fetch.c`.
-- The proxies run the configurations of `proxy/`, `balanced.*`, with other ports; for one server
-  the line of the second is taken out. lighttpd makes a connection for each request to a server,
-  nginx and HAProxy keep some. HAProxy asks each server every second how it is.
+- The proxies run the configurations of `proxy/`, `balanced.*`, with other ports; for one server the
+  line of the second is removed. lighttpd makes a connection for each request to a server, nginx and
+  HAProxy keep some. HAProxy checks the health of each server every second.
 - The pages are `light` and `heavy` of `apps/lightheavy`, of its dispatch table.
 """
 PASSING = f"""\
@@ -211,9 +210,9 @@ PASSING = f"""\
 - The pages are those of `loadtests/apps/proxied.py`: `hello`, and `light` and `heavy` of
   `apps/lightheavy`.
 - One nginx process, the configuration below. uWSGI as its documentation recommends (`master`,
-  `strict`, `need-app`, `single-interpreter`, `die-on-term`), nothing logged by anybody; {THREADS}
-  threads or {PROCESSES} processes as ours. "HTTP (closed)" is nginx without `keepalive`, which then
-  asks by HTTP/1.0.
+  `strict`, `need-app`, `single-interpreter`, `die-on-term`), and no server logs; {THREADS} threads
+  or {PROCESSES} processes as ours. "HTTP (closed)" is nginx without `keepalive`, which then uses
+  HTTP/1.0.
 """
 
 

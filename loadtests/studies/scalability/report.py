@@ -104,8 +104,8 @@ def _phases(in_turn: Mapping[str, Record]) -> Section:
         [Column("server"), Column("active injectors"), *COLUMNS],
         rows,
         tables.ours(in_turn),
-        "Time per request is that of the phase by its requests; the shortest and the longest are "
-        "what an injector waited. A request belongs to the phase in which it ended.",
+        "Time per request is the time of the phase divided by its requests; the shortest and the "
+        "longest are what an injector waited. A request belongs to the phase in which it ended.",
     )
     figure = Panels(
         "power-phases-panels",
@@ -115,13 +115,13 @@ def _phases(in_turn: Mapping[str, Record]) -> Section:
     )
     one = next(iter(in_turn.values()))
     each = one["requests"] // one["injectors"]
-    began = "a sixteenth apart of what one takes alone."
+    began = "apart by a sixteenth of the time that one takes alone."
     if one["by"] == "locust":
         began = f"{one['stagger_seconds']:g} s apart."
     text = [
         f"What happens when injectors come one after the other? {one['injectors']} of them ask for "
-        f"{each:,} pages each, of five at random, {_by(one)}. In 2005 they began a second apart, "
-        f"and one of them alone took sixteen; here they begin {began}"
+        f"{each:,} pages each, of five at random. {_by(one)}. In 2005 they began a second apart, "
+        f"and one of them alone took sixteen seconds; here they begin {began}"
     ]
     said = tables.answer("Three injectors in turn, requests per second", rates, "/s", highest=True)
     return Section("Three injectors, one after the other", text, [figure, table], said)
@@ -129,8 +129,8 @@ def _phases(in_turn: Mapping[str, Record]) -> Section:
 
 def _by(sample: Record) -> str:
     if sample["by"] == "locust":
-        return "as workers of Locust, which keep their connections"
-    return "as processes of our own client, with a connection for each request"
+        return "They are workers of Locust, which keep their connections"
+    return "They are processes of our own client, with a connection for each request"
 
 
 def _over_time(server: str, sample: Record) -> Lines:
@@ -152,7 +152,7 @@ def _levels(servers: Sequence[str], at_once: Sequence[Record]) -> Section:
     text = [
         f"How many requests does a server answer if {', '.join(map(str, counts))} injectors "
         f"(client processes) ask at once? Each asks for {each:,} pages, chosen at random from "
-        "five, one after another, "
+        "five, one after another. "
         f"{_by(at_once[0])}.",
         *_limits(own),
         *_lines(fits),
@@ -196,8 +196,8 @@ def _table(own: Mapping[str, Sequence[Record]]) -> Table:
         ],
         rows,
         tables.ours(own),
-        "Time per request is the total by the requests; the shortest and the longest are what an "
-        "injector waited.",
+        "Time per request is the total time divided by the requests; the shortest and the longest "
+        "are what an injector waited.",
     )
 
 

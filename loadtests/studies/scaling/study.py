@@ -224,14 +224,15 @@ def _scaled(results: Results) -> Section:
 
 METHOD = f"""
 - `workers`: wrk, 16 connections. On one core, both workers share the server's core, and the client
-  has the other one: what a second worker costs. With all cores, what it gains, less what wrk takes.
-- `bursts`: connections opened as quickly as one client can, each of which asks again as soon as it
-  is answered, for {BURST_SECONDS} s; the next burst begins when they are closed.
+  has the other one: this shows what a second worker costs. With all cores, the table shows what it
+  gains, minus what wrk takes.
+- `bursts`: connections opened as quickly as one client can, each of which sends the next request as
+  soon as it is answered, for {BURST_SECONDS} s; the next burst begins when they are closed.
 - `wakeups`: one connection after the other, each for one request, while all workers wait; the
   server on one core. A wake-up is a voluntary context switch of any of its processes.
 - `simulated`: `loadtests/studies/scaling/simulation.py`; {SIMULATED} workers. Kept connections last
-  a random time, {simulation.PER_WORKER} for each worker in the mean, and once in that time a worker
-  is replaced, whose clients connect again. Computing requests take all the same time, each on a
+  a random time, {simulation.PER_WORKER} for each worker on average, and once in that time a worker
+  is replaced, whose clients connect again. Computing requests all take the same time, each on a
   connection of its own, at {simulation.LOAD:.0%} of what all workers can do.
 """
 

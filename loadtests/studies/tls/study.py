@@ -192,14 +192,15 @@ def _checks(found: dict[str, dict[str, str]]) -> list[Section]:
 METHOD = f"""\
 - Servers have one worker on one core, the client (`loadtests/clients/native/tls.c`) is on another.
   It offers every server the same: AES-128-GCM, X25519, and no ALPN. CPU is that of all processes of
-  the server; what a core takes is reckoned from it, for handshakes are as much work for the client.
+  the server; what a core can serve is computed from it, because handshakes are as much work for the
+  client.
 - Handshakes: {SHAKERS} connections at once; each is made anew for one answer of 1.5 KB, and closed.
-  `resumed` goes on with the session of the connection before, by a ticket or by a number; if less
-  than {experiments.RESUMED:.0%} are resumed, it has failed. Certificates are P-256 or RSA of 2,048
-  bits.
+  `resumed` resumes the session of the previous connection, by a ticket or by a session ID; if less
+  than {experiments.RESUMED:.0%} are resumed, the measurement has failed. Certificates are P-256 or
+  RSA of 2,048 bits.
 - Answers: files, over TLS 1.3 on kept connections.
-- testssl.sh of Debian: its checks of protocols, ciphers, forward secrecy, defaults and
-  vulnerabilities; what it says of the certificate, which is the lab's own, is left out.
+- Debian's testssl.sh: its checks of protocols, ciphers, forward secrecy, defaults and
+  vulnerabilities; what it reports about the certificate, which is the lab's own, is left out.
 """
 
 STUDY = Study(

@@ -172,10 +172,10 @@ METHOD = f"""\
 - The application reads 64 KiB at a time and answers with the SHA-256, which must be right. One
   client sends a body on a connection of its own, by sendfile(2) of a block of {BLOCK >> 20} MiB
   again and again, from another core than the server's.
-- CPU is that of all processes of the server. Memory is how much more the RSS of all its processes
-  was at its highest, looked at each tenth of a second, than after {WARM} bodies of 1 MiB.
+- CPU is that of all processes of the server. Memory is the highest RSS of all its processes, read
+  every tenth of a second, minus the RSS after {WARM} bodies of 1 MiB.
 - “{WHOLE}” is ours without `stream_request_body`: large bodies are in a temporary file before the
-  application is called. gunicorn and cheroot give the application what has come.
+  application is called. gunicorn and cheroot give the application the bytes that have come.
 """
 
 STUDY = Study(

@@ -180,7 +180,7 @@ def report(results: Results) -> list[Section]:
         "KB. Their probabilities are chosen so that a response has the mean length in the "
         "tables of the study: "
         f"{old_mean:,.0f} bytes, its bytes per second over its requests per second. Here a file "
-        f"has {workload.mean_answer():,.0f} bytes in the mean of all requests; a head is added. "
+        f"has {workload.mean_answer():,.0f} bytes on average over all requests; a head is added. "
         "Within a class every file is asked for equally often. Requests that failed are not "
         "counted.",
         *tables.saturated(samples),
@@ -206,7 +206,7 @@ def report(results: Results) -> list[Section]:
         highest=True,
         note="Times are from the beginning of a connection, or from the request on one that is "
         "kept, to the end of the answer. CPU is the server's, and is not known where it serves "
-        "requests by processes that end.",
+        "requests with processes that end.",
     )
     today = [
         (name, old, ", ".join(dict.fromkeys(TOLD[name].format(**one) for one in samples)))
@@ -218,7 +218,7 @@ def report(results: Results) -> list[Section]:
         [Column("setting"), Column(str(client_2001.YEAR)), Column("here")],
         today,
         note="Threads are connections at once. With HTTP 1.0 each request has a connection of its "
-        "own. What ends while it ramps up or down is not counted.",
+        "own. Requests that end while the client ramps up or down are not counted.",
     )
     rates = tables.spreads(samples, "rate")
     said = tables.answer("Files of the workload per second", rates, "/s", highest=True)

@@ -165,19 +165,19 @@ def _cases(found: Mapping[str, Mapping[str, str]]) -> list[Section]:
 
 
 METHOD = f"""\
-- The application echoes messages by simple-websocket with its defaults, that of granian by ASGI.
-  CPU is that of all processes of the server, on one core. The client is
+- The application echoes messages with simple-websocket and its defaults; the application of granian
+  uses ASGI. CPU is that of all processes of the server, on one core. The client is
   `loadtests/clients/native/websocket.c`, on another: {CONNECTIONS} connections, each with one
-  message on its way. Where it was the limit, a note says so; CPU per message holds all the same.
-  The handshakes of these are in it.
+  message on its way. Where the client was the limit, a note says so; CPU per message is valid all
+  the same. It includes the handshakes.
 - Idle: WebSockets are opened one after the other, and then nothing is sent. Memory is what they add
   to the private memory (USS) of all processes; what the kernel has for sockets and threads is not
-  in it. simple-websocket has a thread of its own for each WebSocket, beside that of the handler.
+  included. simple-websocket has a thread of its own for each WebSocket, beside that of the handler.
   Afterwards 20 of them must still echo.
 - Protocol cases: those of Autobahn 25.10 by their numbers, without compression
   (`loadtests/studies/websocket/cases.txt`), on a connection each. A verdict is that of the suite:
   whether the events were right, or right but not strict, and whether the end was clean, by the
-  right side and with the right code; of {TRIES} tries the best, for the threads of
+  right side and with the right code; the best of {TRIES} tries counts, because the threads of
   simple-websocket race.
 """
 

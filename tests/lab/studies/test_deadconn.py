@@ -88,8 +88,7 @@ class TestReport:
         told = words(self.results)
         assert "waitress 8 threads, poll keeps 10%" in told
         assert (
-            "or what lies within the spread of the rounds, keep: poorhttp single; of the others"
-            in told
+            "or what lies within the spread of the rounds: poorhttp single; of the others" in told
         )
         assert "poorhttp single keeps" not in told
 

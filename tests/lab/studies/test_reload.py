@@ -344,7 +344,7 @@ class TestReport:
         median = found["from a save to its first answer, hello: median"]
         assert median[1:5] == ["≤ 60 ms", "30 ms (20 – 200)", "hello", "yes"]
         assert found["hello: worst"][2:5] == ["200 ms (20 – 200)", "hello", "**no**"]
-        ahead = found["hello: as fast as the fastest of the others"]
+        ahead = found["hello: speed against the fastest of the others"]
         assert ahead[1:5] == [
             "≥ 8 ×",
             "9.0 × (9.0 – 9.0)",
@@ -416,12 +416,12 @@ class TestReport:
                 "poorhttp dev",
                 "yes",
             ],
-            "of a core while nothing changes, 5,000 files": [
+            "share of a core while nothing changes, 5,000 files": [
                 "0.40 % (0.40 – 0.40)",
                 "on",
                 "yes",
             ],
-            "PSS of that of `poorhttp serve`": [
+            "PSS against that of `poorhttp serve`": [
                 "1.30 × (1.30 – 1.30)",
                 "flask, at start",
                 "**no**",

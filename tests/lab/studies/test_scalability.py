@@ -139,7 +139,7 @@ def test_workers_of_locust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         before = int(one.began / in_turn["bin_seconds"])
         assert slices[:before] == [0] * before
     text = " ".join(line for section in STUDY.report(Results(records)) for line in section.text)
-    assert "as workers of Locust" in text
+    assert "They are workers of Locust" in text
 
 
 def test_without_locust(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

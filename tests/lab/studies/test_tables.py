@@ -34,8 +34,8 @@ class TestAnswer:
     def test_what_noise_does_not_separate(self) -> None:
         found = {"a": rounds(1, 2, 4), "b": rounds(3, 3, 5), "c": rounds(8, 9, 9)}
         assert tables.answer("Time", found, "ms") == (
-            "Time: the rounds do not separate a (2 ms) and b (3 ms), which are best; the next, "
-            "c (9 ms), takes 4.50 times as much."
+            "Time: the rounds show no clear difference between a (2 ms) and b (3 ms), which are "
+            "best; the next, c (9 ms), takes 4.50 times as much."
         )
 
     def test_many_of_those_are_counted(self) -> None:
