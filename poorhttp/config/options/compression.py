@@ -49,7 +49,7 @@ class Compression:
         "Media types that are compressed, such as `text/html`; `text/*` is all of a type, `+json` "
         "all with this suffix, `*` all.",
         metavar="TYPE",
-        reason="Pictures, films, archives and most fonts are already compressed. nginx has only "
+        reason="Images, videos, archives and most fonts are already compressed. nginx has only "
         "`text/html`.",
     )
     compress_min_size = Option(

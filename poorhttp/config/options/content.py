@@ -130,10 +130,10 @@ class StaticFiles:
         hosted=True,
         reason="These files get `Cache-Control: public, max-age=31536000, immutable`, whatever "
         "`static_header` says. `on` means all folders of `static`. A hash is 8 to 64 hexadecimal "
-        "digits in lower case between a dot or a hyphen and a dot, with at least one digit and one "
-        "letter: `app.3f2a1bc9.js`, as "
-        "Django, webpack, Parcel and Sprockets write it. Off, because a file with such a name "
-        "might still be replaced. WhiteNoise does it for Django's names.",
+        "digits in lower case, after a dot or a hyphen and before a dot, with at least one digit "
+        "and one letter: `app.3f2a1bc9.js`, as Django, webpack, Parcel and Sprockets write it. "
+        "Off, because a file with such a name might still be replaced. WhiteNoise does it for "
+        "Django's names.",
     )
     static_type = Repeatable(
         extension_type,
@@ -229,7 +229,7 @@ class CgiPrograms:
     cgi_processes = Option(
         integer(0, 65535),
         "0",
-        "Number of programs that a worker runs at the same time; 0 is four for each usable CPU.",
+        "Number of programs that a worker runs at the same time; 0 means four for each usable CPU.",
         reason="Further requests wait until a program ends, because more programs at a time are "
         "slower. A worker in mode `single` or `forking` runs one at a time.",
     )
@@ -251,7 +251,7 @@ class TemplatePages:
     pages_reload = Option(
         boolean,
         "on",
-        "Check with each request whether a template has changed.",
+        "Check at each request whether a template has changed.",
         hosted=True,
         reason="It costs a system call for each file of a page. If it is off, each page is read "
         "only once.",
@@ -273,14 +273,14 @@ class TemplatePages:
         "File with the key that signs the sessions of pages; created if it does not exist.",
         metavar="FILE",
         hosted=True,
-        reason="If it is off, the server makes a key when it starts. All workers use this key, "
+        reason="If this is off, the server makes a key when it starts. All workers use this key, "
         "and a reload keeps it, but sessions end when the server stops or is upgraded (USR2). "
         "Folders of pages with the same file share their sessions.",
     )
     session_lifetime = Option(
         seconds(1),
         "86400",
-        "Time after which a session that is not used ends.",
+        "Time after which an unused session ends.",
         hosted=True,
         reason="A day. PHP 24 minutes (`session.gc_maxlifetime`), Flask 31 days, Django two weeks.",
     )

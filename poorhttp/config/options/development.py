@@ -77,8 +77,8 @@ class Development:
         shared=True,
         reason="The page shows the source, the values of variables, and a console in each frame, "
         "which asks for a PIN (Werkzeug's debugger). Whoever has the PIN can run any code, so the "
-        "server refuses addresses of `bind` that other machines can reach, unless it is `forced`. "
-        "Needs the extra `dev`. On in `poorhttp dev`.",
+        "server refuses addresses of `bind` that other machines can reach, unless the value is "
+        "`forced`. Needs the extra `dev`. On in `poorhttp dev`.",
     )
     live = Option(
         boolean,

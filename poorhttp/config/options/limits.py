@@ -45,23 +45,24 @@ class TimeLimits:
         "500",
         "Lowest rate, in bytes per second, at which a client may send a body or read a response; "
         "0 sets no limit.",
-        reason="Measured over each period of `body_timeout` or `write_timeout`, so neither a byte "
-        "now and then nor a fast beginning holds a connection. Apache 500 (`mod_reqtimeout`), "
-        "nginx none.",
+        reason="Measured over each period of `body_timeout` or `write_timeout`, so a client cannot "
+        "hold a connection by sending a byte now and then, or by a fast beginning. Apache 500 "
+        "(`mod_reqtimeout`), nginx none.",
     )
     keepalive_timeout = Option(
         seconds(0.001),
         "75",
         "How long a connection may be idle between two requests.",
-        reason="Longer than the 60 seconds for which proxies usually keep an idle connection, so "
-        "the proxy closes first and never sends a request to a connection that the server is "
-        "closing. nginx 75, waitress 120, gunicorn 2.",
+        reason="The default is longer than the 60 seconds for which proxies usually keep an idle "
+        "connection, so the proxy closes first and never sends a request to a connection that the "
+        "server is closing. nginx 75, waitress 120, gunicorn 2.",
         aliases=("keep-alive", "keep-alive-timeout", "timeout-keep-alive", "channel-timeout"),
     )
     graceful_timeout = Option(
         seconds(0),
         "30",
-        "How long requests in flight may take to finish when the server stops.",
+        "How long requests in flight may take to finish when the server stops or reloads, or a "
+        "worker is replaced.",
         reason="0 does not wait. gunicorn 30. Kubernetes kills after 30 seconds, systemd after "
         "90, `docker stop` after 10.",
         aliases=(
@@ -101,25 +102,25 @@ class TimeLimits:
         metavar="SECONDS",
         reason="Under overload, a server that answers all requests in turn soon answers only "
         "clients that are about to give up. `auto` refuses nothing as long as clients wait for "
-        "their responses. It starts to refuse when every request waits at least a second and more "
-        "than a tenth of the clients leave. It then refuses requests that have waited longer than "
-        "0.02 s, or than five requests take if that is longer. It stops when a request has not "
-        "had to wait. The waiting time includes the time before the connection was accepted, but "
-        "not the time before the worker started. On Unix sockets the kernel does not report it, "
-        "so a fixed time is not guaranteed there. HAProxy `timeout queue`; gunicorn, waitress and "
-        "uWSGI have none.",
+        "their responses. It starts to refuse when for a second every request has had to wait, and "
+        "more than a tenth of the clients left. It then refuses requests that have waited more "
+        "than 0.02 s, or than five requests take if that is longer. It stops when a request has "
+        "not had to wait. The waiting time includes the time before the connection was accepted, "
+        "but not the time before the worker started. On Unix sockets the kernel does not report "
+        "how long a connection has waited, so a fixed time is not guaranteed there. HAProxy "
+        "`timeout queue`; gunicorn, waitress and uWSGI have none.",
     )
     abort_on_close = Option(
         boolean,
         "on",
         "Drop a request that waits for a free thread if its client closes the connection.",
-        reason="A client that gives up closes its connection, so its request is not worth "
-        "running; it is logged with 499. A client that closes only its sending half (`nc -N`) "
-        "looks the same: it needs `off`, unless its request begins at once. After a reset no "
-        "request is run, whatever the value. If a client leaves while the application works on "
-        "its request, the request is logged with 499 and the next `write` of the application "
-        "fails. HAProxy `option abortonclose` (off), nginx `proxy_ignore_client_abort` (off, "
-        "which is `on` here).",
+        reason="A client that gives up closes its connection, so its request is not worth running; "
+        "it is logged with 499. A client that closes only its sending half (`nc -N`) looks the "
+        "same: such clients need `off`, unless their requests begin at once. After a reset no "
+        "request is run, whatever the value. If a client leaves while the application works on its "
+        "request, the request is logged with 499 and the next `write` of the application fails. "
+        "HAProxy `option abortonclose` (off), nginx `proxy_ignore_client_abort` (off, which "
+        "corresponds to `on` here).",
     )
 
 
@@ -155,7 +156,7 @@ class SizeLimits:
         size(0, 2**63 - 1),
         "1GiB",
         "Largest request body; a larger one is answered with 413.",
-        reason="The server receives a body whole before it calls the application, and keeps a "
+        reason="The server receives the whole body before it calls the application, and keeps a "
         "large one in a temporary file. So this limits disk space, not memory. waitress 1 GiB, "
         "nginx 1 MiB, gunicorn none.",
         aliases=("max-request-body-size", "limit-request-body"),
@@ -194,7 +195,7 @@ class SizeLimits:
         "Largest part of one response that waits for its client in a temporary file. Beyond it, "
         "the application waits for the client. 0 writes no response to disk.",
         reason="The application is done as soon as it has produced its response, however slow the "
-        "client. nginx 1 GiB (`proxy_max_temp_file_size`), waitress 1 MiB "
+        "client is. nginx 1 GiB (`proxy_max_temp_file_size`), waitress 1 MiB "
         "(`outbuf_high_watermark`); under gunicorn the application always waits.",
         aliases=("outbuf-high-watermark",),
     )
@@ -203,16 +204,17 @@ class SizeLimits:
         "1GiB",
         "Disk space of all responses of a worker in temporary files. Beyond it, applications wait "
         "for their clients.",
-        reason="So clients that read nothing cannot fill the disk. They only keep their threads "
-        "busy until `write_timeout`. Request bodies are not included.",
+        reason="This keeps clients that read nothing from filling the disk. They only keep their "
+        "threads busy until `write_timeout`. Request bodies are not included.",
     )
     max_connections = Option(
         integer(0, 10_000_000),
         "0",
-        "Largest number of open connections of a worker; 0 is what its file descriptors allow.",
-        reason="At the limit a new connection replaces the one that has been idle longest. If "
-        "none is idle, it gets 503 with `Retry-After`. 0 leaves a twentieth of the descriptors "
-        "(`ulimit -n`), at least 64, to logs and the application. waitress 100, gunicorn 1000 "
-        "(`worker_connections`), nginx 512.",
+        "Largest number of open connections of a worker; 0 means as many as its file descriptors "
+        "allow.",
+        reason="At the limit a new connection replaces the one that has been idle longest. If none "
+        "is idle, the new connection gets 503 with `Retry-After`. 0 leaves a twentieth of the "
+        "descriptors (`ulimit -n`), at least 64, to logs and the application. waitress 100, "
+        "gunicorn 1000 (`worker_connections`), nginx 512.",
         aliases=("worker-connections", "limit-concurrency", "connection-limit"),
     )

@@ -116,12 +116,12 @@ class Logs:
         "Format of the error log: `text`, or `json` with an object on each line.",
         shared=True,
         metavar="FORMAT",
-        reason="`json` is for programs. All keys are always present, with null for what is "
-        "unknown: `time` (RFC 3339, with milliseconds), `level`, `pid`, `worker`, `logger` "
-        "(`poorhttp.error`, or `wsgi.errors` for what the application writes there), `message`, "
-        "`request` (its number), `request_id`, `trace_id`, `span_id` and `exception` (a traceback "
-        "as one string). Only the traceback that Python writes when a process crashes is always "
-        "text. docs/reference/logs.md has examples.",
+        reason="`json` is for programs. All keys are always present, with null for unknown values: "
+        "`time` (RFC 3339, with milliseconds), `level`, `pid`, `worker`, `logger` "
+        "(`poorhttp.error`, or `wsgi.errors` for text that the application writes there), "
+        "`message`, `request` (its number), `request_id`, `trace_id`, `span_id` and `exception` (a "
+        "traceback as one string). Only the traceback that Python writes when a process crashes is "
+        "always text. docs/reference/logs.md has examples.",
     )
     log_level = Option(
         choice("debug", "info", "warning", "error"),
@@ -135,10 +135,10 @@ class Logs:
         seconds(0),
         "0",
         "Log requests that take longer than this, and where the time went; 0 logs none.",
-        reason="A warning in the error log says how long the request waited for a thread, how "
-        "long the application took, and how long the response was sent. The time counts from the "
+        reason="A warning in the error log says how long the request waited for a thread, how long "
+        "the application took, and how long sending the response took. The time counts from the "
         "moment when the server has read the whole request, so the time that a client takes to "
-        "send it does not count. While all threads are busy the server may read a request late.",
+        "send it does not count. While all threads are busy, the server may read a request late.",
         aliases=("slow-requests",),
     )
     log_config = Option(

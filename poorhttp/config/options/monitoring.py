@@ -63,7 +63,7 @@ class Monitoring:
     statsd_tags = Option(
         statsd_tags,
         "off",
-        "Send tags in the format of DogStatsD: `on`, or tags for all metrics, as `env:prod, "
+        "Send tags in the format of DogStatsD: `on`, or tags for all metrics, such as `env:prod, "
         "team:web`.",
         shared=True,
         metavar="TAGS",

@@ -51,10 +51,10 @@ class Proxies:
         "client of a Unix socket.",
         metavar="NETWORK",
         reason="The server accepts `forwarded_headers`, the PROXY protocol and the gateway "
-        "protocols (`uwsgi://`, `scgi://`, `fastcgi://`) only from these. It removes the headers "
-        "of all other clients before the application sees them. The default is none, because "
-        "otherwise a client could choose its own address. gunicorn trusts 127.0.0.1 "
-        "(`forwarded_allow_ips`), which on a shared machine is every user.",
+        "protocols (`uwsgi://`, `scgi://`, `fastcgi://`) only from these proxies. Before the "
+        "application sees a request of any other client, it removes all forwarding headers. The "
+        "default is none, because otherwise a client could choose its own address. gunicorn trusts "
+        "127.0.0.1 (`forwarded_allow_ips`), which on a shared machine is every user.",
         aliases=(
             *("forwarded-allow-ips", "proxy-allow-from", "uwsgi-allow-from", "trusted-proxy"),
             "trust-proxy",
@@ -116,8 +116,8 @@ class Proxies:
         metavar="FILE",
         reason="One line of at least 16 characters (`openssl rand -hex 32`), readable only by its "
         "owner and group. `poorhttp ctl --token-file FILE` sends it. Browsers ask for a password: "
-        "enter the token, with any user name. A reload reads it again. `/-/live` and `/-/ready` "
-        "need no token, because health probes have none.",
+        "enter the token, with any user name. A reload reads the file again. `/-/live` and "
+        "`/-/ready` need no token, because health probes have none.",
     )
     drain_delay = Option(
         seconds(0),
@@ -143,8 +143,8 @@ class Responses:
         "on",
         "Let applications send 103 (Early Hints) responses by `wsgi.early_hints`.",
         reason="Only clients of HTTP/1.1 get them. Otherwise, or with `off`, the call does "
-        "nothing. Turn it off behind nginx before 1.29 with `proxy_http_version 1.1`: it takes a "
-        "103 for the final response, and its clients hang (docs/guides/early-hints.md). gunicorn "
+        "nothing. Turn it off behind nginx before 1.29 with `proxy_http_version 1.1`: nginx takes "
+        "a 103 for the final response, and its clients hang (docs/guides/early-hints.md). gunicorn "
         "always sends them.",
     )
 

@@ -74,8 +74,8 @@ class Application:
         "Folder to change to first.",
         shared=True,
         metavar="FOLDER",
-        reason="All other relative paths (the target, `pythonpath`, logs, `unix:` addresses) "
-        "start from this folder. Only the file that `-c` names is read before.",
+        reason="All other relative paths (the target, `pythonpath`, logs, `unix:` addresses) start "
+        "from this folder. Only the file that `-c` names is read before the change.",
         aliases=("working-dir", "working-directory"),
     )
     pythonpath = Repeatable(
@@ -106,8 +106,8 @@ class Listening:
         ("127.0.0.1:8080",),
         "Address to listen on: `HOST:PORT`, `:PORT`, `[::1]:PORT`, `unix:PATH`, `unix:@NAME` "
         "(abstract), or `fd:N` or `fd:NAME` for an inherited listening socket. A protocol other "
-        "than HTTP is written in front: `https://HOST:PORT`, `https+fd:N`, `uwsgi://HOST:PORT`, "
-        "`uwsgi+unix:PATH`, and the same with `scgi` and `fastcgi`.",
+        "than HTTP is written in front of the address: `https://HOST:PORT`, `https+fd:N`, "
+        "`uwsgi://HOST:PORT`, `uwsgi+unix:PATH`, and the same with `scgi` and `fastcgi`.",
         metavar="ADDRESS",
         reason="The default accepts only clients on this machine. `0.0.0.0:80` or `:80` is every "
         "IPv4 interface, `[::]:80` every IPv6 interface. With port 0 the system chooses a port, "
@@ -125,7 +125,7 @@ class Listening:
         integer(1, 65535),
         "2048",
         "Connections that may wait to be accepted, per address.",
-        reason="It must hold the connections that arrive while no worker accepts. The kernel "
+        reason="It must hold the connections that arrive while no worker accepts any. The kernel "
         "lowers it to `net.core.somaxconn` (4096 since Linux 5.4). gunicorn 2048, waitress 1024, "
         "nginx 511.",
         aliases=("server-backlog",),
@@ -203,10 +203,10 @@ class Workers:
         "1000",
         "In mode `threading`: how many connections may speak another protocol (WebSocket) at the "
         "same time. 0 allows none, in any mode.",
-        reason="Each such connection has a thread of its own, beside `threads`. When all are "
-        "taken, a request for another protocol gets 503. A waiting thread takes about 30 KiB. In "
-        "`gevent` only `max_connections` limits them; in `single` and `forking` such a connection "
-        "keeps the whole worker busy. See docs/guides/websockets.md.",
+        reason="Each such connection has a thread of its own, in addition to `threads`. When all "
+        "are busy, a request for another protocol gets 503. A waiting thread takes about 30 KiB. "
+        "In `gevent` only `max_connections` limits them; in `single` and `forking` such a "
+        "connection keeps the whole worker busy. See docs/guides/websockets.md.",
     )
     preload = Option(
         boolean,
@@ -220,7 +220,7 @@ class Workers:
         integer(1, 2**63 - 1),
         (),
         "With `preload`: when a worker has begun this many requests, replace the others by forks "
-        "of it. Several numbers count for one generation of workers after the other.",
+        "of it. Several numbers apply to successive generations of workers.",
         metavar="N",
         reason="Workers then also share what requests have imported, compiled and cached. The "
         "worker finishes its requests first, and no request is lost. Off, because each fork "
@@ -249,7 +249,7 @@ class Workers:
     max_requests = Option(
         integer(0, 2**63 - 1),
         "0",
-        "Replace a worker when it has begun this many requests; 0 never does.",
+        "Replace a worker when it has begun this many requests; 0 means never.",
         reason="For applications that leak memory. The new worker serves before the old one "
         "stops, one worker of a service is replaced at a time, and no request is lost. Also 0 in "
         "gunicorn.",
@@ -265,14 +265,14 @@ class Workers:
     max_rss = Option(
         size(0, 2**63 - 1),
         "0",
-        "Replace a worker that uses more memory than this (resident set); 0 never does.",
+        "Replace a worker that uses more memory than this (resident set); 0 means never.",
         reason="Checked once a second. uWSGI `reload-on-rss`.",
         aliases=("workers-max-rss", "reload-on-rss"),
     )
     max_lifetime = Option(
         seconds(0),
         "0",
-        "Replace a worker after this time; 0 never does.",
+        "Replace a worker after this time; 0 means never.",
         reason="uWSGI `max-worker-lifetime`.",
         aliases=("workers-lifetime", "max-worker-lifetime"),
     )
@@ -296,7 +296,7 @@ class Processes:
     user = Option(
         line,
         "",
-        "User whose rights the workers have, by name or number; if empty, the user who starts the "
+        "User that the workers run as, by name or number; if empty, the user who starts the "
         "server.",
         metavar="USER",
         reason="The main process keeps its user, so that it can open sockets, logs and the "
@@ -307,7 +307,7 @@ class Processes:
     group = Option(
         line,
         "",
-        "Group whose rights the workers have; if empty, the group of `user`.",
+        "Group that the workers run as; if empty, the group of `user`.",
         metavar="GROUP",
         reason="With `user`, workers also join the other groups of that user and leave those of "
         "root.",
@@ -326,7 +326,7 @@ class Processes:
     merge_memory = Option(
         boolean,
         "off",
-        "Let the kernel merge equal pages of the processes (KSM, Linux 6.4 and later).",
+        "Let the kernel merge equal memory pages of the processes (KSM, Linux 6.4 and later).",
         shared=True,
         reason="The kernel merges only while `/sys/kernel/mm/ksm/run` is 1, which applies to the "
         "whole machine and takes CPU time (docs/guides/memory.md). Off, because the time that a "
@@ -339,10 +339,10 @@ class Processes:
         "leaves their command lines as they are.",
         shared=True,
         metavar="NAME",
-        reason="A worker shows one of its requests, which costs less than 1 % of the CPU time of "
-        "a request. It does not show how long the request has run; `poorhttp ctl requests` does. "
+        reason="A worker shows one of its requests, which costs less than 1 % of the CPU time of a "
+        "request. It does not show how long the request has run; `poorhttp ctl requests` does. "
         "Programs that show only 15 characters list the workers as `worker 1` and so on. gunicorn "
-        "needs the package setproctitle for it.",
+        "needs the package setproctitle for this.",
         short="n",
         aliases=("name", "process-name"),
     )
@@ -352,7 +352,7 @@ class Processes:
         "How many stack frames Python records for each allocation, so that `poorhttp ctl heap` "
         "shows which lines hold memory. 0 records none; `heap` then counts objects by type.",
         metavar="FRAMES",
-        reason="1 is enough. It costs much time and memory, so turn it on only to find a leak. "
+        reason="1 is enough. It costs a lot of time and memory, so turn it on only to find a leak. "
         "`PYTHONTRACEMALLOC=1` does the same for all processes.",
     )
     pidfile = Option(

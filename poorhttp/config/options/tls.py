@@ -54,9 +54,9 @@ class Tls:
         "PEM file with a certificate, followed by those of its issuers, for the addresses of "
         "`bind` that begin with `https://`.",
         metavar="FILE",
-        reason="Write several certificates on a line each. A client that names its host (SNI) "
-        "gets the certificate with this name or a matching wildcard, or else the first. Two "
-        "certificates may have the same names and different kinds of keys: the server uses the "
+        reason="Write each of several certificates on its own line. A client that names the host "
+        "(SNI) gets the certificate with this name or a matching wildcard, otherwise the first. "
+        "Two certificates may have the same names and different kinds of keys: the server uses the "
         "first that the client can verify. The main process reads the files with its own rights. "
         "When they change, running workers get the new ones; broken files are refused and logged, "
         "and the old certificates stay. See docs/guides/tls.md.",
@@ -68,8 +68,8 @@ class Tls:
         "PEM file with the private key of each `tls_certificate`, in the same order; if empty, "
         "the key is in the file of the certificate.",
         metavar="FILE",
-        reason="Not encrypted, and readable only by the user who starts the server: the server "
-        "logs a warning if others can read it.",
+        reason="The file must not be encrypted, and only the user who starts the server should be "
+        "able to read it: the server logs a warning if others can.",
         aliases=("keyfile", "ssl-keyfile", "ssl-certificate-key-file", "key"),
     )
     tls_ocsp = Repeatable(
@@ -115,9 +115,9 @@ class Tls:
         "How long a client may resume a session; 0 means never.",
         metavar="SECONDS",
         reason="A resumed session needs no signature, which is the most expensive part of a "
-        "handshake. All workers resume the sessions of all others, also after a reload. The key "
-        "of the tickets is replaced every hour, so a stolen key decrypts recorded TLS 1.2 "
-        "sessions from a period of this length plus one hour, and no TLS 1.3 sessions. nginx and "
+        "handshake. Each worker can resume the sessions of all others, also after a reload. The "
+        "key of the tickets is replaced every hour, so a stolen key decrypts recorded TLS 1.2 "
+        "sessions from a period of this length plus one hour, but no TLS 1.3 sessions. nginx and "
         "Apache 5 minutes.",
     )
     kernel_tls = Option(
@@ -126,8 +126,8 @@ class Tls:
         "Let the kernel encrypt a connection from its first large file on.",
         reason="Files are then sent by `sendfile`, as without TLS. Without the kernel module "
         "`tls`, and on Unix sockets, nothing changes. Off, because the kernel is not always "
-        "faster, and because its module is more code exposed to the network. Off in nginx, too. "
-        "See docs/guides/tls.md.",
+        "faster, and because its module exposes more code to the network. Off in nginx, too. See "
+        "docs/guides/tls-details.md.",
     )
     redirect_to_https = Option(
         port_or_switch,
@@ -135,9 +135,9 @@ class Tls:
         "Redirect requests without TLS to `https`: `on`, or the port that clients use if it "
         "differs from that of `bind`.",
         metavar="PORT",
-        reason="With status 308, which keeps method and body, to the name in `Host`. The server "
-        "does not redirect requests of `trusted_proxies`, of Unix sockets and gateway protocols, "
-        "and health checks (`health`).",
+        reason="The redirect has status 308, which keeps method and body, and goes to the name in "
+        "`Host`. The server does not redirect requests of `trusted_proxies`, of Unix sockets and "
+        "of gateway protocols, nor health checks (`health`).",
         fixed={"https-only": "on"},
     )
     hsts = Option(

@@ -42,12 +42,12 @@ ASGI = (
 #: Hooks of gunicorn, and what is there instead.
 HOOKS = {
     "when_ready": "server_ready in [hooks] is called when all workers accept connections",
-    "post_fork": "worker_start in [hooks] is called in each worker, or after_fork",
+    "post_fork": "worker_start in [hooks] is called in each worker",
     "post_worker_init": "worker_start in [hooks] is called in each worker with the application",
     "child_exit": "worker_exit in [hooks] is called for each worker that has ended, however it did",
     "worker_exit": "worker_exit in [hooks] is called for each worker that has ended; what has to "
     "run in the worker itself belongs to atexit",
-    "worker_abort": "worker_timeout in [hooks] is called for a request that took too long",
+    "worker_abort": "worker_timeout in [hooks] is called before a worker is ended by force",
     "on_reload": "reload in [hooks] is called when workers were replaced",
     "on_starting": "nothing is called before the workers start; run it before poorhttp, or in the "
     "application",

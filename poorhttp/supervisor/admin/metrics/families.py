@@ -205,7 +205,7 @@ SERVICE = (
         ("reason",),
     ),
     Family(
-        *("reforks", "counter", "Times that all workers were replaced by forks of one of them."),
+        *("reforks", "counter", "How often all workers were replaced by forks of one of them."),
         lambda service: service["reforks"],
     ),
     Family(
@@ -238,14 +238,14 @@ SERVICE = (
     Family(
         "accept_queue_limit",
         "gauge",
-        "Connections that may wait in the kernel (backlog); it refuses more.",
+        "Connections that may wait in the kernel (backlog); the kernel refuses more.",
         lambda service: _queues(service, "limit"),
         ("address",),
     ),
     Family(
         "oldest_request_seconds",
         "gauge",
-        "Time since the oldest request in flight began; 0 without one.",
+        "Time since the oldest request in flight began; 0 if there is none.",
         _figure("oldest"),
     ),
     Family(
@@ -262,7 +262,7 @@ SERVICE = (
     Family(
         "connections_by_state",
         "gauge",
-        "Connections by what they do: reading (a request), active (in the application), sending, "
+        "Connections by their state: reading (a request), active (in the application), sending, "
         "idle, upgraded.",
         _by("state", "connections", CONNECTIONS),
         ("state",),
@@ -332,7 +332,7 @@ SERVICE = (
     Family(
         "request_sending_seconds",
         "histogram",
-        "Time from the end of the application's work until the kernel has the last byte.",
+        "Time from the end of the application's work until the kernel has taken the last byte.",
         _figure("sending"),
     ),
     Family(
@@ -386,7 +386,7 @@ WORKER = (
     Family(
         "worker_oldest_request_seconds",
         "gauge",
-        "Time since its oldest request in flight began; 0 without one.",
+        "Time since its oldest request in flight began; 0 if there is none.",
         _oldest,
     ),
     Family(
