@@ -97,7 +97,7 @@ def serve_paste(
             meant = option_suggestion(name, {name: name for name in NAMES}, OPTIONS)
             raise ConfigError(f'{file}: unknown option "{name}"{meant}')
         if option.name in ("target", "django"):
-            raise ConfigError(f"{place}: what is served is the application of this file")
+            raise ConfigError(f"{place}: leave it out; the application of this file is served")
         lines = [line.strip() for line in given.strip().split("\n")]
         settings.set(option.name, [(place, line) for line in lines])
     if settings.mode == "gevent":
@@ -126,9 +126,9 @@ def _check_patched(settings: Settings) -> None:
     gevent = sys.modules.get("gevent.monkey")
     if gevent is None or not gevent.is_module_patched("socket"):
         raise ConfigError(
-            f"{settings.origin('mode')}: for gevent the standard library is patched before the "
-            "application is loaded: python -m gevent.monkey --module pyramid.scripts.pserve FILE; "
-            "or say poorhttp serve paste:FILE --mode gevent"
+            f"{settings.origin('mode')}: gevent has to patch the standard library before the "
+            "application is loaded: write python -m gevent.monkey --module pyramid.scripts.pserve "
+            "FILE, or poorhttp serve paste:FILE --mode gevent"
         )
 
 

@@ -200,7 +200,7 @@ def prefix(text: str) -> str:
     if segments[0] or not text:
         raise ValueError(f'"{text}" is not a prefix of a path; it begins with a slash')
     if any(segment in ("", ".", "..") for segment in segments[1:]):
-        raise ValueError(f'"{text}": a segment of a prefix is neither empty nor dots')
+        raise ValueError(f'"{text}": a segment of a prefix must not be empty, . or ..')
     if not text.isprintable() or any(mark in text for mark in "%?#\\"):
         raise ValueError(f'"{text}": write the prefix as it is when it is decoded, without %, ?, #')
     if "*" in text:
@@ -293,7 +293,7 @@ def network(text: str) -> str:
             "or unix for the clients of Unix sockets"
         ) from None
     if int(found.ip) != int(found.network.network_address):
-        raise ValueError(f'"{text}" has bits set behind its prefix; write {found.network}')
+        raise ValueError(f'"{text}" has bits set after its prefix; write {found.network}')
     return str(found.network)
 
 

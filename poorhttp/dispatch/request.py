@@ -163,7 +163,7 @@ class Request:
             RuntimeError: a part of it has been sent.
         """
         if self._write:
-            raise RuntimeError("the answer has already begun to be sent, it cannot be changed now")
+            raise RuntimeError("the answer has already begun and cannot be dropped")
         self._chunks.clear()
         self._binary = False
         self._close_stream()

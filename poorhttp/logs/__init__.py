@@ -199,7 +199,7 @@ def adopt_settings(settings: Settings, owner: tuple[int, int] | None) -> None:
         if error_log.lost is not None:
             begin_main(error_log.lost)
     except ConfigError as failure:
-        write("error", f"the main process keeps its error log: {failure}")
+        write("error", f"the main process keeps its previous error log: {failure}")
 
 
 def begin_main(lost: WorkerStatus) -> None:

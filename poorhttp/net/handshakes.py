@@ -94,9 +94,9 @@ def _handshakes_pending(ports: set[int]) -> bool:
             _error_logged = True
             logs.write(
                 "info",
-                "the kernel cannot be asked for connections that are being set up (AF_NETLINK: "
+                "the kernel cannot be asked about connections that are being set up (AF_NETLINK: "
                 f"{error.strerror}), so a socket is given up {TIMEOUT:g} s later; with systemd, "
-                "RestrictAddressFamilies= takes AF_NETLINK",
+                "add AF_NETLINK to RestrictAddressFamilies=",
             )
         # There may be one: wait as long as a handshake takes.
         return True

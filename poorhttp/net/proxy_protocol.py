@@ -22,12 +22,12 @@ def proxy_protocol_addresses(settings: Settings, addresses: Iterable[Address]) -
         raise ConfigError(f"{place}: write on, or addresses, and not both")
     if not settings.trusted_proxies:
         raise ConfigError(
-            f"{place}: only trusted_proxies are heard in the PROXY protocol, and there are none; "
+            f"{place}: only trusted_proxies may speak the PROXY protocol, and there are none; "
             "name the proxies, for example trusted_proxies = 10.0.0.0/8"
         )
     if is_raw_tcp(settings.target):
         raise ConfigError(
-            f"{place}: it stands before HTTP, and {settings.target} reads its connections itself"
+            f"{place}: it is for HTTP, and {settings.target} reads its connections itself"
         )
     known = {_written(address): address for address in addresses}
     if words == ("on",):
@@ -42,8 +42,8 @@ def proxy_protocol_addresses(settings: Settings, addresses: Iterable[Address]) -
             )
         if known[text].protocol in GATEWAYS:
             raise ConfigError(
-                f"{place}: it stands before HTTP; who its client is, a web server says in "
-                f"{known[text].protocol} itself"
+                f"{place}: it is for HTTP; in {known[text].protocol}, the web server names "
+                "the client without it"
             )
     return {str(known[text]) for text in meant}
 

@@ -283,8 +283,8 @@ def _check_gateway(settings: Settings, address: Address) -> None:
         )
     if is_raw_tcp(settings.target):
         raise ConfigError(
-            f"{place}: {settings.target} reads its connections itself, so {address} cannot be "
-            f"had; write the address without {address.protocol}"
+            f"{place}: {settings.target} reads its connections itself, so it cannot be served at "
+            f"{address}; write the address without {address.protocol}"
         )
 
 

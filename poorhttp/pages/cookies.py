@@ -85,7 +85,7 @@ def set_cookie(
         raise ValueError(f"{name!r} is not the name of a cookie")
     for part in parts:
         if ";" in part or not part.isprintable() or not part.isascii():
-            raise ValueError(f"a cookie cannot have {part!r}: no semicolon, nothing but plain text")
+            raise ValueError(f"a cookie cannot have {part!r}; use printable ASCII without ;")
     if secure:
         parts.append("Secure")
     if http_only:

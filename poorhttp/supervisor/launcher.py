@@ -45,7 +45,7 @@ def run(
     if application is not None and settings.autoreload != "off":
         raise ConfigError(
             f"{settings.origin('autoreload')}: an application that is loaded already cannot be "
-            "loaded again; name it, as package.module:callable"
+            "loaded again; name it as package.module:callable"
         )
     folder = loader.folder()
     loader.change_folder(settings)

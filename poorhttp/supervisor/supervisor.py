@@ -380,7 +380,7 @@ class Supervisor:
             serving = [pool.settings for pool in self.generations.serving]
             services = self.read_settings() if self.read_settings else serving
             if not services[0].supervisor:
-                raise ConfigError("supervisor = off needs a new start")
+                raise ConfigError("supervisor = off needs a restart, not a reload")
             loader.change_folder(services[0])
             self._check_console(services)
             self.admin.prepare(services)
@@ -462,7 +462,7 @@ class Supervisor:
         self.admin.begin("restart")
         if self.reloader is not None:
             # The shell would see the command end, and Ctrl-C would reach no process.
-            why = "with autoreload there is no new main process: start it again"
+            why = "with autoreload the main process cannot be replaced: stop it and start it again"
             self._not_upgraded(why, "warning")
             return
         logs.write("info", "a new main process is started")

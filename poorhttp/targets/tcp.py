@@ -27,8 +27,8 @@ def load(target: str) -> Any:
     code = getattr(handler, "__code__", None)
     if code is not None and code.co_flags & 0x80:  # 0x80: async def
         raise ApplicationError(
-            f"tcp:{target} is a coroutine: handlers are functions, and wait by themselves "
-            "(thousands at a time in the mode gevent)"
+            f"tcp:{target} is a coroutine: a handler is an ordinary function, which may block "
+            "(mode gevent runs thousands at a time)"
         )
     if code is not None and code.co_argcount < 2 and not code.co_flags & 0x04:  # *arguments
         raise ApplicationError(

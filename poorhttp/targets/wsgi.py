@@ -60,7 +60,7 @@ def load_callable(target: str) -> tuple[Any, str]:
         raise ApplicationError(f"{target} names no module: say package.module:callable")
     if colon and not expression:
         raise ApplicationError(
-            f"{target} names no callable behind the colon: say {place}:application, or only {place}"
+            f"{target} names no callable after the colon: say {place}:application, or only {place}"
         )
     dotted = _callee(expression)
     if expression and not is_dotted(dotted):

@@ -166,7 +166,7 @@ def test_each_translation_is_tried() -> None:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        ("-k eventlet", r'^-k: "eventlet" is not there: .* write gevent'),
+        ("-k eventlet", r'^-k: "eventlet" is not supported: .* write gevent'),
         ("-k uvicorn.workers.UvicornWorker", "^-k: .* is for ASGI or Tornado; .* write threading"),
         ("-p 8000", "^-p: is the pidfile, as for gunicorn; write --port 8000, or -p FILE$"),
         ("-t 0:16", "^-t: is a time in seconds, as for gunicorn; write --threads 16$"),
@@ -176,7 +176,7 @@ def test_each_translation_is_tried() -> None:
         ("--http h11", r'^--http: "h11" is not an address; .*docs/guides/proxies.md'),
         ("--port 8080 -b :80", "^--port and -b both say where to listen; write --bind HOST:PORT$"),
         ("--port web", r'^--port: "web" in "127\.0\.0\.1:web" is not a port'),
-        ("--ca-certs x", "^--ca-certs alone asks clients for no certificate elsewhere"),
+        ("--ca-certs x", "^--ca-certs alone asks clients for no certificate in other servers"),
         ("--cert-reqs 0", "^--cert-reqs: then clients are asked for no certificate"),
         ("--access-logformat %(L)s", r'^--access-logformat: "%\(L\)s" has no equivalent; write'),
         (

@@ -174,7 +174,7 @@ def test_strange_values(folder: Path, value: str) -> None:
         ("uwsgi.ini", b"[uwsgi]\nmodule = \xe9\n", ":2: is not UTF-8 text"),
         ("gunicorn.conf.py", b"#" * (10 * 1024**2), "is larger than 1 MiB"),
         ("uwsgi.ini", b";" * (10 * 1024**2), "is larger than 1 MiB"),
-        ("gunicorn.conf.py", b"bind = '\0'\n", "is no text"),
+        ("gunicorn.conf.py", b"bind = '\0'\n", "is not a text file"),
         ("gunicorn.conf.py", b"(" * 100_000, "gunicorn.conf.py:1"),
         ("uwsgi.xml", b"<uwsgi><a>&b;</a>", "is not XML"),
         ("uwsgi.json", b"[" * 100_000, "is not JSON"),

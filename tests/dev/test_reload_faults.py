@@ -221,6 +221,6 @@ def test_a_closed_window_leaves_no_server_behind(project: Project) -> None:
 def test_a_main_process_of_its_own_is_not_for_development(project: Project) -> None:
     with project.develop() as server:
         server.process.send_signal(signal.SIGUSR2)
-        server.wait_log("with autoreload there is no new main process")
+        server.wait_log("with autoreload the main process cannot be replaced")
         project.save_version(2)
         wait_for(lambda: version(server) == "2", "the next version")

@@ -182,7 +182,7 @@ def test_settings_that_fail(project: Path) -> None:
         ),
         ("serve --django two", "the manage.py in .* is not that of a Django project"),
         ("serve", "poorhttp serve --django a project of Django"),
-        ("check -c services.ini", "services.ini:3: django: for a server of one service; name "),
+        ("check -c services.ini", "services.ini:3: django: only for a server of one service; "),
     ],
 )
 def test_nothing_is_found(project: Path, words: str, said: str) -> None:

@@ -161,8 +161,8 @@ def test_the_guide(project: Path, env: dict[str, str]) -> None:
         ("threads = many", 'test.ini: threads: "many" is not'),
         ("port = http", 'test.ini: bind: "http" in "127.0.0.1:http" is not a port'),
         ("host = ::1 2", 'test.ini: bind: "::1 2" in "[::1 2]:8080" is not an IPv6 address'),
-        ("target = x:y", "test.ini: target: what is served is the application of this file"),
-        ("mode = gevent", "test.ini: mode: for gevent the standard library is patched before"),
+        ("target = x:y", "test.ini: target: leave it out; the application of this file is served"),
+        ("mode = gevent", "test.ini: mode: gevent has to patch the standard library before"),
     ],
 )
 def test_wrong_options(line: str, said: str) -> None:

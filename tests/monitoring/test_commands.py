@@ -443,9 +443,9 @@ MISTAKES = [
     ("--json --json status", "--json is given twice"),
     ("-c a --admin b status", "--admin and --config both name a server; choose one"),
     ("log-level", "log-level: LEVEL is missing; write poorhttp ctl log-level LEVEL"),
-    ("reload now", "reload: now is too much; write poorhttp ctl reload"),
+    ("reload now", "reload: now is one argument too many; write poorhttp ctl reload"),
     ("reload --quick", "reload has no option --quick; write poorhttp ctl reload"),
-    ("restart 1 2", "restart: 2 is too much; write poorhttp ctl restart [PID]"),
+    ("restart 1 2", "restart: 2 is one argument too many; write poorhttp ctl restart [PID]"),
 ]
 
 

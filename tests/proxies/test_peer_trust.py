@@ -514,7 +514,7 @@ def test_a_gateway_that_is_not_trusted(mode: str) -> None:
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (("--proxy-protocol", "on"), "only trusted_proxies are heard in the PROXY protocol"),
+        (("--proxy-protocol", "on"), "only trusted_proxies may speak the PROXY protocol"),
         (
             ("--proxy-protocol", "127.0.0.1:1", "--trusted-proxies", "::1"),
             '"127.0.0.1:1" is not one of the addresses of bind; write one of 127.0.0.1:0, or on',
@@ -528,7 +528,7 @@ def test_a_gateway_that_is_not_trusted(mode: str) -> None:
                 *("--proxy-protocol", "uwsgi://127.0.0.1:0", "--bind", "uwsgi://127.0.0.1:0"),
                 *("--trusted-proxies", "::1"),
             ),
-            "who its client is, a web server says in uwsgi itself",
+            "in uwsgi, the web server names the client without it",
         ),
     ],
 )
@@ -552,7 +552,7 @@ def test_the_library_says_the_same() -> None:
     def application(environ: object, start_response: object) -> list[bytes]:
         return []
 
-    with pytest.raises(ConfigError, match="only trusted_proxies are heard"):
+    with pytest.raises(ConfigError, match="only trusted_proxies may speak"):
         poorhttp.Server(application, proxy_protocol="on")
 
 

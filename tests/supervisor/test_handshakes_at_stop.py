@@ -98,7 +98,7 @@ def test_where_the_kernel_may_not_be_asked(mode: str) -> None:
         assert server.get("/").status == 200
         server.process.send_signal(signal.SIGTERM)
         assert server.wait() == 0
-        assert server.log().count("the kernel cannot be asked for connections") == 1
+        assert server.log().count("the kernel cannot be asked about connections") == 1
         assert "AF_NETLINK: Address family not supported by protocol" in server.log()
         server.ended()
 

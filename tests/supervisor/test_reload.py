@@ -80,7 +80,7 @@ def test_a_configuration_that_is_wrong(versions: Versions, tmp_path: Path) -> No
                 [
                     ("[http]\nthread = 3\n", 'server.ini:2: unknown option "thread"'),
                     ("[http]\nthreads = many\n", 'server.ini:2: threads: "many" is not'),
-                    ("[http]\nsupervisor = off\n", "needs a new start"),
+                    ("[http]\nsupervisor = off\n", "needs a restart, not a reload"),
                     ("[http]\nchdir = none\n", 'server.ini:2: chdir: "none"'),
                 ],
                 1,

@@ -177,7 +177,7 @@ def test_redirect(text: str, port: int) -> None:
 
 @pytest.mark.parametrize("text", ["0", "65536", "yes!", "-1", "https"])
 def test_wrong_redirect(text: str) -> None:
-    with pytest.raises(ConfigError, match="none of off and on"):
+    with pytest.raises(ConfigError, match="neither off, on nor a port"):
         Settings(redirect_to_https=text)
 
 

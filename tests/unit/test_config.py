@@ -235,7 +235,7 @@ def test_type_is_another_name_of_mode(ini: Path) -> None:
         ("[http]\nbind =\n  fd:3\n  8080\n", r'^x\.ini:4: bind: "8080" has no host'),
         (
             "[http]\nforwarded_headers = off forwarded\n",
-            r"^x\.ini:2: forwarded_headers: off stands alone, or not at all$",
+            r"^x\.ini:2: forwarded_headers: off cannot stand beside other values$",
         ),
         ("[http]\nbind =\n", r'^x\.ini:2: bind: "" has no port'),
     ],

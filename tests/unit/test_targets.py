@@ -252,7 +252,7 @@ def test_a_dispatch_table_that_is_none(folder: Path, target: str, message: str) 
         ("", "no application is named: say package.module:callable"),
         ("  ", "no application is named"),
         (":application", "names no module"),
-        ("web.py:", "names no callable behind the colon"),
+        ("web.py:", "names no callable after the colon"),
         ("web.py:app lication", '"app lication" is not the name of a callable'),
         ("web.py:application(1", '"application(1" is not the name of a callable'),
         ("w-b:application", '"w-b" is neither a module nor a file'),

@@ -112,7 +112,10 @@ pub(crate) fn chain(file: &Pem) -> Result<Vec<CertificateDer<'static>>, String> 
     }
     Err(match others.first() {
         Some(SectionKind::Csr) => {
-            format!("{}: is the request for a certificate; name the file that the issuer has made from it", file.name)
+            format!(
+                "{}: is a certificate request (CSR); name the certificate that the issuer has made from it",
+                file.name
+            )
         }
         Some(kind) if is_key(*kind) => {
             format!("{}: is a private key, not a certificate; were the two files swapped?", file.name)

@@ -48,14 +48,17 @@ WORD = Word("init", SUMMARY, [*OPTIONS.values()], argument=FOLDER)
 
 #: What a value must be, and an example.
 PATTERNS = {
-    "name": (r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?", "small letters, digits and hyphens, as my-shop"),
-    "domain": (r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?", "the name of a host, as example.org"),
-    "user": (r"[A-Za-z_][A-Za-z0-9_.-]*", "the name of a user, as www-data"),
+    "name": (
+        r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?",
+        "lower-case letters, digits and hyphens, such as my-shop",
+    ),
+    "domain": (r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?", "a host name, such as example.org"),
+    "user": (r"[A-Za-z_][A-Za-z0-9_.-]*", "a user name, such as www-data"),
     "bind": (
         r"(?:localhost|[0-9.]+|\[[0-9a-fA-F:]+\]):[1-9][0-9]{0,4}|unix:/[A-Za-z0-9._/-]*[A-Za-z0-9._-]",
-        "ADDRESS:PORT, or unix: and the absolute path of a socket, as unix:/run/shop/shop.sock",
+        "ADDRESS:PORT, or unix: and the absolute path of a socket, like unix:/run/shop/shop.sock",
     ),
-    "target": (r"[^\s#;]\S*", "a target, as package.module:application"),
+    "target": (r"[^\s#;]\S*", "a target, such as package.module:application"),
 }
 
 

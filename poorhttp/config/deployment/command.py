@@ -119,7 +119,8 @@ def _configured(folder: str, path: str, arguments: Arguments) -> Plan:
     else:
         if set(arguments.kinds) & {"systemd", *PROXIES}:
             raise ConfigError(
-                f"{settings.origin('bind')}: write HOST:PORT or unix:/PATH, for the files of others"
+                f"{settings.origin('bind')}: write HOST:PORT or unix:/PATH, which the other files "
+                "can name"
             )
     _set_options(plan, arguments)
     plan.missing = [

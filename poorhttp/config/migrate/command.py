@@ -101,7 +101,7 @@ def _write(path: str, text: str, force: bool) -> None:
         else:
             os.link(temporary, path)
     except FileExistsError:
-        raise ConfigError(f"{path}: is there already; --force replaces it") from None
+        raise ConfigError(f"{path}: already exists; --force replaces it") from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be written: {error.strerror}") from error
     finally:

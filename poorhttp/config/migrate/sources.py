@@ -54,7 +54,7 @@ def _read_file(file: str, environ: Mapping[str, str]) -> Plan:
     name = os.path.basename(file)
     folder = os.path.dirname(file) or "."
     if "\0" in text:
-        raise ConfigError(f"{file}: is no text")
+        raise ConfigError(f"{file}: is not a text file")
     if name.endswith(".py"):
         return gunicorn.plan_for(gunicorn_file.read(text, file, environ))
     if containers.is_unit(file, text):

@@ -159,7 +159,7 @@ class WordList(Repeatable[T_co]):
             return ()
         for where, word in words:
             if word == "off":
-                raise ValueError(f"{where}: off stands alone, or not at all")
+                raise ValueError(f"{where}: off cannot stand beside other values")
         return super().read(words)
 
 

@@ -23,7 +23,7 @@ def port_or_switch(text: str) -> int:
         return -(text == "on")
     if text.isascii() and text.isdigit() and len(text) < 6 and 0 < int(text) <= 65535:
         return int(text)
-    raise ValueError(f'"{text}" is none of off and on, and no port; write on, or 443')
+    raise ValueError(f'"{text}" is neither off, on nor a port; write on, or 443')
 
 
 def hsts(text: str) -> str:
@@ -94,7 +94,8 @@ class Tls:
     tls_client_auth = Option(
         choice("required", "optional"),
         "required",
-        "With `tls_client_ca`: whether a client without a certificate is refused.",
+        "With `tls_client_ca`: a client without a certificate is refused (`required`), or "
+        "admitted (`optional`).",
         metavar="WORD",
         reason="With `optional` the application decides by `SSL_CLIENT_VERIFY`, which is "
         "`SUCCESS` or `NONE`. A certificate of another issuer is always refused.",

@@ -257,8 +257,8 @@ _ADVICE = (
     ),
     (
         "ssl_keyfile_password keyfile_password",
-        "a key is not encrypted, and readable by the server's user alone; openssl pkey -in KEY "
-        "-out NEW decrypts it",
+        "the key must not be encrypted, and must be readable only by the server's user; openssl "
+        "pkey -in KEY -out NEW decrypts it",
         _TLS,
     ),
     (

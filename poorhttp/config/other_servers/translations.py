@@ -62,7 +62,7 @@ def worker_class(text: str) -> str:
     kind = text.lower()
     if "eventlet" in kind:
         raise ValueError(
-            f'"{text}" is not there: its authors advise against eventlet; write gevent, and '
+            f'"{text}" is not supported: its authors advise against eventlet; write gevent, and '
             "replace what the application imports from eventlet (docs/reference/command.md)"
         )
     if any(word in kind for word in ("uvicorn", "asgi", "asyncio", "uvloop", "trio", "tornado")):
@@ -267,8 +267,8 @@ def settle(
     is_checked = "tls_client_ca" not in values or "tls_client_auth" in values
     if not is_checked and _is_alias("tls_client_ca", flags):
         raise ValueError(
-            f"{flags['tls_client_ca'][-1]} alone asks clients for no certificate elsewhere, and "
-            "for one here; write --tls-client-ca if it is required, or leave it out "
+            f"{flags['tls_client_ca'][-1]} alone asks clients for no certificate in other "
+            "servers, but for one here; write --tls-client-ca if it is required, or leave it out "
             "(docs/guides/tls.md)"
         )
     return [*_proxies(values, flags, given), *_timeout(values, flags, given)]
@@ -330,9 +330,9 @@ def _timeout(
         return []
     del values["request_timeout"], flags["request_timeout"]
     return [
-        f"{flag} {text} is left out: with threads or gevent, gunicorn ends a worker of which "
-        f"nothing runs, and no request; --request-timeout {text} ends requests that take longer "
-        "(docs/reference/command.md)"
+        f"{flag} {text} is left out: with threads or gevent, gunicorn ends a worker in which "
+        f"nothing runs, but no slow request; --request-timeout {text} ends requests that take "
+        "longer (docs/reference/command.md)"
     ]
 
 

@@ -41,8 +41,8 @@ class Discovery:
             if settings.service:
                 if settings.django:
                     raise ConfigError(
-                        f"{settings.origin('django')}: for a server of one service; name the "
-                        "target of each"
+                        f"{settings.origin('django')}: only for a server of one service; name "
+                        "the target of each"
                     )
                 continue
             if settings.serves and not (settings.target or settings.django):

@@ -168,7 +168,7 @@ class Arguments:
                 raise UsageError(f"{self.command} has no option {name}; {usage}")
         needed = len(known.arguments) - known.optional
         if not needed <= len(values) <= len(known.arguments):
-            what = "is missing" if len(values) < needed else "is too much"
+            what = "is missing" if len(values) < needed else "is one argument too many"
             name = known.arguments[len(values)] if len(values) < needed else values[-1]
             raise UsageError(f"{self.command}: {name} {what}; {usage}")
         self.arguments = dict(zip(known.arguments, values, strict=False))

@@ -151,7 +151,7 @@ fn stop_raw_tcp(reactor: &Arc<Reactor>, graceful: bool) {
         }
     };
     if thread::Builder::new().name("poorhttp-stop".to_owned()).spawn(cut_off_later).is_err() {
-        let message = "connections are not shut down when graceful_timeout is over: no thread can be started";
+        let message = "connections will not be shut down when graceful_timeout is over: no thread can be started";
         reactor.log(Level::Error, message);
     }
 }

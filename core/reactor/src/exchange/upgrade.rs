@@ -282,6 +282,6 @@ fn receive_meanwhile(reactor: &Arc<Reactor>) {
     };
     if let Err(error) = thread::Builder::new().name("poorhttp-stop".to_owned()).spawn(receive) {
         reactor.upgrades.has_receiver.store(false, Ordering::Release);
-        reactor.log(Level::Error, &format!("an upgraded connection is not told when this worker stops: {error}"));
+        reactor.log(Level::Error, &format!("an upgraded connection will not be told when this worker stops: {error}"));
     }
 }

@@ -33,7 +33,7 @@ pub(crate) fn drop_if_aborted(
     let mut exchange = Exchange::new(Arc::clone(reactor), connection, number, false);
     let mut name = exchange.request_name();
     name.line.push_str(&client);
-    reactor.log_about(Level::Info, &name, &format!("not run with 499: {how}"));
+    reactor.log_about(Level::Info, &name, &format!("not run, logged with 499: {how}"));
     // For the log only.
     let _ = exchange.start::<crate::SendError>(STATUS, |_| Ok(()));
     if let Some(stream) = exchange.take_stream(false) {

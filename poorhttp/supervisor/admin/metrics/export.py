@@ -114,7 +114,7 @@ class _StatsD:
         except OSError as error:
             if str(error) != self._problem:
                 self._problem = str(error)
-                logs.write("warning", f"no metrics to StatsD at {self._address}: {error}")
+                logs.write("warning", f"metrics do not reach StatsD at {self._address}: {error}")
         else:
             if self._problem:
                 logs.write("info", f"metrics are sent to StatsD at {self._address} again")

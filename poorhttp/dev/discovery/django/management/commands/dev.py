@@ -48,7 +48,7 @@ class Command(BaseCommand):  # type: ignore[misc]  # Django has no types
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Refuse to be called by a program, whose process would be replaced."""
-        raise CommandError("dev becomes the server; a program starts poorhttp dev instead")
+        raise CommandError("dev would replace this process; run poorhttp dev in a new one")
 
     def _check(self) -> None:
         """Print the result of Django's checks, as runserver does; the server starts in any case."""
