@@ -2,6 +2,7 @@
 
 build.py        builds all versions, their menu, and the page that redirects to the newest
 pictures.py     draws the pictures of README
+screenshots.py  takes pictures of the site, at both widths, light and dark
 repository.py   links to files of the repository
 indexes.py      tables of contents, made of the lists in index pages
 markdown.py     GitHub's notes, pictures for light and dark, and cells with sentences
