@@ -119,7 +119,9 @@ def build_tag(tag: str, folder: Path) -> bool:
         raise SystemExit(f"{tag}: git has no such tag")
     with tempfile.TemporaryDirectory() as place:
         with tarfile.open(fileobj=io.BytesIO(archive)) as files:
-            files.extractall(place, filter="data")
+            # Python before 3.10.12 and 3.11.4 has no filters.
+            files.extraction_filter = getattr(tarfile, "data_filter", None)
+            files.extractall(place)
         return sphinx(Path(place), folder, tag)
 
 

@@ -43,7 +43,7 @@ EXPECTED = {
     **{f"failed: {name}": _failed(name, paths) for name, paths in RAISED.items()},
     "the client left": rf"{ASKED}: the client left before the response",
     "left in the middle of a request": rf"request \d+ {PEER}: the client left in the middle of it",
-    "not run": rf"{ASKED} {PEER}: not run with 499: the client has reset the connection",
+    "not run": rf"{ASKED} {PEER}: not run, logged with 499: the client has reset the connection",
     "does not read its response": rf"(?:request \d+ {PEER}|{ASKED}): the client does not take its "
     r"answer",
     "all threads are busy": r"worker \d+: (?:all \d+ threads have|the thread that runs requests "

@@ -292,4 +292,4 @@ def test_a_program_cannot_become_the_server(project: Path) -> None:
     )
     env = {"DJANGO_SETTINGS_MODULE": "site1.settings"}
     done = run(sys.executable, "-c", program, cwd=project, env=env)
-    assert "a program starts poorhttp dev instead" in done.stderr
+    assert "run poorhttp dev in a new one" in done.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import socket
 import struct
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -234,7 +235,7 @@ def test_a_server_of_a_program() -> None:
 def test_programs_get_their_body_whole(tmp_path: Path) -> None:
     (tmp_path / "programs").mkdir()
     options = ("--mount", f"/p=cgi:{tmp_path / 'programs'}", "--stream-request-body", "/p/x")
-    found = run("python", "-m", "poorhttp", "check", APP, *options)
+    found = run(sys.executable, "-m", "poorhttp", "check", APP, *options)
     assert found.returncode == 3
     assert "--stream-request-body" in found.stderr
     assert "CGI programs get it whole" in found.stderr
