@@ -65,13 +65,14 @@ def import_file(path: str) -> ModuleType:
     folder, file = os.path.split(path)
     if not os.path.isfile(path):
         raise ApplicationError(_permission_hint(path) or _missing_file_message(path))
+    is_script = file.endswith(SCRIPT)
     # shop.wsgi may import shop.py, so it has a name of its own.
-    stem = file.removesuffix(".py").replace(SCRIPT, "_wsgi")
+    stem = f"{file.removesuffix(SCRIPT)}_wsgi" if is_script else file.removesuffix(".py")
 
     root, names = package_of(path)
     prepend_to_path(root)
     name = ".".join(names)
-    if not path.endswith(SCRIPT) and (len(names) > 1 or stem == "__init__"):
+    if not is_script and (len(names) > 1 or stem == "__init__"):
         module = _imported(lambda: importlib.import_module(name), path)
         if not _is_file(module, path):
             raise ApplicationError(
@@ -140,8 +141,8 @@ def _is_default_sigint() -> bool:
 
 
 def _execute(name: str, path: str) -> ModuleType:
-    loader = ScriptLoader if path.endswith(SCRIPT) else file_loader
-    own = loader(name, path) if loader is not None and path.endswith((".py", SCRIPT)) else None
+    loader = {".py": file_loader, SCRIPT: ScriptLoader}.get(os.path.splitext(path)[1])
+    own = loader(name, path) if loader is not None else None
     spec = spec_from_file_location(name, path, loader=own)
     if spec is None or spec.loader is None:
         raise ApplicationError(f"{path} is not a Python file: its name must end in .py or {SCRIPT}")

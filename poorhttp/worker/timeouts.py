@@ -161,13 +161,16 @@ def write_report(
     request: RequestName, age: float, stacks: list[tuple[str, FrameType | None]]
 ) -> None:
     """Log a request that takes too long; the first stack is that of the thread that runs it."""
-    idle = [title for title, stack in stacks[1:] if stack is not None and is_idle(stack)]
     # Take all positions at once; source lines are looked up later.
-    extracted = [
-        (title, traceback.StackSummary.extract(frames_of(stack), lookup_lines=False))
-        for title, stack in stacks
-        if stack is not None and title not in idle
-    ]
+    extracted, idle = [], []
+    for number, (title, stack) in enumerate(stacks):
+        if stack is None:
+            continue
+        if number and is_idle(stack):
+            idle.append(title)
+        else:
+            summary = traceback.StackSummary.extract(frames_of(stack), lookup_lines=False)
+            extracted.append((title, summary))
     where = location_of(extracted[0][1]) if stacks[0][1] is not None else "an unknown place"
     message = f"{request}: after {age:.3f} s (request_timeout) the application is in {where}"
     text = []
@@ -218,9 +221,10 @@ def location_of(stack: Iterable[traceback.FrameSummary]) -> str:
     def is_standard(at: traceback.FrameSummary) -> bool:
         return at.filename.startswith((os.path.dirname(os.__file__), "<")) and not is_installed(at)
 
-    own = os.path.dirname(os.path.dirname(__file__))
     locations = list(reversed([*stack]))
-    others = [at for at in locations if not is_standard(at) and not at.filename.startswith(own)]
+    others = [
+        at for at in locations if not is_standard(at) and not at.filename.startswith(SERVER_FOLDER)
+    ]
     theirs = [at for at in others if not is_installed(at)]
     at = (theirs or others or locations)[0]
     return f"{at.filename}:{at.lineno} in {at.name}"

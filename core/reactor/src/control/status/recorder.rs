@@ -1,21 +1,15 @@
 //! Notes requests that have ended, for all threads of a worker: one writes at a time.
 
-use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 use super::{Finished, Refusal, WorkerStatus};
 
 /// The slowest requests, the last errors and the last refusals of this process. Its lock is held for a few microseconds, and
 /// never while an application runs.
+#[derive(Debug)]
 pub(crate) struct Recorder {
     status: &'static WorkerStatus,
     writing: Mutex<()>,
-}
-
-impl fmt::Debug for Recorder {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Recorder")
-    }
 }
 
 impl Recorder {
