@@ -11,6 +11,8 @@
 #   make serial                 a study of the load lab, for a look; SCALE=full as it is reported, LAB="--servers …"
 #                               docs/guides/load-lab.md names the others; compare: all
 #   make advise APP=mine.py:app measures an application, and says which mode, workers and threads it wants
+#   make instructions [BASE=HEAD]   instructions of a request in each mode, of a commit and of this tree, and the ratios
+#   make footprint [BASE=HEAD]      memory of each mode, of a commit and of this tree; of a bare interpreter and of peers
 #   make figures                draws all figures of the stored results of the lab into build/figures, and those that docs
 #                               show into docs/figures; python -m loadtests docs writes the pages made of them
 #   make docs                   the manual, as pages of a site: build/docs/index.html; VERSIONS="v1.0.0 v1.1.0" with the
@@ -43,6 +45,7 @@ PORT    =
 SERVERS =
 SCALE   = quick
 LAB     =
+BASE    = HEAD
 WHEELS  =
 
 python  = $(VENV)/bin/python
@@ -54,7 +57,7 @@ sources = $(shell find core \( -name target -o -name fuzz \) -prune -o \( -name 
 
 studies = $(filter-out bench,$(shell sed -n 's/^    "\(.*\)": .*,$$/\1/p' loadtests/studies/catalogue.py)) compare
 
-.PHONY: run test test-full test-all packages lint format bench $(studies) advise figures docs docs-links peers soak fuzz corpus miri mutants wheels sdist clean
+.PHONY: run test test-full test-all packages lint format bench $(studies) advise instructions footprint figures docs docs-links peers soak fuzz corpus miri mutants wheels sdist clean
 
 run: $(VENV)/run.ready
 	$(python) -m poorhttp serve $(APP) --mode $(MODE) --bind $(BIND) $(OPTIONS)
@@ -100,6 +103,12 @@ $(studies): $(VENV)/peers.ready
 
 advise: $(VENV)/lab.ready
 	$(python) -m loadtests advise $(APP) $(LAB)
+
+instructions: $(VENV)/lab.ready
+	$(rust) $(python) -m loadtests instructions $(BASE) $(LAB)
+
+footprint: $(VENV)/peers.ready
+	$(rust) $(python) -m loadtests footprint $(BASE) $(LAB)
 
 figures: $(VENV)/lab.ready
 	$(python) -m loadtests figures

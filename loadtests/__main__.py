@@ -12,6 +12,7 @@ from pathlib import Path
 from loadtests import store
 from loadtests.advise import command as advise
 from loadtests.arguments import Parser
+from loadtests.commits import footprint, instructions
 from loadtests.errors import LabError
 from loadtests.servers import peers, registry
 from loadtests.soak import command as soak
@@ -30,6 +31,8 @@ def _parser() -> argparse.ArgumentParser:
         return command
 
     soak.add(commands)
+    instructions.add(commands)
+    footprint.add(commands)
     words = "turn raw results into pages and tables"
     reporting = add("report", lambda one: studies.tell(one, store.load(one.results)), words)
     reporting.add_argument("results", nargs="+", type=Path, metavar="RESULTS")

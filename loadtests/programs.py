@@ -48,6 +48,7 @@ PROGRAMS = {
     "ab": Program(["ab"], "apache2-utils", "-V"),
     "h2load": Program(["h2load"], "nghttp2-client", "--version"),
     "openssl": Program(["openssl"], "openssl", "version"),
+    "valgrind": Program(["valgrind"], "valgrind", "--version"),
     "testssl": Program(["testssl", "testssl.sh"], "testssl.sh", ""),
     # It has no option that only tells its version.
     "httperf": Program(["httperf"], "httperf", ""),

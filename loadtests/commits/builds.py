@@ -1,0 +1,97 @@
+"""Builds of the server: that of a commit, and that of the working tree."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from dataclasses import dataclass
+from pathlib import Path
+
+from loadtests.errors import LabError
+from loadtests.programs import ROOT
+from loadtests.servers.registry.server import require_release
+from loadtests.servers.registry.wsgi import OURS
+
+FOLDER = ROOT / "build" / "commits"
+TREE = "this tree"
+"""The name of the working tree in tables."""
+
+EXTENSION = f"_core{sysconfig.get_config_var('EXT_SUFFIX')}"
+
+
+@dataclass(frozen=True)
+class Build:
+    """A server that can run: `folder` holds its package `poorhttp`, with the extension."""
+
+    name: str
+    folder: Path
+
+    def environ(self) -> dict[str, str]:
+        """The environment in which the interpreter of this process imports this build."""
+        # An editable installation is behind this folder on the path.
+        return {**os.environ, "PYTHONPATH": str(self.folder), "PYTHONHASHSEED": "0"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the two commits to a command."""
+    words = "the commit to compare with (default HEAD); the server is built from it once"
+    parser.add_argument("base", nargs="?", default="HEAD", metavar="BASE", help=words)
+    words = f"the commit that is compared (default: {TREE}, with what is not committed)"
+    parser.add_argument("commit", nargs="?", default="", metavar="COMMIT", help=words)
+
+
+def chosen(options: argparse.Namespace) -> tuple[Build, Build]:
+    """The builds that the command line names: that to compare with, and that which is compared."""
+    return of_commit(options.base), of_commit(options.commit) if options.commit else working_tree()
+
+
+def working_tree() -> Build:
+    """The server of this clone, as `make run` has built it. Raises LabError for a debug build."""
+    require_release(OURS)
+    return Build(TREE, ROOT)
+
+
+def of_commit(name: str) -> Build:
+    """The server of a commit; it is built if it is not there. Raises LabError."""
+    commit = _git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+    if not commit:
+        raise LabError(f"there is no commit {name!r} in this clone")
+    build = Build(commit[:10], FOLDER / commit[:10])
+    if not (build.folder / "poorhttp" / EXTENSION).exists():
+        _build(commit, build.folder)
+    return build
+
+
+def _build(commit: str, folder: Path) -> None:
+    """Lay the files of a commit into a folder, and compile its extension as a release."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    print(f"building the server of {commit[:10]} (two minutes)", file=sys.stderr, flush=True)
+    archive = subprocess.Popen(["git", "archive", commit], cwd=ROOT, stdout=subprocess.PIPE)
+    subprocess.run(["tar", "-x"], cwd=folder, stdin=archive.stdout, check=True)
+    if archive.wait() != 0:
+        raise LabError(f"git does not give the files of {commit[:10]}")
+    # All builds share what they compile of other people's crates.
+    target = FOLDER / "target"
+    command = ["cargo", "build", "--quiet", "--release", "-p", "poorhttp-python"]
+    command += ["--manifest-path", "core/Cargo.toml", "--target-dir", str(target)]
+    environ = {**os.environ, "PYO3_PYTHON": sys.executable, "PYO3_BUILD_EXTENSION_MODULE": "1"}
+    try:
+        done = subprocess.run(
+            command, cwd=folder, env=environ, stderr=subprocess.PIPE, text=True, check=False
+        )
+    except FileNotFoundError:
+        raise LabError("there is no cargo on the path; `make instructions` has one") from None
+    if done.returncode != 0:
+        raise LabError(f"{commit[:10]} does not compile: {done.stderr.strip()[-500:]}")
+    shutil.copy(target / "release" / "lib_core.so", folder / "poorhttp" / EXTENSION)
+
+
+def _git(*words: str) -> str:
+    """What git says, without its line end; empty if it fails."""
+    done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip()

@@ -1,0 +1,255 @@
+"""The command `instructions`: instructions of one request in each mode, on two commits.
+
+Callgrind counts what the server executes in user space, with `supervisor = off`, so that it is one
+process. The count is the same on a busy machine: one in a hundred can be seen, for which durations
+would have to be measured for hours. The kernel's work is not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import socket
+import ssl
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from loadtests import programs
+from loadtests.arguments import number
+from loadtests.commits import builds
+from loadtests.commits.builds import Build
+from loadtests.errors import ServerFailure
+from loadtests.servers.certificate import certificate
+
+MODES = ("single", "forking", "threading", "gevent")
+
+APPLICATION = """\
+def application(environ, start_response):
+    if environ["REQUEST_METHOD"] == "POST":
+        environ["wsgi.input"].read()
+    start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "13")])
+    return [b"Hello, world!"]
+"""
+FILE = b"0123456789abcde\n" * 94
+POST = b"name=value&" * 93
+
+START_SECONDS = 120.0
+"""Under callgrind everything takes fifty times as long."""
+ANSWER_SECONDS = 60.0
+
+
+class Subject(NamedTuple):
+    """A kind of request: its octets, and whether each goes over a connection of its own by TLS."""
+
+    name: str
+    octets: bytes
+    handshake: bool = False
+
+
+SUBJECTS = (
+    Subject("kept request", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+    Subject(
+        "POST, 1 KB",
+        b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+        b"Content-Length: %d\r\n\r\n%b" % (len(POST), POST),
+    ),
+    Subject("file, 1.5 KB", b"GET /files/page.txt HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+    Subject(
+        "TLS handshake",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+        handshake=True,
+    ),
+)
+HANDSHAKES = 50
+"""One handshake takes as long as this many requests."""
+
+
+def add(commands: Any) -> None:
+    """Adds the command."""
+    words = "instructions of a request in each mode, on two commits"
+    parser = commands.add_parser("instructions", help=words)
+    builds.add_arguments(parser)
+    whole = number(1, 100_000, kind=int)
+    parser.add_argument("--requests", type=whole, default=1000, metavar="N", help="default 1000")
+    words = "rounds, of which the least counts (default 5)"
+    parser.add_argument("--rounds", type=whole, default=5, metavar="N", help=words)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace, _: str) -> int:
+    """Builds both commits, counts, and prints the table; returns the exit code."""
+    for program in ("valgrind", "openssl"):
+        programs.path(program)
+    pair = builds.chosen(options)
+    print(f"{'mode':10} {'':15} {pair[0].name:>12} {pair[1].name:>12} {'ratio':>8}   spread")
+    for mode in MODES:
+        found = [count(build, mode, options.requests, options.rounds) for build in pair]
+        for subject in SUBJECTS:
+            before, after = (each[subject.name] for each in found)
+            # What happens beside the requests, such as a timer, only adds.
+            old, new = min(before), min(after)
+            spread = max(statistics.median(one) / min(one) - 1 for one in (before, after))
+            print(
+                f"{mode:10} {subject.name:15} {old:12,.0f} {new:12,.0f} {new / old:8.4f}"
+                f"   {spread:.1%}",
+                flush=True,
+            )
+    print(f"instructions in user space, the least of {options.rounds} rounds")
+    print("spread: how far the median is above the least")
+    return 0
+
+
+def count(build: Build, mode: str, requests: int, rounds: int) -> dict[str, list[float]]:
+    """Instructions of one request of each kind in each round. Raises ServerFailure."""
+    found: dict[str, list[float]] = {subject.name: [] for subject in SUBJECTS}
+    with served(build, mode) as server:
+        for subject in SUBJECTS:
+            times = max(requests // HANDSHAKES, 1) if subject.handshake else requests
+            # The first ones allocate what the others use again.
+            server.ask(subject, times)
+            for _ in range(rounds):
+                found[subject.name].append(server.instructions(subject, times) / times)
+            print(f"{build.name}: {mode}, {subject.name}", file=sys.stderr, flush=True)
+    return found
+
+
+class Counted:
+    """A server under callgrind, which is idle between the calls."""
+
+    def __init__(self, folder: Path, process: int, ports: list[int]) -> None:
+        self._folder = folder
+        self._process = process
+        self._ports = ports
+
+    def ask(self, subject: Subject, times: int) -> None:
+        """Send so many requests, each after the answer to the one before."""
+        if subject.handshake:
+            context = ssl.create_default_context()
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+            for _ in range(times):
+                with self._connected(self._ports[1]) as plain, context.wrap_socket(plain) as stream:
+                    exchange(stream, subject)
+            return
+        with self._connected(self._ports[0]) as stream:
+            for _ in range(times):
+                exchange(stream, subject)
+
+    def instructions(self, subject: Subject, times: int) -> int:
+        """Instructions that so many requests take together."""
+        self._control("--zero")
+        self.ask(subject, times)
+        before = set(self._folder.glob("callgrind.*"))
+        self._control("--dump")
+        [dump] = set(self._folder.glob("callgrind.*")) - before
+        [total] = re.findall(r"^totals: (\d+)", dump.read_text(encoding="utf-8"), re.M)
+        dump.unlink()
+        return int(total)
+
+    def _control(self, word: str) -> None:
+        """Have callgrind set its counters to zero, or write them down."""
+        done = subprocess.run(
+            ["callgrind_control", word, str(self._process)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode or "OK" not in done.stdout:
+            raise ServerFailure(f"callgrind_control {word}: {(done.stdout + done.stderr).strip()}")
+
+    def _connected(self, port: int) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", port), ANSWER_SECONDS)
+
+
+def exchange(stream: socket.socket, subject: Subject) -> None:
+    """Send one request and read its answer. Raises ServerFailure for another one than 200."""
+    stream.sendall(subject.octets)
+    answer = b""
+    while (end := answer.find(b"\r\n\r\n")) < 0:
+        answer += _received(stream, subject)
+    length = re.search(rb"(?i)\r\ncontent-length: (\d+)", answer[:end])
+    if not answer.startswith(b"HTTP/1.1 200 ") or not length:
+        raise ServerFailure(f"{subject.name}: the answer is {answer[:end]!r}")
+    while len(answer) < end + 4 + int(length[1]):
+        answer += _received(stream, subject)
+
+
+def _received(stream: socket.socket, subject: Subject) -> bytes:
+    if part := stream.recv(65536):
+        return part
+    raise ServerFailure(f"{subject.name}: the server closed the connection")
+
+
+@contextmanager
+def served(build: Build, mode: str) -> Iterator[Counted]:
+    """A server of this build in this mode under callgrind, until the block ends."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "hello.py").write_text(APPLICATION, encoding="ascii")
+        (folder / "files").mkdir()
+        (folder / "files" / "page.txt").write_bytes(FILE)
+        for file, text in certificate().items():
+            (folder / file).write_text(text, encoding="ascii")
+        command = [programs.path("valgrind"), "--tool=callgrind", "--quiet"]
+        command += [f"--callgrind-out-file={folder}/callgrind.%p", sys.executable]
+        command += ["-m", "poorhttp", "serve", str(folder / "hello.py:application")]
+        command += [
+            "--mode",
+            mode,
+            "--workers",
+            "1",
+            "--supervisor",
+            "off",
+            "--static",
+            f"/files={folder}/files",
+        ]
+        command += ["--bind", "127.0.0.1:0", "--bind", "https://127.0.0.1:0"]
+        command += ["--tls-certificate", str(folder / "cert.pem")]
+        command += ["--tls-key", str(folder / "key.pem")]
+        said = folder / "output"
+        with said.open("wb") as output:
+            process = subprocess.Popen(
+                command,
+                cwd=folder,
+                env=build.environ(),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+            )
+        try:
+            ports = _until(lambda: _ports(said), process, said)
+            yield Counted(folder, process.pid, ports)
+        finally:
+            process.terminate()
+            try:
+                process.wait(START_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _ports(said: Path) -> list[int]:
+    """The ports of the ready line, first that without TLS."""
+    text = said.read_text(encoding="utf-8", errors="replace")
+    ready = re.search(r"^poorhttp .* listening on .*$", text, re.M)
+    found = re.findall(r"(https?)://127\.0\.0\.1:(\d+)", ready[0]) if ready else []
+    return [int(port) for _, port in sorted(found)]
+
+
+def _until(
+    condition: Callable[[], list[int]], process: subprocess.Popen[bytes], said: Path
+) -> list[int]:
+    """What a condition finds, as soon as it finds anything. Raises ServerFailure."""
+    deadline = time.monotonic() + START_SECONDS
+    while not (found := condition()):
+        if process.poll() is not None or time.monotonic() > deadline:
+            text = said.read_text(encoding="utf-8", errors="replace").strip()
+            raise ServerFailure(f"the server does not start under callgrind: {text[-300:]}")
+        time.sleep(0.05)
+    return found
