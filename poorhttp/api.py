@@ -207,14 +207,11 @@ class Server:
         self._reactor = worker.reactor(multithread=threads > 1)
         self.url = self._listeners[0].url
 
-        from threading import Thread
+        from poorhttp.process import threads as native
 
         self._threads = [
-            Thread(
-                target=wsgi.serve,
-                args=(application, self._reactor),
-                name=f"poorhttp-{number}",
-                daemon=True,
+            native.create(
+                wsgi.serve, f"poorhttp-{number}", (application, self._reactor), daemon=True
             )
             for number in range(1, threads + 1)
         ]

@@ -7,48 +7,67 @@ does all the work, as in mode `single`; when it blocks, another takes over
 
 from __future__ import annotations
 
-import os
+import posix
 import select
-from threading import Lock, Thread, current_thread
 
+from poorhttp import logs
+from poorhttp.process import threads
 from poorhttp.process.signals import signal
+from poorhttp.process.unpatched import allocate_lock, get_ident, poll
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from threading import Thread
+    from typing import Any
+
+    from poorhttp.process.threads import NativeThread
     from poorhttp.worker.worker import Worker
 
 
 def run(worker: Worker) -> None:
     """Serve until the reactor stops. The main thread only waits, to be free for signals."""
+    if threads.are_replaced():
+        by = threads.replaced_by()
+        logs.write(
+            "warning",
+            f"the application replaces threads by greenlets ({by or 'unknown package'}): requests "
+            "run in threads nevertheless; mode = gevent runs them in greenlets of gevent",
+        )
     reactor = worker.reactor(multithread=True)
     # Not a lock: a signal that arrives just before the wait would be handled only after the next.
-    wakeups, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    wakeups, write = posix.pipe2(posix.O_NONBLOCK | posix.O_CLOEXEC)
     wakeup_fd = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-    poller = select.poll()
+    poller = poll()
     poller.register(wakeups, select.POLLIN)
     #: A lock for each thread, which the first thread with that number acquires.
-    claims = [Lock() for _ in range(worker.settings.threads)]
-    started: list[Thread] = []
+    claims = [allocate_lock() for _ in range(worker.settings.threads)]
+    started: list[Thread | NativeThread] = []
     #: Threads that serve, or go on with a connection that the application has got.
     alive = len(claims)
-    counting = Lock()
-    ended: list[Thread] = []
+    counting = allocate_lock()
+    running: dict[int, Thread | NativeThread] = {}
+    ended: list[Thread | NativeThread] = []
 
-    def serve_in_thread(claim: Lock) -> None:
-        nonlocal alive
-        if claim.acquire(blocking=False):
-            try:
-                worker.serve(worker.application, reactor)
-            finally:
-                ended.append(current_thread())
-                with counting:
-                    alive -= 1
-                os.write(write, b"\0")
+    def new_thread(name: str, claim: Any) -> Thread | NativeThread:
+        def serve_in_thread() -> None:
+            nonlocal alive
+            if claim.acquire(blocking=False):
+                running[get_ident()] = thread
+                try:
+                    worker.serve(worker.application, reactor)
+                finally:
+                    ended.append(running.pop(get_ident()))
+                    with counting:
+                        alive -= 1
+                    posix.write(write, b"\0")
+
+        thread = threads.create(serve_in_thread, name)
+        return thread
 
     def replace_thread() -> bool:
         nonlocal alive
-        thread = current_thread()
-        replacement = Thread(target=serve_in_thread, name=thread.name, args=(Lock(),))
+        thread = running[get_ident()]
+        replacement = new_thread(thread.name, allocate_lock())
         with counting:
             alive += 1
         try:
@@ -66,8 +85,7 @@ def run(worker: Worker) -> None:
         # thread was started after all, its successor finds the lock acquired and ends.
         while len(started) < len(claims):
             number = len(started)
-            name = f"poorhttp-{number + 1}"
-            thread = Thread(target=serve_in_thread, name=name, args=(claims[number],))
+            thread = new_thread(f"poorhttp-{number + 1}", claims[number])
             thread.start()
             started.append(thread)
         while True:
@@ -79,12 +97,12 @@ def run(worker: Worker) -> None:
             if is_last:
                 break
             poller.poll()
-            os.read(wakeups, 4096)
+            posix.read(wakeups, 4096)
 
     worker.replace_thread = replace_thread
     worker.run(start_and_wait, reactor)
     # The reactor refers to the worker: a cycle that would keep the application from being freed.
     worker.replace_thread = None
     signal.set_wakeup_fd(wakeup_fd)
-    os.close(wakeups)
-    os.close(write)
+    posix.close(wakeups)
+    posix.close(write)

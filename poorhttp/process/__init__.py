@@ -5,6 +5,8 @@ safe_open.py         opens files in folders that other users may write
 pidfile.py           the PID file
 signals.py           the signals that are handled; the C module of `signal`
 fork.py              forks, and ends a process with its parent
+threads.py           threads that stay threads if the application replaces `threading`
+unpatched.py         functions that wait, as they were before the application replaced them
 worker_context.py    what a worker gets from the main process
 control_channel.py   messages between the main process and a worker
 c_socket.py          the C module of `socket`

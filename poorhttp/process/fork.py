@@ -13,6 +13,7 @@ from contextlib import suppress
 from poorhttp._core import end_with_parent
 from poorhttp.process.control_channel import close_all
 from poorhttp.process.signals import SIGNALS, signal
+from poorhttp.process.unpatched import sleep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def set_parent_death_signal(parent: int) -> None:
     # The kernel is about to make the main process the parent of one that a preloader has forked.
     deadline = time.monotonic() + 5
     while os.getppid() != parent and time.monotonic() < deadline:
-        time.sleep(0.0001)
+        sleep(0.0001)
         try:
             os.kill(parent, 0)
         except PermissionError:

@@ -27,6 +27,7 @@ from poorhttp.process.c_socket import socket
 from poorhttp.process.control_channel import PROMOTE, PROMOTED, SERVING, ControlChannel
 from poorhttp.process.fd_passing import receive
 from poorhttp.process.signals import signal
+from poorhttp.process.unpatched import sleep
 from poorhttp.process.worker_context import WorkerContext
 from poorhttp.supervisor.scoreboard import Scoreboard
 from poorhttp.supervisor.worker_handle import STOPPED, WorkerHandle
@@ -307,7 +308,7 @@ def _promote(service: Service, scoreboard: Scoreboard, context: WorkerContext) -
         if time.monotonic() - begun > timeout:
             log_not_reforked(threads)
             return None
-        time.sleep(0.001)
+        sleep(0.001)
     trim_memory()
     gc.freeze()
     channel = socket.socket(fileno=context.channel)

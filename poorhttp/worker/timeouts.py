@@ -12,7 +12,6 @@ import ctypes
 import os
 import sys
 import traceback
-from _thread import get_ident
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import FrameType
@@ -22,6 +21,7 @@ from poorhttp._core import Reactor, RequestName
 from poorhttp.errors import RequestTimeout
 from poorhttp.logs.frames import SERVER_FOLDER
 from poorhttp.process.signals import signal
+from poorhttp.process.unpatched import get_ident
 from poorhttp.worker.stop_signals import StopSignals, is_serve_loop
 
 TYPE_CHECKING = False
@@ -56,14 +56,10 @@ class ThreadInterrupter:
     def __init__(self, signals: StopSignals | None) -> None:
         """Install handlers if the process belongs to the server; then this is its main thread."""
         self.reactor: Reactor | None = None
-        self.main = self.real_ident() if signals is not None else 0
+        self.main = get_ident() if signals is not None else 0
         self.dumps = signals is not None and self._handle_dump(signals)
         if signals is not None:
             signals.add_handler(INTERRUPT_SIGNAL, self.on_interrupt)
-
-    def real_ident(self) -> int:
-        """Return the identifier of this thread in the operating system."""
-        return get_ident()
 
     def _handle_dump(self, signals: StopSignals) -> bool:
         import faulthandler
@@ -127,13 +123,6 @@ class GreenletInterrupter(ThreadInterrupter):
         self.current = getcurrent
         self.hub = hub
         super().__init__(signals)
-
-    def real_ident(self) -> int:
-        """Return the identifier of this thread; the patched `_thread` has that of a greenlet."""
-        from gevent.monkey import get_original
-
-        ident: int = get_original("_thread", "get_ident")()
-        return ident
 
     def take_stack(self, runner: Any, stacks: dict[int, FrameType]) -> tuple[str, FrameType | None]:
         """Return the stack of the greenlet, which has a frame of its own only while it waits."""

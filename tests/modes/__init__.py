@@ -10,6 +10,7 @@ test_inherited_descriptors.py    Programs started by an application inherit no d
 test_interpreter_exit.py         The end of a process: Python's whole shutdown runs
 test_library.py                  poorhttp as a library: a server within a program
 test_modes.py                    Workers, signals, many clients, slow clients, other threads
+test_patched_libraries.py        Applications that replace threads and locks, as gevent does
 test_process_titles.py           Titles of processes in `ps`, with a request of each worker
 test_saturation.py               Log messages while all threads are busy, and the watchdog
 test_upgrade.py                  Upgraded connections: which requests may have one, and its end

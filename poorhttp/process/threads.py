@@ -1,0 +1,95 @@
+"""Threads of the operating system, which stay threads if the application replaces `threading`.
+
+They are those of `threading` as long as nobody has replaced its functions: so they have names, and
+debuggers and profilers of the application see them.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+from poorhttp.process.unpatched import allocate_lock, start_new_thread
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+#: The functions by which `threading.Thread` starts and waits; not every version of Python has all.
+_USED = ("_start_new_thread", "_start_joinable_thread", "_allocate_lock", "_set_sentinel", "Lock")
+_found = {name: getattr(threading, name, None) for name in _USED}
+_replaced_at_import = any(
+    function is not None and function.__module__ != "_thread" for function in _found.values()
+)
+
+
+def are_replaced() -> bool:
+    """Tell whether threads of `threading` are something else now, such as greenlets."""
+    return _replaced_at_import or any(
+        getattr(threading, name, None) is not function for name, function in _found.items()
+    )
+
+
+def replaced_by() -> str:
+    """Return the name of the package that has replaced `threading`; empty if it is unknown."""
+    found = getattr(threading, "_start_new_thread", None) or threading.Lock
+    return str(getattr(found, "__module__", "") or "").partition(".")[0]
+
+
+class NativeThread:
+    """A thread that `threading` knows nothing of; with the methods of `threading.Thread`."""
+
+    def __init__(self, target: Callable[..., object], name: str, args: tuple[Any, ...]) -> None:
+        self.name = name
+        self._target = target
+        self._args = args
+        self._running = allocate_lock()
+
+    def start(self) -> None:
+        """Start it.
+
+        Raises:
+            RuntimeError: the system allows no more threads.
+        """
+        self._running.acquire()
+        try:
+            start_new_thread(self._run, ())
+        except BaseException:
+            self._running.release()
+            raise
+
+    def _run(self) -> None:
+        try:
+            # For the application, which may ask for its own thread.
+            with suppress(Exception):
+                threading.current_thread().name = self.name
+            self._target(*self._args)
+        except SystemExit:
+            pass
+        except BaseException:
+            sys.excepthook(*sys.exc_info())
+        finally:
+            self._running.release()
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait until it has ended, at most `timeout` seconds."""
+        if self._running.acquire(timeout=-1 if timeout is None else timeout):
+            self._running.release()
+
+    def is_alive(self) -> bool:
+        """Tell whether it runs."""
+        return bool(self._running.locked())
+
+
+def create(
+    target: Callable[..., object], name: str, args: tuple[Any, ...] = (), *, daemon: bool = False
+) -> threading.Thread | NativeThread:
+    """Return a thread that is not started yet; Python does not wait for a `daemon`.
+
+    Nothing waits for a `NativeThread`: who has started it joins it.
+    """
+    if are_replaced():
+        return NativeThread(target, name, args)
+    return threading.Thread(target=target, name=name, args=args, daemon=daemon)

@@ -1,0 +1,63 @@
+"""Applications that replace threads and locks of the standard library, as gevent does."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.testkit.process import wait_for_end, workers
+from tests.testkit.server import ROOT, Server, run
+
+REPLACING = str(ROOT / "tests/apps/replacing.py")
+
+
+@pytest.mark.parametrize("options", [(), ("--preload",)], ids=["plain", "preload"])
+@pytest.mark.parametrize("replaced", ["gevent", "all"])
+@pytest.mark.parametrize("mode", ["forking", "threading"])
+def test_it_serves_reloads_and_stops(mode: str, replaced: str, options: tuple[str, ...]) -> None:
+    options = (*options, "--request-timeout", "60", "--workers", "1")
+    with Server(REPLACING, mode, *options, env={"REPLACED": replaced}) as server:
+        assert server.get("/").status == 200
+        server.wait_log("said /")
+        assert server.log().count("the application replaces threads") == (mode == "threading")
+        before = workers(server.process.pid)
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("reloaded")
+        for pid in before:
+            wait_for_end(pid)
+        assert server.get("/").status == 200
+
+
+def test_requests_run_in_threads_beside_each_other() -> None:
+    with Server(REPLACING, "threading", env={"REPLACED": "gevent"}) as server:
+        with ThreadPoolExecutor(2) as pool:
+            answers = list(pool.map(server.get, ("/meet/0", "/meet/1")))
+        assert len({answer.body for answer in answers}) == 2
+        assert all(answer.body.startswith(b"poorhttp-") for answer in answers)
+
+
+def test_a_worker_that_was_killed_is_replaced() -> None:
+    with Server(REPLACING, "threading", "--preload", env={"REPLACED": "all"}) as server:
+        worker = max(workers(server.process.pid))
+        os.kill(worker, signal.SIGKILL)
+        wait_for_end(worker)
+        assert server.get("/").status == 200
+
+
+def test_a_server_in_a_program_that_has_replaced_them() -> None:
+    program = """
+from gevent import monkey
+monkey.patch_all()
+import poorhttp, urllib.request
+def application(environ, start_response):
+    start_response("200 OK", [])
+    return [b"served"]
+with poorhttp.Server(application) as server:
+    print(urllib.request.urlopen(server.url, timeout=60).read())
+"""
+    done = run(sys.executable, "-c", program)
+    assert (done.stdout, done.stderr) == ("b'served'\n", "")
