@@ -12,6 +12,7 @@ use rustls::unbuffered::{ConnectionState, EncodeError, EncodeTlsData, EncryptErr
 use rustls::{Error, HandshakeKind, ServerConfig};
 
 use crate::offload::{self, KernelKeys, Receiver, Records};
+use crate::tickets::{self, Origin};
 use crate::variables::Facts;
 
 /// Bytes of content in the largest record (RFC 8446 section 5.1).
@@ -58,6 +59,8 @@ pub struct Session {
     has_failed: bool,
     /// Nothing has been received.
     is_untouched: bool,
+    /// For its tickets.
+    origin: Origin,
 }
 
 impl fmt::Debug for Session {
@@ -80,6 +83,7 @@ impl Session {
             is_closed: false,
             has_failed: false,
             is_untouched: true,
+            origin: Origin::default(),
         })
     }
 
@@ -161,6 +165,7 @@ impl Session {
         }
         (self.is_untouched, self.is_settled) = (false, false);
         let mut at = 0;
+        let outer = tickets::exchange_origin(self.origin);
         let outcome = match &mut self.connection {
             Connection::Both(_) => self.process(received, &mut at, &mut take),
             Connection::Receiving(receiver) => {
@@ -168,6 +173,13 @@ impl Session {
             }
             Connection::Lost => Err(Error::DecryptError),
         };
+        self.origin = tickets::exchange_origin(outer);
+        if let Connection::Both(connection) = &self.connection
+            && connection.handshake_kind().is_some_and(|kind| kind != HandshakeKind::Resumed)
+        {
+            // A ticket was decrypted, and not used.
+            self.origin.resumed = None;
+        }
         if let Some(name) = SERVER_NAME.take() {
             self.server_name = Some(name);
         }
