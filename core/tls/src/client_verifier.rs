@@ -1,6 +1,7 @@
 //! Verifies the certificates of clients, and notes for their tickets when the first certificate of the chain ends.
 
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{verify_tls12_signature, verify_tls13_signature};
@@ -141,6 +142,10 @@ impl ClientVerifier {
     }
 }
 
+fn unix(seconds: u64) -> UnixTime {
+    UnixTime::since_unix_epoch(Duration::from_secs(seconds))
+}
+
 /// A certificate that a client has sent: its issuer, and when it ends.
 struct Dated {
     /// DER, as [`Root::subject`].
@@ -193,8 +198,12 @@ impl ClientCertVerifier for ClientVerifier {
                     .iter()
                     .filter(|root| !root.is_valid(now) && certificates.iter().any(|each| each.issuer == root.subject));
                 Err(Error::InvalidCertificate(match issuers.next() {
-                    Some(root) if root.not_after < now => CertificateError::Expired,
-                    Some(_) => CertificateError::NotValidYet,
+                    Some(Root { not_after, .. }) if *not_after < now => {
+                        CertificateError::ExpiredContext { time, not_after: unix(*not_after) }
+                    }
+                    Some(Root { not_before, .. }) => {
+                        CertificateError::NotValidYetContext { time, not_before: unix(*not_before) }
+                    }
                     None => CertificateError::UnknownIssuer,
                 }))
             }
