@@ -82,9 +82,21 @@ def test_the_protocol_is_http_1(ours: str) -> None:
         made.set_alpn_protocols(["h2", "http/1.1"])
         with connected(server, made=made) as sock:
             assert sock.selected_alpn_protocol() == "http/1.1"
-        made.set_alpn_protocols(["h2"])
-        with pytest.raises(ssl.SSLError), connected(server, made=made):
-            pass
+        for version in VERSIONS:
+            made = context(version)
+            for offered in (["http/1.0"], ["h2", "http/1.0"], ["http/1.0", "http/1.1"]):
+                made.set_alpn_protocols(offered)
+                with connected(server, made=made) as sock:
+                    expected = "http/1.1" if "http/1.1" in offered else "http/1.0"
+                    assert sock.selected_alpn_protocol() == expected
+                    assert ask(sock)[0].startswith("HTTP/1.1 200")
+            for offered in (["h2"], ["h2", "http/2", "x"]):
+                made.set_alpn_protocols(offered)
+                with (
+                    pytest.raises(ssl.SSLError, match="(?i)alert.no.application.protocol"),
+                    connected(server, made=made),
+                ):
+                    pass
 
 
 def test_hosts(tmp_path: Path, ours: str) -> None:
@@ -170,6 +182,33 @@ def test_certificates_of_clients(tmp_path: Path, ours: str, required: str, versi
         stranger = trustme.CA().issue_cert("anna.example")
         with pytest.raises((ssl.SSLError, ConnectionError)):
             told(server, made=context(version, client=stranger))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_client_is_told_why_it_is_refused(tmp_path: Path, ours: str, version: str) -> None:
+    """Also if it has sent its request with the end of the handshake, and more than is read."""
+    authority, path = client_authority(tmp_path)
+    now = datetime.now(timezone.utc)
+    ended = short_lived(authority, now - timedelta(hours=1))
+    missing = "HANDSHAKE_FAILURE" if version == "1.2" else "CERTIFICATE_REQUIRED"
+    cases = [
+        (context(version), missing),
+        (context(version, client=trustme.CA().issue_cert("x.example")), "UNKNOWN_CA"),
+        (context(version, client=ended), "CERTIFICATE_EXPIRED"),
+    ]
+    with Server(
+        APP, "single", "--tls-certificate", ours, "--tls-client-ca", path, bind=BIND
+    ) as server:
+        for made, alert in cases:
+            with (
+                pytest.raises(ssl.SSLError, match=f"(?i)alert.{alert.replace('_', '.')}"),
+                connected(server, made=made) as sock,
+            ):
+                with suppress(ConnectionError):
+                    sock.sendall(
+                        b"POST / HTTP/1.1\r\nContent-Length: 3000000\r\n\r\n" + b"x" * 3_000_000
+                    )
+                sock.recv(1)
 
 
 def signed_by(authority: trustme.CA) -> tuple[x509.Certificate, Any]:
@@ -322,7 +361,9 @@ def test_an_ocsp_response_has_to_fit(tmp_path: Path) -> None:
     path.write_bytes(next(iter(wrong)))
     options = ["--tls-certificate", str(site), "--tls-ocsp", str(path)]
     with Server(APP, "single", *options, bind=BIND) as server:
-        server.wait_log(f"{path}: clients do not get this OCSP response: it is not an OCSP response")
+        server.wait_log(
+            f"{path}: clients do not get this OCSP response: it is not an OCSP response"
+        )
         assert "OCSP response: no response sent" in stapled(server)
         path.write_bytes(right[0])
         server.wait_log("new certificates are used")
@@ -382,7 +423,7 @@ def test_workers_resume_sessions_of_each_other(version: str, ours: str) -> None:
 
 
 def short_lived(authority: trustme.CA, end: datetime, is_authority: bool = False) -> Any:
-    """A certificate of an authority that is valid until then, with its key: of a client, or of another authority."""
+    """A certificate with its key, valid until then: of a client, or of another authority."""
     issuer, key = signed_by(authority)
     own = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{is_authority} {end}")])
