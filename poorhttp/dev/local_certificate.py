@@ -15,6 +15,7 @@ from poorhttp._core import TlsConfig, TlsSettings, self_signed
 from poorhttp.config.address import Address
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
+from poorhttp.process.safe_open import open_regular, parent_folder
 
 #: Names of this machine for itself.
 NAMES = ("localhost", "127.0.0.1", "::1")
@@ -59,21 +60,22 @@ def _kept(hosts: Sequence[str], place: str) -> str:
     )
     path = os.path.join(folder, f"{name}.pem")
     with suppress(OSError, ValueError):
-        kept = TlsConfig(TlsSettings([path], [path]))
+        kept = TlsConfig(TlsSettings([path], [path], opener=open_regular))
         ((_, _, _, end, _),) = kept.certificates
         if end - time.time() > LEAST_REST:
             return path
     try:
         os.makedirs(folder, 0o700, exist_ok=True)
         text = "".join(self_signed(names, time.gmtime().tm_year))
-        # Renamed, so that no other process reads a part of it.
-        new = f"{path}.{os.getpid()}"
-        with suppress(FileNotFoundError):
-            os.unlink(new)
-        fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with open(fd, "w", encoding="ascii") as file:
-            file.write(text)
-        os.replace(new, path)
+        with parent_folder(path, follow=False) as (there, name):
+            # Renamed, so that no other process reads a part of it.
+            new = f"{name}.{os.getpid()}"
+            with suppress(FileNotFoundError):
+                os.unlink(new, dir_fd=there)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            with open(os.open(new, flags, 0o600, dir_fd=there), "w", encoding="ascii") as file:
+                file.write(text)
+            os.replace(new, name, src_dir_fd=there, dst_dir_fd=there)
     except (OSError, ValueError) as error:
         raise ConfigError(f"{place}: no certificate can be kept in {folder}: {error}") from None
     return path

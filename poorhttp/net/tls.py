@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from weakref import WeakSet
 
 from poorhttp import logs
@@ -15,6 +16,8 @@ from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
 from poorhttp.net.listener import Listener
 from poorhttp.process.fork import after_fork_in_child
+from poorhttp.process.privileges import Privileges
+from poorhttp.process.safe_open import open_regular
 
 #: Days before the end of a certificate from which on a warning is logged.
 WARN_DAYS = 14
@@ -101,6 +104,7 @@ class Tls:
             only_tls13=settings.tls_min_version == "1.3",
             session_timeout=int(settings.tls_session_timeout),
             kernel=settings.kernel_tls,
+            opener=open_regular,
         )
 
     def _identities(self) -> list[tuple[int, ...] | None]:
@@ -151,15 +155,26 @@ class Tls:
             if begin > now:
                 found.append(f"{file}: the certificate is not valid yet; is the clock right?")
         for path in dict.fromkeys(self._keys):
-            try:
-                mode = os.stat(path).st_mode
-            except OSError:
-                continue
-            if mode & stat.S_IROTH:
-                found.append(
-                    f"{path}: everybody can read this private key; chmod o-rwx protects it"
-                )
+            with suppress(OSError):
+                found += self._weaknesses(path, os.stat(path))
         return found
+
+    def _weaknesses(self, path: str, found: os.stat_result) -> Iterator[str]:
+        """Yield sentences about users who should not have a private key."""
+        if found.st_mode & (stat.S_IROTH | stat.S_IWOTH):
+            can = "read" if found.st_mode & stat.S_IROTH else "write"
+            yield f"{path}: everybody can {can} this private key; chmod o-rwx protects it"
+            return
+        privileges = Privileges(self._settings)
+        if os.geteuid() != 0 or not privileges.uid:
+            return
+        user = privileges.uid, privileges.gid
+        group = found.st_mode & (stat.S_IRGRP | stat.S_IWGRP) and found.st_gid == user[1]
+        if found.st_uid == user[0] or group:
+            yield (
+                f"{path}: {privileges}, the user of the workers, can use this private key; "
+                "chown root and chmod 600 protect it from an application that is taken over"
+            )
 
     def redirect_port(self, listeners: Iterable[Listener]) -> int:
         """Return the port to which plain requests are redirected; 0: they are not."""

@@ -1,7 +1,7 @@
 """Opens files as root below folders that other users may write, without following their links.
 
-A user who may write a folder can put a link into it, and so have root create or change the file
-that the link names (CVE-2016-1247). So root follows a symbolic link only if root or this process's
+A user who may write a folder can put a link into it, and so have root create, change or read the
+file that the link names (CVE-2016-1247). So root follows a symbolic link only if root or this process's
 user owns it, or if nobody else may write the folder of the link; and opens a file with further hard
 links only in such a folder. The kernel's `fs.protected_symlinks` and `fs.protected_hardlinks` do
 the same in sticky folders that everybody may write; here the rule holds for each component of a
@@ -45,6 +45,19 @@ def safe_open(path: str, flags: int, mode: int = 0o666) -> int:
                 "a file of another folder: remove it there, or choose a folder of root's",
             )
         return fd
+
+
+def open_regular(path: str) -> int:
+    """Open a regular file for reading, as `safe_open` does; never wait for a pipe or a device.
+
+    Raises:
+        OSError: as `safe_open`, or the file is not a regular one.
+    """
+    fd = safe_open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "it is not a regular file")
+    return fd
 
 
 @contextmanager

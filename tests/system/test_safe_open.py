@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import select
 import signal
 import socket
@@ -18,8 +19,10 @@ from poorhttp.net.listener import Listener
 from poorhttp.net.sockets import _Opening, open_listeners
 from poorhttp.process.pidfile import PidFile
 from poorhttp.process.safe_open import safe_open
-from tests.support.failure import fails
+from tests.support.certificate import certificate
+from tests.support.failure import fails, says
 from tests.support.nobody import IS_ROOT
+from tests.support.tls_client import APP, BIND, told
 from tests.testkit.server import Server, wait_for
 
 NOBODY = pwd.getpwnam("nobody")
@@ -186,6 +189,92 @@ def test_log_to_a_named_pipe(theirs: Path) -> None:
         assert poller.poll(60000)
         assert b"GET / HTTP/1.1" in os.read(fd, 9999)
     os.close(fd)
+
+
+#: The options of TLS that name a file.
+TLS_FILES = ("tls_certificate", "tls_key", "tls_ocsp", "tls_client_ca")
+
+
+def tls_options(folder: Path, **others: Path) -> list[str]:
+    """Options that name files of `folder`, where `others` names no other ones."""
+    pem = folder / "site.pem"
+    if not pem.exists():
+        certificate().write(pem)
+        pem.chmod(0o600)
+    named = {"tls_certificate": pem, "tls_key": pem, **others}
+    return [
+        word for option, path in named.items() for word in (f"--{option.replace('_', '-')}", path)
+    ]
+
+
+def tls_fails(options: list[str]) -> str:
+    """What the server says that does not start with these files."""
+    return says(3, "serve", APP, "--bind", *BIND, *map(str, options))
+
+
+@pytest.mark.parametrize("option", TLS_FILES)
+def test_tls_files(theirs: Path, victim: Path, option: str) -> None:
+    """What another user has put there is neither followed, waited for, nor read without a limit."""
+    file = theirs / "file"
+    options = tls_options(victim, **{option: file})
+    if IS_ROOT:
+        link(file, victim / "site.pem")
+        expected = f"{file}: cannot be read: {file} is a symbolic link of user nobody, which root "
+        assert expected in tls_fails(options)
+        file.unlink()
+        os.link(victim / "site.pem", file)
+        assert f"{file}: cannot be read: it has 2 hard links in a folder" in tls_fails(options)
+        file.unlink()
+    os.mkfifo(file, 0o600)
+    assert f"{file}: cannot be read: it is not a regular file" in tls_fails(options)
+    file.unlink()
+    file.mkdir()
+    assert f"{file}: cannot be read: it is not a regular file" in tls_fails(options)
+    file.rmdir()
+    with file.open("wb") as made:
+        made.truncate(1 << 32)
+    assert re.search(rf"{file}: cannot be read: it has more than \d+ bytes", tls_fails(options))
+
+
+def test_tls_files_that_are_replaced(theirs: Path, victim: Path) -> None:
+    """While the server runs: the old ones stay, and neither a link nor a pipe stops anything."""
+    authority = theirs / "ca.pem"
+    authority.write_bytes(certificate().authority.cert_pem.bytes())
+    options = [*tls_options(victim, tls_client_ca=authority), "--tls-client-auth", "optional"]
+    with Server(APP, "single", *map(str, options), bind=BIND) as server:
+        os.mkfifo(theirs / "new")
+        (theirs / "new").rename(authority)
+        complaint = f"the old ones stay: {authority}: cannot be read: it is not a regular file"
+        server.wait_log(complaint)
+        assert told(server)["scheme"] == "https"
+        if IS_ROOT:
+            link(theirs / "new", victim / "site.pem").rename(authority)
+            complaint = f"cannot be read: {authority} is a symbolic link of user nobody"
+            server.wait_log(complaint)
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log(complaint.rpartition("cannot")[2], 2)
+        assert told(server)["scheme"] == "https"
+
+
+@pytest.mark.parametrize("kind", ["certbot", "kubernetes"])
+def test_tls_files_behind_links_of_root(tmp_path: Path, kind: str) -> None:
+    """As tools make them: certbot in folders of root, Kubernetes in one that has mode 1777."""
+    if kind == "certbot":
+        archive, live = tmp_path / "archive" / "site", tmp_path / "live" / "site"
+        archive.mkdir(parents=True)
+        live.mkdir(parents=True)
+        target = "../../archive/site/site.pem"
+    else:
+        archive, live = tmp_path / "secret" / "..2026", tmp_path / "secret"
+        archive.mkdir(parents=True)
+        live.chmod(0o1777)
+        (live / "..data").symlink_to("..2026")
+        target = "..data/site.pem"
+    options = [str(each) for each in tls_options(archive)]
+    (live / "fullchain.pem").symlink_to(target)
+    options = [each.replace(f"{archive}/site.pem", f"{live}/fullchain.pem") for each in options]
+    with Server(APP, "single", *options, bind=BIND) as server:
+        assert told(server)["scheme"] == "https"
 
 
 def test_pidfile_in_a_linked_folder(theirs: Path, victim: Path) -> None:

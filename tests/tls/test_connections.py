@@ -5,6 +5,7 @@ The clients use OpenSSL, by Python's `ssl`. Certificates are in test_certificate
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import socket
@@ -302,17 +303,120 @@ def test_plain_http_is_told_so(servers: Servers) -> None:
             assert connection.at_end()
 
 
-@pytest.mark.parametrize(
-    "garbage", [b"\0" * 100, b"\x16\x03\x01\x00\x02ab", b"\x17\x03\x03\x00\x02ab", b"\xff" * 9]
-)
-def test_garbage_is_answered_by_an_alert_at_most(servers: Servers, garbage: bytes) -> None:
+def record(kind: int, content: bytes, version: bytes = b"\x03\x03") -> bytes:
+    """One record, not encrypted."""
+    return bytes([kind]) + version + len(content).to_bytes(2, "big") + content
+
+
+def client_hello(version: int, ciphers: bytes = b"\xc0\x2b", extensions: bytes = b"") -> bytes:
+    """The first record of a client that knows no version after this one."""
+    body = bytes([3, version]) + b"r" * 32 + b"\0" + len(ciphers).to_bytes(2, "big") + ciphers
+    body += b"\1\0" + len(extensions).to_bytes(2, "big") + extensions
+    return record(22, b"\1" + len(body).to_bytes(3, "big") + body, bytes([3, min(version, 1)]))
+
+
+#: Alerts (RFC 8446 section 6).
+ALERTS = {
+    10: "unexpected_message",
+    22: "record_overflow",
+    40: "handshake_failure",
+    47: "illegal_parameter",
+    50: "decode_error",
+    70: "protocol_version",
+}
+
+#: What a client may send instead of a handshake, and the alert that it gets.
+BROKEN: dict[str, tuple[bytes, int]] = {
+    "zeros": (b"\0" * 100, 10),
+    "ones": (b"\xff" * 9, 10),
+    "SSL 2": (bytes.fromhex("802e0100020015000000100700c0") + b"x" * 34, 10),
+    "content": (record(23, b"ab"), 10),
+    "change_cipher_spec": (record(20, b"\1"), 10),
+    "no message": (record(22, b""), 50),
+    "an unknown message": (record(22, b"\x63\0\0\4abcd"), 10),
+    "a message of the server": (record(22, b"\2\0\0\4abcd"), 50),
+    "a message of 16 MB": (record(22, b"\1\xff\xff\xff" + b"a" * 16_000), 50),
+    "a message of 40 KB": (
+        record(22, b"\1\0\xa0\0" + b"a" * 16_000) + record(22, b"a" * 16_000) * 2,
+        50,
+    ),
+    "another version of records": (record(22, b"hello", b"\x09\x09"), 70),
+    "a record of 64 KB": (b"\x16\3\1\xff\xff" + b"x" * 70_000, 22),
+    "the head of a record of 18 KB": (b"\x16\3\1\x48\1", 22),
+    "SSL 3": (client_hello(0), 70),
+    "TLS 1.0": (client_hello(1), 70),
+    "TLS 1.1": (client_hello(2), 70),
+    "no cipher": (client_hello(3, b""), 50),
+    "an unknown cipher": (client_hello(3, b"\x0a\x0a"), 40),
+    "an extension twice": (client_hello(3, extensions=b"\0\x17\0\0\0\x17\0\0"), 47),
+    "a cut extension": (client_hello(3, extensions=b"\0\x17\0\x09\0"), 50),
+}
+
+
+@pytest.mark.parametrize("more", [0, 3_000_000])
+def test_a_failed_handshake_ends_with_its_alert(servers: Servers, more: int) -> None:
+    """Also if the client has sent more than the server reads: a reset would destroy the alert."""
     server = servers(ECHO)
-    with plain(server) as connection:
-        connection.send(garbage)
-        connection.socket.shutdown(socket.SHUT_WR)
-        assert re.fullmatch(rb"(\x15\x03.\x00\x02\x02.)?", connection.rest(), re.DOTALL)
+    found = {}
+    for name, (sent, _) in BROKEN.items():
+        with plain(server) as connection:
+            with suppress(ConnectionError):
+                connection.send(sent + b"z" * more)
+            if not more:
+                connection.socket.shutdown(socket.SHUT_WR)
+            found[name] = connection.rest()
+    for name, (_, alert) in BROKEN.items():
+        # As a message of 16 MB, what follows is not looked at.
+        assert re.fullmatch(
+            rb"\x15\x03.\x00\x02\x02%b" % re.escape(bytes([alert])), found[name], re.S
+        ), (
+            name,
+            ALERTS[alert],
+            found[name],
+        )
     with secure(server) as connection:
         assert connection.request("GET", "/").status == 200
+
+
+def test_an_incomplete_handshake_is_answered_by_nothing(servers: Servers) -> None:
+    server = servers(ECHO)
+    for sent in (b"\x16\3\1\0\2ab", BEGINNING, record(21, b"\2\x28")):
+        with plain(server) as connection:
+            connection.send(sent)
+            connection.socket.shutdown(socket.SHUT_WR)
+            assert connection.rest() == b""
+
+
+def test_a_session_that_fails_ends_with_its_alert(servers: Servers, version: str) -> None:
+    """After the handshake, and although the client goes on sending."""
+    for sent, alert in ((record(23, b"x" * 40), "bad.record.mac"), (b"garbage", "")):
+        with secure(servers(ECHO), version) as connection:
+            sock = connection.socket
+            assert isinstance(sock, ssl.SSLSocket)
+            with socket.socket(fileno=os.dup(sock.fileno())) as raw, suppress(ConnectionError):
+                raw.sendall(sent + b"y" * 3_000_000)
+            with pytest.raises(ssl.SSLError, match=f"(?i)alert.{alert}"):
+                sock.recv(1)
+
+
+def test_a_client_that_finds_no_room_is_told_so(mode: str, files: Path) -> None:
+    """Without a handshake, by an alert."""
+    options = ("--tls-certificate", str(files / "site.pem"), "--max-connections", "2")
+    with Server(ECHO, mode, *options, "--workers", "1", bind=BIND) as server:
+        busy = [secure(server) for _ in range(2)]
+        for connection in busy:
+            assert connection.request("GET", "/").status == 200
+            connection.send(b"GET / HTTP/1.1\r\n")
+
+        def alert() -> bool:
+            with suppress(ConnectionError):
+                secure(server).close()
+            return False
+
+        with pytest.raises(ssl.SSLError, match="(?i)alert.internal.error"):
+            wait_for(alert, "no room")
+        for connection in busy:
+            connection.close()
 
 
 def test_a_client_that_does_not_trust_the_certificate_is_logged(servers: Servers) -> None:

@@ -12,7 +12,7 @@
 )]
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU8;
 
@@ -203,6 +203,15 @@ pub(crate) fn duplicate(fd: RawFd) -> PyResult<OwnedFd> {
     // it holds open meanwhile; should it not be open, `dup` fails with EBADF.
     let copy = unsafe { BorrowedFd::borrow_raw(fd) }.try_clone_to_owned();
     copy.map_err(|error| PyOSError::new_err((error.raw_os_error(), format!("descriptor {fd}: {error}"))))
+}
+
+/// Takes over a descriptor that a Python function has opened for the caller.
+pub(crate) fn adopt(fd: RawFd) -> PyResult<OwnedFd> {
+    if fd < 0 {
+        return Err(value_error(format_args!("{fd} is not a file descriptor")));
+    }
+    // SAFETY: the function has returned it as its own, so nothing else closes it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// Memory that processes share, with a [`WorkerStatus`] in each place.

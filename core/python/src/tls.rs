@@ -1,5 +1,6 @@
 //! The certificates of a service and the contents of their files, as Python classes.
 
+use std::fmt::Display;
 use std::os::fd::{IntoRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,7 +8,9 @@ use std::sync::Arc;
 use poorhttp_reactor::KernelTls;
 use poorhttp_tls::{Certificate, Pem, Settings, Version};
 use pyo3::prelude::*;
-use rustix::fs::{MemfdFlags, Mode, SealFlags, fchmod, fcntl_add_seals, memfd_create};
+use rustix::fs::{FileType, MemfdFlags, Mode, OFlags, SealFlags};
+use rustix::fs::{fchmod, fcntl_add_seals, fstat, memfd_create, open};
+use rustix::io::Errno;
 use zeroize::Zeroizing;
 
 use crate::errors::{os_error, value_error};
@@ -23,7 +26,7 @@ pub(crate) struct TlsSettings {
 impl TlsSettings {
     #[new]
     #[allow(clippy::too_many_arguments)]
-    #[pyo3(signature = (certificates, keys, ocsp = Vec::new(), client_ca = None, *, client_auth_required = false, only_tls13 = false, session_timeout = 0, kernel = false))]
+    #[pyo3(signature = (certificates, keys, ocsp = Vec::new(), client_ca = None, *, client_auth_required = false, only_tls13 = false, session_timeout = 0, kernel = false, opener = None))]
     fn new(
         certificates: Vec<PathBuf>,
         keys: Vec<PathBuf>,
@@ -33,15 +36,19 @@ impl TlsSettings {
         only_tls13: bool,
         session_timeout: u32,
         kernel: bool,
+        opener: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
+        let pem = |path: &PathBuf, most| {
+            PyResult::Ok(Pem { name: path.to_string_lossy().into_owned(), bytes: read(path, most, opener.as_ref())? })
+        };
         let mut ocsp = ocsp.iter();
         let pairs = certificates.iter().zip(&keys).map(|(certificate, key)| {
-            let ocsp = ocsp.next().map(|path| read(path)).transpose()?.map(|bytes| bytes.to_vec());
-            PyResult::Ok(Certificate { certificate: pem(certificate)?, key: pem(key)?, ocsp })
+            let ocsp = ocsp.next().map(|path| pem(path, MOST_OCSP)).transpose()?;
+            PyResult::Ok(Certificate { certificate: pem(certificate, MOST_PEM)?, key: pem(key, MOST_PEM)?, ocsp })
         });
         let inner = Settings {
             certificates: pairs.collect::<PyResult<_>>()?,
-            client_ca: client_ca.as_deref().map(pem).transpose()?,
+            client_ca: client_ca.as_ref().map(|path| pem(path, MOST_CA)).transpose()?,
             client_auth_required,
             min_version: if only_tls13 { Version::Tls13 } else { Version::Tls12 },
             session_timeout,
@@ -86,16 +93,62 @@ impl TlsConfig {
     }
 }
 
-fn pem(path: &Path) -> PyResult<Pem> {
-    Ok(Pem { name: path.to_string_lossy().into_owned(), bytes: read(path)? })
+/// Bytes of a file with certificates or a key. A chain has 10 KB; a key of RSA 8192, 6 KB.
+const MOST_PEM: usize = 1 << 20;
+/// Bytes of a file with issuers of clients: revocation lists of large issuers have some 10 MB.
+const MOST_CA: usize = 64 << 20;
+/// Bytes of an OCSP response: those of public issuers have less than 2 KB.
+const MOST_OCSP: usize = 64 << 10;
+/// Bytes for which there is room at least: a file may say that it has none, and have some.
+const LEAST_ROOM: usize = 16 << 10;
+
+/// Reads a regular file of at most so many bytes, which `opener` opens: it knows which links may be followed.
+fn read(path: &Path, most: usize, opener: Option<&Bound<'_, PyAny>>) -> PyResult<Zeroizing<Vec<u8>>> {
+    let refused = |reason: &dyn Display| value_error(format_args!("{}: cannot be read: {reason}", path.display()));
+    let file = match opener {
+        Some(opener) => {
+            let fd = opener.call1((path.as_os_str(),)).map_err(|error| {
+                // An exception that is no error of the system has no such attribute.
+                let reason = error.value(opener.py()).getattr("strerror").and_then(|text| text.extract::<String>());
+                reason.map_or(error, |reason| refused(&reason))
+            })?;
+            ffi::adopt(fd.extract()?)?
+        }
+        None => {
+            let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+            open(path, flags, Mode::empty()).map_err(|error| refused(&reason_of(error)))?
+        }
+    };
+    let found = fstat(&file).map_err(|error| refused(&reason_of(error)))?;
+    if !FileType::from_raw_mode(found.st_mode).is_file() {
+        return Err(refused(&"it is not a regular file"));
+    }
+    let too_large = || refused(&format_args!("it has more than {most} bytes, which no such file has"));
+    let size = usize::try_from(found.st_size).unwrap_or(usize::MAX);
+    if size > most {
+        return Err(too_large());
+    }
+    // Not grown while a key is in it: each copy that a growing vector leaves behind would have to be wiped.
+    let mut bytes = Zeroizing::new(vec![0; size.max(LEAST_ROOM).min(most) + 1]);
+    let mut length = 0;
+    while length < bytes.len() {
+        match rustix::io::read(&file, &mut bytes[length..]) {
+            Ok(0) => {
+                bytes.truncate(length);
+                return Ok(bytes);
+            }
+            Ok(more) => length += more,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(refused(&reason_of(error))),
+        }
+    }
+    Err(if length > most { too_large() } else { refused(&"it grows while it is read") })
 }
 
-fn read(path: &Path) -> PyResult<Zeroizing<Vec<u8>>> {
-    std::fs::read(path).map(Zeroizing::new).map_err(|error| {
-        let reason = error.to_string();
-        let reason = reason.split(" (os error").next().unwrap_or_default();
-        value_error(format_args!("{}: cannot be read: {reason}", path.display()))
-    })
+/// The text of an error, without its number.
+fn reason_of(error: Errno) -> String {
+    let text = std::io::Error::from(error).to_string();
+    text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
 /// Memory with settings, which another process can read only if it gets the descriptor.

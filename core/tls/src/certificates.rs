@@ -7,8 +7,10 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::{CertifiedKey, SigningKey};
 use x509_cert::Certificate as X509;
 use x509_cert::der::Decode;
+use x509_cert::time::Time;
 use zeroize::Zeroizing;
 
+use crate::ocsp;
 use crate::provider::{any_supported_type, digest};
 use crate::settings::{Certificate, Pem};
 
@@ -31,13 +33,15 @@ pub struct Info {
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) key: Arc<CertifiedKey>,
+    /// Second since 1970 from which its OCSP response must not be sent any more.
+    pub(crate) staple_end: u64,
     pub(crate) info: Info,
     /// Mistakes with which it can be used.
     pub(crate) warnings: Vec<String>,
 }
 
-/// Reads a certificate and its key. The error begins with the name of a file.
-pub(crate) fn load(files: &Certificate) -> Result<Loaded, String> {
+/// Reads a certificate and its key; `now` is in seconds since 1970. The error begins with the name of a file.
+pub(crate) fn load(files: &Certificate, now: u64) -> Result<Loaded, String> {
     let chain = chain(&files.certificate)?;
     let signing = private_key(&files.key)?;
     let name = &files.certificate.name;
@@ -82,7 +86,7 @@ pub(crate) fn load(files: &Certificate) -> Result<Loaded, String> {
         return Err(format!("{name}: has no certificate"));
     };
     let validity = &first.tbs_certificate.validity;
-    let seconds = |time: &x509_cert::time::Time| i64::try_from(time.to_unix_duration().as_secs()).unwrap_or(i64::MAX);
+    let seconds = |time| i64::try_from(seconds(time)).unwrap_or(i64::MAX);
     let mut fingerprint = [0; 32];
     fingerprint.copy_from_slice(digest::digest(&digest::SHA256, leaf).as_ref());
     let info = Info {
@@ -93,8 +97,14 @@ pub(crate) fn load(files: &Certificate) -> Result<Loaded, String> {
         fingerprint,
     };
     let mut key = CertifiedKey::new(chain, signing);
-    key.ocsp = files.ocsp.clone();
-    Ok(Loaded { key: Arc::new(key), info, warnings })
+    let mut staple_end = u64::MAX;
+    if let Some(file) = &files.ocsp {
+        match ocsp::end_of(&file.bytes, &key.cert, now) {
+            Ok(end) => (key.ocsp, staple_end) = (Some(file.bytes.to_vec()), end),
+            Err(reason) => warnings.push(format!("{}: clients do not get this OCSP response: {reason}", file.name)),
+        }
+    }
+    Ok(Loaded { key: Arc::new(key), staple_end, info, warnings })
 }
 
 /// Reads the certificates of a file; there is at least one.
@@ -185,6 +195,11 @@ fn no_pem(file: &Pem, what: &str) -> String {
         Some(0x30) => format!("{name}: has no {what} in PEM; if it is DER, convert it with openssl"),
         _ => format!("{name}: has no {what} in PEM, which begins with -----BEGIN {}-----", what.to_uppercase()),
     }
+}
+
+/// Seconds since 1970.
+pub(crate) fn seconds(time: &Time) -> u64 {
+    time.to_unix_duration().as_secs()
 }
 
 /// Parses a certificate.

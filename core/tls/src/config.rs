@@ -1,17 +1,16 @@
 //! The certificates of a service, as its listeners use them.
 
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustls::pki_types::CertificateRevocationListDer;
-use rustls::pki_types::pem::SectionKind;
-use rustls::server::danger::ClientCertVerifier;
-use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
-use rustls::{RootCertStore, ServerConfig, version};
+use rustls::server::NoServerSessionStorage;
+use rustls::{ServerConfig, version};
 
 use crate::certificates::{self, Info};
+use crate::client_verifier::ClientVerifier;
 use crate::provider::{digest, provider};
 use crate::resolver::Resolver;
-use crate::settings::{Pem, Settings, Version};
+use crate::settings::{Settings, Version};
 use crate::tickets::Tickets;
 
 /// Certificates, which may be replaced while sessions are open.
@@ -62,12 +61,12 @@ impl TlsConfig {
 
 impl Present {
     fn new(settings: &Settings) -> Result<Self, String> {
-        let provider = provider();
+        let (provider, now) = (provider(), now());
         let mut resolver = Resolver::default();
         let (mut infos, mut warnings) = (Vec::new(), Vec::new());
         for files in &settings.certificates {
-            let loaded = certificates::load(files)?;
-            resolver.add(&loaded.key, &loaded.info.names);
+            let loaded = certificates::load(files, now)?;
+            resolver.add(&loaded.key, &loaded.info.names, loaded.staple_end);
             infos.push(loaded.info);
             warnings.extend(loaded.warnings);
         }
@@ -83,49 +82,44 @@ impl Present {
             .map_err(|error| error.to_string())?;
         let builder = match &settings.client_ca {
             None => builder.with_no_client_auth(),
-            Some(file) => builder.with_client_cert_verifier(verifier(file, settings.client_auth_required)?),
+            Some(file) => {
+                let (verifier, doubts) = ClientVerifier::new(file, settings.client_auth_required, now)?;
+                warnings.extend(doubts);
+                builder.with_client_cert_verifier(Arc::new(verifier))
+            }
         };
         let mut config = builder.with_cert_resolver(Arc::new(resolver));
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        // A client that names others alone gets the alert for it (RFC 7301).
+        config.alpn_protocols = vec![b"http/1.1".to_vec(), b"http/1.0".to_vec()];
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.enable_secret_extraction = settings.kernel;
         // Two tickets: a browser opens several connections at once.
         config.send_tls13_tickets = if settings.session_timeout > 0 { 2 } else { 0 };
         if settings.session_timeout > 0 {
-            let tickets = Tickets::new(settings.session_timeout, context(settings));
+            let tickets = Tickets::new(settings.session_timeout, context(settings, &infos));
             config.ticketer = Arc::new(tickets.ok_or("the system has no random numbers")?);
         }
         Ok(Present { config: Arc::new(config), certificates: infos.into(), warnings: warnings.into() })
     }
 }
 
-/// Names what a client has shown before it got a ticket. Certificates that are renewed do not change it.
-fn context(settings: &Settings) -> Vec<u8> {
+/// Names what a client has shown before it got a ticket, and to which hosts. Certificates that are renewed do not change it.
+fn context(settings: &Settings, certificates: &[Info]) -> Vec<u8> {
     let mut hash = digest::Context::new(&digest::SHA256);
     hash.update(&[u8::from(settings.client_ca.is_some()), u8::from(settings.client_auth_required)]);
+    let mut hosts: Vec<&str> = certificates.iter().flat_map(|each| each.names.iter().map(String::as_str)).collect();
+    hosts.sort_unstable();
+    hosts.dedup();
+    hash.update(&(hosts.len() as u64).to_be_bytes());
+    for host in hosts {
+        hash.update(&(host.len() as u64).to_be_bytes());
+        hash.update(host.as_bytes());
+    }
     hash.update(settings.client_ca.as_ref().map(|ca| &ca.bytes[..]).unwrap_or_default());
     hash.finish().as_ref().to_vec()
 }
 
-/// Verifies the certificates of clients by a file with those of their issuers, and with revocation lists.
-fn verifier(file: &Pem, required: bool) -> Result<Arc<dyn ClientCertVerifier>, String> {
-    let mut roots = RootCertStore::empty();
-    for (number, der) in certificates::chain(file)?.into_iter().enumerate() {
-        roots.add(der).map_err(|error| format!("{}: certificate {}: {error}", file.name, number + 1))?;
-    }
-    let mut lists = Vec::new();
-    for section in certificates::sections(file) {
-        if let (SectionKind::Crl, der) = section? {
-            lists.push(CertificateRevocationListDer::from(der.to_vec()));
-        }
-    }
-    let mut builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider());
-    if !lists.is_empty() {
-        // Issuers without a list revoke nothing.
-        builder = builder.with_crls(lists).allow_unknown_revocation_status();
-    }
-    if !required {
-        builder = builder.allow_unauthenticated();
-    }
-    builder.build().map_err(|error| format!("{}: {error}", file.name))
+/// Seconds since 1970.
+pub(crate) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }

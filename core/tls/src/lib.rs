@@ -4,9 +4,11 @@
 //! config.rs        a service's certificates, replaced while it runs
 //! settings.rs      contents of the files, and how they get to another process
 //! certificates.rs  certificates and keys are read, mistakes explained
+//! ocsp.rs          an OCSP response is checked before clients get it
 //! session.rs       one session: bytes in, content out; content in, records out
 //! offload.rs       what remains of a session whose records the kernel makes
 //! resolver.rs      the certificate for the host that a client names
+//! client_verifier.rs  certificates of clients are verified
 //! tickets.rs       tickets that all workers of a server decrypt
 //! variables.rs     environ variables of a session, as mod_ssl names them
 //! self_signed.rs   a certificate for localhost
@@ -16,7 +18,9 @@
 #![forbid(unsafe_code)]
 
 mod certificates;
+mod client_verifier;
 mod config;
+mod ocsp;
 mod offload;
 mod provider;
 mod resolver;

@@ -7,6 +7,8 @@ use rustls::SignatureScheme;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
+use crate::config::now;
+
 /// The certificates of a service.
 #[derive(Debug, Default)]
 pub(crate) struct Resolver {
@@ -14,11 +16,28 @@ pub(crate) struct Resolver {
     default: Vec<Arc<CertifiedKey>>,
     /// By their names in lower case; `*.` begins those with a wildcard. A name may have several, with keys of different kinds.
     names: HashMap<String, Vec<Arc<CertifiedKey>>>,
+    staples: Vec<Staple>,
+}
+
+/// An OCSP response that ends.
+#[derive(Debug)]
+struct Staple {
+    /// The certificate with it.
+    with: Arc<CertifiedKey>,
+    /// The certificate without it.
+    without: Arc<CertifiedKey>,
+    /// Second since 1970 from which it must not be sent.
+    end: u64,
 }
 
 impl Resolver {
     /// Adds a certificate; the first is the default. A later one of the same kind of key and name is not used for it.
-    pub(crate) fn add(&mut self, key: &Arc<CertifiedKey>, names: &[String]) {
+    /// `staple_end`: second since 1970 from which its OCSP response is not sent.
+    pub(crate) fn add(&mut self, key: &Arc<CertifiedKey>, names: &[String], staple_end: u64) {
+        if key.ocsp.is_some() && staple_end < u64::MAX {
+            let without = Arc::new(CertifiedKey { ocsp: None, ..CertifiedKey::clone(key) });
+            self.staples.push(Staple { with: Arc::clone(key), without, end: staple_end });
+        }
         let first = self.names.is_empty() && self.default.is_empty();
         let shares = |default: &[Arc<CertifiedKey>]| {
             names.iter().any(|name| {
@@ -46,10 +65,20 @@ impl Resolver {
     }
 }
 
+impl Resolver {
+    fn without_ended_staple(&self, key: Arc<CertifiedKey>) -> Arc<CertifiedKey> {
+        match self.staples.iter().find(|staple| Arc::ptr_eq(&staple.with, &key)) {
+            Some(staple) if staple.end <= now() => Arc::clone(&staple.without),
+            _ => key,
+        }
+    }
+}
+
 impl ResolvesServerCert for Resolver {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         crate::session::note_server_name(hello.server_name());
-        self.choose(hello.server_name(), hello.signature_schemes())
+        let key = self.choose(hello.server_name(), hello.signature_schemes())?;
+        Some(self.without_ended_staple(key))
     }
 }
 
@@ -66,13 +95,13 @@ mod tests {
         let made = crate::self_signed(names, 2026).unwrap();
         let pem = |name: &str, text: &str| Pem { name: name.into(), bytes: text.as_bytes().to_vec().into() };
         let files = Certificate { certificate: pem("c", &made.certificate), key: pem("k", &made.key), ocsp: None };
-        let loaded = crate::certificates::load(&files).unwrap();
+        let loaded = crate::certificates::load(&files, now()).unwrap();
         (loaded.key, loaded.info.names)
     }
 
     fn resolver(certificates: &[(Arc<CertifiedKey>, Vec<String>)]) -> Resolver {
         let mut resolver = Resolver::default();
-        certificates.iter().for_each(|(key, names)| resolver.add(key, names));
+        certificates.iter().for_each(|(key, names)| resolver.add(key, names, u64::MAX));
         resolver
     }
 

@@ -7,11 +7,13 @@ use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
 
+use rustls::PeerIncompatible::Tls12NotOffered;
 use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
 use rustls::unbuffered::{ConnectionState, EncodeError, EncodeTlsData, EncryptError, UnbufferedStatus, WriteTraffic};
-use rustls::{Error, HandshakeKind, ServerConfig};
+use rustls::{Error, HandshakeKind, InvalidMessage, PeerMisbehaved, ServerConfig};
 
 use crate::offload::{self, KernelKeys, Receiver, Records};
+use crate::tickets::{self, Origin};
 use crate::variables::Facts;
 
 /// Bytes of content in the largest record (RFC 8446 section 5.1).
@@ -58,6 +60,10 @@ pub struct Session {
     has_failed: bool,
     /// Nothing has been received.
     is_untouched: bool,
+    /// Something was sent.
+    has_answered: bool,
+    /// For its tickets.
+    origin: Origin,
 }
 
 impl fmt::Debug for Session {
@@ -80,6 +86,8 @@ impl Session {
             is_closed: false,
             has_failed: false,
             is_untouched: true,
+            has_answered: false,
+            origin: Origin::default(),
         })
     }
 
@@ -161,6 +169,7 @@ impl Session {
         }
         (self.is_untouched, self.is_settled) = (false, false);
         let mut at = 0;
+        let outer = tickets::exchange_origin(self.origin);
         let outcome = match &mut self.connection {
             Connection::Both(_) => self.process(received, &mut at, &mut take),
             Connection::Receiving(receiver) => {
@@ -168,13 +177,20 @@ impl Session {
             }
             Connection::Lost => Err(Error::DecryptError),
         };
+        self.origin = tickets::exchange_origin(outer);
+        if let Connection::Both(connection) = &self.connection
+            && connection.handshake_kind().is_some_and(|kind| kind != HandshakeKind::Resumed)
+        {
+            // A ticket was decrypted, and not used.
+            self.origin.resumed = None;
+        }
         if let Some(name) = SERVER_NAME.take() {
             self.server_name = Some(name);
         }
         match outcome {
             Ok(()) if self.is_closed => self.rest = Vec::new(),
             Ok(()) if received.len() - at > LARGEST_REST => {
-                return self.fail(Error::General("a message is too long".into()));
+                return self.fail(Error::General("a message is too long".into()), received, at);
             }
             Ok(()) => {
                 // An idle session holds no buffer.
@@ -182,8 +198,9 @@ impl Session {
                 self.rest.shrink_to(0);
                 self.rest.extend_from_slice(&received[at..]);
             }
-            Err(error) => return self.fail(error),
+            Err(error) => return self.fail(error, received, at),
         }
+        self.has_answered |= !self.control.is_empty();
         Ok(())
     }
 
@@ -226,25 +243,76 @@ impl Session {
         }
     }
 
-    /// Ends the session, and adds the alert that tells the peer.
-    fn fail(&mut self, error: Error) -> Result<(), Error> {
+    /// Ends the session because of what was received, and adds the alert that tells the peer. `rest`: what rustls has not done
+    /// with.
+    fn fail(&mut self, error: Error, received: &[u8], rest: usize) -> Result<(), Error> {
         self.has_failed = true;
         self.rest = Vec::new();
-        // Nothing of the input is looked at while there are records to send, so it may be missing.
-        while let Connection::Both(connection) = &mut self.connection
-            && connection.wants_write()
-        {
-            match connection.process_tls_records(&mut []).state {
-                Ok(ConnectionState::EncodeTlsData(message)) => {
-                    if encode(message, &mut self.control).is_err() {
-                        break;
-                    }
-                }
-                Ok(ConnectionState::ReadTraffic(mut traffic)) => while traffic.next_record().is_some() {},
-                _ => break,
-            }
+        if matches!(error, Error::AlertReceived(_)) {
+            return Err(error);
         }
+        let old_version = old_version(received).filter(|_| !self.has_answered);
+        let error = match error {
+            // What is missing in a ClientHello of such a version is not the reason.
+            Error::PeerIncompatible(_) if old_version.is_some() => Error::PeerIncompatible(Tls12NotOffered),
+            other => other,
+        };
+        let own = self.take_alert(&mut []);
+        let is_general = own.is_none();
+        let mut last = own.or_else(|| match self.has_answered {
+            false => Some(REFUSAL.to_vec()),
+            // rustls has no alert for this error, no function that makes one, and the keys. So it gets what nobody may send:
+            // behind all that is incomplete, and longer than the largest record.
+            true => {
+                let mut input = received.get(rest..).unwrap_or_default().to_vec();
+                input.resize(input.len() + RECORD + 2 * OVERHEAD + (2 << 10), 0xFF);
+                self.take_alert(&mut input)
+            }
+        });
+        if let Some([ALERT, 3, minor, 0, 2, level, description]) = last.as_deref_mut() {
+            // It is not encrypted, so a better one can take its place.
+            if let Some(better) = alert_for(&error).or(is_general.then_some(INTERNAL_ERROR)) {
+                (*level, *description) = (FATAL, better);
+            }
+            // Clients do not read records of a version that they do not know.
+            *minor = old_version.unwrap_or(*minor);
+        }
+        self.control.extend(last.unwrap_or_default());
         Err(error)
+    }
+
+    /// Adds to `control` what rustls has to send, except the last record, the alert, which is returned. `input` is looked at
+    /// only when there is nothing to send.
+    fn take_alert(&mut self, mut input: &mut [u8]) -> Option<Vec<u8>> {
+        let Connection::Both(connection) = &mut self.connection else { return None };
+        let mut last = None;
+        while connection.wants_write() || (last.is_none() && !input.is_empty()) {
+            let UnbufferedStatus { discard, state } = connection.process_tls_records(input);
+            let is_stuck = match state {
+                Ok(ConnectionState::EncodeTlsData(message)) => {
+                    self.control.extend(last.take().unwrap_or_default());
+                    let mut record = Vec::new();
+                    encode(message, &mut record).ok()?;
+                    last = Some(record);
+                    false
+                }
+                Ok(ConnectionState::TransmitTlsData(sent)) => {
+                    sent.done();
+                    false
+                }
+                Ok(ConnectionState::ReadTraffic(mut traffic)) => {
+                    while traffic.next_record().is_some() {}
+                    false
+                }
+                _ => discard == 0 && !connection.wants_write(),
+            };
+            if is_stuck {
+                break;
+            }
+            let done = discard.min(input.len());
+            input = &mut input[done..];
+        }
+        last
     }
 
     /// Calls `write` when content may be sent. What the session itself has to send goes to `control` first.
@@ -285,6 +353,47 @@ impl Session {
         if let Ok(Ok(length)) = self.write(|mut traffic| traffic.queue_close_notify(&mut alert)) {
             self.control.extend_from_slice(&alert[..length]);
         }
+    }
+}
+
+/// Type of a record with an alert (RFC 8446 section 5.1).
+const ALERT: u8 = 21;
+/// Level of an alert.
+const FATAL: u8 = 2;
+/// Alerts (RFC 8446 section 6).
+const UNEXPECTED_MESSAGE: u8 = 10;
+const RECORD_OVERFLOW: u8 = 22;
+const HANDSHAKE_FAILURE: u8 = 40;
+const DECODE_ERROR: u8 = 50;
+const PROTOCOL_VERSION: u8 = 70;
+const INTERNAL_ERROR: u8 = 80;
+
+/// A record with the alert for a client that is not served, and has no session.
+pub const REFUSAL: [u8; 7] = [ALERT, 3, 3, 0, 2, FATAL, INTERNAL_ERROR];
+
+/// The alert that the standard has for an error for which rustls sends another one, or none.
+fn alert_for(error: &Error) -> Option<u8> {
+    match error {
+        Error::InvalidMessage(InvalidMessage::MessageTooLarge) => Some(RECORD_OVERFLOW),
+        Error::InvalidMessage(InvalidMessage::InvalidContentType) => Some(UNEXPECTED_MESSAGE),
+        Error::InvalidMessage(InvalidMessage::UnknownProtocolVersion) | Error::PeerIncompatible(Tls12NotOffered) => {
+            Some(PROTOCOL_VERSION)
+        }
+        Error::InvalidMessage(InvalidMessage::HandshakePayloadTooLarge) => Some(DECODE_ERROR),
+        // TLS 1.2 has no alert of its own for it; that of TLS 1.3 is encrypted.
+        Error::NoCertificatesPresented => Some(HANDSHAKE_FAILURE),
+        Error::PeerMisbehaved(
+            PeerMisbehaved::MessageInterleavedWithHandshakeMessage | PeerMisbehaved::TooManyEmptyFragments,
+        ) => Some(UNEXPECTED_MESSAGE),
+        _ => None,
+    }
+}
+
+/// The minor version of a ClientHello for SSL 3.0, TLS 1.0 or TLS 1.1 at the beginning of what was received.
+fn old_version(received: &[u8]) -> Option<u8> {
+    match received {
+        [22, 3, _, _, _, 1, _, _, _, 3, minor @ 0..3, ..] => Some(*minor),
+        _ => None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use zeroize::Zeroizing;
 
-/// Contents of a file in PEM, wiped when they are dropped.
+/// Contents of a file, wiped when they are dropped; PEM, but for OCSP responses.
 #[derive(Clone)]
 pub struct Pem {
     /// Its path, for messages.
@@ -19,7 +19,7 @@ pub struct Certificate {
     /// Its private key.
     pub key: Pem,
     /// Response of its issuer that it is not revoked, in DER.
-    pub ocsp: Option<Vec<u8>>,
+    pub ocsp: Option<Pem>,
 }
 
 /// Oldest version of the protocol.
@@ -81,7 +81,8 @@ impl Settings {
                 &certificate.bytes[..],
                 key.name.as_bytes(),
                 &key.bytes[..],
-                each.ocsp.as_deref().unwrap_or_default(),
+                each.ocsp.as_ref().map(|file| file.name.as_bytes()).unwrap_or_default(),
+                each.ocsp.as_ref().map(|file| &file.bytes[..]).unwrap_or_default(),
             ]
         }))
     }
@@ -101,13 +102,13 @@ impl Settings {
         };
         let has_ca = header[1] == 1;
         let (ca, certificates) = pieces.split_at_checked(if has_ca { 2 } else { 0 })?;
-        if !rest.is_empty() || certificates.len() % 5 != 0 {
+        if !rest.is_empty() || certificates.len() % 6 != 0 {
             return None;
         }
-        let certificates = certificates.chunks_exact(5).map(|each| Certificate {
+        let certificates = certificates.chunks_exact(6).map(|each| Certificate {
             certificate: pem(each[0], each[1]),
             key: pem(each[2], each[3]),
-            ocsp: (!each[4].is_empty()).then(|| each[4].to_vec()),
+            ocsp: (!each[4].is_empty()).then(|| pem(each[4], each[5])),
         });
         Some(Settings {
             certificates: certificates.collect(),
@@ -130,10 +131,10 @@ mod tests {
     #[test]
     fn another_process_reads_the_same_settings() {
         let pem = |name: &str| Pem { name: name.into(), bytes: Zeroizing::new(format!("in {name}").into_bytes()) };
-        let certificate = |ocsp: Option<Vec<u8>>| Certificate { certificate: pem("a.pem"), key: pem("a.key"), ocsp };
+        let certificate = |ocsp: Option<Pem>| Certificate { certificate: pem("a.pem"), key: pem("a.key"), ocsp };
         for client_ca in [None, Some(pem("ca.pem"))] {
             let settings = Settings {
-                certificates: vec![certificate(None), certificate(Some(vec![1, 2]))],
+                certificates: vec![certificate(None), certificate(Some(pem("a.der")))],
                 client_ca,
                 client_auth_required: true,
                 min_version: Version::Tls13,
@@ -143,7 +144,8 @@ mod tests {
             let bytes = settings.encode();
             let read = Settings::decode(&bytes).unwrap();
             assert_eq!(read.encode(), bytes);
-            assert_eq!(read.certificates[1].ocsp, Some(vec![1, 2]));
+            assert!(read.certificates[0].ocsp.is_none());
+            assert_eq!(read.certificates[1].ocsp.as_ref().unwrap().name, "a.der");
             assert_eq!(read.client_ca.is_some(), settings.client_ca.is_some());
             for cut in 0..bytes.len() {
                 assert!(Settings::decode(&bytes[..cut]).is_none_or(|read| read.certificates.len() < 2), "{cut}");

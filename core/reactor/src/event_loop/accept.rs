@@ -123,15 +123,19 @@ pub(crate) fn add_connection(
         let oldest = eviction.take_longest_idle(connections, &reactor.options.timeouts, now);
         has_room = oldest.is_some();
         warn_full(reactor, &mut shared, "a new one replaces an idle one, or gets 503");
-        if let Some(oldest) = oldest {
+        if let Some(mut oldest) = oldest {
             drop(shared);
+            if oldest.socket.transport.tls().is_some() {
+                oldest.finish();
+            }
             ready_queue::close(reactor, oldest);
             shared = reactor.lock();
         }
     }
-    if !has_room && socket.transport.tls().is_some() {
-        // An answer would cost a handshake.
-        return;
+    if !has_room && let Some(tls) = socket.transport.tls() {
+        drop(shared);
+        // A response would cost a handshake.
+        return tls.refuse();
     }
     let (index, generation) = shared.connections.occupy(Arc::clone(&socket));
     let mut connection = Connection::new(index, generation, Arc::clone(&socket), number, peer);

@@ -7,6 +7,7 @@ use crate::connection::body::incoming::IncomingBody;
 use crate::connection::body::throughput::Throughput;
 use crate::connection::send_queue::Flushed;
 use crate::connection::state::{After, Phase, PhaseEvent};
+use crate::connection::transport::tls::TlsSocket;
 use crate::connection::{Connection, NO_MEMORY, Received};
 use crate::event_loop::connections::Again;
 use crate::event_loop::finish::{last_request_name, request_name};
@@ -118,6 +119,9 @@ pub(crate) fn advance(
         Step::Wait => finish::wait_for_more(reactor, connection),
         Step::Refuse(reject) => finish::refuse(reactor, connection, reject),
         Step::NoRoom(error) => refuse_body(reactor, connection, &error),
+        Step::Close if connection.socket.transport.tls().is_some_and(TlsSocket::has_failed) => {
+            finish::linger(reactor, connection);
+        }
         Step::Close => ready_queue::close(reactor, connection),
     }
     Advanced::Nothing

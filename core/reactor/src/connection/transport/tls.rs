@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use poorhttp_tls::rustls::ServerConfig;
-use poorhttp_tls::session::{LARGEST_REST, OVERHEAD, RECORD, Session};
+use poorhttp_tls::session::{LARGEST_REST, OVERHEAD, RECORD, REFUSAL, Session};
 use poorhttp_tls::variables;
 
 use crate::connection::transport::outgoing::{Content, ENCRYPTED_AT_ONCE, Outgoing};
@@ -196,6 +196,25 @@ impl TlsSocket {
         }
     }
 
+    /// Whether the session has failed, and the alert for the client was made.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.state().session.has_failed()
+    }
+
+    /// Tells a client without a handshake that it is not served.
+    #[cold]
+    pub(crate) fn refuse(&self) {
+        // Input that nobody reads would have the kernel reset the connection, and the alert be lost.
+        // Bounded, so that one fast sender cannot occupy the thread.
+        for _ in 0..64 {
+            if !matches!(self.socket.receive(&mut [0; 4096]), Ok(1..)) {
+                break;
+            }
+        }
+        let _ = self.socket.send(&REFUSAL, false);
+        self.socket.finish();
+    }
+
     /// Whether records wait for the kernel although no content does: an event that the socket is writable is needed.
     pub(crate) fn owes_records(&self) -> bool {
         !self.state().outgoing.is_empty()
@@ -318,7 +337,8 @@ impl Transport for TlsSocket {
                 return Ok(0);
             }
             if state.session.has_failed() {
-                return Err(FAILED);
+                // What the client still sends is dropped, so that the alert is not lost.
+                return if state.is_finished { self.socket.receive(room) } else { Err(FAILED) };
             }
             let outcome = BUFFERS.with_borrow_mut(|Buffers { input, .. }| {
                 let begun = state.session.begin(input);
