@@ -126,8 +126,9 @@ def man(line: CommandLine) -> int:
 def migrate(line: CommandLine) -> int:
     """Print an ini file from the configuration of another server."""
     from poorhttp.config.migrate.command import main as run
+    from poorhttp.process.safe_open import parent_folder, safe_open
 
-    return run(line.words)
+    return run(line.words, safe_open, parent_folder)
 
 
 RUN = {

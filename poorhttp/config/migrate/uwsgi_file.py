@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 
 from poorhttp.config.migrate.equivalents.plan import Setting
+from poorhttp.config.migrate.source_files import SourceFiles
 from poorhttp.errors import ConfigError
 
 #: Files that include each other, at most.
@@ -16,8 +17,9 @@ DEEPEST = 8
 #: Longest value after its placeholders were replaced.
 LONGEST = 10_000
 
-#: Most repetitions of a `for`.
+#: Most repetitions of a `for`, and settings in all.
 MOST = 1000
+MOST_SETTINGS = 2000
 
 _PLACEHOLDER = re.compile(r"%\(([^)]*)\)|%(.)")
 _VARIABLE = re.compile(r"\$\(([^)]*)\)")
@@ -30,8 +32,9 @@ class UwsgiFile:
         settings: what was read, in its order.
     """
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    def __init__(self, environ: Mapping[str, str], files: SourceFiles) -> None:
         self.settings: list[Setting] = []
+        self._files = files
         self._environ = environ
         self._values: dict[str, str] = {}
         self._used: set[str] = set()
@@ -68,6 +71,8 @@ class UwsgiFile:
         repeated: tuple[list[str], list[tuple[int, str, str]]] | None = None
         for number, name, raw in lines:
             place = f"{file}:{number}"
+            if len(self.settings) >= MOST_SETTINGS:
+                raise ConfigError(f"{place}: is beyond {MOST_SETTINGS} settings, which is too many")
             written = f"{name} = {raw}" if raw else name
             if name in ("endfor", "end-for") and repeated is not None:
                 words, body = repeated
@@ -118,7 +123,7 @@ class UwsgiFile:
                 self.read(file, text, section, depth + 1)
             else:
                 path = os.path.join(os.path.dirname(file), name)
-                self.read(path, read_text(path), section, depth + 1)
+                self.read(path, self._files.read(path, file), section, depth + 1)
         except ConfigError as error:
             setting.note = f"It was not read: {error}. Migrate it by itself."
 
@@ -178,31 +183,6 @@ class UwsgiFile:
         else:
             holds = False
         return holds != negative
-
-
-def read_text(path: str) -> str:
-    """Return the text of a configuration file, which is UTF-8 and at most 1 MiB.
-
-    Raises:
-        ConfigError: it cannot be read, or is something else.
-    """
-    from poorhttp.config.ini import read_file
-
-    try:
-        if os.path.isfile(path) and os.path.getsize(path) > LARGEST:
-            raise ConfigError(f"{path}: is larger than 1 MiB, which no configuration file is")
-        content = read_file(path)
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise ConfigError(f"{path}:{line}: is not UTF-8 text") from None
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
-        raise ConfigError(f"{path}: cannot be read: {why}") from None
-
-
-#: Largest configuration file, in bytes.
-LARGEST = 1024 * 1024
 
 
 def _ini(text: str, section: str) -> list[tuple[int, str, str]]:
