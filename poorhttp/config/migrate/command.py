@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from poorhttp.config.migrate import sources
 from poorhttp.config.migrate.source_files import Opener, ParentFolder, SourceFiles
-from poorhttp.errors import ConfigError, UsageError
+from poorhttp.errors import ConfigError, UsageError, printable
 
 USAGE = """\
 Usage: poorhttp migrate [-o FILE] [--force] SOURCE
@@ -87,7 +87,7 @@ def main(words: Sequence[str], open_file: Opener, parent_folder: ParentFolder) -
         sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
         sys.stdout.flush()
     for warning in plan.warnings:
-        print(f"poorhttp: {warning}", file=sys.stderr)
+        print(f"poorhttp: {printable(warning)}", file=sys.stderr)
     return 0
 
 
