@@ -22,7 +22,7 @@ from tests.testkit.server import ROOT, command, environment, run
 
 CASES = ROOT / "tests" / "cases" / "migrate" / "hostile"
 
-#: A user who is not root, if the tests are run by root; nothing belongs to them but what tests give.
+#: A user who is not root; nothing belongs to them but what tests give.
 STRANGER = 65533
 
 Migrate = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -181,7 +181,7 @@ def test_system_calls_of_other_architectures_end_the_process(
 
 def test_the_list_of_system_calls_has_the_numbers_of_the_kernel() -> None:
     """Both columns of the list, as the headers of the kernel have them."""
-    found = {}
+    found: dict[tuple[str, int], str] = {}
     headers = ("/usr/include/x86_64-linux-gnu/asm/unistd_64.h", "/usr/include/asm-generic/unistd.h")
     for column, header in enumerate(headers):
         if not os.path.isfile(header):
@@ -210,7 +210,7 @@ def test_the_list_of_system_calls_has_the_numbers_of_the_kernel() -> None:
 @only_root
 @pytest.mark.parametrize("way", ["-m", "-c"])
 def test_modules_of_the_folder_are_not_imported_by_root(folder: Path, way: str) -> None:
-    """Modules of the folder are imported, with the names of the standard library, without rights."""
+    """They have the names of the standard library."""
     trap = "import os\nif os.getuid() == 0:\n    os.mkdir({!r})\n"
     for name in sorted(sys.stdlib_module_names):
         (folder / f"{name}.py").write_text(trap.format(str(folder / f"imported-{name}")))

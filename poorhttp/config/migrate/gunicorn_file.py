@@ -9,6 +9,7 @@ import pwd
 import select
 import signal
 import site
+import stat
 import subprocess
 import sys
 import tempfile
@@ -17,7 +18,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import poorhttp
 from poorhttp.config.migrate import sandbox
 from poorhttp.config.migrate.environment import named_in
 from poorhttp.config.migrate.equivalents.gunicorn import RULES
@@ -29,7 +29,7 @@ from poorhttp.errors import ConfigError
 SECONDS = 5
 PATIENCE = 10.0
 MEMORY = 1024**3
-LONGEST = 4 * 1024**2
+LONGEST = 1024**2
 
 #: Lists and objects in each other in a result; settings of a file.
 DEEPEST = 8
@@ -133,7 +133,7 @@ def _run(
     Raises:
         ConfigError: the process has not come to the file: root lacks something, for example.
     """
-    package = str(Path(poorhttp.__file__).absolute().parent.parent)
+    package = str(Path(__file__).absolute().parents[3])
     # A file, because a pipe would block when the process does not read it.
     with tempfile.TemporaryFile() as given:
         given.write(json.dumps(request).encode())
@@ -141,20 +141,26 @@ def _run(
         # Nothing of `environ` is here: a Procfile sets some of it, and the dynamic linker, which
         # loads what LD_PRELOAD names, would read it with the rights of this process.
         kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
-        with subprocess.Popen(
-            [sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", PROGRAM, package],
-            stdin=given,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=kept,
-            cwd="/",
-            start_new_session=True,
-            pass_fds=descriptors,
-        ) as process:
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-B", "-X", "utf8", "-c", PROGRAM, package],
+                stdin=given,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=kept,
+                cwd="/",
+                start_new_session=True,
+                pass_fds=descriptors,
+            )
+        except OSError as error:
+            why = f"{sys.executable} does not start: {error.strerror}"
+            raise ConfigError(f"{file}: cannot be run: {why}") from None
+        with process:
             assert process.stdout is not None
             try:
                 output = _output(process.stdout.fileno(), time.monotonic() + PATIENCE)
             finally:
+                # Not waited for yet, so that the number is still its own.
                 with contextlib.suppress(OSError):
                     os.killpg(process.pid, signal.SIGKILL)
     reports: list[dict[str, object]] = []
@@ -213,33 +219,57 @@ def _depth(value: object) -> int:
 def _folders(file: str, files: SourceFiles) -> Iterator[dict[str, int]]:
     """Open the folders that a file may read: its own, and the current one if that is above it.
 
-    Not a home and what is above it: a home has keys and passwords.
+    Neither if it is the home of the user, who keeps keys and passwords there, or above a home.
+
+    Raises:
+        ConfigError: they cannot be opened.
     """
     with contextlib.ExitStack() as stack:
         found: dict[str, int] = {}
-        own = files.open_folder(file)
-        stack.callback(os.close, own)
-        here = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        stack.callback(os.close, here)
-        # The name that belongs to the descriptor, also if a link is put into the path now.
-        name, above = (os.readlink(f"/proc/self/fd/{fd}") for fd in (own, here))
-        for folder, fd in ((name, own), (above, here)):
-            home = any(_is_above(folder, each) for each in _homes())
-            if not home and _is_above(folder, name):
-                found[folder] = fd
+        try:
+            own = files.open_folder(file)
+            stack.callback(os.close, own)
+            here = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+            stack.callback(os.close, here)
+            # The name that belongs to the descriptor, also if a link is put into the path now.
+            name, above = (os.readlink(f"/proc/self/fd/{fd}") for fd in (own, here))
+        except OSError as error:
+            raise ConfigError(f"{file}: its folder cannot be opened: {error.strerror}") from None
+        if not _is_home(name):
+            found[name] = own
+        # The user nobody gets no more of root's folders than it could enter by itself.
+        reachable = os.geteuid() != 0 or _is_public(above)
+        if _is_above(above, name) and reachable and not _is_home(above):
+            found[above] = here
         yield found
+
+
+def _is_public(folder: str) -> bool:
+    """Tell whether every user may enter a folder and all above it."""
+    parts = folder.split("/")
+    return all(
+        os.stat("/".join(parts[:length]) or "/").st_mode & stat.S_IXOTH
+        for length in range(1, len(parts) + 1)
+    )
+
+
+def _is_home(folder: str) -> bool:
+    """Tell whether a folder is the home of this user, or above that of any user with a shell."""
+    own = {"/", os.environ.get("HOME", "/")}
+    others = set()
+    for user in pwd.getpwall():
+        if user.pw_uid in (os.geteuid(), os.getuid()):
+            own.add(user.pw_dir)
+        elif not user.pw_shell.endswith(("/nologin", "/false", "/sync")):
+            others.add(user.pw_dir)
+    if any(_is_above(folder, os.path.realpath(home)) for home in own):
+        return True
+    # Without a look at them, which could mount homes of a network.
+    return any(_is_above(folder, home) and folder != home.rstrip("/") for home in others)
 
 
 def _is_above(folder: str, path: str) -> bool:
     return f"{path.rstrip('/')}/".startswith(f"{folder.rstrip('/')}/")
-
-
-def _homes() -> set[str]:
-    names = {"/", os.environ.get("HOME", "/")}
-    for user in {os.geteuid(), os.getuid()}:
-        with contextlib.suppress(KeyError):
-            names.add(pwd.getpwuid(user).pw_dir)
-    return {os.path.realpath(name) for name in names if os.path.isabs(name)}
 
 
 def _library() -> list[str]:

@@ -196,7 +196,10 @@ class Rights:
         os.setresuid(NOBODY, NOBODY, NOBODY)
 
     def _enter_namespaces(self) -> None:
-        self._check(self._libc.unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWIPC))
+        flags = CLONE_NEWUSER | CLONE_NEWNET
+        # Kernels without System V IPC have no namespaces for it.
+        if self._libc.unshare(flags | CLONE_NEWIPC) != 0:
+            self._check(self._libc.unshare(flags))
 
     def _enter_own_namespaces(self) -> None:
         """Enter namespaces in which this user has the same number as before."""

@@ -1,6 +1,6 @@
-"""A gunicorn.conf.py that tries to do what it must not: `raw_env` says what has become of each attempt.
+"""A gunicorn.conf.py that tries what it must not: `raw_env` says what has become of each attempt.
 
-The test puts it beside targets.json, which names what to attack. An attempt that succeeds is "done".
+The test puts targets.json beside it, which names what to attack. What succeeds is "done".
 """
 
 import ctypes
@@ -17,7 +17,8 @@ import threading
 
 from poorhttp.config.migrate import seccomp
 
-there = json.load(open("targets.json"))
+with open("targets.json") as text:
+    there = json.load(text)
 file, new, port, unix = there["file"], there["new"], there["port"], there["unix"]
 parent = os.getppid()
 outcomes = {}
@@ -120,7 +121,12 @@ for name, flags in {
 }.items():
     attempt(f"open to {name}", os.open, os.path.dirname(file) if name == "unnamed" else file, flags)
 attempt("create", os.open, new, os.O_CREAT | os.O_RDONLY)
-for secret in [*there["secrets"], f"/proc/{parent}/environ", f"/proc/{parent}/mem", "/proc/self/mem"]:
+for secret in [
+    *there["secrets"],
+    f"/proc/{parent}/environ",
+    f"/proc/{parent}/mem",
+    "/proc/self/mem",
+]:
     attempt(f"read {secret}", os.open, secret, os.O_RDONLY)
 for folder in ["/", "/etc", "/proc", there["outside"]]:
     attempt(f"list {folder}", os.listdir, folder)
@@ -146,7 +152,12 @@ attempt("fork", os.fork)
 attempt("thread", threading.Thread(target=print).start)
 attempt("signal", lambda: os.kill(parent, 0))
 attempt("pidfd", lambda: os.pidfd_open(parent))
-attempt("shared memory", lambda: __import__("multiprocessing.shared_memory").shared_memory.SharedMemory(create=True, size=1))
+attempt(
+    "shared memory",
+    lambda: __import__("multiprocessing.shared_memory").shared_memory.SharedMemory(
+        create=True, size=1
+    ),
+)
 attempt("memory", lambda: bytearray(4 * 1024**3))
 attempt("mapped file", lambda: mmap.mmap(os.open(file, os.O_RDONLY), 0))
 with open("targets.json") as own:
