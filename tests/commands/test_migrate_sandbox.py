@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -57,6 +58,10 @@ def interpreter(nobody: Nobody) -> str:
     if not program.exists():
         program.parent.mkdir()
         shutil.copy2(os.path.realpath(sys.executable), program)
+        library = Path(sysconfig.get_config_var("LIBDIR")) / sysconfig.get_config_var("INSTSONAME")
+        if library.suffix != ".a" and library.exists():
+            shutil.copy2(library, program.parent)
+            nobody.env["LD_LIBRARY_PATH"] = str(program.parent)
     return str(program)
 
 
@@ -434,15 +439,55 @@ def test_secrets_of_the_environment_are_not_written(folder: Path) -> None:
     assert "654321" not in done.stdout
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "ini = :uwsgi\n" * 1000 + "http = :80\n",
-        "for = " + "1 " * 1000 + "\nhttp = :80\nendfor =\n" * 9,
-    ],
-)
-def test_a_file_of_uwsgi_does_not_grow_without_end(folder: Path, text: str) -> None:
-    (folder / "uwsgi.ini").write_text(f"[uwsgi]\n{text}")
-    done = run(*command("migrate", "uwsgi.ini"), cwd=folder)
-    assert done.returncode in (0, 3)
-    assert len(done.stdout) < 10**6
+#: Files whose size, or the work that they make, has to be limited.
+LARGE = {
+    "unknown": "\n" * 10**6,
+    "Procfile": f"web: gunicorn {'a' * 10**6}",
+    "flags.service": "ExecStart=gunicorn app " + "-w 1 " * 10**5,
+    "variables.service": "ExecStart=gunicorn " + "$(${" * 10**5,
+    "lines.service": "ExecStart=gunicorn app\n[Service]\n" + "A=B\n" * 10**4,
+    "placeholders.ini": "[uwsgi]\nhttp = :80\nmodule = " + "%($(" * 10**5,
+    "settings.json": json.dumps({"uwsgi": {f"k{number}": 1 for number in range(50_000)}}),
+    "included.ini": "[uwsgi]\nhttp = :80\n" + "ini = :uwsgi\n" * 1000,
+    "repeated.ini": "[uwsgi]\n" + f"for = {'1 ' * 999}\nhttp = :80\nendfor =\n" * 400,
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_large_files_are_refused(folder: Path, name: str) -> None:
+    """Each would take minutes."""
+    (folder / name).write_text(LARGE[name])
+    done = run(*command("migrate", name), cwd=folder)
+    assert done.returncode == 3
+    assert done.stderr.startswith(f"poorhttp: {name}")
+    assert len(done.stderr) < 500
+
+
+def test_a_home_is_not_read(folder: Path, migrate: Migrate) -> None:
+    """The home of the user has keys; the file is run all the same."""
+    (folder / ".netrc").write_text("machine x login y password 123456")
+    (folder / "conf").mkdir()
+    text = "try:\n    proc_name = open({!r}).read()\nexcept OSError:\n    proc_name = 'kept'\n"
+    for name in ("gunicorn.conf.py", "conf/gunicorn.conf.py"):
+        (folder / name).write_text(text.format(str(folder / ".netrc")))
+        done = migrate(name, cwd=folder, env={"HOME": str(folder)})
+        assert "proc_name = kept" in done.stdout, done.stderr
+
+
+def test_what_a_configuration_needs(folder: Path, migrate: Migrate) -> None:
+    (folder / "conf").mkdir()
+    (folder / "VERSION").write_text("1.2")
+    (folder / "settings.py").write_text("name = 'shop'")
+    (folder / "conf" / "gunicorn.conf.py").write_text(
+        "import decimal, json, logging.config, multiprocessing, os, platform, pwd, random\n"
+        "import socket, sqlite3, ssl, subprocess, tempfile, time, urllib.request, uuid\n"
+        "import settings\n"
+        "assert multiprocessing.cpu_count() == os.cpu_count() > 0\n"
+        "assert socket.gethostname() and uuid.uuid4() and time.localtime().tm_year > 2000\n"
+        "assert pwd.getpwuid(0).pw_name == 'root' and open('/proc/meminfo').read()\n"
+        "assert ssl.create_default_context() and sqlite3.connect(':memory:')\n"
+        "proc_name = settings.name + open('VERSION').read() + os.environ['STAGE']\n"
+    )
+    done = migrate("conf/gunicorn.conf.py", cwd=folder, env={"STAGE": "test"})
+    assert "proc_name = shop1.2test" in done.stdout, done.stdout + done.stderr
+    assert "not run" not in done.stdout

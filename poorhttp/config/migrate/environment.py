@@ -11,7 +11,7 @@ from collections.abc import Mapping
 #: Names of secrets, by their parts.
 _SECRET_NAME = re.compile(
     r"SECRET|TOKEN|PASS|PWD$|KEY|CRED|AUTH|PRIVATE|COOKIE|SESSION|SALT|SIGN|CERT|JWT|DSN|WEBHOOK"
-    r"|DATABASE|_DB$|_URI$|CONN|^AWS_|^AZURE_|^GOOGLE_|^POORHTTP_",
+    r"|CONNECTION_STRING|^AWS_|^AZURE_|^GOOGLE_|^POORHTTP_",
     re.IGNORECASE,
 )
 
@@ -19,7 +19,7 @@ _SECRET_NAME = re.compile(
 _PLAIN = frozenset(("PWD", "OLDPWD"))
 
 #: A URL with a password.
-_PASSWORD = re.compile(r"://[^/@\s]*:[^/@\s]*@")
+_PASSWORD = re.compile(r"://[^/@\s:]*:[^/@\s]*@")
 
 #: What gunicorn and the platforms look for by themselves.
 _USUAL = frozenset(

@@ -31,9 +31,8 @@ PATIENCE = 10.0
 MEMORY = 1024**3
 LONGEST = 1024**2
 
-#: Lists and objects in each other in a result; settings of a file.
+#: Lists and objects in each other in a result.
 DEEPEST = 8
-MOST_SETTINGS = 2000
 
 #: The program of the process, whose argument is the folder of this package.
 PROGRAM = (
@@ -103,8 +102,6 @@ def read(text: str, file: str, environ: Mapping[str, str], files: SourceFiles) -
         line = max((_number(each, "line") for each in reports), default=1)
         why = "The file did not finish running: nothing after this line was read."
         settings.append(Setting("", "", f"{file}:{line}", "…", note=why))
-    if len(settings) > MOST_SETTINGS:
-        raise ConfigError(f"{file}: sets more than {MOST_SETTINGS} names")
     return GunicornFile(settings, _warnings(file, reports[0]))
 
 
@@ -294,7 +291,7 @@ def _settings(report: Mapping[str, object], file: str) -> list[Setting]:
             setting.note = "It is None: gunicorn's default."
         found.append(setting)
     if error and "ModuleNotFoundError" in str(error) and os.geteuid() == 0:
-        error = f"{error}; as root, it is run by the user nobody, who has to be able to read it"
+        error = f"{error}; as root, the file finds what the user nobody may read"
     for each in _objects(report.get("missing")):
         place = f"{file}:{_number(each, 'line')}"
         why = f"Its value could not be found out here ({error}): write the option by hand."

@@ -7,22 +7,21 @@ import os
 import re
 from collections.abc import Mapping
 
-from poorhttp.config.migrate.equivalents.plan import Setting
+from poorhttp.config.migrate.equivalents.plan import MOST_SETTINGS, Setting
 from poorhttp.config.migrate.source_files import SourceFiles
 from poorhttp.errors import ConfigError
 
 #: Files that include each other, at most.
 DEEPEST = 8
 
-#: Longest value after its placeholders were replaced.
+#: Longest value; after its placeholders were replaced, the rest is left out.
 LONGEST = 10_000
 
-#: Most repetitions of a `for`, and settings in all.
+#: Most repetitions of a `for`.
 MOST = 1000
-MOST_SETTINGS = 2000
 
-_PLACEHOLDER = re.compile(r"%\(([^)]*)\)|%(.)")
-_VARIABLE = re.compile(r"\$\(([^)]*)\)")
+_PLACEHOLDER = re.compile(r"%\(([^)]{0,200})\)|%(.)")
+_VARIABLE = re.compile(r"\$\(([^)]{0,200})\)")
 
 
 class UwsgiFile:
@@ -73,6 +72,8 @@ class UwsgiFile:
             place = f"{file}:{number}"
             if len(self.settings) >= MOST_SETTINGS:
                 raise ConfigError(f"{place}: is beyond {MOST_SETTINGS} settings, which is too many")
+            if len(raw) > LONGEST:
+                raise ConfigError(f"{place}: a value has more than {LONGEST} characters")
             written = f"{name} = {raw}" if raw else name
             if name in ("endfor", "end-for") and repeated is not None:
                 words, body = repeated
@@ -282,6 +283,8 @@ def _json(text: str, file: str) -> list[tuple[int, str, str]]:
     options = loaded.get("uwsgi", {}) if isinstance(loaded, dict) else {}
     found: list[tuple[int, str, str]] = []
     for name, value in options.items() if isinstance(options, dict) else ():
+        if len(found) > MOST_SETTINGS:
+            raise ConfigError(f"{file}: has more than {MOST_SETTINGS} settings")
         line = text.count("\n", 0, max(0, text.find(f'"{name}"'))) + 1
         for item in value if isinstance(value, list) else [value]:
             word = str(item).lower() if isinstance(item, bool) else str(item)
