@@ -294,6 +294,16 @@ def test_root_runs_no_file_where_a_part_is_lacking(folder: Path, part: str) -> N
     assert done.stdout == ""
     assert "gunicorn.conf.py: is not run by root" in done.stderr
     assert part in done.stderr
+    if part == sandbox.LANDLOCK:
+        # A file that starts the server is read without the other one.
+        (folder / "Procfile").write_text("web: gunicorn app:app\n")
+        words = ("migrate", "Procfile")
+        done = run(
+            sys.executable, "-c", without(part), *words, cwd=folder, env={"PYTHONPATH": str(ROOT)}
+        )
+        assert "target = app:app" in done.stdout
+        assert "ATTENTION: ./gunicorn.conf.py: is not run by root" in done.stdout
+        assert "./gunicorn.conf.py: is not run by root" in done.stderr
 
 
 @pytest.mark.parametrize("part", [sandbox.LANDLOCK, sandbox.SECCOMP, sandbox.NAMESPACES])

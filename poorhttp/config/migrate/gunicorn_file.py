@@ -56,6 +56,10 @@ UNPROTECTED = {
 RESTARTS = 2
 
 
+class NotRunByRoot(ConfigError):
+    """The kernel lacks a part of what would take the rights of root away."""
+
+
 @dataclass
 class GunicornFile:
     """What a file has set, and what to warn of.
@@ -169,7 +173,7 @@ def _run(
     if not reports or "lacking" not in reports[0]:
         raise ConfigError(f"{file}: the process that runs it without rights has not started")
     if len(reports) == 1 and os.geteuid() == 0 and reports[0]["lacking"]:
-        raise ConfigError(_refusal(file, reports[0]["lacking"]))
+        raise NotRunByRoot(_refusal(file, reports[0]["lacking"]))
     ended = any("end" in report or "syntax" in report for report in reports)
     return reports, ended
 
@@ -179,7 +183,7 @@ def _refusal(file: str, lacking: object) -> str:
     return (
         f"{file}: is not run by root, because this system does not offer what would take root's "
         f"rights away: {names} (docs/guides/migrate.md). Start poorhttp migrate as another user, "
-        "best as one who owns nothing: setpriv --reuid=nobody --regid=nogroup --clear-groups "
+        "best as one who owns nothing: setpriv --reuid=65534 --regid=65534 --clear-groups "
         "poorhttp migrate FILE"
     )
 

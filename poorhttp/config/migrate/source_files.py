@@ -85,6 +85,8 @@ class SourceFiles:
                 content = file.read(LARGEST + 1)
             if len(content) > LARGEST:
                 raise ConfigError(f"{path}: is larger than 1 MiB, which no configuration file is")
+            if b"\0" in content:
+                raise ConfigError(f"{path}: is not a text file")
             return content.decode("utf-8-sig")
         except UnicodeDecodeError as error:
             line = content.count(b"\n", 0, error.start) + 1

@@ -64,8 +64,6 @@ def _read_file(file: str, environ: Mapping[str, str], files: SourceFiles) -> Pla
     text = files.read(file)
     name = os.path.basename(file)
     folder = os.path.dirname(file) or "."
-    if "\0" in text:
-        raise ConfigError(f"{file}: is not a text file")
     if name.endswith(".py"):
         found = gunicorn_file.read(text, file, environ, files)
         plan = gunicorn.plan_for(found.settings)
@@ -141,7 +139,10 @@ def _follow(
                 settings += found.settings
                 warnings += found.warnings
             except ConfigError as error:
-                _unread(command, each, error)
+                if isinstance(error, gunicorn_file.NotRunByRoot):
+                    warnings.append(str(error))
+                if not _unread(command, each, error):
+                    settings.append(Setting("", each, each, each, note=f"Not read: {error}."))
         given = {setting.name: setting for setting in command.settings if setting.name}
         for setting in settings:
             if setting.name in given and not setting.note:
@@ -164,8 +165,11 @@ def _beside(name: str, folder: str) -> str:
     return name
 
 
-def _unread(command: ServerCommand, name: str, error: ConfigError) -> None:
-    """Explain that a file could not be read, at the setting that names it."""
+def _unread(command: ServerCommand, name: str, error: ConfigError) -> bool:
+    """Explain that a file could not be read, at the setting that names it; tell if there is one."""
+    explained = False
     for setting in command.settings:
         if setting.one == name:
             setting.note = f"Not read: {error}. Migrate it by itself, and join the two."
+            explained = True
+    return explained
