@@ -31,6 +31,9 @@ PATIENCE = 10.0
 MEMORY = 1024**3
 LONGEST = 1024**2
 
+#: Seconds in which the process has to give up its rights; it does not run the file before.
+START = 60.0
+
 #: Lists and objects in each other in a result.
 DEEPEST = 8
 
@@ -110,11 +113,7 @@ def read(text: str, file: str, environ: Mapping[str, str], files: SourceFiles) -
 
 
 def _warnings(file: str, first: Mapping[str, object]) -> list[str]:
-    """Return what to say of the parts that the kernel lacks.
-
-    Raises:
-        ConfigError: root does not run the file without them.
-    """
+    """Return what to say of the parts that the kernel lacks."""
     found = first.get("lacking")
     lacking = [str(name) for name in found] if isinstance(found, list) else []
     if not lacking:
@@ -159,7 +158,7 @@ def _run(
         with process:
             assert process.stdout is not None
             try:
-                output = _output(process.stdout.fileno(), time.monotonic() + PATIENCE)
+                output = _output(process.stdout.fileno())
             finally:
                 # Not waited for yet, so that the number is still its own.
                 with contextlib.suppress(OSError):
@@ -172,7 +171,7 @@ def _run(
                 reports.append(report)
     if not reports or "lacking" not in reports[0]:
         raise ConfigError(f"{file}: the process that runs it without rights has not started")
-    if len(reports) == 1 and os.geteuid() == 0 and reports[0]["lacking"]:
+    if reports[0].get("refused"):
         raise NotRunByRoot(_refusal(file, reports[0]["lacking"]))
     ended = any("end" in report or "syntax" in report for report in reports)
     return reports, ended
@@ -188,11 +187,15 @@ def _refusal(file: str, lacking: object) -> str:
     )
 
 
-def _output(fd: int, deadline: float) -> bytes:
-    """Return what comes from a pipe until its end or a deadline, and no more than `LONGEST`."""
+def _output(fd: int) -> bytes:
+    """Return what comes from a pipe until its end or a deadline, and no more than `LONGEST`.
+
+    The first result comes from the process itself, when it has given up its rights.
+    """
     poller = select.poll()
     poller.register(fd, select.POLLIN)
     found = bytearray()
+    deadline = time.monotonic() + START
     while len(found) < LONGEST:
         left = deadline - time.monotonic()
         if left <= 0 or not poller.poll(left * 1000):
@@ -200,6 +203,8 @@ def _output(fd: int, deadline: float) -> bytes:
         data = os.read(fd, min(65_536, LONGEST - len(found)))
         if not data:
             break
+        if not found:
+            deadline = time.monotonic() + PATIENCE
         found += data
     return bytes(found)
 

@@ -254,8 +254,9 @@ def main() -> None:
     paths = [*READABLE, os.path.join(sys.base_prefix, "lib"), *library]
     rights = Rights()
     rights.give_up(paths, request["folders"], request["seconds"], request["memory"])
-    print(json.dumps({"lacking": rights.lacking}), file=out, flush=True)
-    if (root and rights.lacking) or os.getppid() != request["parent"]:
+    refused = root and bool(rights.lacking)
+    print(json.dumps({"lacking": rights.lacking, "refused": refused}), file=out, flush=True)
+    if refused or os.getppid() != request["parent"]:
         return
     sys.dont_write_bytecode = True
     sys.path[:] = [*request["folders"], *library]
