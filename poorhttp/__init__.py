@@ -21,8 +21,7 @@ logs/         the access log and the error log
 dev/          the development server
 """
 
-from __future__ import annotations
-
+# Without `from __future__`, which `python -m poorhttp` would import from the current folder.
 from poorhttp.config.version import VERSION
 
 __version__ = VERSION

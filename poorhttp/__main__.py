@@ -1,10 +1,28 @@
 """`python -m poorhttp` is the command `poorhttp`."""
 
-from __future__ import annotations
-
+# Without `from __future__`, which would be imported from the current folder.
+import os
 import sys
 
-from poorhttp.cli import main
+
+def leave_current_folder() -> None:
+    """Take the current folder from `sys.path`, where `python -m` has put it.
+
+    The command imports modules of the standard library when it needs them. It would take those of
+    the same names from a folder that may be somebody else's. Targets are found there all the same.
+    """
+    if getattr(sys.flags, "safe_path", sys.flags.isolated):
+        return
+    try:
+        here = os.getcwd()
+    except OSError:
+        here = ""
+    if sys.path and sys.path[0] in ("", here):
+        del sys.path[0]
+
 
 if __name__ == "__main__":
+    leave_current_folder()
+    from poorhttp.cli import main
+
     sys.exit(main())

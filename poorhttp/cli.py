@@ -10,7 +10,7 @@ from poorhttp.config import loader
 from poorhttp.config.command_line import COMMANDS, Arguments
 from poorhttp.config.options import development
 from poorhttp.config.settings import OPTIONS, Settings
-from poorhttp.errors import Failure, UsageError
+from poorhttp.errors import Failure, UsageError, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         expected = isinstance(error, Failure)
         kind = "" if expected else f"internal error: {type(error).__name__}: "
-        print(f"poorhttp: {kind}{error}", file=sys.stderr)
+        print(f"poorhttp: {kind}{printable(str(error))}", file=sys.stderr)
         if line.debugging():
             sys.excepthook(type(error), error, error.__traceback__)
         elif not expected:
@@ -126,8 +126,9 @@ def man(line: CommandLine) -> int:
 def migrate(line: CommandLine) -> int:
     """Print an ini file from the configuration of another server."""
     from poorhttp.config.migrate.command import main as run
+    from poorhttp.process.safe_open import parent_folder, safe_open
 
-    return run(line.words)
+    return run(line.words, safe_open, parent_folder)
 
 
 RUN = {

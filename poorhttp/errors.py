@@ -78,3 +78,16 @@ def how_to_install(extra: str) -> str:
     Not from PyPI, where `poorhttp` is another project, and this one (`poorhttpd`) is missing.
     """
     return f"pip install '.[{extra}]' in the folder of the server's source"
+
+
+def printable(text: str) -> str:
+    """Return a message for a terminal: with escapes in place of control characters.
+
+    It may quote a file of somebody else, whose escape sequences a terminal would obey.
+    """
+    return "".join(
+        letter
+        if letter.isprintable() or letter in "\n\t" or "\udc80" <= letter <= "\udcff"
+        else letter.encode("unicode_escape").decode()
+        for letter in text
+    )

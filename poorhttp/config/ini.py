@@ -48,8 +48,8 @@ class Section:
         self.entries: list[Entry] = []
 
 
-def read_file(path: str) -> bytes:
-    """Return the content of a regular file.
+def read_file(path: str, limit: int = -1) -> bytes:
+    """Return the content of a regular file, at most `limit` bytes if it is not negative.
 
     Not of a named pipe, whose opening could block, and which a reload could not read again.
 
@@ -60,7 +60,7 @@ def read_file(path: str) -> bytes:
     with open(fd, "rb") as file:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file")
-        return file.read()
+        return file.read(limit)
 
 
 def read(file: str) -> list[Section]:

@@ -10,6 +10,7 @@ test_known_names.py         Names from other servers: short forms, aliases, vari
 test_man.py                 `poorhttp man`: the pages, checked by mandoc
 test_migrate.py             `poorhttp migrate`: what becomes of files and command lines
 test_migrate_hostile.py     `poorhttp migrate` and files that do harm
+test_migrate_sandbox.py    `poorhttp migrate` as root, attacked by those whose files it reads
 test_migrate_tables.py      Each name of gunicorn, waitress and uWSGI is known to `poorhttp migrate`
 test_migrated_projects.py   Five projects under their old server and ours
 wheel.py                    Wheels: that of the server, and empty ones of other packages

@@ -39,6 +39,14 @@ MODES = {
 }
 
 
+def test_named_pipes_do_not_block(tmp_path: Path) -> None:
+    """Root may look into a folder of somebody else."""
+    (tmp_path / "wsgi.py").write_text("def application(environ, start_response): ...\n")
+    for name in ("app.py", "other.py", ".flaskenv"):
+        os.mkfifo(tmp_path / name)
+    assert "wrote poorhttp.ini" in init(tmp_path)
+
+
 @pytest.mark.parametrize("kind", FILES)
 def test_what_is_found(kind: str, tmp_path: Path) -> None:
     project = make(kind, tmp_path)

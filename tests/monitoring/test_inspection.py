@@ -301,6 +301,19 @@ def test_why_py_spy_fails(text: str, problem: str) -> None:
 
 
 @pytest.mark.threading_only
+def test_py_spy_of_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root may be in a folder of somebody else, with a PATH that names the current folder."""
+    (tmp_path / "py-spy").write_text("#!/bin/sh\n")
+    (tmp_path / "py-spy").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.executable", str(tmp_path / "bin" / "python"))
+    for path in (".", "", ".:", "bin:."):
+        monkeypatch.setenv("PATH", path)
+        assert "is not installed" in py_spy.PySpy().problem
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert py_spy.PySpy().problem == ""
+
+
 def test_names_that_are_hostile() -> None:
     """Names of functions and files may be anything: `exec` takes them from data."""
     name = "<script>&\"'\x1b[2J\x00\ud800;a"

@@ -7,6 +7,8 @@ import os
 import sys
 from collections.abc import Iterator
 
+from poorhttp.config.ini import read_file
+
 #: Folders that are not the application.
 SKIPPED = {
     *("build", "deploy", "dist", "doc", "docs", "migrations", "node_modules", "site-packages"),
@@ -73,8 +75,7 @@ class Project:
         try:
             if os.path.getsize(path) > MAX_SIZE:
                 return
-            with open(path, "rb") as file:
-                tree = ast.parse(file.read())
+            tree = ast.parse(read_file(path, MAX_SIZE))
         except (OSError, SyntaxError, ValueError, RecursionError):
             return  # the server reports it when it loads the application
         for node in ast.walk(tree):
@@ -108,5 +109,5 @@ def _imported(node: ast.AST) -> list[str]:
 
 def _is_package(path: str) -> bool:
     """Tell whether a `pyproject.toml` describes a package, and not only settings of tools."""
-    with open(path, encoding="utf-8", errors="replace") as file:
-        return any(line.startswith(("[project]", "[build-system]")) for line in file)
+    lines = read_file(path, MAX_SIZE).splitlines()
+    return any(line.startswith((b"[project]", b"[build-system]")) for line in lines)

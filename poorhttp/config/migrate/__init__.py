@@ -2,8 +2,13 @@
 
 command.py         the command: its arguments, its output and the exit code
 sources.py         finds out what a file is, and reads it
+source_files.py    opens files, also as root in folders of other users
+environment.py     decides which variables a configuration may see
 gunicorn_file.py   reads gunicorn.conf.py, with the help of a process without rights
-restricted.py      that process: runs the file statement by statement
+sandbox.py         that process: what it gives up, and in which order
+landlock.py        files that it may read
+seccomp.py         system calls that it may make
+statements.py      runs the file statement by statement, and tells what each has set
 uwsgi_file.py      reads uwsgi.ini, and the same as YAML, XML or JSON
 command_lines.py   reads the command line of a server, as words or in a shell's line
 containers.py      finds the command line in a Procfile, a systemd unit, a Dockerfile, a script

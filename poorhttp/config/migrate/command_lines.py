@@ -27,8 +27,11 @@ SHELLS = ("sh", "bash", "dash")
 #: gunicorn reads flags from this variable, too.
 GUNICORN_VARIABLE = "GUNICORN_CMD_ARGS"
 
-_VARIABLE = re.compile(r"\$(?:\{(\w+)(?::?[-=]([^}]*))?\}|(\w+))")
-_SUBSTITUTION = re.compile(r"\$\([^()]*\)|`[^`]*`")
+#: Longest line of a shell, of which `shlex` copies a word for each of its letters.
+LONGEST_LINE = 16_384
+
+_VARIABLE = re.compile(r"\$(?:\{(\w+)(?::?[-=]([^}]{0,200}))?\}|(\w+))")
+_SUBSTITUTION = re.compile(r"\$\([^()]{0,200}\)|`[^`]{0,200}`")
 _SEPARATORS = frozenset(("&&", "||", ";", "|", "&"))
 
 
@@ -96,6 +99,8 @@ def read_shell(line: str, place: str, environ: Mapping[str, str]) -> ServerComma
 
     Commands beside that of the server become settings with an explanation.
     """
+    if len(line) > LONGEST_LINE:
+        raise ConfigError(f"{place}: is longer than {LONGEST_LINE} characters")
     try:
         commands = commands_of(line)
     except ValueError as error:

@@ -222,11 +222,13 @@ def _logical_lines(text: str, comments: str = "#;") -> Iterator[tuple[int, str]]
 
 def is_unit(file: str, text: str) -> bool:
     """Tell whether a file is a unit of systemd."""
-    return file.endswith(".service") or re.search(r"^\s*ExecStart\s*=", text, re.M) is not None
+    return (
+        file.endswith(".service") or re.search(r"^[ \t]*ExecStart[ \t]*=", text, re.M) is not None
+    )
 
 
 def is_dockerfile(file: str, text: str) -> bool:
     """Tell whether a file is a Dockerfile."""
     name = os.path.basename(file).lower()
     named = name.startswith(("dockerfile", "containerfile")) or name.endswith(".dockerfile")
-    return named or re.search(r"^\s*FROM\s+\S+", text, re.M) is not None
+    return named or re.search(r"^[ \t]*FROM[ \t]+\S", text, re.M) is not None

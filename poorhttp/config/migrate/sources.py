@@ -15,9 +15,11 @@ from poorhttp.config.migrate.command_lines import (
     read_shell,
     read_words,
 )
+from poorhttp.config.migrate.environment import public
 from poorhttp.config.migrate.equivalents import gunicorn, more_servers, uwsgi
 from poorhttp.config.migrate.equivalents.plan import Plan, Setting
-from poorhttp.config.migrate.uwsgi_file import UwsgiFile, read_text
+from poorhttp.config.migrate.source_files import SourceFiles
+from poorhttp.config.migrate.uwsgi_file import UwsgiFile
 from poorhttp.errors import ConfigError
 
 PLANS: dict[str, Callable[[list[Setting]], Plan]] = {
@@ -32,37 +34,47 @@ PLANS: dict[str, Callable[[list[Setting]], Plan]] = {
 GUNICORN_DEFAULT = "gunicorn.conf.py"
 
 
-def read(words: Sequence[str], environ: Mapping[str, str]) -> Plan:
+def read(
+    words: Sequence[str], environ: Mapping[str, str], files: SourceFiles | None = None
+) -> Plan:
     """Return the plan for a file, or for the words of a command line.
+
+    Args:
+        words: the file, or the words.
+        environ: variables; those that may be secret are not used.
+        files: reads files; as root, it has to be one that follows no links of others.
 
     Raises:
         ConfigError: it cannot be read, or is nothing that is known.
     """
+    files = files or SourceFiles()
+    environ = public(environ)
     # One word is a file, unless it is the name of a server alone.
     if len(words) == 1 and (os.path.exists(words[0]) or words[0] not in PROGRAMS):
-        return _read_file(words[0], environ)
+        return _read_file(words[0], environ, files)
     place = "command line"
     if os.path.basename(words[0]) in SHELLS:
         line = read_shell(shlex.join(words), place, environ)
         if line is not None:
-            return _follow(line, ".", environ)
-    return _follow(read_words(words, place, environ), ".", environ)
+            return _follow(line, ".", environ, files)
+    return _follow(read_words(words, place, environ), ".", environ, files)
 
 
-def _read_file(file: str, environ: Mapping[str, str]) -> Plan:
-    text = read_text(file)
+def _read_file(file: str, environ: Mapping[str, str], files: SourceFiles) -> Plan:
+    text = files.read(file)
     name = os.path.basename(file)
     folder = os.path.dirname(file) or "."
-    if "\0" in text:
-        raise ConfigError(f"{file}: is not a text file")
     if name.endswith(".py"):
-        return gunicorn.plan_for(gunicorn_file.read(text, file, environ))
+        found = gunicorn_file.read(text, file, environ, files)
+        plan = gunicorn.plan_for(found.settings)
+        plan.warnings += found.warnings
+        return plan
     if containers.is_unit(file, text):
         command = containers.read_unit(text, file)
         started = [setting.one for setting in command.settings if setting.name == "chdir"]
-        return _follow(command, started[-1] if started else "/", environ)
+        return _follow(command, started[-1] if started else "/", environ, files, file)
     if name.endswith((".yaml", ".yml", ".xml", ".json")) or re.search(r"^\[uwsgi\]", text, re.M):
-        source = UwsgiFile(environ)
+        source = UwsgiFile(environ, files)
         source.read(file, text)
         return uwsgi.plan_for(source.finish())
     if re.search(r"^\[server:", text, re.M):
@@ -73,43 +85,64 @@ def _read_file(file: str, environ: Mapping[str, str]) -> Plan:
     if re.search(r"^\[http\]", text, re.M):
         raise ConfigError(f"{file}: is a file of poorhttp already; poorhttp check -c {file}")
     if name.startswith("Procfile"):
-        return _follow(containers.read_procfile(text, file), folder, environ)
+        return _follow(containers.read_procfile(text, file), folder, environ, files, file)
     if containers.is_dockerfile(file, text):
-        return _follow(containers.read_dockerfile(text, file), folder, environ)
+        return _follow(containers.read_dockerfile(text, file), folder, environ, files, file)
     if name.endswith(".sh") or text.startswith("#!"):
-        return _follow(containers.read_script(text, file), folder, environ)
+        return _follow(containers.read_script(text, file), folder, environ, files, file)
     if re.search(r"^\w+:\s", text, re.M):
-        return _follow(containers.read_procfile(text, file), folder, environ)
+        return _follow(containers.read_procfile(text, file), folder, environ, files, file)
     raise ConfigError(
         f"{file}: is not a known kind of file: gunicorn.conf.py, uwsgi.ini (or .yaml, .xml, "
         ".json), a Procfile, a systemd unit, a Dockerfile or a shell script"
     )
 
 
-def _follow(command: ServerCommand, folder: str, environ: Mapping[str, str]) -> Plan:
-    """Read the configuration files that a command line names, and return the plan for both."""
+def _follow(
+    command: ServerCommand,
+    folder: str,
+    environ: Mapping[str, str],
+    files: SourceFiles,
+    file: str = "",
+) -> Plan:
+    """Read the configuration files that a command line names, and return the plan for both.
+
+    Args:
+        command: the command line.
+        folder: where it is started.
+        environ: variables there.
+        files: reads them.
+        file: the file with the command line, if it is in one.
+    """
     settings: list[Setting] = []
+    warnings: list[str] = []
     environ = {**environ, **command.environment}
     if command.server == "uwsgi":
-        source = UwsgiFile(environ)
+        source = UwsgiFile(environ, files)
         for each in command.files:
             name, _, section = each.partition(":")
             try:
                 path = _beside(name, folder)
-                source.read(path, read_text(path), section)
+                source.read(path, files.read(path, file), section)
             except ConfigError as error:
                 _unread(command, each, error)
         settings = [*source.finish(), *settings]
     elif command.server == "gunicorn":
         default = os.path.join(folder, GUNICORN_DEFAULT)
-        files = command.files[-1:] or ([default] if os.path.isfile(default) else [])
-        for each in files:
+        named = command.files[-1:] or ([default] if os.path.isfile(default) else [])
+        for each in named:
             name = each.removeprefix("file:")
             try:
                 path = name if name == default else _beside(name, folder)
-                settings += gunicorn_file.read(read_text(path), path, environ)
+                text = files.read(path, file)
+                found = gunicorn_file.read(text, path, environ, files)
+                settings += found.settings
+                warnings += found.warnings
             except ConfigError as error:
-                _unread(command, each, error)
+                if isinstance(error, gunicorn_file.NotRunByRoot):
+                    warnings.append(str(error))
+                if not _unread(command, each, error):
+                    settings.append(Setting("", each, each, each, note=f"Not read: {error}."))
         given = {setting.name: setting for setting in command.settings if setting.name}
         for setting in settings:
             if setting.name in given and not setting.note:
@@ -119,7 +152,9 @@ def _follow(command: ServerCommand, folder: str, environ: Mapping[str, str]) -> 
         ):
             text = "gunicorn listens there where PORT is set"
             settings.append(Setting("bind", "0.0.0.0:$PORT", "PORT", text))
-    return PLANS[command.server]([*settings, *command.settings])
+    plan = PLANS[command.server]([*settings, *command.settings])
+    plan.warnings += warnings
+    return plan
 
 
 def _beside(name: str, folder: str) -> str:
@@ -130,8 +165,11 @@ def _beside(name: str, folder: str) -> str:
     return name
 
 
-def _unread(command: ServerCommand, name: str, error: ConfigError) -> None:
-    """Explain that a file could not be read, at the setting that names it."""
+def _unread(command: ServerCommand, name: str, error: ConfigError) -> bool:
+    """Explain that a file could not be read, at the setting that names it; tell if there is one."""
+    explained = False
     for setting in command.settings:
         if setting.one == name:
             setting.note = f"Not read: {error}. Migrate it by itself, and join the two."
+            explained = True
+    return explained

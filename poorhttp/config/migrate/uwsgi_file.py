@@ -7,20 +7,21 @@ import os
 import re
 from collections.abc import Mapping
 
-from poorhttp.config.migrate.equivalents.plan import Setting
+from poorhttp.config.migrate.equivalents.plan import MOST_SETTINGS, Setting
+from poorhttp.config.migrate.source_files import SourceFiles
 from poorhttp.errors import ConfigError
 
 #: Files that include each other, at most.
 DEEPEST = 8
 
-#: Longest value after its placeholders were replaced.
+#: Longest value; after its placeholders were replaced, the rest is left out.
 LONGEST = 10_000
 
 #: Most repetitions of a `for`.
 MOST = 1000
 
-_PLACEHOLDER = re.compile(r"%\(([^)]*)\)|%(.)")
-_VARIABLE = re.compile(r"\$\(([^)]*)\)")
+_PLACEHOLDER = re.compile(r"%\(([^)]{0,200})\)|%(.)")
+_VARIABLE = re.compile(r"\$\(([^)]{0,200})\)")
 
 
 class UwsgiFile:
@@ -30,8 +31,9 @@ class UwsgiFile:
         settings: what was read, in its order.
     """
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    def __init__(self, environ: Mapping[str, str], files: SourceFiles) -> None:
         self.settings: list[Setting] = []
+        self._files = files
         self._environ = environ
         self._values: dict[str, str] = {}
         self._used: set[str] = set()
@@ -68,6 +70,10 @@ class UwsgiFile:
         repeated: tuple[list[str], list[tuple[int, str, str]]] | None = None
         for number, name, raw in lines:
             place = f"{file}:{number}"
+            if len(self.settings) >= MOST_SETTINGS:
+                raise ConfigError(f"{place}: is beyond {MOST_SETTINGS} settings, which is too many")
+            if len(raw) > LONGEST:
+                raise ConfigError(f"{place}: a value has more than {LONGEST} characters")
             written = f"{name} = {raw}" if raw else name
             if name in ("endfor", "end-for") and repeated is not None:
                 words, body = repeated
@@ -118,7 +124,7 @@ class UwsgiFile:
                 self.read(file, text, section, depth + 1)
             else:
                 path = os.path.join(os.path.dirname(file), name)
-                self.read(path, read_text(path), section, depth + 1)
+                self.read(path, self._files.read(path, file), section, depth + 1)
         except ConfigError as error:
             setting.note = f"It was not read: {error}. Migrate it by itself."
 
@@ -178,31 +184,6 @@ class UwsgiFile:
         else:
             holds = False
         return holds != negative
-
-
-def read_text(path: str) -> str:
-    """Return the text of a configuration file, which is UTF-8 and at most 1 MiB.
-
-    Raises:
-        ConfigError: it cannot be read, or is something else.
-    """
-    from poorhttp.config.ini import read_file
-
-    try:
-        if os.path.isfile(path) and os.path.getsize(path) > LARGEST:
-            raise ConfigError(f"{path}: is larger than 1 MiB, which no configuration file is")
-        content = read_file(path)
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise ConfigError(f"{path}:{line}: is not UTF-8 text") from None
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
-        raise ConfigError(f"{path}: cannot be read: {why}") from None
-
-
-#: Largest configuration file, in bytes.
-LARGEST = 1024 * 1024
 
 
 def _ini(text: str, section: str) -> list[tuple[int, str, str]]:
@@ -302,6 +283,8 @@ def _json(text: str, file: str) -> list[tuple[int, str, str]]:
     options = loaded.get("uwsgi", {}) if isinstance(loaded, dict) else {}
     found: list[tuple[int, str, str]] = []
     for name, value in options.items() if isinstance(options, dict) else ():
+        if len(found) > MOST_SETTINGS:
+            raise ConfigError(f"{file}: has more than {MOST_SETTINGS} settings")
         line = text.count("\n", 0, max(0, text.find(f'"{name}"'))) + 1
         for item in value if isinstance(value, list) else [value]:
             word = str(item).lower() if isinstance(item, bool) else str(item)

@@ -18,6 +18,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 
+from poorhttp.config.ini import read_file
 from poorhttp.dev.discovery.candidates import MAYBE, SURE, Candidate, Choice, choose, required
 from poorhttp.dev.discovery.found_target import FoundTarget
 from poorhttp.errors import UsageError
@@ -372,9 +373,8 @@ class Search:
     def _pages(self) -> FoundTarget | None:
         if not os.path.isfile("index.html"):
             return None
-        with open("index.html", encoding="utf-8", errors="replace") as file:
-            if not TEMPLATE.search(file.read(1 << 16)):
-                return None
+        if not TEMPLATE.search(read_file("index.html", 1 << 16).decode(errors="replace")):
+            return None
         return FoundTarget("pages:.", _sentence("template pages", "index.html", "pages:."))
 
     def _files(self) -> FoundTarget | None:
@@ -471,8 +471,7 @@ def of_flask(sources: Sources, path: str) -> tuple[str, list[str]]:
 def _flaskenv() -> str:
     """Return FLASK_APP of `.flaskenv`, which Flask reads if python-dotenv is installed."""
     try:
-        with open(".flaskenv", encoding="utf-8", errors="replace") as file:
-            lines = file.read(1 << 16).splitlines()
+        lines = read_file(".flaskenv", 1 << 16).decode(errors="replace").splitlines()
     except OSError:
         return ""
     for line in lines:

@@ -50,7 +50,10 @@ class PySpy:
 
     def __init__(self) -> None:
         beside = os.path.join(os.path.dirname(sys.executable), PROGRAM)
-        self._program = beside if os.access(beside, os.X_OK) else shutil.which(PROGRAM)
+        # Not of the current folder, which a PATH with "." or an empty entry names.
+        folders = os.pathsep.join(filter(os.path.isabs, os.get_exec_path()))
+        found = beside if os.access(beside, os.X_OK) else shutil.which(PROGRAM, path=folders)
+        self._program = found
         self.problem = "" if self._program else "py-spy, which could look into it, is not installed"
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 

@@ -6,6 +6,7 @@ import ast
 import os
 import re
 
+from poorhttp.config.ini import read_file
 from poorhttp.targets.source.python import Source, Sources
 
 MANAGE = "manage.py"
@@ -87,7 +88,6 @@ def _text(read: list[Source], name: str) -> str | None:
 
 def _raw(source: Source) -> bytes:
     try:
-        with open(source.file, "rb") as file:
-            return file.read(1 << 20)
+        return read_file(source.file, 1 << 20)
     except OSError:
         return b""

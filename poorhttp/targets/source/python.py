@@ -7,6 +7,8 @@ import os
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 
+from poorhttp.config.ini import read_file
+
 #: Larger files are probably generated, and not read.
 MAX_SIZE = 1 << 20
 
@@ -40,9 +42,9 @@ class Source:
             if os.path.getsize(file) > MAX_SIZE:
                 self.error = "too large to be looked at"
                 return
-            with open(file, "rb") as source, warnings.catch_warnings():
+            with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                self.tree = ast.parse(source.read(), file)
+                self.tree = ast.parse(read_file(file, MAX_SIZE), file)
         except SyntaxError as error:
             self.error = f"{error.msg} in line {error.lineno}"
         except (OSError, ValueError, RecursionError, MemoryError) as error:

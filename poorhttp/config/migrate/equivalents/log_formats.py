@@ -47,12 +47,12 @@ def from_gunicorn(plan: Plan, setting: Setting) -> None:
     if text == GUNICORN_DEFAULT:
         plan.set("access_log_format", "combined", setting)
         return
-    _plan(plan, setting, re.compile(r"%\((?P<name>[^)]*)\)[sd]|%%|%"), _atom)
+    _plan(plan, setting, re.compile(r"%\((?P<name>[^)]{0,200})\)[sd]|%%|%"), _atom)
 
 
 def from_uwsgi(plan: Plan, setting: Setting) -> None:
     """Plan `access_log_format` from variables of uWSGI."""
-    _plan(plan, setting, re.compile(r"%\((?P<name>[^)]*)\)|%"), _variable)
+    _plan(plan, setting, re.compile(r"%\((?P<name>[^)]{0,200})\)|%"), _variable)
 
 
 def _atom(name: str) -> tuple[str, str]:

@@ -22,8 +22,12 @@ SOCKETS = "sockets"
 #: Longest comment, and the width of its lines.
 LONGEST, WIDTH = 400, 100
 
-#: A variable of a shell whose value is not known.
-UNKNOWN_VARIABLE = re.compile(r"\$(\{[^}]*\}|\w+|\([^)]*\))")
+#: Most settings that are read; each is compared with the others.
+MOST_SETTINGS = 2000
+
+#: A variable of a shell whose value is not known. Lengths have limits in these patterns, because a
+#: search would otherwise look through all of a text at each of its letters.
+UNKNOWN_VARIABLE = re.compile(r"\$(\{[^}]{0,200}\}|\w+|\([^)]{0,200}\))")
 
 
 @dataclass
@@ -106,6 +110,9 @@ class Plan:
     """
 
     def __init__(self, server: str, settings: Sequence[Setting]) -> None:
+        if len(settings) > MOST_SETTINGS:
+            place = settings[MOST_SETTINGS].place
+            raise ConfigError(f"{place}: is beyond {MOST_SETTINGS} settings, which is too many")
         self.server = server
         self.settings = list(settings)
         self.options: dict[str, Planned] = {}

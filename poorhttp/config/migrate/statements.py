@@ -1,109 +1,15 @@
-"""Runs gunicorn.conf.py without rights, statement by statement, and tells what it has set.
+"""Runs a Python file statement by statement, and tells what each has set.
 
-A program of its own (`python -I restricted.py`), which imports the standard library only. It gets
-a JSON object on standard input, and writes one JSON object on each line to standard output.
-
-The file can read what its user can read. It can change no files, connect to nothing, start no
-process, and use little time and memory: an audit hook refuses what Python asks for, and the kernel
-what C code asks for (limits; as root the user nobody; Landlock and a network namespace where they
-are there).
+The process that runs it has given up its rights (sandbox.py).
 """
 
 from __future__ import annotations
 
 import ast
-import contextlib
-import ctypes
-import importlib
 import json
-import os
-import resource
 import sys
 from types import FunctionType, ModuleType
 from typing import TextIO
-
-#: Audit events that are refused, by the beginning of their names.
-REFUSED = (
-    *("socket.connect", "socket.bind", "socket.sendto", "socket.getaddrinfo", "subprocess."),
-    *("os.system", "os.exec", "os.fork", "os.posix_spawn", "os.spawn", "os.kill", "pty."),
-    *("os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.link", "os.symlink", "os.truncate"),
-    *("os.chmod", "os.chown", "os.utime", "os.setxattr", "os.removexattr", "shutil.", "os.chflags"),
-    *("ctypes.", "urllib.", "http.client.", "smtplib.", "ftplib.", "sqlite3.connect", "signal."),
-    *("tempfile.", "fcntl.", "resource.", "sys.settrace", "sys.addaudithook", "syslog."),
-)
-
-#: Modules that configurations import; the user nobody may not be able to read them.
-USUAL = (
-    *("multiprocessing", "pathlib", "glob", "logging.config", "logging.handlers", "socket", "ssl"),
-    *("tempfile", "shutil", "subprocess", "threading", "datetime", "typing", "dataclasses", "math"),
-    *("configparser", "platform", "random", "uuid", "urllib.parse", "secrets", "distutils.util"),
-    *(
-        "encodings.idna",
-        "urllib.request",
-        "traceback",
-        "warnings",
-        "signal",
-        "time",
-        "string",
-        "tomllib",
-        "textwrap",
-        "itertools",
-    ),
-)
-
-_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-
-NOBODY = 65534
-
-#: prctl(2), unshare(2), landlock(7).
-PR_SET_PDEATHSIG = 1
-PR_SET_NO_NEW_PRIVS = 38
-CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
-LANDLOCK_CREATE_RULESET, LANDLOCK_RESTRICT_SELF = 444, 446
-
-#: Rights that Landlock's first version takes away: writing a file, removing, making (bits 1, 4-12).
-WRITING_RIGHTS = (1 << 1) | sum(1 << bit for bit in range(4, 13))
-
-
-def restrict(seconds: int, memory: int) -> None:
-    """Give up the rights of this process. What a kernel does not have is left out."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.prctl(PR_SET_PDEATHSIG, 9, 0, 0, 0)
-    for limit, value in (
-        (resource.RLIMIT_CPU, seconds),
-        (resource.RLIMIT_AS, memory),
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_NOFILE, 64),
-    ):
-        _, hard = resource.getrlimit(limit)
-        most = value if hard == resource.RLIM_INFINITY else min(value, hard)
-        resource.setrlimit(limit, (most, most))
-    if os.geteuid() == 0:
-        libc.unshare(CLONE_NEWNET)
-        os.setgroups([])
-        os.setresgid(NOBODY, NOBODY, NOBODY)
-        os.setresuid(NOBODY, NOBODY, NOBODY)
-    else:
-        libc.unshare(CLONE_NEWUSER | CLONE_NEWNET)
-    resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
-    libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    rights = ctypes.c_uint64(WRITING_RIGHTS)
-    rules = libc.syscall(LANDLOCK_CREATE_RULESET, ctypes.byref(rights), 8, 0)
-    if rules >= 0:
-        libc.syscall(LANDLOCK_RESTRICT_SELF, rules, 0)
-        os.close(rules)
-    sys.addaudithook(refuse)
-
-
-def refuse(event: str, arguments: tuple[object, ...]) -> None:
-    """Refuse what changes anything outside of this process."""
-    if event == "open":
-        path, _, flags = (*arguments, 0, 0, 0)[:3]
-        if isinstance(flags, int) and flags & _WRITING:
-            raise PermissionError(f"{path!r} may not be written here")
-    elif event.startswith(REFUSED):
-        raise PermissionError(f"{event} is not allowed here")
 
 
 class Names(dict[str, object]):
@@ -134,15 +40,16 @@ class Statements:
         text: the source.
         file: its name, for tracebacks.
         names: names to tell about; of others it is only told that they are set, and not used.
+        path: the absolute path of the file.
     """
 
-    def __init__(self, text: str, file: str, names: list[str]) -> None:
+    def __init__(self, text: str, file: str, names: list[str], path: str) -> None:
         self._lines = text.splitlines()
         self._file = file
         self._known = set(names)
         self._tree = ast.parse(text, file)
         module = ModuleType("__config__")
-        module.__dict__["__file__"] = os.path.abspath(file)
+        module.__dict__["__file__"] = path
         sys.modules["__config__"] = module
         self._space = module.__dict__
         self._used = {
@@ -234,33 +141,3 @@ def value_of(value: object, depth: int = 0) -> dict[str, object]:
     if callable(value):
         return {"function": type(value).__name__}
     return {"other": f"an object of {type(value).__module__}.{type(value).__qualname__}"}
-
-
-def main() -> None:
-    """Read the request from standard input, and run the file."""
-    request = json.loads(sys.stdin.read())
-    # Only these lines go to the one who asks; what the file prints goes nowhere.
-    results = os.dup(1)
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (0, 1, 2):
-        os.dup2(nowhere, descriptor)
-    out = os.fdopen(results, "w", encoding="utf-8")
-    sys.dont_write_bytecode = True
-    sys.path.insert(0, os.getcwd())
-    for name in USUAL:
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
-    restrict(request["seconds"], request["memory"])
-    try:
-        statements = Statements(request["text"], request["file"], request["names"])
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        line = getattr(error, "lineno", None) or 1
-        text = f"{type(error).__name__}: {getattr(error, 'msg', None) or error}"
-        print(json.dumps({"syntax": text[:300], "line": line}), file=out, flush=True)
-        return
-    statements.run(request["skip"], out)
-    print(json.dumps({"end": True}), file=out, flush=True)
-
-
-if __name__ == "__main__":
-    main()
