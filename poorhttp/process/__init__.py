@@ -5,6 +5,7 @@ safe_open.py         opens files in folders that other users may write
 pidfile.py           the PID file
 signals.py           the signals that are handled; the C module of `signal`
 fork.py              forks, and ends a process with its parent
+child_answer.py      calls a function in a child, and returns its answer
 worker_context.py    what a worker gets from the main process
 control_channel.py   messages between the main process and a worker
 c_socket.py          the C module of `socket`
