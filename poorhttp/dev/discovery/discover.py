@@ -58,7 +58,10 @@ class Discovery:
             if question not in self._answers:
                 self._answers[question] = found = _search(*question)
                 if found is not None:
-                    print(f"poorhttp: {found.sentence}", file=sys.stderr)
+                    # The project's names are in it.
+                    sentence = found.sentence
+                    sentence = sentence if sentence.isprintable() else ascii(sentence)[1:-1]
+                    print(f"poorhttp: {sentence}", file=sys.stderr)
             found = self._answers[question]
             if found is not None:
                 found.apply(settings, os.environ)
