@@ -101,8 +101,13 @@ def init(line: CommandLine) -> int:
     """Write the files that a deployment of the application needs."""
     from poorhttp.config.deployment import command
     from poorhttp.dev.discovery.discover import Discovery
+    from poorhttp.process.safe_open import make_folders, write_file
 
-    return command.main(line.words, Discovery().complete)
+    def write(path: str, content: bytes, replace: bool) -> None:
+        make_folders(os.path.dirname(path))
+        write_file(path, content, replace=replace)
+
+    return command.main(line.words, Discovery().complete, write)
 
 
 def completion(line: CommandLine) -> int:

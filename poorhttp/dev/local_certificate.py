@@ -15,7 +15,7 @@ from poorhttp._core import TlsConfig, TlsSettings, self_signed
 from poorhttp.config.address import Address
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
-from poorhttp.process.safe_open import open_regular, parent_folder
+from poorhttp.process.safe_open import make_folders, open_regular, write_file
 
 #: Names of this machine for itself.
 NAMES = ("localhost", "127.0.0.1", "::1")
@@ -65,17 +65,9 @@ def _kept(hosts: Sequence[str], place: str) -> str:
         if end - time.time() > LEAST_REST:
             return path
     try:
-        os.makedirs(folder, 0o700, exist_ok=True)
+        make_folders(folder, 0o700)
         text = "".join(self_signed(names, time.gmtime().tm_year))
-        with parent_folder(path, follow=False) as (there, name):
-            # Renamed, so that no other process reads a part of it.
-            new = f"{name}.{os.getpid()}"
-            with suppress(FileNotFoundError):
-                os.unlink(new, dir_fd=there)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            with open(os.open(new, flags, 0o600, dir_fd=there), "w", encoding="ascii") as file:
-                file.write(text)
-            os.replace(new, name, src_dir_fd=there, dst_dir_fd=there)
+        write_file(path, text.encode("ascii"), replace=True, mode=0o600)
     except (OSError, ValueError) as error:
         raise ConfigError(f"{place}: no certificate can be kept in {folder}: {error}") from None
     return path

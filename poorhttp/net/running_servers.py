@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -33,6 +34,43 @@ def server_on(address: Address) -> int:
             if any(_target(folder, fd) in wanted for fd in os.listdir(folder)) and is_server(pid):
                 return pid
     return 0
+
+
+def listeners_at(host: str, port: int) -> dict[int, int]:
+    """Return the users of the sockets that accept connections at an IP address, by inode.
+
+    Empty if there is none in this network namespace, or that cannot be seen.
+    """
+    import ipaddress
+
+    wanted = ipaddress.ip_address(host.partition("%")[0])
+    mapped = getattr(wanted, "ipv4_mapped", None)
+    wanted = mapped or wanted
+    exact: dict[int, int] = {}
+    others: dict[int, int] = {}
+    for table in ("tcp", "tcp6"):
+        for words in _rows(table):
+            if words[3] != _LISTENS:
+                break
+            text, _, number = words[1].rpartition(":")
+            if int(number, 16) != port:
+                continue
+            # Words of four bytes, in the order of the machine.
+            raw = bytes.fromhex(text)
+            if sys.byteorder == "little":
+                raw = b"".join(raw[at : at + 4][::-1] for at in range(0, len(raw), 4))
+            found = ipaddress.ip_address(raw)
+            found = getattr(found, "ipv4_mapped", None) or found
+            if found == wanted:
+                exact[int(words[9])] = int(words[7])
+            elif found.is_unspecified and (found.version == 6 or wanted.version == 4):
+                others[int(words[9])] = int(words[7])
+    return exact or others
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an IP address is one of this machine for itself."""
+    return host == "::1" or host.removeprefix("::ffff:").startswith("127.")
 
 
 def is_server(pid: int) -> bool:

@@ -23,6 +23,7 @@ from poorhttp import logs
 from poorhttp.config.version import VERSION
 from poorhttp.errors import ApplicationError
 from poorhttp.process.privileges import user_name
+from poorhttp.process.safe_open import make_folders, parent_folder
 
 #: Suffix added to the name of a page. It is no `.pyc` file.
 SUFFIX = ".code"
@@ -44,7 +45,7 @@ class ModuleCache:
         self.path = os.path.abspath(path)
         self._failed = False
         try:
-            os.makedirs(self.path, 0o755, exist_ok=True)
+            make_folders(self.path, 0o755)
             self._owners = {0, os.geteuid(), os.stat(pages).st_uid}
             found = os.stat(self.path)
         except OSError as error:
@@ -79,18 +80,20 @@ class ModuleCache:
             OSError: it cannot be written.
         """
         place = self._path_of(file)
-        os.makedirs(os.path.dirname(place), 0o755, exist_ok=True)
-        draft = f"{place}.{os.getpid()}.{get_ident()}"
-        with suppress(FileNotFoundError):
-            os.unlink(draft)
-        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-        try:
-            with open(fd, "wb") as stream:
-                stream.write(_digest(uri, file, source) + marshal.dumps(code))
-            os.rename(draft, place)
-        except BaseException:
-            os.unlink(draft)
-            raise
+        make_folders(os.path.dirname(place), 0o755)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with parent_folder(place, follow=False) as (folder, name):
+            draft = f"{name}.{os.getpid()}.{get_ident()}"
+            with suppress(FileNotFoundError):
+                os.unlink(draft, dir_fd=folder)
+            fd = os.open(draft, flags, 0o644, dir_fd=folder)
+            try:
+                with open(fd, "wb") as stream:
+                    stream.write(_digest(uri, file, source) + marshal.dumps(code))
+                os.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
+            except BaseException:
+                os.unlink(draft, dir_fd=folder)
+                raise
 
     def try_to_store(self, uri: str, file: str, source: bytes, code: CodeType) -> None:
         """Store the code of a page; log only the first failure."""

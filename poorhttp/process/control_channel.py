@@ -12,12 +12,14 @@ listening sockets), `ACTIVE` (it has begun a request: `max_rss` is to be checked
 request cannot be interrupted).
 
 End of file means that the other process is gone. The worker's side is
-`core/reactor/src/control/channel.rs`.
+`core/reactor/src/control/channel.rs`. The first message of a worker that another process has forked
+is `HERE`, with which the kernel tells its process ID (SCM_CREDENTIALS, unix(7)).
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import suppress
 
 from poorhttp.process import fd_passing
@@ -40,6 +42,10 @@ FULL = b"f"
 STUCK = b"t"
 REFORK = b"k"
 PROMOTED = b"P"
+HERE = b"h"
+
+#: Bytes of `struct ucred` (unix(7)): process, user and group ID, 4 each.
+CREDENTIALS = 12
 
 #: The open channels. A child closes them all: as long as any process has an end open, its peer sees
 #: no end of file.
@@ -61,6 +67,10 @@ class ControlChannel:
         self._receiving_stopped = False
         self.child_fd = theirs.detach()
         _opened.add(self)
+
+    def expect_here(self) -> None:
+        """Have the kernel tell who sends `HERE`; before the child has its end."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
 
     def fileno(self) -> int:
         """Return the descriptor of the main process's end; -1 when it is closed."""
@@ -110,6 +120,30 @@ class ControlChannel:
         if not received:
             self.close()
         return received
+
+    def sender(self) -> tuple[int, int] | None:
+        """Return the process and the user ID of the process that has sent `HERE`, by the kernel.
+
+        `None`: nobody has sent anything yet. Close the channel, and return 0 and 0, if the other
+        end is closed, or something else was sent.
+        """
+        try:
+            # Room for the credentials only: no descriptor is received.
+            size = socket.CMSG_SPACE(CREDENTIALS)
+            message, received, _, _ = self.socket.recvmsg(1, size, socket.MSG_CMSG_CLOEXEC)
+        except BlockingIOError:
+            return None
+        except OSError:
+            message, received = b"", []
+        for _, kind, data in received:
+            if message == HERE and kind == socket.SCM_CREDENTIALS and len(data) == CREDENTIALS:
+                self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 0)
+                pid, uid, _ = (
+                    int.from_bytes(data[at : at + 4], sys.byteorder) for at in range(0, 12, 4)
+                )
+                return pid, uid
+        self.close()
+        return 0, 0
 
     def stop_receiving(self) -> bytes:
         """Make further sends of the child fail; return the messages that have arrived."""

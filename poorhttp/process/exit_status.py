@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from poorhttp.process import fork
 from poorhttp.process.signals import signal
 
 #: Signals of a crash.
@@ -27,8 +28,11 @@ def end_of(code: int) -> str:
     return f"was killed by {signal_name(-code)}" if code < 0 else f"ended with {code}"
 
 
-def changed_children() -> Iterator[tuple[int, int, int | None]]:
+def changed_children(before: Callable[[], object]) -> Iterator[tuple[int, int, int | None]]:
     """Yield children that have ended, been stopped (SIGSTOP) or continued, adopted ones too.
+
+    Args:
+        before: called before the end of a child is handled, as long as it is a child.
 
     Yields:
         Process ID, exit code, and the signal that stopped it: 0 if it was continued, `None` if it
@@ -36,6 +40,8 @@ def changed_children() -> Iterator[tuple[int, int, int | None]]:
     """
     while True:
         try:
+            if os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+                before()
             pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
         except ChildProcessError:
             return
@@ -44,4 +50,5 @@ def changed_children() -> Iterator[tuple[int, int, int | None]]:
         if os.WIFSTOPPED(status) or os.WIFCONTINUED(status):
             yield pid, 0, os.WSTOPSIG(status) if os.WIFSTOPPED(status) else 0
         else:
+            fork.children.discard(pid)
             yield pid, os.waitstatus_to_exitcode(status), None

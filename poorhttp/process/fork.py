@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from poorhttp._core import end_with_parent
 from poorhttp.process.control_channel import close_all
-from poorhttp.process.signals import SIGNALS, signal
+from poorhttp.process.signals import SIGNALS, is_child, signal
 from poorhttp.process.unpatched import sleep
 
 TYPE_CHECKING = False
@@ -22,38 +22,82 @@ if TYPE_CHECKING:
 #: Called first in each child, to close descriptors that are only for the main process.
 after_fork_in_child: list[Callable[[], object]] = []
 
+#: The children that this process has forked or adopted as its own, until they are waited for.
+children: set[int] = set()
+
 
 def fork(run: Callable[[], object]) -> int:
     """Fork a child that does nothing but `run`; return its process ID.
 
     It begins with `SIGNALS` blocked, so that none arrives before its handlers are installed.
     """
-    return _run(_fork(), run)
-
-
-def fork_twice(run: Callable[[], object]) -> int:
-    """Fork an orphan that does nothing but `run`, see `fork` and `fork_orphan`."""
-    return _run(fork_orphan(), run)
-
-
-def _run(pid: int, run: Callable[[], object]) -> int:
-    """Call `run` in a new process, whose `pid` is 0 there, and end it; return `pid` otherwise."""
+    pid = _fork()
     if pid == 0:
-        try:
-            run()
-        finally:
-            os._exit(1)
+        _run(run)
+    children.add(pid)
     return pid
 
 
-def fork_orphan() -> int:
-    """Fork a process by way of a child that ends at once; return its process ID, in itself 0.
+def fork_twice(run: Callable[[], object]) -> None:
+    """Fork an orphan that does nothing but `run`, see `fork` and `fork_orphan`."""
+    if fork_orphan():
+        _run(run)
 
-    The main process, a subreaper, becomes its parent. It begins with `SIGNALS` blocked.
+
+def _run(run: Callable[[], object]) -> None:
+    """Call `run` in a new process, and end it."""
+    try:
+        run()
+    finally:
+        os._exit(1)
+
+
+def adopt(pid: int) -> bool:
+    """Take an orphan, which was forked on behalf of this process, for a child of its own.
+
+    Returns `False` if the process is no child of this one, or is taken already.
+    """
+    if pid in children or not is_child(pid):
+        return False
+    children.add(pid)
+    return True
+
+
+def wait(pid: int) -> int | None:
+    """Wait for the end of a child; return its exit code.
+
+    `None` if something else has waited for it: the kernel, as SIGCHLD is ignored, or a handler or
+    thread of the application.
+    """
+    code = None
+    with suppress(ChildProcessError):
+        # Not `os.waitpid`, which gevent may have replaced by one that waits for its hub.
+        code = os.waitstatus_to_exitcode(posix.waitpid(pid, 0)[1])
+    children.discard(pid)
+    return code
+
+
+def fork_orphan() -> bool:
+    """Fork a process by way of a child that ends at once; return `True` in it.
+
+    The main process, a subreaper, becomes its parent. It begins with `SIGNALS` blocked. What the
+    application has set for SIGCHLD stays in both processes, and its handler sees no child of this.
 
     Raises:
         OSError: it cannot be forked.
     """
+    handler = signal.getsignal(signal.SIGCHLD)
+    if handler is not None:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    try:
+        return _fork_orphan()
+    finally:
+        # A handler that Python does not know cannot be set again.
+        if handler is not None:
+            signal.signal(signal.SIGCHLD, handler)
+
+
+def _fork_orphan() -> bool:
     # Not the functions of `os`, which gevent may have replaced by ones that wait for its hub.
     read, write = os.pipe2(os.O_CLOEXEC)
     try:
@@ -63,18 +107,17 @@ def fork_orphan() -> int:
             try:
                 pid = posix.fork()
                 if pid == 0:
-                    return 0
+                    return True
             finally:
                 if pid != 0:
-                    posix.write(write, str(pid).encode())
+                    posix.write(write, b"+" if pid > 0 else b"-")
                     posix._exit(0)
         posix.close(write)
         write = -1
-        posix.waitpid(child, 0)
-        pid = int(posix.read(read, 16) or b"-1")
-        if pid < 0:
+        wait(child)
+        if posix.read(read, 1) != b"+":
             raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
-        return pid
+        return False
     finally:
         posix.close(read)
         if write >= 0:
@@ -92,6 +135,7 @@ def _fork() -> int:
                 signal.set_wakeup_fd(-1)
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 close_all()
+                children.clear()
                 for callback in after_fork_in_child:
                     callback()
             except BaseException:

@@ -157,6 +157,37 @@ def user_name(uid: int) -> str:
         return str(uid)
 
 
+def groups_of(uid: int) -> list[int]:
+    """Return the groups of a user; none if the user has no name."""
+    import pwd
+
+    try:
+        entry = pwd.getpwuid(uid)
+    except KeyError:
+        return []
+    return os.getgrouplist(entry.pw_name, entry.pw_gid)
+
+
+def user_ids(pid: int, folder: int | None = None) -> set[int]:
+    """Return the real, effective, saved and file system user IDs of a process; empty if it ended.
+
+    Not the owner of its folder in /proc: that is root for each process that cannot be dumped.
+
+    Args:
+        pid: process ID.
+        folder: descriptor of its folder in /proc, which stays that of the same process.
+    """
+    place = "status" if folder is not None else f"/proc/{pid}/status"
+    try:
+        with open(os.open(place, os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder), "rb") as status:
+            for line in status:
+                if line.startswith(b"Uid:"):
+                    return {int(word) for word in line.split()[1:5]}
+    except OSError:
+        pass
+    return set()
+
+
 def owner_ids(text: str, place: str) -> tuple[int, int]:
     """Return the IDs of `USER`, `USER:GROUP` or `:GROUP`; -1 for the part that is not given.
 

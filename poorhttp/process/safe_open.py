@@ -1,7 +1,7 @@
 """Opens files as root below folders that other users may write, without following their links.
 
 A user who may write a folder can put a link into it, and so have root create, change or read the
-file that the link names (CVE-2016-1247). So root follows a symbolic link only if root or this process's
+file that the link names (CVE-2016-1247). Root follows a symbolic link only if root or this process's
 user owns it, or if nobody else may write the folder of the link; and opens a file with further hard
 links only in such a folder. The kernel's `fs.protected_symlinks` and `fs.protected_hardlinks` do
 the same in sticky folders that everybody may write; here the rule holds for each component of a
@@ -14,7 +14,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 #: As many links as the kernel follows in one path (path_resolution(7)).
 MOST_LINKS = 40
@@ -58,6 +58,61 @@ def open_regular(path: str) -> int:
         os.close(fd)
         raise OSError(errno.EINVAL, "it is not a regular file")
     return fd
+
+
+def write_file(path: str, content: bytes, *, replace: bool = False, mode: int = 0o666) -> None:
+    """Put a complete file in place, for root and others: no link is written through.
+
+    A file that is replaced leaves its permissions to the new one, and its owner if root does it.
+
+    Args:
+        path: of the file, in a folder that exists.
+        content: all of it.
+        replace: whether a regular file may be there already.
+        mode: permissions of a new file, before the umask.
+
+    Raises:
+        FileExistsError: there is one, and it is not to be replaced.
+        OSError: as `os.open`, or with a sentence about what is there and is left alone.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with parent_folder(path, follow=False) as (folder, name):
+        try:
+            before = os.stat(name, dir_fd=folder, follow_symlinks=False) if replace else None
+        except FileNotFoundError:
+            before = None
+        if before is not None and not stat.S_ISREG(before.st_mode):
+            kind = "a symbolic link" if stat.S_ISLNK(before.st_mode) else "no regular file"
+            raise OSError(errno.EEXIST, f"it is {kind}, and was left alone; name another file")
+        new = name if before is None else f".{name[:200]}.{os.urandom(6).hex()}"
+        fd = os.open(new, flags, mode, dir_fd=folder)
+        try:
+            with open(fd, "wb") as file:
+                file.write(content)
+                if before is not None:
+                    if os.geteuid() == 0:
+                        os.fchown(fd, before.st_uid, before.st_gid)
+                    os.fchmod(fd, stat.S_IMODE(before.st_mode) & 0o777)
+            if before is not None:
+                os.rename(new, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            os.unlink(new, dir_fd=folder)
+            raise
+
+
+def make_folders(path: str, mode: int = 0o777) -> None:
+    """Make a folder and those above it that do not exist, without following links of others.
+
+    Raises:
+        OSError: as `os.mkdir`, or with a sentence about a link that is not followed.
+    """
+    path = os.path.abspath(path)
+    if not os.path.lexists(path):
+        make_folders(os.path.dirname(path), mode)
+        with parent_folder(path, follow=False) as (folder, name), suppress(FileExistsError):
+            os.mkdir(name, mode, dir_fd=folder)
+    if not os.path.isdir(path):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
 
 
 @contextmanager

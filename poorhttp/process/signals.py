@@ -13,7 +13,7 @@ else:
     # (docs/internals/design/dependencies.md).
     import _signal as signal
 
-__all__ = ["MAIN_PROCESS_SIGNALS", "SIGNALS", "STOP_SIGNALS", "send", "signal"]
+__all__ = ["MAIN_PROCESS_SIGNALS", "SIGNALS", "STOP_SIGNALS", "is_child", "send", "signal"]
 
 #: The signals that stop a process.
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
@@ -25,7 +25,18 @@ MAIN_PROCESS_SIGNALS = (signal.SIGHUP, signal.SIGUSR2, signal.SIGTTIN, signal.SI
 SIGNALS = (*STOP_SIGNALS, signal.SIGUSR1, *MAIN_PROCESS_SIGNALS)
 
 
+def is_child(pid: int) -> bool:
+    """Whether a process is a child of this one that has not been waited for.
+
+    Until then, also after its end, the kernel gives its ID to no other process.
+    """
+    with suppress(OSError):
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return True
+    return False
+
+
 def send(pid: int, number: int) -> None:
-    """Send a signal to a process, which may have ended."""
-    with suppress(ProcessLookupError):
+    """Send a signal to a child of this process; nothing happens if it is none (any more)."""
+    if is_child(pid):
         os.kill(pid, number)

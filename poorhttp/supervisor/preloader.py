@@ -4,7 +4,9 @@ The main process loads no application, so that a reload can load another one, an
 an application never hits the main process. If workers are recycled regularly, the preloader stays;
 otherwise it ends when the last worker serves, because its own copies of the pages to which all
 workers have written would be the largest part of a small server. A worker is forked twice: the
-first child ends at once, and the main process becomes the parent of the second.
+first child ends at once, and the main process becomes the parent of the second. That process
+reports itself, so that the kernel tells its process ID: nothing that the preloader sends is
+trusted, as code of the application runs in it.
 
 A refork (`refork_after`) replaces the workers by forks of one that has served for a while, so that
 they share also what requests have loaded and changed. That worker finishes its requests and becomes
@@ -15,7 +17,6 @@ from __future__ import annotations
 
 import gc
 import os
-import select
 import sys
 import time
 
@@ -24,7 +25,7 @@ from poorhttp._core import trim_memory
 from poorhttp.errors import ApplicationError
 from poorhttp.process import fork, signals
 from poorhttp.process.c_socket import socket
-from poorhttp.process.control_channel import PROMOTE, PROMOTED, SERVING, ControlChannel
+from poorhttp.process.control_channel import HERE, PROMOTE, PROMOTED, SERVING, ControlChannel
 from poorhttp.process.fd_passing import receive
 from poorhttp.process.signals import signal
 from poorhttp.process.unpatched import sleep
@@ -40,9 +41,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp.supervisor.worker_pool import WorkerPool
     from poorhttp.worker.start import Process
-
-#: Seconds for forking a worker.
-FORK_TIMEOUT = 10.0
+    from poorhttp.worker.stop_signals import StopSignals
 
 #: Seconds in which threads must have ended before a fork: a thread that was joined exists for some
 #: moments still, and the server's own threads end when they have been idle for some time.
@@ -89,7 +88,7 @@ class Preloader:
 
     @property
     def can_fork(self) -> bool:
-        """Whether `fork` can be called."""
+        """Whether `order` can be called."""
         return self.ready and not (self.retired or self._stopped)
 
     def tick(self, now: float) -> None:
@@ -126,22 +125,13 @@ class Preloader:
         self.kill_at = kill_at
         self.channel.close()
 
-    def fork(self, context: WorkerContext) -> int:
-        """Have a worker forked; return its process ID, or 0 if that fails."""
+    def order(self, context: WorkerContext) -> bool:
+        """Have a worker forked, which reports itself over its channel; `False` if that fails."""
         muted = int(self._service.start_errors_muted)
         shared = int(context.siblings is not None)
         numbers = context.index, context.slot, shared, context.recycle_after, context.refork_after
         message = " ".join(map(str, (*numbers, muted)))
-        if not self.channel.send_fd(message, context.channel):
-            return 0
-        answer = b""
-        poller = select.poll()
-        poller.register(self.channel.fileno(), select.POLLIN)
-        while not answer.endswith(b"\n"):
-            if not (poller.poll(FORK_TIMEOUT * 1000) and (received := self.channel.receive())):
-                return 0
-            answer += received
-        return int(answer)
+        return self.channel.send_fd(message, context.channel)
 
 
 class Refork:
@@ -218,6 +208,7 @@ class Refork:
         if (
             pool.retiring
             or pool.draining
+            or pool.ordered is not None
             or pool.count < 2
             or pool.serving != len(workers)
             or pool.serving < pool.count
@@ -283,7 +274,15 @@ def _load(service: Service, scoreboard: Scoreboard, channel_fd: int) -> Process:
 
 
 def _worker(service: Service, scoreboard: Scoreboard, context: WorkerContext) -> Process:
-    return start.worker(service, context, lambda signals: _promote(service, scoreboard, context))
+    label, run = start.worker(
+        service, context, lambda signals: _promote(service, scoreboard, context)
+    )
+
+    def report_and_run(signals: StopSignals) -> Process | None:
+        start.write(context, HERE)
+        return run(signals)
+
+    return label, report_and_run
 
 
 def _promote(service: Service, scoreboard: Scoreboard, context: WorkerContext) -> Process | None:
@@ -345,13 +344,10 @@ def _fork_workers(service: Service, scoreboard: Scoreboard, channel: socket.sock
         status = scoreboard.open(slot)
         context = WorkerContext(index, slot, fds[0], siblings, status, recycle_after, refork_after)
         try:
-            pid = fork.fork_orphan()
-        except OSError as error:
-            logs.write("error", f"a worker cannot be forked: {error}")
-            pid = 0
-        else:
-            if pid == 0:
+            if fork.fork_orphan():
                 channel.close()
                 return _worker(service, scoreboard, context)
-        channel.send(f"{pid}\n".encode())
+        except OSError as error:
+            logs.write("error", f"a worker cannot be forked: {error}")
+        # This tells the main process if no process has it.
         os.close(fds[0])

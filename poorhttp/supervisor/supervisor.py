@@ -20,6 +20,7 @@ from poorhttp.config.options.development import is_on
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError, Failure
 from poorhttp.net.systemd import Notifier
+from poorhttp.process import signals
 from poorhttp.process.exit_status import changed_children
 from poorhttp.process.privileges import apply_umask
 from poorhttp.process.signals import SIGNALS, STOP_SIGNALS, signal
@@ -229,7 +230,7 @@ class Supervisor:
 
     def _reap(self) -> None:
         """Handle the ends of children, including adopted ones."""
-        for pid, code, stopped_by in changed_children():
+        for pid, code, stopped_by in changed_children(self._admit):
             if stopped_by is not None:
                 for pool in self._pools:
                     pool.on_stopped(pid, stopped_by)
@@ -242,6 +243,12 @@ class Supervisor:
             elif not any(pool.reap(pid, code) for pool in self._pools):
                 logs.write("debug", f"process {pid}, which the server did not start, has ended")
 
+    def _admit(self) -> None:
+        """Learn the process IDs of workers that others have forked, before one can be reaped."""
+        now = time.monotonic()
+        for pool in self._pools:
+            pool.admit(now)
+
     @property
     def _pools(self) -> list[WorkerPool]:
         return [*self.admin.pools, *self.generations]
@@ -253,7 +260,7 @@ class Supervisor:
             number = self.pending_signals.pop(0)
             if self.replaced and self.upgrade is not None and os.getpid() == 1:
                 # A container sends signals to its first process only.
-                os.kill(self.upgrade.pid, number)
+                signals.send(self.upgrade.pid, number)
             if number in STOP_SIGNALS:
                 delay = self.generations.serving[0].settings.drain_delay
                 ends = self.drain_until or self.stop_signal or self.replaced
@@ -306,7 +313,7 @@ class Supervisor:
 
     def _stop_upgrade(self, number: int) -> None:
         if self.upgrade is not None and not self.replaced:
-            os.kill(self.upgrade.pid, number)
+            signals.send(self.upgrade.pid, number)
 
     def _reopen_logs(self) -> None:
         self.generations.reopen_logs()

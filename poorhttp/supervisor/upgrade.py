@@ -16,7 +16,8 @@ from contextlib import suppress
 from poorhttp import logs
 from poorhttp.net import inherited
 from poorhttp.net.listener import Listener
-from poorhttp.process import fork
+from poorhttp.process import fork, signals
+from poorhttp.process.privileges import user_ids
 from poorhttp.process.signals import SIGNALS, signal
 
 TYPE_CHECKING = False
@@ -112,6 +113,9 @@ class Takeover:
         self.born = born
         self.listeners = listeners
         self.memory = memory
+        #: Descriptors that only the main process has.
+        self._fds = [ready, *(fd for _, _, _, fd in memory)]
+        fork.after_fork_in_child.append(self._close)
 
     def done(self) -> None:
         """Report to the old main process that all workers serve."""
@@ -120,9 +124,13 @@ class Takeover:
         # The old main process may have been killed.
         with suppress(BrokenPipeError):
             os.write(self._ready, b"+")
-        os.close(self._ready)
-        for _, _, _, fd in self.memory:
-            os.close(fd)
+        fork.after_fork_in_child.remove(self._close)
+        self._close()
+
+    def _close(self) -> None:
+        """Close the descriptors; in children too, or an application could report for this."""
+        while self._fds:
+            os.close(self._fds.pop())
 
 
 def takeover() -> Takeover | None:
@@ -141,7 +149,7 @@ def takeover() -> Takeover | None:
     return Takeover(int(ready), inherited.listeners_from_json(listeners), memory, born)
 
 
-def wait_for_successor(successor: int, signals: list[int], wakeups: int) -> int:
+def wait_for_successor(successor: int, pending: list[int], wakeups: int) -> int:
     """Wait for the end of the new main process, because a container ends with its first process.
 
     Orphans are reaped, and signals passed on. If the new main process has been upgraded as well,
@@ -149,7 +157,7 @@ def wait_for_successor(successor: int, signals: list[int], wakeups: int) -> int:
 
     Args:
         successor: process ID.
-        signals: signals that have arrived.
+        pending: signals that have arrived.
         wakeups: readable when a signal has arrived or a child has ended.
 
     Returns:
@@ -167,8 +175,8 @@ def wait_for_successor(successor: int, signals: list[int], wakeups: int) -> int:
             successor = next(_children_of_same_command(), 0) if code == 0 else 0
         if pid:
             continue
-        while signals and successor:
-            os.kill(successor, signals.pop(0))
+        while pending and successor:
+            signals.send(successor, pending.pop(0))
         poller = select.poll()
         poller.register(wakeups, select.POLLIN)
         poller.poll()
@@ -176,12 +184,17 @@ def wait_for_successor(successor: int, signals: list[int], wakeups: int) -> int:
 
 
 def _children_of_same_command() -> Iterator[int]:
-    """Yield the children of this process that run the same command."""
+    """Yield the children of this process that run the same command, with the same rights.
+
+    Orphans of the application are its children too, and can have any command line.
+    """
     with open("/proc/self/cmdline", "rb") as file:
         ours = _command(file.read())
     with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
         children = file.read().split()
     for child in children:
+        if user_ids(int(child)) != {os.geteuid()}:
+            continue
         with suppress(OSError), open(f"/proc/{child}/cmdline", "rb") as file:
             if _command(file.read()) == ours:
                 yield int(child)

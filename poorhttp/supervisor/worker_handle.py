@@ -53,7 +53,7 @@ class WorkerHandle:
     Times are those of the monotonic clock.
 
     Attributes:
-        pid: process ID.
+        pid: process ID; 0 as long as it is not known (`WorkerPool.ordered`).
         index: its number among the workers of its service, from 0.
         slot: its number in the scoreboard.
         channel: control channel to it.

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 #: Seconds between two SIGTERMs to a worker that is still loading its application.
 TERM_INTERVAL = 1.0
 
+#: Seconds in which a worker has to report itself that another process was told to fork.
+FORK_TIMEOUT = 30.0
+
 #: Seconds after which a preloader that has no more workers to fork is ended.
 IDLE = 0.5
 
@@ -42,6 +45,8 @@ class WorkerPool:
         totals: counters over all pools of this service.
         count: how many workers there should be.
         workers: those that are alive, by process ID, including those that are about to end.
+        ordered: the worker that the preloader or the fork server was told to fork, until it has
+            reported itself: its process ID is not known before; `None`: there is none.
         complete: all of them have served at some time.
         refork: replaces them by forks of one that has served; `None`: without `refork_after`.
         spawner: forks them, with `autoreload`; `None`: the main process or the preloader does.
@@ -61,6 +66,8 @@ class WorkerPool:
         self.settings = service.settings
         self.count = service.settings.worker_count
         self.workers: dict[int, WorkerHandle] = {}
+        self.ordered: WorkerHandle | None = None
+        self._ordered_until = 0.0
         self.preloader: Preloader | None = None
         self.refork: Refork | None = None
         if self.settings.refork_after and self._uses_preloader:
@@ -106,7 +113,8 @@ class WorkerPool:
     @property
     def ended(self) -> bool:
         """Whether it is retiring, and its last process has ended."""
-        return self.retiring and not self.workers and self.preloader is None
+        processes = self.workers or self.preloader or self.ordered
+        return self.retiring and not processes
 
     @property
     def _uses_preloader(self) -> bool:
@@ -152,12 +160,16 @@ class WorkerPool:
 
     def channels(self) -> Iterator[ControlChannel]:
         """Yield the control channels from which messages may come."""
-        return (each.channel for each in self._processes if each.channel.is_readable)
+        channels = [each.channel for each in self._processes]
+        if self.ordered is not None:
+            channels.append(self.ordered.channel)
+        return (channel for channel in channels if channel.is_readable)
 
     # Actions
 
     def tick(self, now: float) -> None:
         """Receive messages; spawn, recycle and kill workers that are due."""
+        self.admit(now)
         for worker in list(self.workers.values()):
             worker.receive(now)
             if worker.is_late(now):
@@ -187,6 +199,8 @@ class WorkerPool:
     def due(self) -> float:
         """Return when `tick` has to be called, even if no message arrives."""
         times = [each.kill_at for each in self._processes]
+        if self.ordered is not None:
+            times.append(self._ordered_until)
         for worker in self.workers.values():
             times += [worker.kill_stopped_at, 0.0 if worker.serves else worker.next_term]
         times = [at for at in times if at]
@@ -208,17 +222,22 @@ class WorkerPool:
     def drain(self, *, on: bool) -> None:
         """Have all workers, and those spawned later, report that they are not ready; or not."""
         self.draining = on
-        for worker in self.workers.values():
-            worker.channel.send(DRAIN if on else UNDRAIN)
+        for worker in (*self.workers.values(), self.ordered):
+            if worker is not None:
+                worker.channel.send(DRAIN if on else UNDRAIN)
 
     def resize(self, count: int) -> None:
         """Change the number of workers."""
         self.count = max(1, count)
         for worker in list(self._present):
-            if worker.index >= self.count:
-                self._retire(worker)
-            elif self.count > 1 and not worker.balances:
-                worker.recycle_reason = "it has to share from now on"
+            self._fit(worker)
+
+    def _fit(self, worker: WorkerHandle) -> None:
+        """Retire or recycle a worker that does not fit the number of workers."""
+        if worker.index >= self.count:
+            self._retire(worker)
+        elif self.count > 1 and not worker.balances:
+            worker.recycle_reason = "it has to share from now on"
 
     def retire(self) -> None:
         """Have all workers finish their requests, and end."""
@@ -284,6 +303,54 @@ class WorkerPool:
         self.scoreboard.free(worker.slot)
         return True
 
+    def admit(self, now: float) -> None:
+        """Handle that the worker that was ordered has reported itself, or cannot any more.
+
+        The process ID is from the kernel, and counts only if the process is a child of this one
+        that is nothing else yet, and has the rights of a worker. So code of the application, which
+        runs in the process that forks, cannot name another process.
+        """
+        worker = self.ordered
+        if worker is None:
+            return
+        sender = worker.channel.sender()
+        if sender is None and now < self._ordered_until:
+            return
+        self.ordered = None
+        pid, uid = sender or (0, 0)
+        wanted = self.service.privileges.uid
+        if pid == 0 or (wanted is not None and uid != wanted) or not fork.adopt(pid):
+            why = "has ended before it could report itself"
+            if pid:
+                why = f"was reported by process {pid} of user {uid}, which cannot be one"
+            elif sender is None:
+                why = f"has not reported itself within {FORK_TIMEOUT:.0f} s"
+            self._on_not_forked(worker, why)
+            return
+        worker.pid = pid
+        self.workers[pid] = worker
+        if self.retiring:
+            if self.spawner is not None:
+                self._kill(worker)
+            else:
+                self._retire(worker)
+        else:
+            self._fit(worker)
+
+    def _on_not_forked(self, worker: WorkerHandle, why: str) -> None:
+        """Handle that a worker that was ordered has not come to be."""
+        worker.channel.close()
+        self.scoreboard.free(worker.slot)
+        for other in self.workers.values():
+            if other.successor is worker:
+                other.successor = None
+        if self.retiring:
+            return
+        if self.preloader is not None:
+            signals.send(self.preloader.pid, signal.SIGKILL)
+        if self.backoff.fail():
+            log.write("error", f"{self.name}a worker {why}{self.backoff.text()}")
+
     def on_promoted(self, worker: WorkerHandle, preloader: Preloader) -> None:
         """Handle that a worker has become the preloader; there is no other one."""
         del self.workers[worker.pid]
@@ -320,6 +387,8 @@ class WorkerPool:
         if self.failed:
             return
         taken = {worker.index for worker in self._present}
+        if self.ordered is not None:
+            taken.add(self.ordered.index)
         if self.refork is not None and self.refork.worker is not None:
             # The first fork of that worker takes its place.
             taken.add(self.refork.worker.index)
@@ -328,7 +397,7 @@ class WorkerPool:
                 continue
             # After early exits, too, one alone is tried first.
             alone = not self.complete or self.backoff.count > 0
-            starting = any(not worker.serves for worker in self._present)
+            starting = any(not worker.serves for worker in self._present) or self.ordered
             if self.backoff.until > now or (alone and starting):
                 return
             if not self._spawn(index):
@@ -367,7 +436,7 @@ class WorkerPool:
 
     def _fork(self, index: int) -> WorkerHandle | None:
         """Fork a worker; return `None` if the process that forks it is not ready or has failed."""
-        if self.spawner is not None and not self.spawner.ready:
+        if self.ordered is not None or (self.spawner is not None and not self.spawner.ready):
             return None
         self.service.start_errors_muted = not self.backoff.logs
         if self._uses_preloader:
@@ -387,28 +456,35 @@ class WorkerPool:
         context = WorkerContext(
             index, slot, channel.child_fd, siblings, status, self._recycle_after(), refork_after
         )
-        parent, pid = os.getpid(), 0
+        worker = WorkerHandle(0, index, slot, channel, balances=shared)
+        orderer: Preloader | Generation | None = self.preloader
+        if self.spawner is not None and self.spawner.fork_server is not None:
+            orderer = self.spawner
         try:
-            if self.spawner is not None:
-                pid = self.spawner.fork(context)
-            elif self.preloader is not None:
-                pid = self.preloader.fork(context)
+            if orderer is not None:
+                channel.expect_here()
+                is_ordered = orderer.order(context)
+            elif self.spawner is not None:
+                worker.pid = self.spawner.fork(context)
             else:
+                parent = os.getpid()
                 self.service.share_imports()
-                pid = fork.fork(lambda: start.run_worker(self.service, context, parent))
+                worker.pid = fork.fork(lambda: start.run_worker(self.service, context, parent))
+        except OSError:
+            channel.close()
+            self.scoreboard.free(slot)
+            raise
         finally:
             channel.close_child_end()
-            if pid == 0:
-                channel.close()
-                self.scoreboard.free(slot)
-        if pid == 0:
-            if self.preloader is not None:
-                signals.send(self.preloader.pid, signal.SIGKILL)
-            self.backoff.fail()
-            return None
         self.last_start = time.monotonic()
-        worker = WorkerHandle(pid, index, slot, channel, balances=shared)
-        self.workers[pid] = worker
+        if orderer is None:
+            self.workers[worker.pid] = worker
+        elif is_ordered:
+            self.ordered = worker
+            self._ordered_until = self.last_start + FORK_TIMEOUT
+        else:
+            self._on_not_forked(worker, "cannot be ordered")
+            return None
         if self.refork is not None:
             worker.generation = self.refork.count
         if self.draining:
@@ -470,6 +546,7 @@ class WorkerPool:
             any(self.settings.is_enabled(name) for name in recycles)
             or self.preloader is None
             or self.preloader.retired
+            or self.ordered is not None
             or self.serving < self.count
             or any(worker.recycle_reason and worker.successor is None for worker in self._present)
         ):

@@ -17,6 +17,7 @@ from poorhttp.net import sockets, tls
 from poorhttp.net.running_servers import is_server, server_on
 from poorhttp.process.pidfile import PidFile
 from poorhttp.process.privileges import Privileges
+from poorhttp.process.signals import signal
 from poorhttp.targets.routes import Routes
 from poorhttp.worker import development, standalone, temp_dir
 from poorhttp.worker.hooks import functions
@@ -92,6 +93,8 @@ def run_as_user(settings: Settings, do: Callable[[Settings], object]) -> int:
         do(settings)
         return 0
     sys.stdout.flush()
+    # Who has started this may have ignored it, and then nobody could wait for a child.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     pid = os.fork()
     if pid == 0:
         privileges.drop()

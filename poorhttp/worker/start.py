@@ -50,14 +50,7 @@ def worker(
         service.load()
         call_start_hooks(service.settings, context.index)
 
-        def ready() -> None:
-            try:
-                os.write(context.channel, SERVING)
-            except BrokenPipeError:
-                # The process that has forked it has ended before it could report the process ID.
-                raise Stopped from None
-
-        if service.serve(ready, signals, context) and promote is not None:
+        if service.serve(lambda: write(context, SERVING), signals, context) and promote is not None:
             # Until the preloader handles them; handlers for earlier signals have run after this.
             signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
             if not signals.stopping:
@@ -65,6 +58,18 @@ def worker(
         return None
 
     return f"worker {context.index + 1}", run
+
+
+def write(context: WorkerContext, message: bytes) -> None:
+    """Send a message to the main process.
+
+    Raises:
+        Stopped: the main process does not want this worker any more.
+    """
+    try:
+        os.write(context.channel, message)
+    except BrokenPipeError:
+        raise Stopped from None
 
 
 def call_start_hooks(settings: Settings, index: int) -> None:

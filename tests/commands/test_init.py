@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
+import pwd
 import re
 import shlex
+import stat
 from pathlib import Path
 
 import pytest
 
 from poorhttp.config import loader
-from poorhttp.config.deployment import systemd
+from poorhttp.config.deployment import ini_file, quoting, systemd
 from poorhttp.config.deployment.arguments import KINDS
 from poorhttp.config.deployment.mode import Mode
 from poorhttp.config.deployment.plan import Plan
 from poorhttp.config.deployment.project import Project
+from poorhttp.errors import ConfigError
 from tests.commands.projects import FILES, init, make
+from tests.support.nobody import IS_ROOT
 from tests.testkit.server import ROOT, command, run
 
 TARGETS = {
@@ -278,3 +282,109 @@ def test_examples_of_the_guide(tmp_path: Path) -> None:
     for name in re.findall(r"`([\w.]+\.conf|Caddyfile|container\.ini|haproxy\.cfg)`", page):
         assert (project / "deploy" / name).exists(), name
     assert {"my-shop.service", "nginx.conf", "Containerfile", "kubernetes"} <= there
+
+
+# Names of whoever has made the project
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("shop\n[Service]\nUser=root", r"the folder is \S*shop\n[Service]\nUser=root: a line end"),
+        ("shop\x1b[2J", r"shop\x1b[2J: a line end, another control character"),
+        ("shop\udcff", r"shop\udcff: a line end"),
+        ("shop\\", "a unit of systemd cannot hold quotes, backslashes, or a space at its end"),
+        ("shop ", "a unit of systemd cannot hold quotes"),
+        ('a"b', "a unit of systemd cannot hold quotes"),
+    ],
+)
+def test_folders_that_go_into_no_file(name: str, said: str, tmp_path: Path) -> None:
+    project = tmp_path / name
+    project.mkdir()
+    (project / "app.py").write_text("def application(environ, start_response): ...\n")
+    done = run(*command("init", "--systemd", "--nginx"), cwd=project)
+    assert done.returncode == 3, done.stderr
+    assert said.replace(r"\S*", f"{tmp_path}/") in done.stderr
+    assert "\x1b" not in done.stderr + done.stdout
+    assert [path.name for path in project.iterdir()] == ["app.py"]
+
+
+def test_folders_that_a_unit_quotes(tmp_path: Path) -> None:
+    project = tmp_path / "100% $HOME; x"
+    project.mkdir()
+    (project / "app.py").write_text("def application(environ, start_response): ...\n")
+    init(project, "--systemd", "--user", "www-data", "--name", "shop")
+    unit = (project / "deploy/shop.service").read_text()
+    assert f"\nWorkingDirectory={tmp_path}/100%% $HOME; x\n" in unit
+    assert f' serve -c "{tmp_path}/100%% $$HOME; x/poorhttp.ini" --bind fd:http\n' in unit
+    assert f'\nReadWritePaths="{tmp_path}/100%% $HOME; x"\n' in unit
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("bind = unix:/run/a;b{/shop.sock", 'bind: "unix:/run/a;b{/shop.sock" cannot be written'),
+        ("bind = unix:/run/a b.sock", 'bind: "unix:/run/a b.sock" cannot be written'),
+    ],
+)
+def test_addresses_that_go_into_no_file(line: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "poorhttp.ini").write_text(f"[http]\ntarget = app:app\n{line}\n")
+    done = run(*command("init", "--nginx"), cwd=tmp_path)
+    assert (done.returncode, said in done.stderr) == (3, True), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [
+        (["#a"], "continued"),
+        (["a", "#b"], "a comment"),
+        ([" a"], "a space"),
+        (["a", ""], "nothing"),
+    ],
+)
+def test_values_of_an_ini_file(values: list[str], why: str) -> None:
+    if why == "continued":
+        assert ini_file.setting("static", values) == "static = #a"
+        return
+    with pytest.raises(ConfigError, match=r"^static: .* cannot be written into an ini file"):
+        ini_file.setting("static", values)
+
+
+def test_values_of_other_files() -> None:
+    assert quoting.of_containerfile("shop.settings") == "shop.settings"
+    assert quoting.of_containerfile('a "b" $c\\') == '"a \\"b\\" \\$c\\\\"'
+    assert quoting.of_systemd('NAME=a "b" %n $c') == '"NAME=a \\"b\\" %%n $c"'
+
+
+@pytest.mark.parametrize("kind", ["link", "folder", "hard link"])
+def test_what_is_there_is_not_written_through(kind: str, tmp_path: Path) -> None:
+    """A link in place of a file or of its folder; a file's permissions stay."""
+    project = make("flask", tmp_path)
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "nginx.conf").write_text("of somebody else")
+    (other / "nginx.conf").chmod(0o640)
+    if kind == "folder":
+        (project / "deploy").symlink_to(other)
+        if IS_ROOT:
+            nobody = pwd.getpwnam("nobody").pw_uid
+            os.lchown(project / "deploy", nobody, -1)
+            os.chown(project, nobody, -1)
+    else:
+        (project / "deploy").mkdir()
+        place = project / "deploy/nginx.conf"
+        if kind == "link":
+            place.symlink_to(other / "nginx.conf")
+        else:
+            place.hardlink_to(other / "nginx.conf")
+    done = run(*command("init", "--nginx", "--force"), cwd=project)
+    if kind == "hard link":
+        assert done.returncode == 0, done.stderr
+        assert stat.S_IMODE((project / "deploy/nginx.conf").stat().st_mode) == 0o640
+        assert "upstream" in (project / "deploy/nginx.conf").read_text()
+    elif kind == "link" or IS_ROOT:
+        assert "is a symbolic link" in done.stderr
+        assert done.returncode == 1
+    if kind != "folder" or IS_ROOT:
+        assert (other / "nginx.conf").read_text() == "of somebody else"
+        assert [path.name for path in other.iterdir()] == ["nginx.conf"]

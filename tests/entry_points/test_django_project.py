@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.development import DEV, Started, write
 from tests.support.nobody import IS_ROOT, Nobody
-from tests.testkit.server import Server, command, run, wait_for
+from tests.testkit.server import Server, command, patched, run, wait_for
 
 MANAGE = """
 import os, sys
@@ -124,6 +124,52 @@ def test_who_serves_the_files(
     with Started(*SERVE, *words, cwd=project) as server:
         assert style(server)[0] == answer
         assert ("STATIC_ROOT" in server.log()) == (answer == 200 or bool(words))
+
+
+#: Settings that write to the pipe of the process that imports them, when they are first imported.
+HOSTILE = """
+import marshal, time
+def pipes():
+    for fd in range(3, 64):
+        try:
+            if os.readlink(f"/proc/self/fd/{fd}").startswith("pipe:"):
+                yield fd
+        except OSError:
+            pass
+def write(text):
+    for fd in pipes():
+        try:
+            os.write(fd, text)
+        except OSError:
+            pass
+if not os.path.exists("imported"):
+    open("imported", "w").close()
+"""
+
+
+@pytest.mark.parametrize(
+    ("attack", "problem"),
+    [
+        ("write(marshal.dumps(5)); os._exit(0)", "gave no answer that can be read"),
+        ("write(b'\\0\\0\\0\\x0a' + b'[' * 10); os._exit(0)", "gave no answer that can be read"),
+        ("write(b'\\0\\0\\0\\x04' + b'[5] ' * 9); os._exit(0)", "gave another answer"),
+        ("write(b'\\0\\0\\x40\\0' + b'[' * 0x4000); os._exit(0)", "gave no answer"),
+        ("write(b'x' * 0x10000); os._exit(0)", "gave no answer that can be read"),
+        ("os.fork() == 0 and time.sleep(90); os._exit(0)", "gave no answer that can be read"),
+        ("os.fork() == 0 and time.sleep(90)", ""),
+        ("time.sleep(600)", "did not answer within 1 s"),
+        ("STATIC_ROOT = BASE_DIR / 'a\\x1b[2J'", "STATIC_URL or STATIC_ROOT has control"),
+    ],
+)
+def test_settings_that_attack(project: Path, attack: str, problem: str) -> None:
+    """The main process parses JSON, and neither waits nor breaks."""
+    write(project, {"site2/settings.py": f"{SETTINGS}{HOSTILE}    {attack}\n"})
+    collected = "poorhttp.dev.discovery.django.collected"
+    launcher = patched(collected, TIMEOUT=1.0) if "within" in problem else ()
+    with Started(*launcher, *SERVE, cwd=project) as server:
+        assert style(server)[0] == (404 if problem else 200)
+        said = "poorhttp: static files are not served by the server: "
+        assert (said in server.log(), problem in server.log()) == (bool(problem), True)
 
 
 def test_debug(project: Path) -> None:

@@ -6,9 +6,11 @@ import contextlib
 import json
 import os
 import pty
+import pwd
 import re
 import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from poorhttp.supervisor.ctl import tables
 from poorhttp.supervisor.ctl.arguments import SUBCOMMANDS, Arguments
 from tests.support.health_probe import ask, wait_status
 from tests.support.load import Load
+from tests.support.nobody import IS_ROOT, Nobody
 from tests.support.services import Tree
 from tests.support.status_documents import DOCUMENTS, HOSTILE
 from tests.support.upgrade import wait_for_end
@@ -507,3 +510,83 @@ def test_shapes(control: Control) -> None:
         ):
             assert shape(one) == shape(other)
         assert found["services"][0]["figures"]["requests"] == 1
+
+
+#: A process of nobody that looks like a server: memory of the name, and an address that answers.
+IMPOSTOR = """
+import os, pwd, socket, sys, ctypes
+way, folder = sys.argv[1:]
+nobody = pwd.getpwnam("nobody")
+os.setgroups([])
+os.setresgid(nobody.pw_gid, nobody.pw_gid, nobody.pw_gid)
+os.setresuid(nobody.pw_uid, nobody.pw_uid, nobody.pw_uid)
+if way == "unix":
+    sock = socket.socket(socket.AF_UNIX)
+    sock.bind(f"{folder}/admin")
+    os.chmod(f"{folder}/admin", 0o777)
+    where = f"unix:{folder}/admin"
+else:
+    sock = socket.create_server(("127.0.0.1", 0))
+    where = f"http://127.0.0.1:{sock.getsockname()[1]}"
+sock.listen()
+memory = os.memfd_create(f"poorhttp-admin {where}")
+# Its folder in /proc belongs to root from now on.
+ctypes.CDLL(None).prctl(4, 0)
+with open(f"{folder}/pid", "w") as file:
+    print(os.getpid(), file=file)
+print(where.removeprefix("http://"), flush=True)
+while True:
+    client = sock.accept()[0]
+    client.settimeout(1)
+    try:
+        print(client.recv(65536), flush=True)
+    except OSError:
+        pass
+    client.close()
+"""
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="nobody else can become another user")
+@pytest.mark.parametrize("way", ["unix", "tcp"])
+def test_the_token_goes_to_no_stranger(way: str, folder: Path, nobody: Nobody) -> None:
+    """A process of another user has the place of the server, in each way to name one."""
+    folder.chmod(0o1777)
+    token = folder / "token"
+    token.write_text("a-token-of-this-test")
+    token.chmod(0o600)
+    words = (sys.executable, "-c", IMPOSTOR, way, str(folder))
+    with Program(*words, env=nobody.env) as impostor:
+        wait_for(impostor.output, "the address")
+        where = impostor.output().strip()
+        ini = folder / "poorhttp.ini"
+        ini.write_text(f"[http]\nadmin = {where}\nadmin_token_file = {token}\n")
+        ways = [("--pidfile", str(folder / "pid")), ("--admin", where), ("-c", str(ini))]
+        for named in ways:
+            given = ("--token-file", str(token))
+            done = run(*command("ctl", *named, "status", *given))
+            assert (done.returncode, "user nobody" in done.stderr) == (3, True), done.stderr
+            assert "it was not sent" in done.stderr
+        # Nor is it found without options, among servers of other tests.
+        done = run(*command("ctl", "status"))
+        assert where not in done.stdout + done.stderr
+        assert "a-token" not in impostor.output()
+        # Who may read the token may be sent it.
+        os.chown(token, pwd.getpwnam("nobody").pw_uid, -1)
+        run(*command("ctl", "--admin", where, "status", "--token-file", str(token)))
+        assert "a-token" in impostor.output()
+        # A file of nobody names no process of root.
+        (folder / "pid").unlink()
+        os.mkfifo(folder / "pid")
+        done = run(*command("ctl", "--pidfile", str(folder / "pid"), "status"))
+        assert "does not hold a process ID" in done.stderr
+        (folder / "pid").unlink()
+        with Server(GATE, "threading", "--admin", "127.0.0.1:0") as server:
+            (folder / "pid").write_text(f"{server.process.pid}\n")
+            os.chown(folder / "pid", pwd.getpwnam("nobody").pw_uid, -1)
+            done = run(*command("ctl", "--pidfile", str(folder / "pid"), "status"))
+            assert "belongs to user nobody, and names process" in done.stderr
+            (folder / "pid").rename(folder / "there")
+            (folder / "pid").symlink_to(folder / "there")
+            os.lchown(folder / "pid", pwd.getpwnam("nobody").pw_uid, -1)
+            done = run(*command("ctl", "--pidfile", str(folder / "pid"), "status"))
+            assert "is a symbolic link of user nobody" in done.stderr

@@ -7,6 +7,7 @@ test_health_paths.py         Health paths: answered by the server itself, also w
 test_idle.py                 Nothing wakes up while nothing happens, in all modes
 test_listening_sockets.py    Listening sockets: opening, keeping over a reload, handing over
 test_pidfile.py              Written atomically, refused if its process is alive, replaced if not
+test_preload.py              The process that has loaded the application forks workers (`preload`)
 test_recycling.py            Replacement of workers by `max_requests`, `max_rss` and the like
 test_refork.py               Workers forked from one that has served (`refork_after`)
 test_reload.py               Reload by HUP: a new version replaces the old one

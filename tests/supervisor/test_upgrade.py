@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
 
 from tests.support.load import Load
+from tests.support.nobody import IS_ROOT
 from tests.support.upgrade import end, upgrade
 from tests.testkit.client import HANG
 from tests.testkit.process import children
-from tests.testkit.server import READY, Program, command, wait_for
+from tests.testkit.server import READY, Program, command, run, wait_for
 from tests.testkit.versions import APP, Versions, told
 
 
@@ -136,6 +138,32 @@ def test_the_first_process_of_a_container_stays(versions: Versions, tmp_path: Pa
         program.wait_log("reloaded: the new version serves")
         os.kill(init, signal.SIGTERM)
         assert program.wait() == 0
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="nobody else can become another user")
+def test_an_orphan_of_the_application_is_no_successor() -> None:
+    """Its command line is that of the server, but its user is not."""
+    program = """
+import os, sys, time
+from poorhttp.supervisor import upgrade
+def fork(uid):
+    pid = os.fork()
+    if pid == 0:
+        os.setresuid(uid, uid, uid)
+        os.write(write, b".")
+        time.sleep(60)
+    os.read(read, 1)
+    return pid
+read, write = os.pipe()
+pids = fork(65534), fork(0)
+found = list(upgrade._children_of_same_command())
+for pid in pids:
+    os.kill(pid, 9)
+    os.waitpid(pid, 0)
+assert found == [pids[1]], (found, pids)
+"""
+    done = run(sys.executable, "-c", program)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_old_one_is_killed_in_the_middle(

@@ -49,6 +49,10 @@ def test_check_loads_as_the_user(nobody: Nobody, public: Path) -> None:
         assert f"loaded by {NOBODY.pw_uid} {NOBODY.pw_gid} " in done.stdout
         assert "] nobody\n" in done.stdout
     assert "would serve app.py on " in done.stdout
+    # Started by a process that waits for no child.
+    ignoring = f"import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN); {MAIN}"
+    done = nobody.as_root(ignoring, "check", "app.py", *options)
+    assert done.returncode == 0, done.stderr
 
 
 def test_check_of_what_the_user_may_not_read(nobody: Nobody, public: Path) -> None:

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Callable, Sequence
 
 from poorhttp.config import loader
-from poorhttp.config.deployment import containers, ini_file, mode, systemd
+from poorhttp.config.deployment import containers, ini_file, mode, quoting, systemd
 from poorhttp.config.deployment.arguments import Arguments, usage
 from poorhttp.config.deployment.plan import HIDDEN, INI, Plan
 from poorhttp.config.deployment.project import Project
@@ -20,12 +20,17 @@ from poorhttp.errors import ConfigError, Failure, UsageError
 Discover = Callable[[Sequence[Settings]], None]
 
 
-def main(words: Sequence[str], discover: Discover) -> int:
+#: Writes a file, and makes its folder: path, content, and whether it may replace a file.
+Write = Callable[[str, bytes, bool], None]
+
+
+def main(words: Sequence[str], discover: Discover, write: Write) -> int:
     """Write the files that are asked for.
 
     Args:
         words: the words behind `init`.
         discover: completes settings by the target that a search finds.
+        write: writes a file, through no link.
 
     Raises:
         Failure: nothing is there to serve, or files would be overwritten.
@@ -46,10 +51,11 @@ def main(words: Sequence[str], discover: Discover) -> int:
             "and others write files that go with it"
         )
     plan = _configured(folder, there, arguments) if keeps else _found(folder, arguments, discover)
+    quoting.check(plan, arguments.kinds)
     files = {} if keeps else {plan.ini: ini_file.text(plan)}
     for kind in arguments.kinds:
         files |= _files(kind, plan)
-    _write(folder, files, "force" in arguments.values)
+    _write(folder, files, "force" in arguments.values, write)
     if keeps:
         print(f"{_shown(there)} already exists and stays; target and mode come from it")
         if plan.missing:
@@ -162,7 +168,7 @@ def _files(kind: str, plan: Plan) -> dict[str, str]:
     return dict([PROXIES[kind](plan)])
 
 
-def _write(folder: str, files: dict[str, str], force: bool) -> None:
+def _write(folder: str, files: dict[str, str], force: bool, write: Write) -> None:
     """Write all files, or none if one is there."""
     paths = {os.path.join(folder, name): text for name, text in files.items()}
     there = [] if force else [path for path in paths if os.path.lexists(path)]
@@ -171,9 +177,7 @@ def _write(folder: str, files: dict[str, str], force: bool) -> None:
         raise UsageError(f"nothing is written: {names} already exists; --force overwrites it")
     for path, text in paths.items():
         try:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(path, "w" if force else "x", encoding="utf-8") as file:
-                file.write(text)
+            write(path, text.encode(), force)
         except OSError as error:
             raise Failure(f"{_shown(path)}: {error.strerror}") from None
 
@@ -191,7 +195,7 @@ def _report(plan: Plan, folder: str, arguments: Arguments, files: Sequence[str])
     change = "" if where == "." else f"cd {shlex.quote(where)} && "
     # Of a Django project whose application is the one of its settings.
     if plan.target.startswith("poorhttp."):
-        change += "".join(f"{name}={text} " for name, text in plan.environment.items())
+        change += "".join(f"{name}={shlex.quote(text)} " for name, text in plan.environment.items())
     # systemd makes the folder of the socket.
     there = not plan.socket or os.path.isdir(os.path.dirname(plan.socket))
     print(

@@ -7,6 +7,7 @@ import sys
 
 from poorhttp.config.deployment.ini_file import set_options
 from poorhttp.config.deployment.plan import IN_CONTAINER, Plan
+from poorhttp.config.deployment.quoting import of_containerfile, of_shell
 from poorhttp.config.deployment.templates import Template, folder
 
 #: What the image does not need of a project.
@@ -41,7 +42,9 @@ def container(plan: Plan) -> dict[str, str]:
     after = f"RUN pip install --no-cache-dir {IN_CONTAINER}\n" if _is_package(plan) else ""
     file.replace(f"COPY apps/lightheavy {IN_CONTAINER}\n", f"COPY . {IN_CONTAINER}\n{after}")
     if plan.environment:
-        words = " ".join(f"{name}={text}" for name, text in plan.environment.items())
+        words = " ".join(
+            f"{name}={of_containerfile(text)}" for name, text in plan.environment.items()
+        )
         file.replace("\nEXPOSE ", f"\nENV {words}\nEXPOSE ")
     settings = Template("conf/container/poorhttp.ini")
     set_options(settings, plan.served)
@@ -86,7 +89,7 @@ def _install(plan: Plan) -> str:
     elif not plan.project.requirements() and (packages := plan.project.packages()):
         lines += [
             "# What the project imports: it has neither requirements.txt nor pyproject.toml.",
-            f"RUN pip install --no-cache-dir {' '.join(packages)}",
+            f"RUN pip install --no-cache-dir {of_shell(packages)}",
         ]
     return "\n".join(lines) + "\n"
 

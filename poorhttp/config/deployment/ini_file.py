@@ -6,8 +6,10 @@ import os
 import re
 import textwrap
 
+from poorhttp.config import ini
 from poorhttp.config.deployment.plan import Plan
 from poorhttp.config.deployment.templates import Template
+from poorhttp.errors import ConfigError
 
 #: Columns of comments.
 WIDTH = 100
@@ -115,10 +117,19 @@ def set_options(template: Template, options: dict[str, list[str]]) -> None:
 
 
 def setting(name: str, values: list[str]) -> str:
-    """Return the lines of an option."""
-    if len(values) == 1:
-        return f"{name} = {values[0]}"
-    return "\n    ".join([f"{name} =", *values])
+    """Return the lines of an option.
+
+    Raises:
+        ConfigError: a value would be read as another one, as nothing or as several.
+    """
+    lines = f"{name} = {values[0]}" if len(values) == 1 else "\n    ".join([f"{name} =", *values])
+    entries = ini.parse(f"[http]\n{lines}\n", name)[0].entries
+    if [[value for _, value in entry.values] for entry in entries] != [values]:
+        raise ConfigError(
+            f"{name}: {', '.join(map(ascii, values))} cannot be written into an ini file, which "
+            "takes neither spaces at the ends nor # or ; at the begin of a line; rename it"
+        )
+    return lines
 
 
 def comment(*sentences: str) -> list[str]:

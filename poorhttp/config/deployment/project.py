@@ -71,6 +71,9 @@ class Project:
 
     def _read(self, path: str) -> None:
         relative = os.path.relpath(path, self.folder)
+        if not relative.isprintable():
+            # It is named in comments and on terminals.
+            relative = ascii(relative)[1:-1]
         self.modules.add(relative.split(os.sep)[0].removesuffix(".py"))
         try:
             if os.path.getsize(path) > MAX_SIZE:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from poorhttp.config.deployment.plan import Plan, server_command
+from poorhttp.config.deployment.quoting import of_systemd
 from poorhttp.config.deployment.templates import Template
 
 #: Folders that `ProtectHome=yes` hides.
@@ -44,9 +45,13 @@ def service(plan: Plan) -> str:
         f"Requires={plan.name}.socket\n",
     )
     words = [*server_command(), "serve", "-c", os.path.join(plan.folder, plan.ini)]
-    command = " ".join([*map(_quoted, words), "--bind", "fd:http"])
-    lines = [f"WorkingDirectory={_escaped(plan.folder)}"]
-    lines += [f"Environment={_quoted(f'{name}={text}')}" for name, text in plan.environment.items()]
+    arguments = [of_systemd(word, expands=True) for word in words[1:]]
+    command = " ".join([of_systemd(words[0]), *arguments, "--bind", "fd:http"])
+    # It is read to the end of the line, without quotes.
+    lines = [f"WorkingDirectory={plan.folder.replace('%', '%%')}"]
+    lines += [
+        f"Environment={of_systemd(f'{name}={text}')}" for name, text in plan.environment.items()
+    ]
     unit.replace_between("ExecStart=", "ExecReload=", "\n".join([*lines, f"ExecStart={command}\n"]))
     for kind in ("Runtime", "State", "Logs"):
         unit.replace(f"{kind}Directory=poorhttp\n", f"{kind}Directory={plan.name}\n")
@@ -64,7 +69,7 @@ def service(plan: Plan) -> str:
             "# A user of its own",
             "NoNewPrivileges=",
             "# The user may write into the folder of the application, and has no way to become "
-            f"another.\nUser={plan.user}\nReadWritePaths={_quoted(plan.folder)}\n",
+            f"another.\nUser={plan.user}\nReadWritePaths={of_systemd(plan.folder)}\n",
         )
         # The user of the machine, and not nobody, is whom files belong to.
         unit.replace("PrivateUsers=yes\n", "")
@@ -118,14 +123,3 @@ def warnings(plan: Plan) -> list[str]:
 
 def _is_below(path: str, folder: str) -> bool:
     return os.path.commonpath([path, folder]) == folder
-
-
-def _escaped(text: str) -> str:
-    """Return a text in which systemd replaces nothing."""
-    return text.replace("%", "%%")
-
-
-def _quoted(word: str) -> str:
-    """Return a word of a command line as systemd reads it."""
-    word = _escaped(word).replace("\\", "\\\\").replace('"', '\\"').replace("$", "$$")
-    return f'"{word}"' if set(word) & set(" '\";") else word

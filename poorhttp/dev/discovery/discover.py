@@ -6,14 +6,13 @@ parsing takes would stay in every process of the server.
 
 from __future__ import annotations
 
-import marshal
 import os
 import sys
 from collections.abc import Callable, Sequence
 
 from poorhttp.dev.discovery.found_target import FoundTarget
 from poorhttp.errors import ConfigError, UsageError
-from poorhttp.process import fork
+from poorhttp.process import child_answer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +20,9 @@ if TYPE_CHECKING:
 
     from poorhttp.config.settings import Settings
     from poorhttp.dev.discovery.django.collected import StaticFiles
+
+#: Seconds for a search.
+TIMEOUT = 60.0
 
 
 class Discovery:
@@ -56,7 +58,10 @@ class Discovery:
             if question not in self._answers:
                 self._answers[question] = found = _search(*question)
                 if found is not None:
-                    print(f"poorhttp: {found.sentence}", file=sys.stderr)
+                    # The project's names are in it.
+                    sentence = found.sentence
+                    sentence = sentence if sentence.isprintable() else ascii(sentence)[1:-1]
+                    print(f"poorhttp: {sentence}", file=sys.stderr)
             found = self._answers[question]
             if found is not None:
                 found.apply(settings, os.environ)
@@ -80,39 +85,33 @@ def _search(chdir: str, target: str, django: bool, debug: bool) -> FoundTarget |
     Raises:
         UsageError: as the search.
     """
-    read, write = os.pipe()
 
-    def run() -> None:
-        os.close(read)
+    def run() -> Any:
         from poorhttp.dev.discovery import search
 
         try:
             found = search.search(chdir, target, django=django, debug=debug)
-            words: Any = ("found", vars(found)) if found else ("named",)
+            return ("found", vars(found)) if found else ("named",)
         except UsageError as failure:
-            words = ("failed", str(failure))
+            return ("failed", str(failure))
         except OSError as error:
-            words = ("failed", f"{error.filename}: {error.strerror}; name what is to be served")
-        with open(write, "wb") as pipe:
-            pipe.write(marshal.dumps(words))
-        os._exit(0)
+            return ("failed", f"{error.filename}: {error.strerror}; name what is to be served")
 
-    pid = fork.fork(lambda: _report_exceptions(run))
-    os.close(write)
-    with open(read, "rb") as pipe:
-        answer = pipe.read()
-    os.waitpid(pid, 0)
-    if not answer:
-        raise UsageError("found nothing to serve; name it: poorhttp dev package.module:application")
-    words = marshal.loads(answer)
+    try:
+        words: Any = child_answer.ask(lambda: _report_exceptions(run), TIMEOUT)
+    except child_answer.NoAnswer:
+        raise UsageError(
+            "found nothing to serve; name it: poorhttp dev package.module:application"
+        ) from None
     if words[0] == "failed":
         raise UsageError(words[1])
     return FoundTarget(**words[1]) if words[0] == "found" else None
 
 
-def _report_exceptions(run: Callable[[], None]) -> None:
+def _report_exceptions(run: Callable[[], object]) -> object:
     """Print the traceback of an unexpected exception in the searching process."""
     try:
-        run()
+        return run()
     except Exception as error:
         sys.excepthook(type(error), error, error.__traceback__)
+        raise

@@ -2,7 +2,7 @@
 
 It never imports a module of the project, has no threads and opens nothing, so that its children are
 like fresh processes. A generation is forked twice: the first child ends at once, and the main
-process adopts the second.
+process adopts the second, which reports itself over its control channel.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from select import POLLIN, poll
 from poorhttp import logs, modes
 from poorhttp.dev.reload.generation import Generation
 from poorhttp.dev.reload.preforked import PreforkedProcess
-from poorhttp.process import fork
+from poorhttp.process import fork, signals
 from poorhttp.process.c_socket import socket
 from poorhttp.process.fd_passing import receive, send
 from poorhttp.process.signals import signal
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 
     from poorhttp.dev.reload.preimport.preimport import Preimporter
     from poorhttp.dev.reload.shared_state import SharedState
-
-#: Seconds after which a fork that was ordered counts as failed.
-FORK_TIMEOUT = 30.0
 
 #: Seconds of imports that make the process worth its memory.
 WORTH_A_PROCESS = 0.01
@@ -57,7 +54,6 @@ READY = b"+"
 NOT_NEEDED = b"-"
 REFUSED = b"!"
 IMPORTING = b"*"
-FORKED = b"="
 IMPORTED = b"."
 WAITING = b"?"
 
@@ -81,7 +77,6 @@ class ForkServer:
         self.not_needed = False
         self.refusal = ""
         self.importing = ""
-        self._forked: int | None = None
         #: Lists of modules that were sent to it, and that it has imported.
         self._lists_sent = self._lists_imported = 0
         #: It was asked to wait for an order, and it has confirmed that it waits.
@@ -157,29 +152,17 @@ class ForkServer:
             self.not_needed |= kind == NOT_NEEDED
             if kind == REFUSED:
                 self.refusal = text
-            elif kind == FORKED:
-                self._forked = int(text)
 
-    def fork(self, generation: Generation, context: WorkerContext) -> int:
-        """Have a worker of a generation forked; return its pid, or 0 on failure."""
+    def order(self, generation: Generation, context: WorkerContext) -> bool:
+        """Have a worker of a generation forked; `False` if that fails."""
         words = [generation.number, generation.service_index, context.index, context.slot]
         words.append(int(context.siblings is not None))
         self._wait_requested = self._is_waiting = False
         try:
             send(self._socket, FORK + " ".join(map(str, words)).encode(), context.channel)
         except OSError:
-            return 0
-        poller = poll()
-        poller.register(self._socket.fileno(), POLLIN)
-        while poller.poll(FORK_TIMEOUT * 1000):
-            self.receive_reports()
-            forked, self._forked = self._forked, None
-            if forked is not None:
-                self._is_waiting = False
-                return forked
-            if self.fileno() < 0:
-                break
-        return 0
+            return False
+        return True
 
     def preimport(self, names: Sequence[str]) -> None:
         """Have it import modules that a generation had to import itself."""
@@ -191,8 +174,7 @@ class ForkServer:
 
     def end(self) -> None:
         """Kill it: it has no state to lose."""
-        with suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
+        signals.send(self.pid, signal.SIGKILL)
         self.close()
 
     def close(self) -> None:
@@ -296,17 +278,15 @@ class _ForkServerProcess:
         return True
 
     def _fork(self, words: bytes, channel: int, preimporter: Preimporter) -> None:
-        """Fork the generation that is ordered, and report its pid."""
-        pid = 0
-        if self.preforked is not None:
-            if self.preforked.start(words, channel):
-                pid = self.preforked.pid
-            self._discard_preforked()
+        """Fork the generation that is ordered."""
+        is_started = self.preforked is not None and self.preforked.start(words, channel)
+        self._discard_preforked()
         try:
-            pid = pid or fork.fork_twice(lambda: self._run_generation(words, channel, preimporter))
+            if not is_started:
+                fork.fork_twice(lambda: self._run_generation(words, channel, preimporter))
         except OSError as error:
             logs.write("error", f"a version cannot be forked: {error}")
-        self.orders.send(FORKED + str(pid).encode())
+        # This tells the main process if no process has it.
         posix.close(channel)
 
     def _prefork(self, preimporter: Preimporter) -> None:

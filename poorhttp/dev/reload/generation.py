@@ -16,7 +16,7 @@ from poorhttp.dev.reload.application import load_error, wrap
 from poorhttp.errors import ApplicationError, Stopped
 from poorhttp.logs.frames import strip_frames
 from poorhttp.process import fork
-from poorhttp.process.control_channel import BROKEN, SERVING
+from poorhttp.process.control_channel import BROKEN, HERE, SERVING
 from poorhttp.worker import start
 
 TYPE_CHECKING = False
@@ -77,19 +77,27 @@ class Generation:
     # In the main process
 
     @property
+    def fork_server(self) -> ForkServer | None:
+        """The fork server, if it forks workers of this generation: they report themselves."""
+        server = self._fork_server
+        return None if server is None or server.is_unavailable else server
+
+    @property
     def ready(self) -> bool:
         """Whether a worker can be forked now."""
-        server = self._fork_server
-        return server is None or server.is_unavailable or (server.ready and server.is_free())
+        server = self.fork_server
+        return server is None or (server.ready and server.is_free())
+
+    def order(self, context: WorkerContext) -> bool:
+        """Have the fork server fork a worker, which reports itself; `False` if that fails."""
+        return self._fork_server is not None and self._fork_server.order(self, context)
 
     def fork(self, context: WorkerContext) -> int:
-        """Fork a worker, from the fork server if there is one; return its pid, or 0 on failure.
+        """Fork a worker from the main process; return its pid.
 
         Raises:
-            OSError: the main process cannot fork.
+            OSError: it cannot be forked.
         """
-        if self._fork_server is not None and not self._fork_server.is_unavailable:
-            return self._fork_server.fork(self, context)
         parent = os.getpid()
         return fork.fork(lambda: self.run(context, parent))
 
@@ -108,6 +116,8 @@ class Generation:
         service = self.service
 
         def run(signals: StopSignals) -> None:
+            if preimporter is not None:
+                start.write(context, HERE)
             self._show_tracebacks()
             # The first import leaves so many objects that each collection would take long.
             gc.disable()

@@ -16,8 +16,7 @@ MAX_ORDER = 256
 class PreforkedProcess:
     """The process, seen from the fork server. It ends with the fork server, or when it is closed.
 
-    Attributes:
-        pid: of the process, which the main process adopts.
+    The main process adopts it.
     """
 
     def __init__(self, run: Callable[[bytes, int], object]) -> None:
@@ -37,7 +36,7 @@ class PreforkedProcess:
             run(words, fds[0])
 
         try:
-            self.pid = fork.fork_twice(wait)
+            fork.fork_twice(wait)
         except OSError:
             self.close()
             raise

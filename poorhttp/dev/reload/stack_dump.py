@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import faulthandler
 import os
-from contextlib import suppress
 
 from poorhttp.dev.reload.watch.project import Project
 from poorhttp.logs.frames import SERVER_FOLDER
+from poorhttp.process import signals
 from poorhttp.process.signals import signal
 
 #: Asks for the dump. Workers that serve ignore it.
@@ -40,11 +40,10 @@ class StackDump:
     # In the main process
 
     def request(self, pid: int) -> None:
-        """Ask a process for a dump; the process may have ended."""
+        """Ask a child of this process for a dump; it may have ended."""
         os.ftruncate(self._file, 0)
         os.lseek(self._file, 0, os.SEEK_SET)
-        with suppress(ProcessLookupError):
-            os.kill(pid, SIGNAL)
+        signals.send(pid, SIGNAL)
 
     def read(self, project: Project, here: str) -> tuple[str, str]:
         """Return the innermost line of the project, and the whole stack, innermost first.

@@ -11,11 +11,11 @@ import os
 import select
 import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 
 from poorhttp.config.settings import Settings
 from poorhttp.net.listener import Listener
 from poorhttp.net.sockets import open_listeners
+from poorhttp.process import fork, signals
 from poorhttp.process.signals import STOP_SIGNALS, signal
 from poorhttp.process.worker_context import WorkerContext
 from poorhttp.supervisor.admin.application import Application
@@ -194,9 +194,8 @@ class AdminEndpoint:
         """Kill the process if it runs, and close everything but the listeners in `keep`."""
         self.close_listeners(keep)
         for pid, worker in self.pool.workers.items():
-            with suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
+            signals.send(pid, signal.SIGKILL)
+            fork.wait(pid)
             worker.channel.close()
         self._questions.close()
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import sys
 
-from poorhttp.config.address import Address
 from poorhttp.errors import ConfigError, Failure
+from poorhttp.net.running_servers import is_loopback, listeners_at
 from poorhttp.supervisor.ctl.find import Place
 from poorhttp.supervisor.ctl.tables import safe
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 #: Seconds for a response. The admin process waits up to 5 s for the main process.
 TIMEOUT = 15.0
+
+#: Bytes of a response, at most: the admin process has the rights of the workers only.
+LARGEST = 64 << 20
 
 
 class Unreachable(Failure):
@@ -32,21 +36,47 @@ class Unavailable(Unreachable):
 
 
 class _Connection(http.client.HTTPConnection):
-    """A connection over TCP or a Unix socket."""
+    """A connection over TCP or a Unix socket, to a process that may know the token."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, place: Place) -> None:
+        address = place.address
         host = address.host if address.kind == "tcp" else "localhost"
         super().__init__(host, address.port or None, timeout=TIMEOUT)
         self._address = address
+        self._place = place
 
     def connect(self) -> None:
+        """Connect, and check who listens before anything is sent.
+
+        Raises:
+            ConfigError: the user must not know the token.
+        """
         if self._address.kind == "tcp":
-            super().connect()
+            self._connect_tcp()
             return
         path = self._address.path
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(TIMEOUT)
         self.sock.connect(f"\0{path[1:]}" if self._address.abstract else path)
+        peer = self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+        self._place.check([int.from_bytes(peer[4:8], sys.byteorder)], "it is listened at by")
+
+    def _connect_tcp(self) -> None:
+        super().connect()
+        peer, own = self.sock.getpeername()[:2], self.sock.getsockname()[:2]
+        # Who listens on another machine is not known.
+        if not self._place.token or not (peer[0] == own[0] or is_loopback(peer[0])):
+            return
+        before = listeners_at(*peer)
+        # Again: that connection may be one of a socket that is closed by now.
+        self.sock.close()
+        super().connect()
+        after = listeners_at(*peer)
+        if not before or before != after or self.sock.getpeername()[:2] != peer:
+            raise ConfigError(
+                f"{self._address}: it cannot be told who listens there, and the token was not sent"
+            )
+        self._place.check(after.values(), "it is listened at by")
 
 
 class Client:
@@ -97,11 +127,13 @@ class Client:
             headers["Content-Type"] = "application/json"
         if self.place.token:
             headers["Authorization"] = f"Bearer {self.place.token.decode()}"
-        connection = _Connection(where)
+        connection = _Connection(self.place)
         try:
             connection.request(method, path, body, headers)
             response = connection.getresponse()
-            text = response.read()
+            text = response.read(LARGEST + 1)
+            if len(text) > LARGEST:
+                raise http.client.HTTPException("its answer is too large")
         except (OSError, http.client.HTTPException) as error:
             why = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise Unreachable(f"no server answers at {where}: {why}") from error
@@ -121,7 +153,7 @@ class Client:
             raise Unavailable(f"{where}: the main process does not answer")
         try:
             found = json.loads(text) if content_type == "application/json" else None
-        except ValueError:
+        except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
             raise Unreachable(f"{where}: this is not the admin address of a poorhttp server")

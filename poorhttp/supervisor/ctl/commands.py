@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import sys
 import time
 from collections.abc import Callable, Sequence
 
 from poorhttp.errors import Failure, UsageError
+from poorhttp.process.safe_open import safe_open
 from poorhttp.supervisor.ctl import tables
 from poorhttp.supervisor.ctl.arguments import Arguments, usage
 from poorhttp.supervisor.ctl.client import Client, Unavailable, Unreachable
@@ -174,8 +176,11 @@ def _print_result(command: str, result: dict[str, Any], output: str) -> None:
         _print(result["text"])
         return
     try:
-        with open(output, "w", encoding="utf-8") as file:
-            file.write(result["text"])
+        # Not through a link of another user, nor into a file that has a further name elsewhere.
+        with open(safe_open(output, os.O_WRONLY | os.O_CREAT), "wb") as file:
+            if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                file.truncate(0)
+            file.write(result["text"].encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise Failure(f"--output: {output}: {error.strerror}") from error
     _print(f"{result['samples']} samples of {result['seconds']} s are in {output}\n")

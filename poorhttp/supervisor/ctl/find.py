@@ -1,5 +1,8 @@
 """Finds the address `admin` of a server: by option, by its file, by its pidfile, by its processes.
 
+Anybody can write a file with a number, listen at an address, or have memory of that name. So a
+server is taken for one only if its process belongs to a user who may be asked (`Place.check`).
+
 A server has memory that it shares with its admin process, and whose name, in /proc/PID/fd, has the
 address (`supervisor/admin/questions.py`). So a pidfile leads to the address, also if the system has
 chosen the port.
@@ -8,12 +11,15 @@ chosen the port.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 
 from poorhttp.config import address, loader
 from poorhttp.config.address import Address
 from poorhttp.errors import ConfigError, UsageError
+from poorhttp.process.privileges import groups_of, user_ids, user_name
+from poorhttp.process.safe_open import safe_open
 from poorhttp.supervisor.admin.protection import read_token
 from poorhttp.supervisor.admin.questions import MEMORY_NAME
 from poorhttp.supervisor.ctl.tables import safe
@@ -33,9 +39,49 @@ class Place:
         token: empty without one.
     """
 
-    def __init__(self, address: Address, token: bytes = b"") -> None:
+    def __init__(self, address: Address, token: Token | None = None) -> None:
         self.address = address
-        self.token = token
+        self.token = token.text if token is not None else b""
+        self._token = token
+
+    def check(self, uids: Iterable[int], who: str) -> None:
+        """Check that the token may be sent to processes of these users.
+
+        Raises:
+            ConfigError: one of them must not know it.
+        """
+        strangers = [uid for uid in uids if self._token is not None and not self._token.is_for(uid)]
+        if strangers:
+            raise ConfigError(
+                f"{self.address}: {who} user {user_name(strangers[0])}, who may not read the "
+                "token: it was not sent; ask as that user, or start the server as root"
+            )
+
+
+class Token:
+    """A token, and who may read its file.
+
+    Attributes:
+        text: the token.
+    """
+
+    def __init__(self, path: str, place: str) -> None:
+        """Read it.
+
+        Raises:
+            ConfigError: it cannot be used.
+        """
+        self.text = read_token(path, place)
+        self._found = os.stat(path)
+
+    def is_for(self, uid: int) -> bool:
+        """Whether a user may know it: root, our own, and who may read its file."""
+        found = self._found
+        if uid in (0, os.geteuid()):
+            return True
+        if uid == found.st_uid:
+            return bool(found.st_mode & stat.S_IRUSR)
+        return bool(found.st_mode & stat.S_IRGRP) and found.st_gid in groups_of(uid)
 
 
 def find(options: Mapping[str, str], environ: Mapping[str, str]) -> Place:
@@ -45,21 +91,21 @@ def find(options: Mapping[str, str], environ: Mapping[str, str]) -> Place:
         UsageError: an option is wrong.
         ConfigError: a file is wrong, or no server is found by it.
     """
-    token = b""
+    token = None
     file = options.get("--token-file") or environ.get("POORHTTP_ADMIN_TOKEN_FILE", "off")
     if file != "off":
-        token = read_token(file, "--token-file")
+        token = Token(file, "--token-file")
     if "--config" in options:
         return _by_file(options["--config"], environ, token)
     if "--pidfile" in options:
-        return Place(_by_pidfile(options["--pidfile"]), token)
+        return _by_pidfile(options["--pidfile"], token)
     text = options.get("--admin") or environ.get("POORHTTP_ADMIN", "off")
     if text != "off":
         return Place(_connectable(_parse(text, "--admin")), token)
     return Place(_only_one(), token)
 
 
-def _by_file(file: str, environ: Mapping[str, str], token: bytes) -> Place:
+def _by_file(file: str, environ: Mapping[str, str], token: Token | None) -> Place:
     settings = loader.load({}, environ, file)[0]
     admin = settings.admin
     if admin is None:
@@ -69,29 +115,40 @@ def _by_file(file: str, environ: Mapping[str, str], token: bytes) -> Place:
         )
     loader.change_folder(settings)
     if not token and settings.admin_token_file is not None:
-        token = read_token(settings.admin_token_file, settings.origin("admin_token_file"))
+        token = Token(settings.admin_token_file, settings.origin("admin_token_file"))
     if admin.kind == "fd" or (admin.kind == "tcp" and admin.port == 0):
         if settings.pidfile is None:
             raise ConfigError(
                 f"{settings.origin('admin')}: {admin} does not say where the server listens; its "
                 "log does: name that with --admin"
             )
-        return Place(_by_pidfile(settings.pidfile), token)
+        return _by_pidfile(settings.pidfile, token)
     return Place(_connectable(admin), token)
 
 
-def _by_pidfile(path: str) -> Address:
+def _by_pidfile(path: str, token: Token | None) -> Place:
+    """Return where the server answers whose process ID is in a file.
+
+    A file counts only for processes of its owner, if that is neither root nor who asks. The process
+    has to belong to root or to who asks, if a token is sent, or to somebody who may read that.
+    """
     try:
-        with open(path, "rb") as file:
-            text = file.read(64).strip()
+        # No link of others is followed, and a named pipe not waited for.
+        with open(safe_open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY), "rb") as file:
+            status = os.fstat(file.fileno())
+            text = file.read(64).strip() if stat.S_ISREG(status.st_mode) else b""
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}; is the server running?") from error
-    if not text.isdigit():
+    if not (text.isdigit() and 0 < int(text) < 1 << 31):
         raise ConfigError(f"{path} does not hold a process ID")
     pid = int(text)
     try:
-        found = next(_addresses(pid), None)
-    except FileNotFoundError:
+        with _process(pid) as folder:
+            uids = user_ids(pid, folder)
+            found = next(_addresses(folder), None)
+        if not uids:
+            raise ProcessLookupError
+    except (FileNotFoundError, ProcessLookupError):
         raise ConfigError(f"{path}: process {pid} has ended") from None
     except PermissionError:
         raise ConfigError(
@@ -102,7 +159,14 @@ def _by_pidfile(path: str) -> Address:
             f"{path}: process {pid} has no admin address; is it the server, and is its option "
             "admin set?"
         )
-    return found
+    if status.st_uid not in (0, os.geteuid()) and uids != {status.st_uid}:
+        raise ConfigError(
+            f"{path} belongs to user {user_name(status.st_uid)}, and names process {pid} of "
+            "another user; name its address with --admin"
+        )
+    place = Place(found, token)
+    place.check(uids, f"process {pid} belongs to")
+    return place
 
 
 def _only_one() -> Address:
@@ -110,10 +174,10 @@ def _only_one() -> Address:
     found: dict[str, Address] = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
-            with suppress(OSError):
+            with suppress(OSError), _process(int(name)) as folder:
                 # Root takes no address from another user, who could answer there.
-                if os.stat(f"/proc/{name}").st_uid == os.geteuid():
-                    for each in _addresses(int(name)):
+                if user_ids(int(name), folder) == {os.geteuid()}:
+                    for each in _addresses(folder):
                         found[str(each)] = each
     if len(found) > 1:
         texts = map(safe, sorted(found))
@@ -125,23 +189,45 @@ def _only_one() -> Address:
     return next(iter(found.values()))
 
 
-def _addresses(pid: int) -> Iterator[Address]:
-    """Yield the addresses of the memory that a process has open.
+@contextmanager
+def _process(pid: int) -> Iterator[int]:
+    """Open the folder of a process in /proc, which stays that of the same process.
+
+    Raises:
+        OSError: there is no such process.
+    """
+    folder = os.open(f"/proc/{pid}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _addresses(process: int) -> Iterator[Address]:
+    """Yield the addresses of the memory that a process has open, by its folder.
 
     Raises:
         OSError: the process has ended, or may not be inspected.
     """
-    folder = f"/proc/{pid}/fd"
-    for fd in os.listdir(folder):
-        link = ""
-        with suppress(FileNotFoundError):
-            link = os.readlink(f"{folder}/{fd}")
+    folder = os.open("fd", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=process)
+    try:
+        links = [_target(fd, folder) for fd in os.listdir(folder)]
+    finally:
+        os.close(folder)
+    for link in links:
         text = link.removeprefix(LINK).removesuffix(DELETED)
         if text != link and text:
             if not text.startswith("unix:"):
                 text = text.split()[0].removeprefix("http://")
             with suppress(ValueError):
                 yield _connectable(address.parse(text))
+
+
+def _target(fd: str, folder: int) -> str:
+    try:
+        return os.readlink(fd, dir_fd=folder)
+    except OSError:
+        return ""
 
 
 def _parse(text: str, place: str) -> Address:

@@ -20,7 +20,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-from poorhttp.process import fork
+from poorhttp.process import fork, signals
 from poorhttp.process.signals import signal
 
 TYPE_CHECKING = False
@@ -130,9 +130,7 @@ class Inspection:
         os.close(self.fd)
         self.fd = -1
         Inspection._current = None
-        # Its end is reaped with those of all children; until then no other process has its ID.
-        with suppress(OSError):
-            os.kill(self._pid, signal.SIGKILL)
+        signals.send(self._pid, signal.SIGKILL)
 
 
 def begin(

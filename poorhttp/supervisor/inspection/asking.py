@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
 from collections.abc import Iterable
 from contextlib import suppress
 
+from poorhttp.process.signals import signal
 from poorhttp.worker.inspection.area import area
 from poorhttp.worker.inspection.handler import ASK_SIGNAL
 
@@ -78,12 +80,26 @@ class Target:
 
     def send(self, number: int) -> bool:
         """Send a signal, if it has a handler for it; return whether it has."""
-        if not self.handles(number):
+        try:
+            # This stays the same process, also if it ends and another gets its ID.
+            process = os.pidfd_open(self.pid)
+        except OSError as error:
+            # Linux has it since 5.3.
+            if error.errno != errno.ENOSYS or not self.handles(number):
+                return False
+            with suppress(OSError):
+                os.kill(self.pid, number)
+                return True
             return False
-        with suppress(OSError):
-            os.kill(self.pid, number)
+        try:
+            if not self.handles(number):
+                return False
+            signal.pidfd_send_signal(process, number)
             return True
-        return False
+        except OSError:
+            return False
+        finally:
+            os.close(process)
 
 
 def ask(kind: str, workers: Iterable[Target], **arguments: Any) -> dict[str, Any]:
@@ -125,8 +141,11 @@ def wait(
         for pid in list(missing):
             text = area.answer(question["number"], question["places"][str(pid)])
             if text:
-                with suppress(ValueError):
-                    answers[pid] = json.loads(text)
+                # Code of the application may have written anything.
+                with suppress(ValueError, RecursionError):
+                    found = json.loads(text)
+                    if isinstance(found, dict):
+                        answers[pid] = found
             if text or (text is not None and begins):
                 answers.setdefault(pid, {})
                 missing.discard(pid)

@@ -95,7 +95,7 @@ def stacks(workers: list[Target]) -> list[dict[str, Any]]:
         answer = answers.get(worker.pid)
         note = ""
         if answer is not None and "stacks" in answer:
-            how, found = "python", [_stack(each) for each in answer["stacks"]]
+            how, found, note = "python", *_stacks(answer["stacks"])
         else:
             how, found, note = _from_outside(worker, py_spy)
             if answer is not None:
@@ -110,6 +110,14 @@ def stacks(workers: list[Target]) -> list[dict[str, Any]]:
             }
         )
     return results
+
+
+def _stacks(answer: Any) -> tuple[list[dict[str, Any]], str]:
+    """Return the stacks of a worker's answer, which code of the application may have written."""
+    try:
+        return [_stack(each) for each in answer], ""
+    except (TypeError, ValueError, KeyError, OverflowError):
+        return [], "its answer cannot be read"
 
 
 def _stack(each: dict[str, Any]) -> dict[str, Any]:
@@ -152,7 +160,7 @@ def heap(workers: list[Target]) -> list[dict[str, Any]]:
         note = ""
         if "rows" not in answer:
             note = str(answer.get("error") or why_silent(worker))
-        elif answer["how"] == "gc":
+        elif answer.get("how") == "gc":
             note = (
                 "containers by type, without text and numbers: tracemalloc = 1 (or "
                 "PYTHONTRACEMALLOC=1) tells the lines that allocate"
@@ -202,8 +210,11 @@ def profile(workers: list[Target], seconds: float, form: str) -> dict[str, Any]:
                 f"worker {worker.pid}: by faulthandler, as {why_silent(worker)} ({py_spy.problem})"
             )
         elif (answer := answers.get(worker.pid)) is not None and "stacks" in answer:
-            found = {str(stack): int(took) for stack, took in answer["stacks"].items()}
-            samples += int(answer["samples"])
+            try:
+                found = {str(stack): int(took) for stack, took in answer["stacks"].items()}
+                samples += int(answer["samples"])
+            except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
+                notes.append(f"worker {worker.pid}: its answer cannot be read")
         else:
             notes.append(f"worker {worker.pid}: {why_silent(worker)} ({py_spy.problem})")
         for stack, took in found.items():

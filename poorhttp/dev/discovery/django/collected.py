@@ -1,20 +1,19 @@
 """Static files of a Django project in production, as `collectstatic` has collected them.
 
 `STATIC_URL` and `STATIC_ROOT` are values that the settings compute. So a process of its own, with
-the rights of the workers, imports them; the main process runs no code of the project.
+the rights of the workers, imports them; the main process runs no code of the project, and trusts
+nothing that comes from there.
 """
 
 from __future__ import annotations
 
-import marshal
 import os
 from collections.abc import Iterator
-from contextlib import suppress
 
 from poorhttp.config import loader
 from poorhttp.config.settings import Settings
 from poorhttp.dev.discovery.found_target import ORIGIN
-from poorhttp.process import fork
+from poorhttp.process import child_answer
 from poorhttp.process.privileges import Privileges
 from poorhttp.process.signals import SIGNALS, signal
 from poorhttp.targets.module import prepend_to_path
@@ -24,6 +23,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 STATIC_FILES = "django.contrib.staticfiles"
+
+#: Seconds for importing the settings.
+TIMEOUT = 60.0
 
 #: Middleware that serves the same files.
 WHITENOISE = "whitenoise.middleware.WhiteNoiseMiddleware"
@@ -36,12 +38,16 @@ class StaticFiles:
         url: `STATIC_URL`; empty if Django or another server has the files.
         root: `STATIC_ROOT`, an absolute path.
         debug: whether `DEBUG` is on.
+        problem: why none of this is known; empty if it is.
     """
 
-    def __init__(self, url: str = "", root: str = "", debug: bool = False) -> None:
+    def __init__(
+        self, url: str = "", root: str = "", debug: bool = False, problem: str = ""
+    ) -> None:
         self.url = url
         self.root = root
         self.debug = debug
+        self.problem = problem
 
     @property
     def collected(self) -> bool:
@@ -55,6 +61,8 @@ class StaticFiles:
 
     def lines(self) -> Iterator[str]:
         """Yield the messages about them."""
+        if self.problem:
+            yield f"static files are not served by the server: {self.problem}"
         if self.prefix and self.collected:
             yield f"serves {self.root} at {self.url} (STATIC_ROOT, STATIC_URL)"
         elif self.prefix and self.root:
@@ -80,31 +88,43 @@ class StaticFiles:
 def find(settings: Settings) -> StaticFiles:
     """Return what the settings of the project say; nothing if they cannot be imported.
 
-    That error is reported by the worker that loads the application.
+    That error is reported by the worker that loads the application. A process that has forked
+    further ones, or that never ends, does not hold this one up.
 
     Args:
         settings: with the folder, the user and the path of modules; `DJANGO_SETTINGS_MODULE` is in
             the environment.
     """
-    read, write = os.pipe()
 
-    def run() -> None:
-        os.close(read)
+    def read() -> object:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         # What they print, workers print as well.
         null = os.open(os.devnull, os.O_WRONLY)
         for fd in (1, 2):
             os.dup2(null, fd)
-        with suppress(BaseException), open(write, "wb") as pipe:
-            pipe.write(marshal.dumps(_read(settings)))
-        os._exit(0)
+        try:
+            return _read(settings)
+        except BaseException:
+            return {}
 
-    pid = fork.fork(run)
-    os.close(write)
-    with open(read, "rb") as pipe:
-        answer = pipe.read()
-    os.waitpid(pid, 0)
-    return StaticFiles(**marshal.loads(answer)) if answer else StaticFiles()
+    try:
+        answer = child_answer.ask(read, TIMEOUT)
+    except child_answer.NoAnswer as why:
+        return StaticFiles(problem=f"the process that imports the settings {why}")
+    return _checked(answer)
+
+
+def _checked(answer: object) -> StaticFiles:
+    """Return what an answer says, if it has the form of one of `_read`."""
+    kinds = {"url": str, "root": str, "debug": bool}
+    if isinstance(answer, dict) and all(
+        isinstance(value, kinds.get(name, ())) for name, value in answer.items()
+    ):
+        files = StaticFiles(**answer)
+        if all(" " <= character != "\x7f" for character in files.url + files.root):
+            return files
+        return StaticFiles(problem="STATIC_URL or STATIC_ROOT has control characters")
+    return StaticFiles(problem="the process that imports the settings gave another answer")
 
 
 def _read(settings: Settings) -> dict[str, Any]:

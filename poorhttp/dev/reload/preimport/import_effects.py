@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from types import FrameType
 
+from poorhttp.process import fork
 from poorhttp.process.signals import signal
 
 TYPE_CHECKING = False
@@ -134,7 +135,7 @@ def _end_at_fork() -> bool:
     pid = posix.fork()
     if pid == 0:
         os._exit(0)
-    posix.waitpid(pid, 0)
+    fork.wait(pid)
     return _thread_count() == 1
 
 

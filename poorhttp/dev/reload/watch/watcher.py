@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable
-from contextlib import suppress
 
 from poorhttp.dev.reload.watch.project import Project
 
 # Imported before the fork, so that both processes share it.
 from poorhttp.dev.reload.watch.watcher_process import WatcherProcess
-from poorhttp.process import fork
+from poorhttp.process import fork, signals
 from poorhttp.process.control_channel import ControlChannel
 from poorhttp.process.signals import signal
 
@@ -104,10 +103,8 @@ class Watcher:
         """Kill the process and wait for its end."""
         if self.pid:
             pid, self.pid = self.pid, 0
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-            with suppress(ChildProcessError):
-                os.waitpid(pid, 0)
+            signals.send(pid, signal.SIGKILL)
+            fork.wait(pid)
         self._channel.close()
 
     def _start(self, since: int) -> None:

@@ -1,0 +1,100 @@
+"""Calls a function in a child process, and returns its answer: JSON, with limits of time and size.
+
+Code of a project may run in the child, so nothing that comes from it is trusted: what it writes is
+only parsed, and whatever else it does, the wait for it has an end.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from select import POLLIN, poll
+
+from poorhttp.process import fork, signals
+from poorhttp.process.signals import signal
+
+#: Bytes of an answer, at most, and of the number before it that tells how many follow.
+LONGEST = 1 << 16
+SIZE = 4
+
+#: Seconds between two looks whether the child has ended: a process that it has forked may keep its
+#: end of the pipe open.
+INTERVAL = 0.1
+
+
+class NoAnswer(Exception):
+    """There is no answer: the sentence says why."""
+
+
+def ask(function: Callable[[], object], seconds: float) -> object:
+    """Return what `function` returns in a child that is forked for it.
+
+    The function is called with `SIGNALS` blocked. If it raises an exception, there is no answer.
+
+    Raises:
+        NoAnswer: there is none in time, or it is no JSON of at most `LONGEST` bytes.
+        OSError: the process cannot be forked.
+    """
+    import json  # takes memory
+
+    read, write = os.pipe2(os.O_CLOEXEC)
+
+    def run() -> None:
+        os.close(read)
+        text = json.dumps(function()).encode()
+        with open(write, "wb") as pipe:
+            pipe.write(len(text).to_bytes(SIZE, "big") + text)
+        os._exit(0)
+
+    try:
+        pid = fork.fork(run)
+    except OSError:
+        os.close(read)
+        raise
+    finally:
+        os.close(write)
+    try:
+        os.set_blocking(read, False)
+        answer = _receive(read, pid, time.monotonic() + seconds)
+    finally:
+        os.close(read)
+        # It has nothing more to do.
+        signals.send(pid, signal.SIGKILL)
+        fork.wait(pid)
+    if answer is None:
+        raise NoAnswer(f"did not answer within {seconds:.0f} s")
+    try:
+        return json.loads(answer)
+    except (ValueError, RecursionError):
+        raise NoAnswer("gave no answer that can be read") from None
+
+
+def _receive(pipe: int, pid: int, until: float) -> bytes | None:
+    """Return what has arrived when it is complete, or nothing more can come; `None`: too late."""
+    poller = poll()
+    poller.register(pipe, POLLIN)
+    received = b""
+    while True:
+        has_ended = not _runs(pid)
+        while poller.poll(0):
+            more = os.read(pipe, SIZE + LONGEST)
+            received += more
+            size = int.from_bytes(received[:SIZE], "big")
+            is_too_long = len(received) >= SIZE and size > LONGEST
+            if not more or is_too_long or len(received) >= SIZE + size > SIZE:
+                return b"" if is_too_long else received[SIZE : SIZE + size]
+        if has_ended:
+            return b""
+        rest = until - time.monotonic()
+        if rest <= 0:
+            return None
+        poller.poll(min(rest, INTERVAL) * 1000)
+
+
+def _runs(pid: int) -> bool:
+    """Whether a child has not ended yet."""
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+    except OSError:
+        return False

@@ -1,0 +1,127 @@
+"""`preload`: the process that has loaded the application forks workers, and cannot name others."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.testkit.client import Connection
+from tests.testkit.process import children, lives
+from tests.testkit.server import Server, wait_for
+
+#: A module that forges, once, what the preloader reports when it is told to fork.
+FORGING = """
+import os, socket, time
+from poorhttp.supervisor import preloader
+
+VICTIM, FORGERY, DONE = os.environ["VICTIM"], os.environ["FORGERY"], os.environ["DONE"]
+receive = preloader.receive
+
+def forge(channel, size):
+    message, fds = receive(channel, size)
+    if message and not os.path.exists(DONE):
+        open(DONE, "w").close()
+        if FORGERY == "a number":
+            channel.send(f"{VICTIM}\\n".encode())
+        elif FORGERY == "a process that is known":
+            os.write(fds[0], b"h")
+        elif FORGERY == "no message":
+            os.write(fds[0], b"-1\\n")
+        elif os.fork() == 0:
+            # No child of the main process, as long as its parent lives.
+            if os.fork() == 0:
+                os.write(fds[0], b"h")
+            time.sleep(600)
+        else:
+            time.sleep(0.2)
+    return message, fds
+
+preloader.receive = forge
+
+def application(environ, start_response):
+    start_response("200 OK", [])
+    return [str(os.getpid()).encode()]
+"""
+
+#: A module that has its own way with children.
+CHILDREN = """
+import os, signal, subprocess, threading, time
+WAY = os.environ["WAY"]
+
+def handle(number, frame):
+    # Without children this raises.
+    os.waitpid(-1, 0)
+
+def wait():
+    while True:
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            time.sleep(0.0005)
+
+if WAY == "ignored":
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+elif WAY == "handled":
+    signal.signal(signal.SIGCHLD, handle)
+else:
+    threading.Thread(target=wait, daemon=True).start()
+
+def application(environ, start_response):
+    start_response("200 OK", [])
+    way = signal.getsignal(signal.SIGCHLD)
+    return [getattr(way, "__name__", getattr(way, "name", "")).encode()]
+"""
+
+
+@pytest.fixture
+def victim() -> Iterator[int]:
+    """A process that has nothing to do with the server, which runs as root."""
+    with subprocess.Popen(["sleep", "600"]) as process:
+        yield process.pid
+        process.kill()
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize(
+    "forgery",
+    ["a number", "a process that is known", "no message", "a process that is no child"],
+)
+def test_the_application_cannot_name_the_process_of_a_worker(
+    forgery: str, victim: int, tmp_path: Path
+) -> None:
+    app = tmp_path / "forging.py"
+    app.write_text(FORGING)
+    env = {"VICTIM": str(victim), "FORGERY": forgery, "DONE": str(tmp_path / "done")}
+    options = ["--preload", "--workers", "2", "--max-requests", "100000"]
+    with Server(f"{app}:application", "threading", *options, env=env) as server:
+        pids = {int(server.get("/").body) for _ in range(20)}
+        assert pids < set(children(server.process.pid))
+        if forgery != "a number":
+            server.wait_log(
+                "a worker was reported by process" if "process" in forgery else "ended before it"
+            )
+        server.stop(signal.SIGQUIT)
+        assert not any(lives(pid) for pid in pids)
+    assert lives(victim)
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize(
+    ("way", "seen"), [("ignored", "SIG_IGN"), ("handled", "handle"), ("waited for", "SIG_DFL")]
+)
+def test_an_application_that_waits_for_children_itself(way: str, seen: str, tmp_path: Path) -> None:
+    app = tmp_path / "reaping.py"
+    app.write_text(CHILDREN)
+    options = ("--preload", "--workers", "2", "--max-requests", "5", "--drain-timeout", "0")
+    with Server(f"{app}:application", "threading", *options, env={"WAY": way}) as server:
+        with Connection(("127.0.0.1", server.port)) as connection:
+            assert connection.request("GET", "/").body.decode() == seen
+        before = children(server.process.pid)
+        for _ in range(20):
+            assert server.get("/").body.decode() == seen
+        wait_for(lambda: children(server.process.pid) != before, "workers that are replaced")
+        assert "cannot be forked" not in server.log()
