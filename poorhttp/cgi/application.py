@@ -37,6 +37,9 @@ class Programs:
         self.environment = [
             (b"GATEWAY_INTERFACE", b"CGI/1.1"),
             (b"DOCUMENT_ROOT", self.folder),
+            # php-cgi refuses to run without it. Apache sets it for programs behind an action, and
+            # nginx and lighttpd for all.
+            (b"REDIRECT_STATUS", b"200"),
         ]
         for name, value in settings.cgi_environment:
             passed = os.environ.get(name) if value is None else value
