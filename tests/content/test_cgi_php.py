@@ -1,4 +1,4 @@
-"""PHP by the real `php-cgi`: Adminer with a database in SQLite, and a script that shows its input."""
+"""PHP by the real `php-cgi`: Adminer with SQLite, and a script that shows its input."""
 
 from __future__ import annotations
 

@@ -118,6 +118,7 @@ def test_defaults() -> None:
         "static_fallthrough": False,
         "static_index": "index.html",
         "static_listing": False,
+        "static_fallback": "",
         "static_not_found": "",
         "static_header": (),
         "static_immutable": (),
