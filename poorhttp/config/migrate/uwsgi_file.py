@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Mapping
 
+from poorhttp.config.cpus import usable_cpus
 from poorhttp.config.migrate.equivalents.plan import Setting
 from poorhttp.errors import ConfigError
 
@@ -142,7 +143,7 @@ class UwsgiFile:
             "E": extension[1:],
             "c": os.path.basename(folder),
             **{str(index): part for index, part in enumerate(folder.split("/")[1:11])},
-            "k": str(len(os.sched_getaffinity(0))),
+            "k": str(usable_cpus()),
             "h": os.uname().nodename,
         }
 

@@ -106,8 +106,8 @@ class StaticFiles:
     static_fallback = Option(
         file_name,
         "",
-        "File of the folder that is sent with 200 to a request for a page that does not exist, such "
-        "as `index.html`; empty for none.",
+        "File of the folder that is sent with 200 to requests for pages that do not exist, such as "
+        "`index.html`; empty for none.",
         metavar="NAME",
         hosted=True,
         reason="For single-page applications, whose script reads the path (docs/guides/"

@@ -185,7 +185,10 @@ class Workers:
         "0",
         "Number of worker processes; 0 lets the server choose.",
         reason="0 is one worker. In mode `forking` it is as many as there are usable CPUs, and at "
-        "least 2, because each process runs one request at a time.",
+        "least 2, because each process runs one request at a time. Usable are the CPUs of the "
+        "affinity (taskset, cpuset), but not more than the CPU quota of the cgroup and of those "
+        "above it allows, rounded up (`docker run --cpus`, limits of Kubernetes, `CPUQuota` of "
+        "systemd). They are counted at the start and at each reload.",
         short="w",
         aliases=("processes",),
     )
