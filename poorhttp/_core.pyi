@@ -63,7 +63,10 @@ def merge_memory() -> None:
 def trim_memory() -> None:
     """Return free memory of the C library's heap to the system (malloc_trim(3))."""
 
-def set_process_title(title: str, name: str, *, shows_requests: bool = False) -> None:
+def reason_phrases() -> dict[int, str]:
+    """Return the reason phrases of final statuses, by their codes (RFC 9110 section 15)."""
+
+def set_process_title(title: str, name: str, *, requests: str = "none") -> None:
     """Set what `ps` and `top` show in place of the command line, and the name of this process.
 
     Args:

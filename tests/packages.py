@@ -46,6 +46,8 @@ TESTS = {
     "h2load": ("nghttp2-client", "h2load as a client of the load lab"),
     "/usr/include/openssl/ssl.h": ("libssl-dev", "the load lab's client for TLS"),
     "php-cgi": ("php-cgi", "CGI programs in PHP"),
+    "/usr/share/adminer/adminer.php": ("adminer", "a large application in PHP, by CGI"),
+    "/usr/share/doc/php-sqlite3": ("php-sqlite3", "a large application in PHP, by CGI"),
     "systemd-analyze": ("systemd", "service files"),
     "systemd-socket-activate": ("systemd", "socket activation by systemd's own program"),
     "logrotate": ("logrotate", "log rotation"),
@@ -61,7 +63,10 @@ TESTS = {
 }
 
 #: What a program is tested with, and has packages of its own.
-PARTS = {"lighttpd": ["/usr/lib/lighttpd/mod_openssl.so"]}
+PARTS = {
+    "/usr/share/adminer/adminer.php": ["/usr/share/doc/php-sqlite3"],
+    "lighttpd": ["/usr/lib/lighttpd/mod_openssl.so"],
+}
 
 #: Run as root, with the packages as arguments.
 INSTALL = """

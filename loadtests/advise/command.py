@@ -19,7 +19,7 @@ from loadtests.advise.trial import EXPERIMENT, Bench, say
 from loadtests.arguments import hint, number
 from loadtests.errors import LabError
 from loadtests.measure import machine
-from loadtests.measure.cpu_affinity import USABLE
+from loadtests.measure.cpu_affinity import CPUS
 from loadtests.reporting.model import Section
 from loadtests.servers import registry
 from loadtests.stats.results import Results
@@ -152,7 +152,7 @@ def _advise(
     if options.write and options.write.exists():
         raise LabError(f"{options.write} already exists; it is not overwritten")
     rate, memory = options.rate or asking.rate, int(options.max_memory * 2**20)
-    wish = Wish(options.connections, len(USABLE), rate, memory, options.aims)
+    wish = Wish(options.connections, CPUS, rate, memory, options.aims)
     budget, bench = options.budget or USUAL, Bench(target, asking, keeping)
     _begin(bench, command, budget)
     machine.allow_files(max(wish.connections) + 200)
@@ -198,7 +198,7 @@ def _everyone(options: argparse.Namespace) -> tuple[list[Configuration], list[st
     if "gevent" in modes and find_spec("gevent") is None:
         modes.remove("gevent")
         remarks = ["Mode gevent was left out: gevent is not installed (pip install '.[gevent]')."]
-    return space(len(USABLE), modes, options.max_workers, options.max_threads), remarks
+    return space(CPUS, modes, options.max_workers, options.max_threads), remarks
 
 
 def _begin(bench: Bench, command: str, budget: float) -> None:

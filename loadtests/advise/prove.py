@@ -24,7 +24,7 @@ from loadtests.advise.configuration import Configuration
 from loadtests.advise.target import Target
 from loadtests.advise.trial import Bench, say
 from loadtests.errors import LabError
-from loadtests.measure.cpu_affinity import USABLE
+from loadtests.measure.cpu_affinity import CPUS
 from loadtests.programs import ROOT
 from loadtests.reporting.model import Cell, Column, Section, Table
 from loadtests.stats.results import Results, Spread, spread
@@ -94,7 +94,7 @@ def _proved(bench: Bench, name: str, scale: Scale, candidates: Sequence[Configur
         scores[P99] = _medians(bench, able, "grid p99", scale.seconds, rounds, rate)
     took = time.monotonic() - started
     say(f"{name}: a search of {PART * took:.0f} s")
-    wish = Wish([CONNECTIONS], len(USABLE), rate, 0, scale.aims)
+    wish = Wish([CONNECTIONS], CPUS, rate, 0, scale.aims)
     advice = advise(bench, candidates, wish, PART * took)
     right = True
     for aim, grid in scores.items():

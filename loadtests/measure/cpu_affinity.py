@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import os
 
+from poorhttp.config.cpus import usable_cpus
+
 USABLE = sorted(os.sched_getaffinity(0))
 """The cores that the lab was started with: later it keeps to the client's, as would children."""
+
+CPUS = usable_cpus()
+"""How many of them the lab may keep busy: a quota of a cgroup may allow fewer."""
 
 
 def cores() -> tuple[int, int]:

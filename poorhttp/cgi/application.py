@@ -9,6 +9,7 @@ from poorhttp._core import find_program
 from poorhttp.cgi.error_responses import log_problem, respond
 from poorhttp.cgi.program import ProgramRun
 from poorhttp.cgi.program_slots import slots_of_process
+from poorhttp.config.cpus import usable_cpus
 from poorhttp.config.settings import Settings
 
 TYPE_CHECKING = False
@@ -30,13 +31,14 @@ class Programs:
         self.limits = settings.cgi_timeout, settings.cgi_time_limit or None
         self.pass_authorization = settings.cgi_pass_authorization
         self.graceful_timeout = settings.graceful_timeout
-        self.max_programs = settings.cgi_processes or (
-            PROGRAMS_PER_CPU * len(os.sched_getaffinity(0))
-        )
+        self.max_programs = settings.cgi_processes or PROGRAMS_PER_CPU * usable_cpus()
         self.in_greenlets = settings.mode == "gevent"
         self.environment = [
             (b"GATEWAY_INTERFACE", b"CGI/1.1"),
             (b"DOCUMENT_ROOT", self.folder),
+            # php-cgi refuses to run without it. Apache sets it for programs behind an action, and
+            # nginx and lighttpd for all.
+            (b"REDIRECT_STATUS", b"200"),
         ]
         for name, value in settings.cgi_environment:
             passed = os.environ.get(name) if value is None else value

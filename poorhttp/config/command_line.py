@@ -21,6 +21,9 @@ FLAGS = {option.flag: option for option in OPTIONS.values() if option.flag}
 FLAG_OF = {option.name: flag for flag, option in FLAGS.items()}
 FLAG_OF |= {"config": FILE_FLAGS[-1], "help": HELP_FLAGS[-1], "version": VERSION_FLAGS[-1]}
 
+#: Options whose values may be passwords.
+VARIABLE_FLAGS = ("--env", "-e", "--cgi-environment")
+
 #: Files of other servers that `-c` names there.
 FOREIGN_FILES = (".py", ".toml", ".yaml", ".yml", ".xml")
 
@@ -265,6 +268,22 @@ def _is_target(word: str) -> bool:
     if any(mark in word for mark in ":/."):
         return True
     return os.path.exists(f"{word}.py") or os.path.isdir(word)
+
+
+def title_words(words: Sequence[str]) -> list[str]:
+    """Return arguments as a process title shows them: no values of environment variables."""
+    shown = []
+    before = ""
+    for word in words:
+        # `-e NAME=VALUE`, `-eNAME=VALUE` or `--env=NAME=VALUE`; a name has at least one letter.
+        start = 1 if before in VARIABLE_FLAGS else 0
+        for flag in VARIABLE_FLAGS:
+            if word.startswith(flag) and word != flag:
+                start = len(flag) + 1
+        end = word.find("=", start) if start else -1
+        shown.append(word if end < 0 else f"{word[:end]}=...")
+        before = word
+    return shown
 
 
 def _version() -> str:

@@ -194,6 +194,25 @@ def token(text: str) -> str:
     return text
 
 
+class ProcessName(str):
+    """Name at the beginning of process titles; `requests` is one of `REQUESTS_IN_TITLES`."""
+
+    requests = "path"
+
+
+#: What process titles may show of a request.
+REQUESTS_IN_TITLES = ("path", "query", "none")
+
+
+def process_name(text: str) -> ProcessName:
+    """Read the name of the processes, and what their titles show of requests."""
+    name, *words = text.split() or [""]
+    found = ProcessName(token(name))
+    if words:
+        found.requests = choice(*REQUESTS_IN_TITLES)(" ".join(words))
+    return found
+
+
 def prefix(text: str) -> str:
     """Read the beginning of a path: whole segments, `/a/b`; returned without a slash at its end."""
     segments = text.removesuffix("/").split("/")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from poorhttp.config import address
+from poorhttp.config import address, cpus
 from poorhttp.config.options.compression import Compression
 from poorhttp.config.options.content import (
     CgiPrograms,
@@ -75,6 +75,8 @@ class Settings(
     def __init__(self, **overrides: object) -> None:
         self.hosts: dict[str, Settings] = {}
         self._given: dict[str, Sequence[tuple[str, str]]] = {}
+        # Counted once, because a quota may change while the server runs.
+        self._usable_cpus: int | None = None
         for name, value in overrides.items():
             if name not in OPTIONS:
                 meant = option_suggestion(name, {name: name for name in OPTIONS}, OPTIONS)
@@ -155,7 +157,11 @@ class Settings(
         """Number of worker processes; `workers` 0 is replaced by the number for the mode."""
         if self.workers:
             return self.workers
-        return max(2, len(os.sched_getaffinity(0))) if self.mode == "forking" else 1
+        if self.mode != "forking":
+            return 1
+        if self._usable_cpus is None:
+            self._usable_cpus = cpus.usable_cpus()
+        return max(2, self._usable_cpus)
 
 
 #: Every option by its name, in the order of their declaration.

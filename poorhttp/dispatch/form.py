@@ -30,6 +30,9 @@ _SPOOL = 64 * 1024
 # whole field for each of them, up to 4 KiB: 200 KB of them took 0.4 s.
 _MAX_CONTINUATIONS = 8
 
+# Digits of a section's number in a parameter such as `filename*0` (RFC 2231 section 3).
+_MAX_SECTION_DIGITS = 2
+
 # Charsets that a part may name beside UTF-8, by their IANA names and aliases. A client must not
 # choose among all codecs: `punycode` is quadratic, and Python keeps every unknown name for ever.
 _CHARSETS = {
@@ -168,7 +171,8 @@ class FieldStorage(Fields):
 
     Args:
         req: the request.
-        keep_blank_values: keep fields without a value; by default they count as not sent.
+        keep_blank_values: keep fields without a value; by default they count as not sent. A file
+            that has a name is kept, also if it is empty.
 
     Raises:
         FormError: malformed (400) or beyond a limit (413).
@@ -189,7 +193,10 @@ class FieldStorage(Fields):
         if sent is None:
             # The body can be read only once; its fields are kept for another FieldStorage.
             sent = req.sent_fields = [*self._body(req), *query(req.query, self.max_fields)]
-        super().__init__([field for field in sent if keep_blank_values or field.size])
+        # A file may be empty. An input for which no file was chosen has an empty file name.
+        super().__init__(
+            [field for field in sent if keep_blank_values or field.size or field.filename]
+        )
 
     def _body(self, req: Request) -> list[Field]:
         content_type = req.environ.get("CONTENT_TYPE")
@@ -235,15 +242,16 @@ class FieldStorage(Fields):
                         file = None
                         if len(fields) == self.max_fields:
                             raise _too_large(f"The form has more than {self.max_fields} fields.")
-                        if part.filename is not None:
+                        name, filename = _names(part)
+                        if filename is not None:
                             files += 1
                             if files > self.max_files:
                                 raise _too_large(f"The form has more than {self.max_files} files.")
-                            file = _file(part)
+                            file = _file(name, filename, part.content_type)
                             fields.append(file)
                     elif not event:
                         if file is None:
-                            fields.append(Field(part.name, _text(b"".join(text), part.charset)))
+                            fields.append(Field(name, _text(b"".join(text), part.charset)))
                         elif file.file is not None:
                             file.file.seek(0)
                     elif file is None or file.file is None:
@@ -280,16 +288,56 @@ def _urlencoded(text: str, max_fields: int, status: int) -> list[Field]:
     return [Field(name, value) for name, value in read_fields(text)]
 
 
-def _file(part: Any) -> Field:
+def _file(name: str, filename: str, media_type: str | None) -> Field:
     from tempfile import SpooledTemporaryFile
 
     file: Any = SpooledTemporaryFile(max_size=_SPOOL)  # noqa: SIM115 - the field closes it
-    return Field(
-        part.name,
-        filename=part.filename,
-        file=file,
-        type=part.content_type or "application/octet-stream",
-    )
+    return Field(name, filename=filename, file=file, type=media_type or "application/octet-stream")
+
+
+def _names(part: multipart.MultipartSegment) -> tuple[str, str | None]:
+    """Return the name of a part, and that of its file; None for a text.
+
+    RFC 7578 section 4.2 forbids `filename*`, but older versions of urllib3 and other clients send
+    it, and `name*`, for names that are not ASCII. As in RFC 6266, it counts before `filename`.
+    """
+    disposition = part.header("Content-Disposition", "")
+    if "*" not in disposition:
+        return part.name or "", part.filename
+    extended = _extended_parameters(disposition)
+    return extended.get("name", part.name or ""), extended.get("filename", part.filename)
+
+
+def _extended_parameters(disposition: str) -> dict[str, str]:
+    """Return parameters that are encoded (RFC 8187) or in several sections (RFC 2231)."""
+    import re  # the library for forms has imported it
+
+    token, quoted = r"[!#$%&'*+.^_`|~\w-]+", r'"(?:\\.|[^"\\])*"'
+    sections: dict[str, dict[int, tuple[bool, str]]] = {}
+    for key, value in re.findall(rf";\s*({token})\s*=\s*({quoted}|[^;\"]*)", disposition, re.ASCII):
+        name, star, section = key.lower().partition("*")
+        number = section.removesuffix("*") or "0"
+        if star and number.isdecimal() and len(number) <= _MAX_SECTION_DIGITS:
+            is_encoded = key.endswith("*")
+            text = value.strip()
+            if text[:1] == '"':
+                text = re.sub(r"\\(.)", r"\1", text[1:-1])
+            sections.setdefault(name, {}).setdefault(int(number), (is_encoded, text))
+    return {name: _decoded_sections(parts) for name, parts in sections.items()}
+
+
+def _decoded_sections(parts: dict[int, tuple[bool, str]]) -> str:
+    """Return the text of a parameter; the first encoded section begins with `CHARSET'LANGUAGE'`."""
+    from urllib.parse import unquote_to_bytes  # the library for forms has imported it
+
+    raw, charset = b"", None
+    for _, (is_encoded, text) in sorted(parts.items()):
+        value = text
+        if is_encoded and charset is None:
+            charset, *rest = text.split("'", 2)
+            charset, value = (charset, rest[1]) if len(rest) == 2 else ("", text)
+        raw += unquote_to_bytes(value) if is_encoded else value.encode()
+    return _text(raw, charset)
 
 
 @cache

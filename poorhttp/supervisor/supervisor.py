@@ -16,6 +16,7 @@ from types import FrameType
 from poorhttp import logs
 from poorhttp._core import set_process_title, trim_memory
 from poorhttp.config import loader
+from poorhttp.config.command_line import title_words
 from poorhttp.config.options.development import is_on
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError, Failure
@@ -123,7 +124,7 @@ class Supervisor:
         logs.begin_main(self.generations.serving[0].totals.ended)
         if name := self.generations.serving[0].settings.proc_name:
             # Here, as long as there are no other threads.
-            set_process_title(" ".join([f"{name}: main", *sys.argv[1:]]), name)
+            set_process_title(" ".join([f"{name}: main", *title_words(sys.argv[1:])]), name)
         wakeups, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         wakeup_fd = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from poorhttp import modes
 from poorhttp.config import loader
 from poorhttp.config.address import Address, url
+from poorhttp.config.cpus import usable_cpus
 from poorhttp.config.help import entry
 from poorhttp.config.options.development import check as check_options
 from poorhttp.config.settings import OPTIONS, Settings
@@ -122,6 +123,8 @@ def summary(settings: Settings, routes: Routes) -> str:
     addresses = ", ".join(url(settings.target, address.url) for address in settings.bind)
     what = settings.target or "what is mounted"
     lines = [f"would serve {what} on {addresses} ({settings.mode}, {workers}{threads})\n"]
+    if settings.mode == "forking" and not settings.workers:
+        lines.append(f"CPUs that may be used (affinity, quota of the cgroup): {usable_cpus()}\n")
     if len(list(routes)) > 1 or not settings.target:
         lines.append("\nRoutes:\n")
         for route in routes:

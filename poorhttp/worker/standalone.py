@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from poorhttp import logs
 from poorhttp._core import set_process_title
+from poorhttp.config.command_line import title_words
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
 from poorhttp.net.systemd import Notifier
@@ -85,7 +86,7 @@ def run(
         service.privileges.drop()
         logs.begin_process(settings, "")
         if name := settings.proc_name:
-            set_process_title(" ".join([f"{name}: standalone", *sys.argv[1:]]), name)
+            set_process_title(" ".join([f"{name}: standalone", *title_words(sys.argv[1:])]), name)
         if service.tls is not None:
             from poorhttp.net import certificate_watcher
 

@@ -154,7 +154,7 @@ def set_title(settings: Settings, label: str, name: str) -> None:
     """Set the title of this process from its label, such as `worker 2`, and its service."""
     if settings.proc_name:
         text = f"{settings.proc_name}: {label}" + (f" [{name}]" if name else "")
-        set_process_title(text, label, shows_requests=True)
+        set_process_title(text, label, requests=settings.proc_name.requests)
 
 
 def exit_process(code: int, timeout: float) -> NoReturn:

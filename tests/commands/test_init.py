@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from poorhttp.config import loader
+from poorhttp.config.cpus import usable_cpus
 from poorhttp.config.deployment import ini_file, quoting, systemd
 from poorhttp.config.deployment.arguments import KINDS
 from poorhttp.config.deployment.mode import Mode
@@ -97,7 +98,7 @@ def test_computes_and_waits(tmp_path: Path) -> None:
     init(tmp_path)
     (settings,) = loader.load({}, {}, str(tmp_path / "poorhttp.ini"))
     assert settings.mode == "threading"
-    assert settings.workers == max(2, len(os.sched_getaffinity(0)))
+    assert settings.workers == max(2, usable_cpus())
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 test_cgi.py               CGI programs (RFC 3875) over real sockets, in every mode
 test_cgi_git.py           Git over HTTP: the real `git` with `git http-backend` as a CGI program
+test_cgi_php.py           PHP by the real `php-cgi`: Adminer, and a script that shows its input
 test_coding_clients.py    Compressed responses of frameworks and programs; curl and Chromium
 test_compiled_pages.py    `poorhttp compile`: compiled template pages, and which are trusted
 test_compression.py       Which responses are compressed, in what coding, and what clients decode

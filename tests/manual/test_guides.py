@@ -24,7 +24,7 @@ def has_blocks(path: Path) -> bool:
 @pytest.fixture(scope="session")
 def possible() -> None:
     """Skip where no machine can be made, or one without the programs that most pages use."""
-    need("setpriv", "ip", "curl", "nginx", "openssl")
+    need("setpriv", "ip", "curl", "nginx", "openssl", "php-cgi")
     if reason := machine.lacking():
         pytest.skip(reason)
 

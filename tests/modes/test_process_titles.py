@@ -17,6 +17,9 @@ from tests.testkit.server import AT_ONCE, ROOT, Server, run, wait_for
 
 GATE = "tests/apps/gate.py"
 
+#: Titles with queries, which hold the path of a gate.
+QUERIES = ("--proc-name", "poorhttp query")
+
 #: An application that forks a child, which ends when a file exists.
 FORKING = """
 import os, time
@@ -111,7 +114,7 @@ print(ascii(open("/proc/self/cmdline").read()), open("/proc/self/comm").read(), 
 
 def test_a_request_is_shown(serve: Serve, mode: str, tmp_path: Path) -> None:
     """Until it ends; nothing in it controls a terminal."""
-    server = serve(GATE)
+    server = serve(GATE, *QUERIES)
     plain = titles_of_workers(server)
     gate = tmp_path / "gate"
     with server.connect() as connection:
@@ -134,7 +137,7 @@ def test_of_several_requests_the_same_one_is_shown(serve: Serve, mode: str, tmp_
     if AT_ONCE[mode] < 3:
         # A worker runs one request at a time.
         return
-    server = serve(GATE)
+    server = serve(GATE, *QUERIES)
     (worker,) = children(server.process.pid)
     folder = tmp_path.parent
     gates = [folder / f"{number}-{tmp_path.name[-40:]}" for number in range(4)]
@@ -150,9 +153,45 @@ def test_of_several_requests_the_same_one_is_shown(serve: Serve, mode: str, tmp_
 
 
 @pytest.mark.threading_only
+@pytest.mark.parametrize(
+    ("options", "target", "shown"),
+    [
+        ((), "/wait?{}", "GET /wait"),
+        ((), "http://x/wait?{}", "GET http://x/wait"),
+        (("--proc-name", "poorhttp path"), "/wait?{}", "GET /wait"),
+        (("--proc-name", "poorhttp none"), "/wait?{}", ""),
+    ],
+)
+def test_what_is_shown(
+    serve: Serve, tmp_path: Path, options: tuple[str, ...], target: str, shown: str
+) -> None:
+    """No query, unless that is asked for: every user of the machine reads titles."""
+    server = serve(GATE, *options)
+    gate = tmp_path / "gate"
+    with server.connect() as connection:
+        connection.send(f"GET {target.format(gate)} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        server.wait_log(f"entered {gate}\n")
+        assert titles_of_workers(server) == [f"poorhttp: worker 1 {shown}".rstrip()]
+        gate.touch()
+        assert connection.response().status == 200
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize("process", ["main", "standalone"])
+def test_arguments_without_values_of_variables(process: str) -> None:
+    """They may be passwords."""
+    options = ["--env", "A=secret", "--env=B=secret", "-eC=secret", "-e", "D=secret", "-e=E=secret"]
+    shown = "--env A=... --env=B=... -eC=... -e D=... -e=E=..."
+    supervisor = "on" if process == "main" else "off"
+    with Server(GATE, "threading", "--supervisor", supervisor, *options) as server:
+        assert shown in title(server.process.pid)
+        assert "secret" not in title(server.process.pid)
+
+
+@pytest.mark.threading_only
 def test_bytes_that_are_not_printable(serve: Serve) -> None:
     """The server accepts them in targets, and the title has none of them."""
-    server = serve(GATE)
+    server = serve(GATE, *QUERIES)
     with server.connect() as connection:
         connection.send(b"GET /wait?\xff\xc3\xa4\x9b[2J HTTP/1.1\r\nHost: x\r\n\r\n")
         status = connection.response().status if not connection.at_end() else 400

@@ -5,6 +5,7 @@ test_case_reader.py          The reader of protocol cases, and the page made fro
 test_certificates.py         Certificate files: mistakes, warnings, what is watched
 test_config.py               Sources of settings, their precedence, and messages about mistakes
 test_cookies.py              The parser of the `Cookie` header, beside `http.cookies`
+test_cpus.py                 Number of usable CPUs: affinity, quotas of cgroups
 test_debian_packages.py      Debian packages needed by tests: messages, and skipped tests
 test_decoding_limits.py      Content codings, JSON, part headers, in dispatch tables and pages
 test_dispatch_api.py         The dispatch-table API: table, hooks, results, the request, forms

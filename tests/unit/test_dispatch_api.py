@@ -864,14 +864,57 @@ def test_a_file_is_uploaded(size: int) -> None:
         seen.append(req.form.getfirst("note"))
 
     body, headers = multipart(('name="note"', "poznámka".encode()), (head, content))
-    if size == 0:
-        # A file input that nothing was chosen for is a blank value.
-        answer = ask(serve(lambda req: repr(req.form.keys())), "/", "POST", body, headers)
-        assert answer.text == "['note']"
-        return
     answer = ask(serve(handler), "/", "POST", body, headers)
     assert answer.status == 200, answer.log
     assert seen == ["ž.bin", "application/x-own", size, content, content, "poznámka"]
+
+
+def test_a_file_input_without_a_file_is_a_blank_value() -> None:
+    """As browsers send it: with an empty name of the file."""
+    head = 'name="file"; filename=""\r\nContent-Type: application/octet-stream'
+    body, headers = multipart(('name="note"', b"1"), (head, b""))
+    assert ask(serve(lambda req: req.form.keys()), "/", "POST", body, headers).text == "note"
+
+    def all_of(req: http.Request) -> str:
+        return repr(http.FieldStorage(req, keep_blank_values=True).keys())
+
+    assert ask(serve(all_of), "/", "POST", body, headers).text == "['note', 'file']"
+
+
+@pytest.mark.parametrize(
+    ("head", "name", "filename"),
+    [
+        ('name="f"; filename="a.txt"', "f", "a.txt"),
+        ("name=f; filename=a.txt", "f", "a.txt"),
+        ("name=\"f\"; filename*=UTF-8''%C5%BE%20.txt", "f", "ž .txt"),
+        ("name=\"f\"; FileName*=utf-8'cs'%C5%BE.txt", "f", "ž.txt"),
+        ("name=\"f\"; filename*=iso-8859-1''%E9.txt", "f", "é.txt"),
+        ("name=\"f\"; filename*=klingon''%C5%BE", "f", "ž"),
+        ('name="f"; filename*="UTF-8\'\'a%22b"', "f", 'a"b'),
+        ('name="f"; filename="z.txt"; filename*=UTF-8\'\'%C5%BE.txt', "f", "ž.txt"),
+        ('filename*=UTF-8\'\'%C5%BE.txt; filename="z.txt"; name="f"', "f", "ž.txt"),
+        ('name="f"; filename*=plain.txt', "f", "plain.txt"),
+        ('name="f"; filename*0*=UTF-8\'\'%C5; filename*1*=%BE; filename*2=".%41"', "f", "ž.%41"),
+        ("name*=UTF-8''%C5%BE; filename*=UTF-8''a", "ž", "a"),
+        ("name=\"f; filename*=UTF-8''a\"", "f; filename*=UTF-8''a", None),
+        ('name="f*"; filename="a*"', "f*", "a*"),
+        ('name="a%22b%0D%0Ac"; filename="%22%0D%0A%41.txt"', 'a"b\r\nc', '"\r\n%41.txt'),
+        (r'name="f"; filename="a\"b\\c"', "f", 'a"b\\c'),
+        ('name="f"', "f", None),
+    ],
+)
+@pytest.mark.parametrize("content", [b"", b"x"])
+def test_names_of_a_part(head: str, name: str, filename: str | None, content: bytes) -> None:
+    """A part with `filename` or `filename*` is a file, also an empty one."""
+    body, headers = multipart((head, content))
+
+    def handler(req: http.Request) -> str:
+        return repr([(field.name, field.filename, field.value) for field in req.form.list])
+
+    text = content.decode()
+    found = [(name, filename, text if filename is None else content)]
+    expected = [] if filename is None and not content else found
+    assert ask(serve(handler), "/", "POST", body, headers).text == repr(expected)
 
 
 @pytest.mark.parametrize(
@@ -882,6 +925,7 @@ def test_a_file_is_uploaded(size: int) -> None:
         ("max_fields", 2, *multipart(('name="a"', b"1"), ('name="b"', b"1"), ('name="c"', b"1"))),
         ("max_memory", 10, *multipart(('name="a"', b"12345"), ('name="b"', b"123456"))),
         ("max_files", 1, *multipart(*[(f'name="a"; filename="{n}"', b"1") for n in "ab"])),
+        ("max_files", 1, *multipart(*[(f"name=a; filename*=''{n}", b"") for n in "ab"])),
         ("max_upload", 70_000, *multipart(('name="a"; filename="a"', b"1" * 80_000))),
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from poorhttp import modes
 from poorhttp.config import address
 from poorhttp.config import help as reference
+from poorhttp.config.cpus import usable_cpus
 from poorhttp.config.options.proxies import FORWARDED_HEADERS
 from poorhttp.config.options.server import MODES
 from poorhttp.config.settings import OPTIONS, Settings
@@ -118,6 +118,7 @@ def test_defaults() -> None:
         "static_fallthrough": False,
         "static_index": "index.html",
         "static_listing": False,
+        "static_fallback": "",
         "static_not_found": "",
         "static_header": (),
         "static_immutable": (),
@@ -241,7 +242,7 @@ def test_mode_of_a_plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_automatic_workers() -> None:
-    usable = len(os.sched_getaffinity(0))
+    usable = usable_cpus()
     for mode in MODES:
         expected = max(2, usable) if mode == "forking" else 1
         assert Settings(mode=mode).worker_count == expected, mode

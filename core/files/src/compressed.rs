@@ -62,7 +62,7 @@ impl Compressed {
         Some(Representation {
             fields: plain.fields.changed(|block| self.compression.fields(block, Some(choice))),
             // Another version of the server may make other bytes.
-            etag: format!("W/{}", plain.etag),
+            etag: if plain.etag.is_empty() { String::new() } else { format!("W/{}", plain.etag) },
             modified: plain.modified,
             length: coded.len() as u64,
             content: Content::Memory(coded.into()),

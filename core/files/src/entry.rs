@@ -1,6 +1,7 @@
 //! An open file, or one loaded into memory: its representations, ready to be sent.
 
 use std::ffi::CString;
+use std::hash::{DefaultHasher, Hasher};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,6 +25,9 @@ use crate::{error_reply, live_reload, media_types};
 
 /// Attempts to read a file that is being written to.
 const MOST_RETRIES: usize = 3;
+
+/// Bytes up to which a file without a date is read for its entity tag.
+const LARGEST_HASHED: u64 = 1 << 20;
 
 /// `Cache-Control` of a file that never changes under its name: a year, without conditional requests (RFC 8246).
 const IMMUTABLE: &str = "public, max-age=31536000, immutable";
@@ -84,7 +88,9 @@ pub(crate) struct Entry {
 impl Entry {
     /// Opens a file, and reads it if it is small.
     pub(crate) fn open(name: CString, folder: &Folder, context: &EntryContext<'_>) -> Result<Self, Errno> {
-        let precompressed = context.precompressed.then(|| Precompressed::of(&name, folder, context.now));
+        // A copy of a file that is compressed already would be compressed twice.
+        let takes_copies = context.precompressed && !is_gzip(&name, context.options);
+        let precompressed = takes_copies.then(|| Precompressed::of(&name, folder, context.now));
         let (id, content) = open(&name, folder, context)?;
         let (mut copies, mut complete) = (Vec::new(), true);
         for copy in precompressed.iter().flat_map(|precompressed| precompressed.of_file(&id)) {
@@ -248,19 +254,21 @@ fn representation(
         true => format!("{media_type}; charset={charset}"),
         false => media_type.to_owned(),
     };
-    let etag = etag(id, coding);
-    let modified = id.last_modified();
+    let etag = version(id, &content).map_or(String::new(), |version| etag(&version, id.size, coding));
+    // Browsers guess from an early date that the file will not change for years, so a constant is not sent.
+    let modified = id.is_dated().then(|| id.modified_since_1970());
     // A date in the future becomes the current one (RFC 9110 section 8.8.2.1).
-    let date = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(modified.min(context.now)));
-    let mut ours = vec![
+    let date = |modified: u64| httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(modified.min(context.now)));
+    let date = modified.map_or(String::new(), date);
+    let coding = if is_gzip(name, context.options) { Some(ContentCoding::Gzip) } else { coding };
+    let ours = [
         ("Content-Type", media_type.as_str()),
         ("Last-Modified", date.as_str()),
         ("ETag", etag.as_str()),
         ("Accept-Ranges", "bytes"),
+        ("Content-Encoding", coding.map_or("", |coding| coding.token())),
     ];
-    if let Some(coding) = coding {
-        ours.push(("Content-Encoding", coding.token()));
-    }
+    let mut ours: Vec<_> = ours.into_iter().filter(|(_, value)| !value.is_empty()).collect();
     if varies {
         ours.push(("Vary", "Accept-Encoding"));
     }
@@ -277,11 +285,32 @@ fn representation(
     Representation { fields: Fields::new(&ours, &additions), etag, modified, length: id.size, content }
 }
 
-/// A strong entity tag (RFC 9110 section 8.8.3). The nanoseconds tell apart what is changed twice in a second. Copies in other
-/// codings are something else, so their tags differ even if they are as old and as long.
-fn etag(id: &FileId, coding: Option<ContentCoding>) -> String {
-    let (seconds, nanoseconds) = id.modified;
-    let modified = i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds);
+/// Whether the file itself is the gzip coding of its media type, for every client.
+fn is_gzip(name: &CString, options: &Options) -> bool {
+    let name = name.to_bytes();
+    media_types::is_gzip_of_type(name, media_types::media_type(name, &options.types))
+}
+
+/// What changes with the content of a file: its time, whose nanoseconds tell apart what is changed twice in a second. If that
+/// is a constant: a hash of the content, which is the same on all hosts, or for larger files the time of the last change.
+/// `None`: nothing is known to change.
+fn version(id: &FileId, content: &Content) -> Option<String> {
+    if id.is_dated() {
+        return Some(format!("{:x}", id.modified_nanoseconds()));
+    }
+    let content = if id.size <= LARGEST_HASHED { content.read(id.size) } else { None };
+    if let Some(content) = content {
+        // Its keys are constants, unlike those of hash tables, so it is the same in all workers.
+        let mut hasher = DefaultHasher::new();
+        hasher.write(&content);
+        return Some(format!("{:016x}", hasher.finish()));
+    }
+    id.change().map(|(changed, inode)| format!("{changed:x}.{inode:x}"))
+}
+
+/// A strong entity tag (RFC 9110 section 8.8.3). Copies in other codings are something else, so their tags differ even if they
+/// are as old and as long.
+fn etag(version: &str, size: u64, coding: Option<ContentCoding>) -> String {
     let suffix = coding.map_or(String::new(), |coding| format!("-{}", coding.extension()));
-    format!("\"{modified:x}-{:x}{suffix}\"", id.size)
+    format!("\"{version}-{size:x}{suffix}\"")
 }

@@ -6,6 +6,10 @@ use rustix::fs::{FileType, Stat};
 /// same times.
 const TICK: u64 = 2;
 
+/// 1990-01-01, in seconds since 1970. Earlier times are constants: 0 (OSTree, ko), 1 (Nix, Guix, Jib), 1980-01-01 in any time
+/// zone (ZIP), 1985-10-26 (npm).
+const CONSTANTS_END: i64 = 631_152_000;
+
 /// Identity of one version of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileId {
@@ -56,8 +60,28 @@ impl FileId {
         self.changed.0 >= now.saturating_sub_unsigned(TICK) || self.modified.0.abs_diff(now) <= TICK
     }
 
-    /// Seconds since 1970.
-    pub(crate) fn last_modified(&self) -> u64 {
+    /// Seconds since 1970; before that, 0.
+    pub(crate) fn modified_since_1970(&self) -> u64 {
         u64::try_from(self.modified.0).unwrap_or(0)
     }
+
+    /// Whether the modification time is one: package managers set a constant one, so that archives do not depend on the clock.
+    pub(crate) fn is_dated(&self) -> bool {
+        self.modified.0 >= CONSTANTS_END
+    }
+
+    /// Time of the last change to the file or its names, in nanoseconds, and number of the file. `None`: that time is a constant
+    /// too, as in images of read-only file systems.
+    pub(crate) fn change(&self) -> Option<(i128, u64)> {
+        (self.changed.0 >= CONSTANTS_END).then(|| (nanoseconds(self.changed), self.inode))
+    }
+
+    /// Modification time in nanoseconds.
+    pub(crate) fn modified_nanoseconds(&self) -> i128 {
+        nanoseconds(self.modified)
+    }
+}
+
+fn nanoseconds((seconds, rest): (i64, u64)) -> i128 {
+    i128::from(seconds) * 1_000_000_000 + i128::from(rest)
 }

@@ -16,6 +16,7 @@
 //! fields.rs          field lines; media_types.rs media types; hashed_name.rs names that hold a hash of the content
 //! cache.rs           cache of entries
 //! listing.rs         directory listings; html.rs HTML escaping
+//! navigation.rs      requests for pages, which a fallback file answers
 //! live_reload.rs     the live-reload script, appended to HTML pages
 //! x_sendfile.rs      folders whose files an application may name
 //! error_reply.rs     replies without a file
@@ -38,6 +39,7 @@ mod listing;
 mod live_reload;
 mod media_types;
 mod multipart;
+mod navigation;
 mod options;
 mod precompressed;
 mod reply;

@@ -231,7 +231,7 @@ fn html(rows: &[Row], complete: bool, order: Order, name: FileName<'_>, path: &[
     for row in rows {
         let slash = if row.id.is_folder() { "/" } else { "" };
         let size = if row.id.is_folder() { String::new() } else { size(row.id.size) };
-        let (shown, time) = (escaped(&row.name), time(row.id.last_modified()));
+        let (shown, time) = (escaped(&row.name), time(row.id.modified_since_1970()));
         let link = encoded(&row.name, b"");
         let _ = writeln!(
             page,

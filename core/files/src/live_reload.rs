@@ -16,7 +16,7 @@ pub struct LiveReload {
 }
 
 /// Values of `Sec-Fetch-Dest` with which browsers request a page.
-const PAGES: [&[u8]; 5] = [b"document", b"iframe", b"frame", b"embed", b"object"];
+pub(crate) const PAGES: [&[u8]; 5] = [b"document", b"iframe", b"frame", b"embed", b"object"];
 
 impl LiveReload {
     /// The reply with the script appended.

@@ -22,6 +22,18 @@ pub(crate) fn media_type<'a>(name: &[u8], own: &'a [(String, String)]) -> &'a st
     own.or_else(|| known(file.rsplit_once('.')?.1)).unwrap_or(UNKNOWN)
 }
 
+/// Whether a path has the extension of a type that is not HTML.
+pub(crate) fn names_other_than_page(path: &[u8]) -> bool {
+    !matches!(media_type(path, &[]), UNKNOWN | "text/html" | "application/xhtml+xml")
+}
+
+/// Whether files of this name are compressed with gzip, and their media type is that of the decoded content: SVGZ (SVG 1.1
+/// section 1.2). Others, such as `.tgz`, have a type of their own.
+pub(crate) fn is_gzip_of_type(name: &[u8], media_type: &str) -> bool {
+    let extension = name.len().checked_sub(b".svgz".len()).map(|dot| &name[dot..]);
+    extension.is_some_and(|extension| extension.eq_ignore_ascii_case(b".svgz")) && media_type == "image/svg+xml"
+}
+
 fn known(extension: &str) -> Option<&'static str> {
     if extension.is_empty() || !extension.bytes().all(|byte| byte.is_ascii_graphic()) {
         return None;

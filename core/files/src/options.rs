@@ -16,6 +16,8 @@ pub struct Options {
     pub index: String,
     /// Whether folders without an index are listed.
     pub listing: bool,
+    /// File sent to requests for a page that does not exist; empty: none.
+    pub fallback: String,
     /// File sent with 404; empty: none.
     pub not_found: String,
     /// Fields to add: prefix of the decoded request path, name and value.

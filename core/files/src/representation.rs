@@ -14,10 +14,10 @@ use crate::reply::{Content, Part, Reply};
 #[derive(Debug)]
 pub(crate) struct Representation {
     pub(crate) fields: Fields,
-    /// With its quotes.
+    /// With its quotes; empty: none.
     pub(crate) etag: String,
-    /// Seconds since 1970.
-    pub(crate) modified: u64,
+    /// Seconds since 1970. `None`: not known.
+    pub(crate) modified: Option<u64>,
     pub(crate) length: u64,
     pub(crate) content: Content,
 }

@@ -17,7 +17,7 @@ use crate::live_reload::{LiveReload, is_for_page};
 use crate::multipart::is_multipart;
 use crate::options::Options;
 use crate::reply::Reply;
-use crate::{error_reply, fields};
+use crate::{error_reply, fields, navigation};
 
 /// A request for a file of a static root.
 #[derive(Clone, Copy, Debug)]
@@ -164,10 +164,11 @@ impl StaticRoot {
         }
         self.find(name, request, reply).unwrap_or_else(|error| match error_reply::of(error) {
             Some(reply) => Lookup::Reply(reply),
-            None => match self.not_found(request) {
-                Lookup::NotFound(reply) if error == Errno::XDEV => Lookup::OutsideRoot(reply),
-                not_found => not_found,
+            None if error == Errno::XDEV => match self.not_found(request) {
+                Lookup::NotFound(reply) => Lookup::OutsideRoot(reply),
+                other => other,
             },
+            None => self.fallback(request, reply).unwrap_or_else(|| self.not_found(request)),
         })
     }
 
@@ -311,7 +312,7 @@ impl StaticRoot {
                     None => page,
                 }))
             }
-            false => Ok(self.not_found(request)),
+            false => Err(Errno::NOENT),
         }
     }
 
@@ -342,8 +343,35 @@ impl StaticRoot {
         Some(live.added_to(entry.page()?, request.script))
     }
 
+    /// The option's page in place of a missing file: a path of a single-page application, which its script shows. `None`: the
+    /// request is not for a page, or there is no such file either.
+    fn fallback(&self, request: &FileRequest<'_>, reply: impl Fn(&Entry, bool) -> Option<Reply>) -> Option<Lookup> {
+        if self.options.fallback.is_empty() || !navigation::is_possible(request.path, request.head, request.bytes) {
+            return None;
+        }
+        let key = ["/", &self.options.fallback].concat();
+        let found = match self.cached(self.published, key.as_bytes(), request, &reply) {
+            Some(found) => found,
+            None => {
+                let file = c_string(&[self.options.fallback.as_bytes()]);
+                reply(&*self.open(self.published, key.as_bytes(), file, request).ok()?, true)
+            }
+        };
+        Some(found.map_or(Lookup::WouldBlock, |reply| request.unless_blocking(navigation::varying(reply))))
+    }
+
     /// The reply when there is no such file: the option's page, or a line of text.
     fn not_found(&self, request: &FileRequest<'_>) -> Lookup {
+        match self.missing(request) {
+            Lookup::NotFound(reply) if !self.options.fallback.is_empty() => {
+                Lookup::NotFound(navigation::varying(reply))
+            }
+            lookup => lookup,
+        }
+    }
+
+    /// The same, whatever the fallback is.
+    fn missing(&self, request: &FileRequest<'_>) -> Lookup {
         if self.options.not_found.is_empty() {
             return Lookup::NotFound(error_reply::missing());
         }
@@ -395,7 +423,7 @@ fn named_reply(entry: &Entry, request: &FileRequest<'_>, given: &dyn Fn(&str) ->
     } else {
         let own = given("ETag") || given("Last-Modified");
         // If-Range compares with the application's validators, which are unknown here (RFC 9110 section 13.1.5).
-        let validators = if own { Validators { etag: "", modified: u64::MAX } } else { representation.validators() };
+        let validators = if own { Validators { etag: "", modified: None } } else { representation.validators() };
         let instead = if own { None } else { representation.conditional_reply(&conditional, request.now) };
         instead.unwrap_or_else(|| {
             // Each part would have a Content-Type, but the one that the application gave is unknown here.
@@ -406,7 +434,9 @@ fn named_reply(entry: &Entry, request: &FileRequest<'_>, given: &dyn Fn(&str) ->
     match reply.status.as_bytes().first() {
         // The Content-Type of a multipart reply is never the application's.
         Some(b'2' | b'3') => {
-            let ours = |name: &str| given(name) && !(name == "Content-Type" && is_multipart(&reply));
+            // The type that the application gives is that of the bytes in the file.
+            let is_given = |name: &str| given(name) || name == "Content-Encoding" && given("Content-Type");
+            let ours = |name: &str| is_given(name) && !(name == "Content-Type" && is_multipart(&reply));
             Reply { fields: fields::without(&reply.fields, &ours), ..reply }
         }
         _ => reply,

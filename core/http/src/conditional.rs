@@ -10,14 +10,14 @@ use crate::grammar::{is_field_content, trim_start};
 pub struct Validators<'a> {
     /// The entity tag as it is sent, with its quotes, after `W/` if it is weak; empty: none.
     pub etag: &'a str,
-    /// Last modification, in seconds since 1970.
-    pub modified: u64,
+    /// Last modification, in seconds since 1970. `None`: not known.
+    pub modified: Option<u64>,
 }
 
 impl Validators<'_> {
     /// The date sent as Last-Modified: never later than `now` (RFC 9110 section 8.8.2.1).
-    pub fn last_modified(&self, now: u64) -> u64 {
-        self.modified.min(now)
+    pub fn last_modified(&self, now: u64) -> Option<u64> {
+        self.modified.map(|modified| modified.min(now))
     }
 }
 
@@ -38,12 +38,13 @@ impl ConditionalFields<'_> {
         if self.is_plain() {
             return Precondition::Holds;
         }
-        let modified = validators.last_modified(now);
+        // Without a date, fields that compare with one are ignored (RFC 9110 sections 13.1.3 and 13.1.4).
+        let is_after = |date: u64| validators.last_modified(now).map(|modified| modified > date);
         if self.has(IF_MATCH) {
             if !self.matches(IF_MATCH, |tag| tag.is(validators.etag, Comparison::Strong)) {
                 return Precondition::Failed;
             }
-        } else if self.value(IF_UNMODIFIED_SINCE).and_then(date).is_some_and(|date| modified > date) {
+        } else if self.value(IF_UNMODIFIED_SINCE).and_then(date).and_then(is_after) == Some(true) {
             return Precondition::Failed;
         }
         let is_read = matches!(self.method(), b"GET" | b"HEAD");
@@ -51,7 +52,7 @@ impl ConditionalFields<'_> {
             if self.matches(IF_NONE_MATCH, |tag| tag.is(validators.etag, Comparison::Weak)) {
                 return if is_read { Precondition::NotModified } else { Precondition::Failed };
             }
-        } else if is_read && self.value(IF_MODIFIED_SINCE).and_then(date).is_some_and(|date| modified <= date) {
+        } else if is_read && self.value(IF_MODIFIED_SINCE).and_then(date).and_then(is_after) == Some(false) {
             return Precondition::NotModified;
         }
         Precondition::Holds

@@ -14,6 +14,7 @@
 //! response/              response writer: status, fields and body to bytes
 //! upgrade/               another protocol on the same connection
 //! origin.rs              client, scheme and host from proxies; address.rs addresses as text
+//! status.rs              reason phrases of statuses
 //! trace_context.rs       `traceparent` (W3C Trace Context)
 //! protocol.rs            protocols of a connection; reject.rs refusals, and invalid values; limits.rs every limit
 //! ```
@@ -33,6 +34,7 @@ mod proxy;
 mod ranges;
 mod reject;
 mod response;
+mod status;
 mod trace_context;
 mod upgrade;
 
@@ -54,5 +56,6 @@ pub use proxy::trusted::TrustedProxies;
 pub use ranges::Ranges;
 pub use reject::{Invalid, Reject};
 pub use response::{Ending, Response, ServerFields};
+pub use status::{REASON_PHRASES, reason_phrase};
 pub use trace_context::TraceContext;
 pub use upgrade::sent::SentBytes;

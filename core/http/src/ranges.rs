@@ -60,7 +60,7 @@ impl ConditionalFields<'_> {
             return tag.is(validators.etag, Comparison::Strong);
         }
         // A file modified in the current second may change again within it (RFC 9110 section 8.8.2.2).
-        date(value) == Some(validators.modified) && validators.modified < now
+        validators.modified.is_some_and(|modified| date(value) == Some(modified) && modified < now)
     }
 }
 

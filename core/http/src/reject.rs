@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::status::reason_phrase;
+
 /// A refusal: the status to answer with before the connection closes, and the reason for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reject {
@@ -22,23 +24,7 @@ impl Reject {
 
     /// The reason phrase of RFC 9110 section 15 for [`Reject::status`].
     pub fn phrase(&self) -> &'static str {
-        match self.status {
-            403 => "Forbidden",
-            405 => "Method Not Allowed",
-            408 => "Request Timeout",
-            413 => "Content Too Large",
-            414 => "URI Too Long",
-            417 => "Expectation Failed",
-            421 => "Misdirected Request",
-            431 => "Request Header Fields Too Large",
-            500 => "Internal Server Error",
-            501 => "Not Implemented",
-            503 => "Service Unavailable",
-            504 => "Gateway Timeout",
-            505 => "HTTP Version Not Supported",
-            507 => "Insufficient Storage",
-            _ => "Bad Request",
-        }
+        reason_phrase(self.status).unwrap_or("Bad Request")
     }
 }
 

@@ -12,8 +12,8 @@ use poorhttp_http::{
 const MODIFIED: u64 = 784_111_777;
 /// A day later.
 const NOW: u64 = MODIFIED + 86_400;
-const OURS: Validators<'_> = Validators { etag: "\"a\"", modified: MODIFIED };
-const WEAK: Validators<'_> = Validators { etag: "W/\"a\"", modified: MODIFIED };
+const OURS: Validators<'_> = Validators { etag: "\"a\"", modified: Some(MODIFIED) };
+const WEAK: Validators<'_> = Validators { etag: "W/\"a\"", modified: Some(MODIFIED) };
 
 fn parse(request: &str) -> (Head, Vec<u8>) {
     let (mut parser, mut buffer) = (RequestParser::default(), ReadBuffer::default());
@@ -152,8 +152,8 @@ fn if_none_match_compares_weakly_and_if_match_strongly() {
         (WEAK, "\"a\"", false, true),
         (WEAK, "W/\"a\"", false, true),
         (WEAK, "W/\"b\"", false, false),
-        (Validators { etag: "", modified: 0 }, "\"\"", false, false),
-        (Validators { etag: "", modified: 0 }, "*", true, true),
+        (Validators { etag: "", modified: Some(0) }, "\"\"", false, false),
+        (Validators { etag: "", modified: Some(0) }, "*", true, true),
     ] {
         let expected = (if strong { Holds } else { Failed }, if weak { NotModified } else { Holds });
         let found = (of(validators, &format!("If-Match: {tag}")), of(validators, &format!("If-None-Match: {tag}")));
@@ -199,7 +199,7 @@ fn dates_have_three_forms() {
 #[test]
 fn malformed_dates_are_ignored() {
     let later = |field: &str| {
-        let validators = Validators { etag: "", modified: 7_000_000_000 };
+        let validators = Validators { etag: "", modified: Some(7_000_000_000) };
         asked("GET", &[field], |conditional| conditional.precondition(&validators, 8_000_000_000))
     };
     for bad in [
@@ -286,10 +286,24 @@ fn preconditions_have_an_order() {
     }
 }
 
+/// RFC 9110 sections 13.1.3 to 13.1.5.
+#[test]
+fn dates_are_ignored_without_a_modification_time() {
+    let undated = Validators { etag: "", modified: None };
+    for field in ["If-Modified-Since", "If-Unmodified-Since", "If-Range"] {
+        for date in ["Thu, 01 Jan 1970 00:00:00", "Sun, 06 Nov 1994 08:49:37", "Sun, 06 Nov 2095 08:49:37"] {
+            let fields = [&*format!("{field}: {date} GMT"), "Range: bytes=0-1"];
+            assert_eq!(asked("GET", &fields, |conditional| conditional.precondition(&undated, NOW)), Holds);
+            let ranges = asked("GET", &fields, |conditional| conditional.ranges(9, &undated, NOW));
+            assert_eq!(ranges == Ranges::Whole, field == "If-Range");
+        }
+    }
+}
+
 /// A file from the future has the current time as Last-Modified, so that is compared.
 #[test]
 fn a_modification_time_in_the_future_counts_as_now() {
-    let future = Validators { etag: "", modified: NOW + 1_000 };
+    let future = Validators { etag: "", modified: Some(NOW + 1_000) };
     let at = |field: &str, now| asked("GET", &[field], |conditional| conditional.precondition(&future, now));
     let since = "If-Modified-Since: Mon, 07 Nov 1994 08:49:37 GMT";
     assert_eq!(at(since, NOW), NotModified);

@@ -13,6 +13,8 @@ use poorhttp_http::{
 
 /// Sun, 06 Nov 1994 08:49:37 GMT, the default modification time of the files.
 const MODIFIED: u64 = 784_111_777;
+/// Earlier times are constants that package managers set.
+const CONSTANTS_END: u64 = 631_152_000;
 /// Long after every modification time.
 const NOW: u64 = 2_000_000_000;
 
@@ -58,7 +60,7 @@ fn answer(request: &str, files: &BTreeMap<Vec<u8>, File>, name: &[u8]) -> (u16, 
     let coding = conditional.coding(&ready);
     let file = coding.as_ref().and_then(copy).unwrap_or(original);
     let etag = format!("\"{}\"", coding.map_or("plain", ContentCoding::token));
-    let validators = Validators { etag: &etag, modified: file.modified };
+    let validators = Validators { etag: &etag, modified: (file.modified >= CONSTANTS_END).then_some(file.modified) };
     let text = |range: &std::ops::Range<u64>| format!("{}-{}", range.start, range.end - 1);
     match conditional.precondition(&validators, NOW) {
         Precondition::NotModified => (304, coding, String::new()),

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use poorhttp_cgi::{Fault, Input, Limits, NotFound, Piece, find};
+use poorhttp_http::reason_phrase;
 use poorhttp_reactor::{Level, Message};
 use pyo3::exceptions::{
     PyFileNotFoundError, PyIsADirectoryError, PyNotImplementedError, PyPermissionError, PyRuntimeError, PyTimeoutError,
@@ -128,6 +129,12 @@ impl CgiProgram {
     }
 }
 
+/// The status with its reason phrase, if the program has written the code alone, as RFC 3875 section 6.3.3 allows.
+fn with_reason(status: String) -> String {
+    let phrase = Some(&status).filter(|status| status.len() == 3).and_then(|code| reason_phrase(code.parse().ok()?));
+    phrase.map(|phrase| format!("{status} {phrase}")).unwrap_or(status)
+}
+
 fn explain(fault: Fault) -> PyErr {
     match fault {
         Fault::Silent => PyTimeoutError::new_err(format!("{fault} (cgi_timeout)")),
@@ -193,7 +200,10 @@ impl CgiProgram {
     fn head(&self, py: Python<'_>) -> PyResult<Option<Answer>> {
         let first = lock(&self.first_head).take();
         let head = first.map_or_else(|| self.detached(py, read_head), |head| head.map_err(explain))?;
-        Ok(head.map(|(head, whole)| (head.status, head.fields, whole.map(|body| PyBytes::new(py, &body).unbind()))))
+        Ok(head.map(|(head, whole)| {
+            let status = head.status.map(with_reason);
+            (status, head.fields, whole.map(|body| PyBytes::new(py, &body).unbind()))
+        }))
     }
 
     /// Waits up to [`SLICE`] for the next piece of the body.

@@ -78,6 +78,12 @@ mod _core {
         poorhttp_reactor::AccessLog::check(text).map_err(value_error)
     }
 
+    /// The reason phrases of statuses, by their codes.
+    #[pyo3::pyfunction]
+    fn reason_phrases() -> std::collections::BTreeMap<u16, &'static str> {
+        poorhttp_http::REASON_PHRASES.into()
+    }
+
     /// Notes that this process is about to fork.
     #[pyo3::pyfunction]
     fn note_child() {

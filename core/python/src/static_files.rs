@@ -62,6 +62,7 @@ fn open(
         folder: folder.clone(),
         index: option(settings, "static_index")?,
         listing: option(settings, "static_listing")?,
+        fallback: option(settings, "static_fallback")?,
         not_found: option(settings, "static_not_found")?,
         fields: option(settings, "static_header")?,
         immutable: option(settings, "static_immutable")?,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 import textwrap
 
 from poorhttp.config import ini
+from poorhttp.config.cpus import usable_cpus
 from poorhttp.config.deployment.plan import Plan
 from poorhttp.config.deployment.templates import Template
 from poorhttp.errors import ConfigError
@@ -34,7 +34,7 @@ def text(plan: Plan) -> str:
     if plan.mode.values["mode"] == "threading" and "workers" not in plan.mode.values:
         lines += [
             *comment("Each worker is a process that uses one core; one for each core:"),
-            f"# workers = {max(2, len(os.sched_getaffinity(0)))}",
+            f"# workers = {max(2, usable_cpus())}",
         ]
     if plan.project.importing({"django"}):
         lines += [

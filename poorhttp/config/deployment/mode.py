@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-
+from poorhttp.config.cpus import usable_cpus
 from poorhttp.config.deployment.project import Project
 
 TYPE_CHECKING = False
@@ -66,7 +65,7 @@ def choose(project: Project, target: str) -> Mode:
         )
     threads = {"mode": "threading", "threads": MANY_THREADS if waiting else THREADS}
     if computing and waiting:
-        cpus = str(max(2, len(os.sched_getaffinity(0))))
+        cpus = str(max(2, usable_cpus()))
         return Mode(
             {"mode": "threading", "workers": cpus, "threads": THREADS},
             f"{_names(computing)}, to compute; {_names(waiting)}, to wait for others.",

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Mapping
 
+from poorhttp.config.cpus import usable_cpus
 from poorhttp.config.migrate.equivalents.plan import MOST_SETTINGS, Setting
 from poorhttp.config.migrate.source_files import SourceFiles
 from poorhttp.errors import ConfigError
@@ -148,7 +149,7 @@ class UwsgiFile:
             "E": extension[1:],
             "c": os.path.basename(folder),
             **{str(index): part for index, part in enumerate(folder.split("/")[1:11])},
-            "k": str(len(os.sched_getaffinity(0))),
+            "k": str(usable_cpus()),
             "h": os.uname().nodename,
         }
 

@@ -103,6 +103,19 @@ class StaticFiles:
         "listed. A listing is kept for a second (unless `static_cache` is 0), so sizes and dates "
         "may be a second old; new and removed files show at once.",
     )
+    static_fallback = Option(
+        file_name,
+        "",
+        "File of the folder that is sent with 200 to requests for pages that do not exist, such as "
+        "`index.html`; empty for none.",
+        metavar="NAME",
+        hosted=True,
+        reason="For single-page applications, whose script reads the path (docs/guides/"
+        "static-files.md). Scripts, images and data that do not exist still get 404: the path must "
+        "not end with the extension of another media type than HTML, and `Sec-Fetch-Dest`, or else "
+        "`Accept`, must be that of a page. nginx and Caddy `try_files`, Apache "
+        "`FallbackResource`, which send the file instead of scripts too.",
+    )
     static_not_found = Option(
         file_name,
         "",

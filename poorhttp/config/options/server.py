@@ -12,9 +12,9 @@ from poorhttp.config.parsers import (
     or_off,
     path,
     permissions,
+    process_name,
     seconds,
     size,
-    token,
     variable,
 )
 
@@ -185,7 +185,10 @@ class Workers:
         "0",
         "Number of worker processes; 0 lets the server choose.",
         reason="0 is one worker. In mode `forking` it is as many as there are usable CPUs, and at "
-        "least 2, because each process runs one request at a time.",
+        "least 2, because each process runs one request at a time. Usable are the CPUs of the "
+        "affinity (taskset, cpuset), but not more than the CPU quota of the cgroup and of those "
+        "above it allows, rounded up (`docker run --cpus`, limits of Kubernetes, `CPUQuota` of "
+        "systemd). They are counted at the start and at each reload.",
         short="w",
         aliases=("processes",),
     )
@@ -333,16 +336,22 @@ class Processes:
         "write takes tells other users of the machine what merged pages contain.",
     )
     proc_name = Option(
-        or_off(token),
+        or_off(process_name),
         "poorhttp",
         "Name of the processes in `ps` and `top`, as `NAME: worker 2 [shop] GET /cart`; `off` "
-        "leaves their command lines as they are.",
+        "leaves their command lines as they are. A second word says what of a request is shown: "
+        "`path`, `query` or `none`.",
         shared=True,
         metavar="NAME",
         reason="A worker shows one of its requests, which costs less than 1 % of the CPU time of a "
-        "request. It does not show how long the request has run; `poorhttp ctl requests` does. "
-        "Programs that show only 15 characters list the workers as `worker 1` and so on. gunicorn "
-        "needs the package setproctitle for this.",
+        "request. Every user of the machine can read titles, so by default (`path`) they show the "
+        "path up to its query or its first `;`: session ids and passwords are often behind these. "
+        "`proc_name = shop query` shows 100 bytes of method and target. `proc_name = shop none` "
+        "shows no requests, for applications with secret paths, such as `/reset/TOKEN`. The main "
+        "process shows its arguments, without the values of `--env` and `--cgi-environment`. No "
+        "title shows how long the request has run; `poorhttp ctl requests` does. Programs that "
+        "show only 15 characters list the workers as `worker 1` and so on. gunicorn needs the "
+        "package setproctitle for this.",
         short="n",
         aliases=("name", "process-name"),
     )

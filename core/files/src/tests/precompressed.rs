@@ -37,6 +37,16 @@ fn copies_as_old_and_as_long_as_their_file_have_other_tags() {
 }
 
 #[test]
+fn an_svgz_with_a_type_of_its_own_is_any_other_file() {
+    let types = vec![("svgz".into(), "application/x-own".into())];
+    let mut site = Site::with(Resolver::Kernel, Options { precompressed: true, types, ..Options::default() });
+    site.write("a.svgz", "gzip");
+    assert_eq!(site.get("/a.svgz").field("Content-Encoding"), None);
+    site.write("a.svgz.gz", "twice");
+    assert_eq!(site.ask("GET", "/a.svgz", GZIP).field("Content-Encoding"), Some("gzip"));
+}
+
+#[test]
 fn a_copy_that_appears_changes_or_is_removed_counts_in_the_next_poll() {
     for resolver in RESOLVERS {
         let mut site = site(resolver);

@@ -111,6 +111,14 @@ fn fields_given_by_the_application_are_not_added() {
 }
 
 #[test]
+fn a_named_svgz_has_the_coding_unless_the_application_gives_its_type() {
+    let (mut site, _) = site();
+    site.write("a.svgz", "gzip");
+    assert_eq!(named(&mut site, "", "/a.svgz", &[]).field("Content-Encoding"), Some("gzip"));
+    assert_eq!(named(&mut site, "", "/a.svgz", &["Content-Type"]).field("Content-Encoding"), None);
+}
+
+#[test]
 fn validators_of_the_application_replace_those_of_the_file() {
     let (mut site, _) = site();
     let tag = named(&mut site, "", "/small.txt", &[]).field("ETag").unwrap().to_owned();

@@ -1,0 +1,173 @@
+"""The number of usable CPUs: quotas of cgroups in trees of files, and in a real cgroup."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from poorhttp.config import cpus
+from poorhttp.config.settings import Settings
+from tests.testkit.client import HANG
+
+V2 = "30 20 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
+V1 = "33 31 0:30 {} /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"
+
+
+def v1(folder: str, quota: int, period: int = 100_000) -> dict[str, str]:
+    """The files of a cgroup."""
+    place = f"sys/fs/cgroup/cpu,cpuacct{folder}"
+    return {f"{place}/cpu.cfs_quota_us": f"{quota}\n", f"{place}/cpu.cfs_period_us": f"{period}\n"}
+
+
+def v2(folder: str, text: str) -> dict[str, str]:
+    """The file of a cgroup."""
+    return {f"sys/fs/cgroup{folder}/cpu.max": f"{text}\n"}
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "mountinfo", "files", "expected"),
+    [
+        # No limit, nothing there, nothing that can be read.
+        ("0::/\n", V2, {}, 64),
+        ("0::/a\n", V2, v2("/a", "max 100000"), 64),
+        ("0::/a\n", "", v2("/a", "100000 100000"), 64),
+        ("4:cpu:/a\n", V1.format("/"), v1("/a", -1), 64),
+        ("", "", {}, 64),
+        ("0::/a\n", V2, v2("/a", "nonsense"), 64),
+        ("0::/a\n", V2, v2("/a", "100000 0"), 64),
+        ("nonsense\n", V2, {}, 64),
+        ("0::/a\n", "nonsense\n\n", {}, 64),
+        # Whole and parts.
+        ("0::/a\n", V2, v2("/a", "200000 100000"), 2),
+        ("0::/a\n", V2, v2("/a", "150000 100000"), 2),
+        ("0::/a\n", V2, v2("/a", "1000 100000"), 1),
+        ("0::/a\n", V2, v2("/a", "30000 10000"), 3),
+        ("0::/a\n", V2, v2("/a", "9900000 100000"), 64),
+        ("4:cpuacct,cpu:/a\n", V1.format("/"), v1("/a", 250_000), 3),
+        ("4:cpu:/a\n", V1.format("/"), v1("/a", 25_000, 50_000), 1),
+        # The least of all above, which may be the topmost that is seen.
+        ("0::/a/b/c\n", V2, v2("/a", "300000 100000") | v2("/a/b/c", "max 100000"), 3),
+        ("0::/a/b\n", V2, v2("/a", "300000 100000") | v2("/a/b", "200000 100000"), 2),
+        ("0::/a/b\n", V2, v2("/a", "200000 100000") | v2("/a/b", "300000 100000"), 2),
+        ("0::/\n", V2, v2("", "200000 100000"), 2),
+        ("4:cpu:/a/b\n", V1.format("/"), v1("/a", 200_000) | v1("/a/b", -1), 2),
+        ("0::/a\n", V2, v2("/a/b", "100000 100000") | v2("/b", "100000 100000"), 64),
+        # A part of the tree is mounted, as in a container without a namespace of its own.
+        ("4:cpu:/docker/1\n", V1.format("/docker/1"), v1("", 200_000), 2),
+        ("4:cpu:/docker/1/x\n", V1.format("/docker/1"), v1("/x", 100_000) | v1("", 200_000), 1),
+        ("4:cpu:/docker/12\n", V1.format("/docker/1"), v1("", 200_000), 64),
+        # Gone, or seen from outside.
+        ("0::/a/b (deleted)\n", V2, v2("/a", "200000 100000"), 2),
+        ("0::/x/y\n", V2, v2("", "200000 100000"), 2),
+        # A namespace, and a mount from before it.
+        ("0::/\n", V2.replace("/ /sys", "/.. /sys"), v2("", "200000 100000"), 2),
+        ("0::/a\n", V2.replace("/ /sys", "/../.. /sys"), v2("", "200000 100000"), 2),
+        ("0::/../b\n", V2.replace("/ /sys", "/.. /sys"), v2("/b", "200000 100000"), 2),
+        ("0::/../b\n", V2, v2("", "200000 100000"), 64),
+        # Both versions, and controllers with similar names.
+        ("3:cpuset:/a\n4:cpu:/a\n0::/a\n", V1.format("/") + V2, v1("/a", 200_000), 2),
+        ("4:cpu:/a\n0::/a\n", V1.format("/") + V2, v1("/a", -1) | v2("/a", "300000 100000"), 3),
+        ("3:cpuacct,cpuset:/a\n", V1.format("/"), v1("/a", 100_000), 64),
+        # Names with special characters.
+        (
+            "0::/a b:c\\d\n",
+            V2.replace("/sys/fs/cgroup", "/c\\040\\134g"),
+            {"c \\g/a b:c\\d/cpu.max": "200000 100000\n"},
+            2,
+        ),
+        (
+            "0::/p q/r\n",
+            V2.replace("/ /sys", "/p\\040q /sys"),
+            v2("/r", "200000 100000"),
+            2,
+        ),
+    ],
+)
+def test_quotas(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    cgroup: str,
+    mountinfo: str,
+    files: dict[str, str],
+    expected: int,
+) -> None:
+    files = {"proc/self/cgroup": cgroup, "proc/self/mountinfo": mountinfo, **files}
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(64)))
+    assert cpus.usable_cpus(str(tmp_path)) == expected
+
+
+def test_affinity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cpus.usable_cpus(str(tmp_path)) == len(os.sched_getaffinity(0))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {5})
+    assert cpus.usable_cpus() == 1
+
+
+def test_it_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A limit that changes while the server runs must not change what was agreed at its start."""
+    settings = Settings(mode="forking")
+    for count in (7, 3):
+        monkeypatch.setattr(cpus, "usable_cpus", lambda count=count: count)
+        assert settings.worker_count == 7
+    assert Settings(mode="forking").worker_count == 3
+
+
+def cpu_cgroups() -> Path | None:
+    """The folder of this process's cgroup for CPU time, if new ones can be made in it."""
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        for mount in Path("/proc/self/mountinfo").read_text().splitlines():
+            for kind in ("cgroup", "cgroup2"):
+                if (kind == "cgroup2") != (not controllers) or (
+                    controllers and "cpu" not in controllers.split(",")
+                ):
+                    continue
+                for folder in cpus._folders(mount, kind, controllers and "cpu", path):
+                    place = Path(folder)
+                    if (place / "cpu.cfs_period_us").exists() or "cpu" in (
+                        place / "cgroup.subtree_control"
+                    ).read_text().split():
+                        return place
+                    break
+    return None
+
+
+def test_a_real_cgroup(tmp_path: Path) -> None:
+    """The kernel's own files, of two levels."""
+    top = cpu_cgroups()
+    outer = top / f"poorhttp-test-{os.getpid()}" if top else tmp_path / "none"
+    try:
+        outer.mkdir()
+    except OSError:
+        pytest.skip("needs the right to make cgroups with CPU quotas")
+    inner = outer / "inner"
+    try:
+        if (outer / "cpu.cfs_quota_us").exists():
+            (outer / "cpu.cfs_quota_us").write_text("50000")
+        else:
+            (outer / "cpu.max").write_text("50000 100000")
+        inner.mkdir()
+        program = (
+            "import os, sys; open(sys.argv[1], 'w').write(str(os.getpid()))\n"
+            "os.sched_getaffinity = lambda pid: range(64)\n"
+            "from poorhttp.config.cpus import usable_cpus; print(usable_cpus())"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", program, str(inner / "cgroup.procs")],
+            capture_output=True,
+            text=True,
+            timeout=HANG,
+            check=False,
+        )
+        assert done.stdout == "1\n", done.stderr
+    finally:
+        for folder in (inner, outer):
+            with suppress(OSError):
+                folder.rmdir()
