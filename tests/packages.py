@@ -36,6 +36,7 @@ TESTS = {
     "/usr/lib/apache2/modules/mod_wsgi.so": ("libapache2-mod-wsgi-py3", "mod_wsgi in the lab"),
     "caddy": ("caddy", "proxies and gateways with Caddy"),
     "curl": ("curl", "the commands of the manual"),
+    "wget": ("wget", "downloads that are continued"),
     "openssl": ("openssl", "proxies with TLS"),
     "setpriv": ("util-linux", "containers, servers without privileges"),
     "ip": ("iproute2", "hosts in network namespaces"),

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 TYPE_CHECKING = False
@@ -292,6 +294,22 @@ def keep(environ: WSGIEnvironment, start_response: StartResponse, what: str) -> 
     return [b"kept"] if what == "list" else iter([b"kept"])
 
 
+def fail_beside(environ: WSGIEnvironment, start_response: StartResponse, what: str) -> Any:
+    """Fail while a thread of its own writes the response."""
+    write = start_response("200 OK", [])
+    begun = threading.Event()
+
+    def run() -> None:
+        with suppress(ConnectionError, RuntimeError):
+            while True:
+                write(b"x" * 4_000_000)
+                begun.set()
+
+    threading.Thread(target=run, daemon=True).start()
+    begun.wait()
+    raise LookupError("told so")
+
+
 def wait(environ: WSGIEnvironment, start_response: StartResponse, what: str) -> Iterable[bytes]:
     """Answer as soon as the file of the query exists; if `what` is a way to die, die instead."""
     environ["wsgi.errors"].write(f"entered {environ['QUERY_STRING']}\n")
@@ -331,6 +349,7 @@ PATHS: dict[str, Callable[[WSGIEnvironment, Any, str], Any]] = {
         die_in_body,
         die_in_close,
         keep,
+        fail_beside,
         wait,
         pid,
     )

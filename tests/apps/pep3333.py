@@ -155,6 +155,13 @@ def written_length(environ: WSGIEnvironment, start_response: StartResponse) -> I
 
 
 @good
+def written_result(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """What write() returns."""
+    write = start_response("200 OK", [TEXT])
+    return [repr([write(b""), write(b"written ")]).encode()]
+
+
+@good
 def written_large(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
     """More than the socket takes."""
     write = start_response("200 OK", [TEXT])
@@ -614,6 +621,20 @@ def too_many_written(environ: WSGIEnvironment, start_response: StartResponse) ->
 
 
 @bad
+def too_many_caught(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """By write(); the log gets what that raises for each piece."""
+    write = start_response("200 OK", [TEXT, ("Content-Length", "5")])
+    said = []
+    for piece in (b"rig", b"", b"htwrong", b"", b"wrong"):
+        try:
+            said.append(str(write(piece)))
+        except ValueError as error:
+            said.append(f"ValueError: {error}")
+    environ["wsgi.errors"].write(f"{environ['REQUEST_METHOD']} {said}\n")
+    return [b""]
+
+
+@bad
 def too_many_zero(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
     """Something where nothing was announced."""
     start_response("200 OK", [TEXT, ("Content-Length", "0")])
@@ -634,6 +655,19 @@ def stale_keep(environ: WSGIEnvironment, start_response: StartResponse) -> Itera
     """Keeps its write()."""
     Kept.write = start_response("200 OK", [TEXT])
     return [b"kept"]
+
+
+@bad
+def written_no_bytes(environ: WSGIEnvironment, start_response: Any) -> Iterable[bytes]:
+    """What write() says of text and of lists."""
+    write = start_response("200 OK", [TEXT])
+    said = []
+    for piece in ("text", [b"piece"], None, bytearray(b"x")):
+        try:
+            write(piece)
+        except TypeError as error:
+            said.append(str(error))
+    return ["\n".join(said).encode()]
 
 
 @bad

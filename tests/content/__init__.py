@@ -8,7 +8,9 @@ test_compiled_pages.py    `poorhttp compile`: compiled template pages, and which
 test_compression.py       Which responses are compressed, in what coding, and what clients decode
 test_example_apps.py      The example applications, called as WSGI servers call them
 test_example_site.py      The site made by apps/site: sizes as in the Uniserve study, valid images
+test_mercurial.py         Mercurial over HTTP: the real hgweb and `hg`: archives, long heads
 test_mounts.py            Mounts and published folders in all modes, with `preload`, and reloads
+test_read_errors.py       Files that cannot be read while they are sent: what the log says
 test_sessions.py          Sessions of template pages: identity and lifetime, across workers
 test_static_cases.py      Static files by the cases of tests/cases/static, in every mode (RFC 9110)
 test_static_coding.py     Static files that are compressed: once for each version, never for ranges

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
 import pytest
 
 from tests.conftest import Serve
-from tests.testkit.client import Response
+from tests.packages import need
+from tests.testkit.client import HANG, Response
 from tests.testkit.server import Server
 
 # The core opens and sends these files, in all modes alike.
@@ -63,6 +65,12 @@ def ask(
     """The answer to a request that makes the application say the headers `named`."""
     text = urlencode([("header", header) for header in named] + list(query.items()))
     return server.request(method, f"/?{text}", *fields)
+
+
+def named(server: Server, header: str) -> tuple[int, bytes]:
+    """The answer to a request that makes the application say a header, in Latin-1."""
+    answer = server.get(f"/?header={quote(header, encoding='latin-1')}")
+    return answer.status, answer.body
 
 
 def test_a_file_in_place_of_the_body(server: Server, shelf: Path) -> None:
@@ -129,6 +137,90 @@ def test_conditions_and_ranges(server: Server, shelf: Path) -> None:
     assert ask(server, named, method="POST").body == b"0123456789"
     several = ask(server, "Content-Type: text/x", named, fields=("Range: bytes=0-0,9-9",))
     assert (several.get("Content-Type") or "").startswith("multipart/byteranges")
+
+
+@pytest.mark.parametrize(
+    ("said", "fields", "status", "range_", "body"),
+    [
+        ("206", ("Range: bytes=2-4",), 206, "2-4/10", b"234"),
+        ("206", ("Range: bytes=2-4", 'If-Range: "other"'), 200, None, b"0123456789"),
+        ("206", ("Range: bytes=20-",), 416, "*/10", None),
+        ("206", (), 200, None, b"0123456789"),
+        ("206", ("Range: bytes=2-4", 'If-Match: "other"'), 412, None, None),
+        ("206", ("Range: bytes=2-4", "If-None-Match: *"), 304, None, b""),
+        ("416", ("Range: bytes=10-",), 416, "*/10", None),
+        ("416", ("Range: bytes=4-",), 206, "4-9/10", b"456789"),
+        ("416", (), 416, None, b"0123456789"),
+        ("412", ('If-Match: "other"',), 412, None, None),
+        ("412", ("If-Match: *",), 200, None, b"0123456789"),
+        ("412", (), 412, None, b"0123456789"),
+        ("304", ("If-None-Match: *",), 304, None, b""),
+    ],
+)
+@pytest.mark.parametrize("header", ["X-Sendfile: {}/one/a.txt", "X-Accel-Redirect: /files/a.txt"])
+def test_what_the_application_made_of_conditions_is_evaluated_anew(
+    server: Server,
+    shelf: Path,
+    said: str,
+    fields: tuple[str, ...],
+    status: int,
+    range_: str | None,
+    body: bytes | None,
+    header: str,
+) -> None:
+    """It has not got the file: its status and its Content-Range are not about what is sent."""
+    own = ("Content-Range: bytes 0-2/3", "Content-Length: 3", "X-Own: kept")
+    answer = ask(server, *own, header.format(shelf), status=f"{said} Said", fields=fields)
+    assert (answer.status, answer.get("Content-Range")) == (status, range_ and f"bytes {range_}")
+    if body is not None:
+        assert (answer.body, answer.get("X-Own")) == (body, "kept")
+
+
+def test_head_gets_no_range(server: Server, shelf: Path) -> None:
+    named = ("Content-Range: bytes 2-4/10", f"X-Sendfile: {shelf}/one/a.txt")
+    asked = ("Range: bytes=2-4",)
+    answer = ask(server, *named, method="HEAD", status="206 Partial Content", fields=asked)
+    assert (answer.status, answer.get("Content-Length")) == (200, "10")
+    assert answer.get("Content-Range") is None
+
+
+def test_conditions_are_compared_with_own_validators(server: Server, shelf: Path) -> None:
+    """As the client has got these."""
+    own = ('ETag: "own"', f"X-Sendfile: {shelf}/one/a.txt")
+    partial = ("206 Partial Content", ("Range: bytes=2-4", 'If-Range: "own"'), 206)
+    for said, fields, status in (
+        partial,
+        ("200 OK", *partial[1:]),
+        ("206 Partial Content", ("Range: bytes=2-4", 'If-Range: "other"'), 200),
+        ("412 Precondition Failed", ('If-Match: "other"',), 412),
+        ("412 Precondition Failed", ('If-Match: "own"',), 200),
+    ):
+        assert ask(server, *own, status=said, fields=fields).status == status, (said, fields)
+
+
+@pytest.mark.parametrize(
+    "name", ["é.txt", "日本.txt", "voilà", "50%.txt", "a%20b.txt", "sp ace é.txt", "Ã©"]
+)
+def test_names_as_applications_give_them(server: Server, shelf: Path, name: str) -> None:
+    """As bytes in Latin-1 (PEP 3333), as text, or percent-encoded."""
+    (shelf / "one" / name).write_bytes(name.encode())
+    pep3333, encoded = name.encode().decode("latin-1"), quote(name)
+    as_text = [name] if all(ord(letter) < 256 for letter in name) else []
+    for given in (pep3333, *as_text, encoded):
+        assert named(server, f"X-Sendfile: {shelf}/one/{given}") == (200, name.encode()), given
+    locations = [encoded] if "%" in name else [pep3333, *as_text, encoded]
+    for given in locations:
+        assert named(server, f"X-Accel-Redirect: /files/{given}") == (200, name.encode()), given
+
+
+def test_the_bytes_as_given_come_first(server: Server, shelf: Path) -> None:
+    (shelf / "one/a%62c").write_bytes(b"as given")
+    (shelf / "one/abc").write_bytes(b"decoded")
+    (shelf / "one" / os.fsdecode(b"\xe9")).write_bytes(b"one byte")
+    (shelf / "one/\xe9").write_bytes(b"two bytes")
+    for name, content in (("a%62c", b"as given"), ("\xe9", b"one byte")):
+        assert named(server, f"X-Sendfile: {shelf}/one/{name}") == (200, content)
+    assert named(server, f"X-Sendfile: {shelf}/one/%2e%2e/outside/secret.txt")[0] == 404
 
 
 def test_an_answer_that_is_no_plain_success_is_sent_whole(server: Server, shelf: Path) -> None:
@@ -198,3 +290,23 @@ def test_without_the_option_the_header_means_nothing(serve: Serve, shelf: Path) 
     server = serve(APP)
     answer = ask(server, f"X-Sendfile: {shelf}/one/a.txt", body="own")
     assert (answer.body, answer.get("X-Sendfile")) == (b"own", f"{shelf}/one/a.txt")
+
+
+@pytest.mark.parametrize("by_server", ["yes", "no"])
+def test_wget_continues_what_flask_sends(mode: str, tmp_path: Path, by_server: str) -> None:
+    """The real `wget -c`; by X-Sendfile and without."""
+    need("wget")
+    content = os.urandom(3_000_000)
+    (tmp_path / "é large.bin").write_bytes(content)
+    extra = {"FILES": str(tmp_path), "BY_SERVER": by_server}
+    options = ("--x-sendfile", str(tmp_path))
+    received = tmp_path / "received"
+    with Server("tests/apps/flask_sender.py", mode, *options, env=extra) as server:
+        url = f"http://127.0.0.1:{server.port}/{quote('é large.bin')}"
+        # The second time nothing is missing: a 416.
+        for begun in (1_234_567, len(content)):
+            received.write_bytes(content[:begun])
+            words = ("wget", "--no-proxy", "-nv", "-c", "-O", str(received), url)
+            done = subprocess.run(words, capture_output=True, check=False, timeout=HANG)
+            assert done.returncode == 0, done.stderr
+            assert received.read_bytes() == content

@@ -91,6 +91,18 @@ def test_failure_in_close(server: Server, how: str) -> None:
     says(server, target, f"the application failed: {SAID[how]}", before)
 
 
+@pytest.mark.threading_only
+def test_failure_while_another_thread_writes_the_response(server: Server) -> None:
+    """A request in use is not one of the process that forked this one: the worker goes on."""
+    before = server.get("/pid").body
+    for _ in range(10):
+        begins, target = len(server.log()), f"/fail_beside?{next(tokens)}"
+        with server.connect() as connection:
+            connection.send_request("GET", target)
+            says(server, target, f"the application failed: {SAID['exception']}", begins)
+    assert server.get("/pid").body == before
+
+
 def test_generator_that_ignores_its_end(server: Server) -> None:
     target, before = f"/ignores_exit?{next(tokens)}", len(server.log())
     with server.connect() as connection:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from itertools import count
 from pathlib import Path
@@ -55,6 +56,7 @@ def environ_of(serve: Serve, target: str, *headers: str) -> dict[str, Any]:
         ("/written", 200, b"one two"),
         ("/written_and_returned", 200, b"one two three"),
         ("/written_length", 200, b"one two"),
+        ("/written_result", 200, b"written [None, None]"),
         ("/written_large", 200, b"0123456789" * 100_000),
     ],
 )
@@ -468,7 +470,11 @@ def test_too_few_octets(bare: Server, path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/too_many", "/too_many_generated", "/too_many_written", "/too_many_zero"]
+    "path",
+    [
+        *("/too_many", "/too_many_generated", "/too_many_written", "/too_many_caught"),
+        "/too_many_zero",
+    ],
 )
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_too_many_octets(bare: Server, path: str, method: str) -> None:
@@ -483,6 +489,40 @@ def test_too_many_octets(bare: Server, path: str, method: str) -> None:
     with bare.connect() as connection:
         connection.send_request(method, path, "Connection: close")
         assert b"wrong" not in connection.rest()
+
+
+@pytest.mark.parametrize("options", [(), ("--compress=gzip", "--compress-min-size=1")])
+def test_too_many_octets_raise_in_write(serve: Serve, options: tuple[str, ...]) -> None:
+    """From the piece that exceeds the length; an empty one exceeds nothing."""
+    server = serve(f"{PEP3333}:bare", *options, tracebacks=True)
+    begins, before = len(server.log()), "ValueError: write() has given"
+    response = server.get("/too_many_caught", "Accept-Encoding: gzip")
+    body = gzip.decompress(response.body) if options else response.body
+    assert (response.status, body) == (200, b"right")
+    behind = "bytes more than the Content-Length; they were not sent"
+    said = ["None", "None", f"{before} 5 {behind}", "None", f"{before} 10 {behind}"]
+    server.wait_log(f"GET {said}\n")
+    wait_for(
+        lambda: "the application produced 10 bytes more" in server.log()[begins:], "the log's line"
+    )
+    # Nobody gets anything, so nothing is too much.
+    assert server.request("HEAD", "/too_many_caught").status == 200
+    server.wait_log(f"HEAD {['None'] * 5}\n")
+
+
+def test_too_many_octets_that_end_the_application_are_logged(bare: Server) -> None:
+    before = len(bare.log())
+    with bare.connect() as connection:
+        assert connection.request("GET", "/too_many_written").body == b"right"
+        assert connection.request("GET", "/plain").body == b"plain"
+    wait_for(lambda: "ValueError: write() has given 38 bytes more" in bare.log()[before:], "it")
+    assert "/too_many_written: the application failed" in bare.log()[before:]
+
+
+def test_write_names_the_type_that_it_does_not_take(bare: Server) -> None:
+    lines = bare.get("/written_no_bytes").body.decode().splitlines()
+    wrong = "a piece of the body must be bytes (PEP 3333), not"
+    assert lines == [f"{wrong} {kind}" for kind in ("str", "list", "NoneType", "bytearray")]
 
 
 def test_a_write_that_outlives_its_request(bare: Server) -> None:

@@ -82,6 +82,7 @@ def test_defaults() -> None:
         "max_request_line": 8192,
         "max_headers": 100,
         "max_header_size": 16384,
+        "max_request_header_size": 65535,
         "max_body": 1 << 30,
         "body_buffer_size": 1 << 20,
         "body_memory": 64 << 20,

@@ -54,7 +54,7 @@ pub use live_reload::LiveReload;
 pub use options::Options;
 pub use reply::{Content, Part, Reply};
 pub use routes::{Routes, StaticRoute};
-pub use static_root::{FileRequest, Lookup, StaticRoot};
+pub use static_root::{FileRequest, GivenFields, Lookup, StaticRoot};
 pub use x_sendfile::{SendfileRoots, SendfileTarget};
 
 #[cfg(test)]

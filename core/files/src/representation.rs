@@ -41,7 +41,17 @@ impl Representation {
 
     /// 304 or 412, if a precondition of the request does not hold.
     pub(crate) fn conditional_reply(&self, conditional: &ConditionalFields<'_>, now: u64) -> Option<Reply> {
-        match conditional.precondition(&self.validators(), now) {
+        self.conditional_reply_by(conditional, &self.validators(), now)
+    }
+
+    /// The same with other validators, which the client gets instead.
+    pub(crate) fn conditional_reply_by(
+        &self,
+        conditional: &ConditionalFields<'_>,
+        validators: &Validators<'_>,
+        now: u64,
+    ) -> Option<Reply> {
+        match conditional.precondition(validators, now) {
             Precondition::Holds => None,
             Precondition::Failed => Some(error_reply::precondition_failed()),
             Precondition::NotModified => Some(Reply {

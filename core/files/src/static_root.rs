@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use poorhttp_http::{ConditionalFields, Head, Validators};
+use poorhttp_http::{ConditionalFields, Head, Validators, http_date};
 use rustix::io::Errno;
 
 use crate::cache::{Cache, Partition};
@@ -102,6 +102,8 @@ pub enum Lookup {
     Reply(Reply),
     /// There is no such file. The 404 is sent unless the application answers instead.
     NotFound(Reply),
+    /// A refusal, because the file system has failed with this error.
+    Failed(Reply, Errno),
     /// A symbolic link that is not followed, because it is absolute or leads out of the folder. Answered as `NotFound`.
     OutsideRoot(Reply),
     /// The reply needs the file system: repeat the request with `may_wait`.
@@ -163,7 +165,7 @@ impl StaticRoot {
             return Lookup::WouldBlock;
         }
         self.find(name, request, reply).unwrap_or_else(|error| match error_reply::of(error) {
-            Some(reply) => Lookup::Reply(reply),
+            Some(reply) => refusal(reply, error),
             None if error == Errno::XDEV => match self.not_found(request) {
                 Lookup::NotFound(reply) => Lookup::OutsideRoot(reply),
                 other => other,
@@ -177,9 +179,9 @@ impl StaticRoot {
         &self.options.folder
     }
 
-    /// The reply with a file that an application has named. Fields `given` by the application are not added; if it gave
-    /// validators, preconditions are left to it. A refusal (status 400 and above) has all fields that it needs.
-    pub fn send_named(&self, request: &FileRequest<'_>, given: &dyn Fn(&str) -> bool) -> Reply {
+    /// The reply with a file that an application has named. Fields that it gives are not added. A refusal (status 400 and above)
+    /// has all fields that it needs.
+    pub fn send_named(&self, request: &FileRequest<'_>, given: &GivenFields<'_>) -> Lookup {
         let reply = |entry: &Entry, _: bool| Some(named_reply(entry, request, given));
         let name = request.name();
         let found = match FileName::of(name, true) {
@@ -189,9 +191,14 @@ impl StaticRoot {
             },
             _ => Err(Errno::NOENT),
         };
-        found
-            .map(|reply| reply.unwrap_or_else(error_reply::missing))
-            .unwrap_or_else(|error| error_reply::of(error).unwrap_or_else(error_reply::missing))
+        match found {
+            Ok(Some(reply)) => Lookup::Reply(reply),
+            Ok(None) => Lookup::NotFound(error_reply::missing()),
+            Err(error) => match error_reply::of(error) {
+                Some(reply) => refusal(reply, error),
+                None => Lookup::NotFound(error_reply::missing()),
+            },
+        }
     }
 
     /// The open folder. Once a second its path is checked, in case it was replaced, and unused files are closed.
@@ -414,32 +421,59 @@ fn reply(
     }))
 }
 
+/// The header fields that an application gives with a file that it names.
+pub struct GivenFields<'a> {
+    /// The value of a field; `None`: the application does not give it.
+    pub value: &'a dyn Fn(&str) -> Option<&'a str>,
+    /// Whether preconditions are evaluated although the application gives validators, as it has refused the request for them, or
+    /// has evaluated its range. Otherwise they are left to the application.
+    pub is_evaluated_anew: bool,
+}
+
 /// The reply with a file that an application has named.
-fn named_reply(entry: &Entry, request: &FileRequest<'_>, given: &dyn Fn(&str) -> bool) -> Reply {
+fn named_reply(entry: &Entry, request: &FileRequest<'_>, given: &GivenFields<'_>) -> Reply {
     let representation = &entry.plain;
     let conditional = ConditionalFields::of(request.head, request.bytes);
     let reply = if !request.is_conditional(&conditional) {
         representation.whole()
     } else {
-        let own = given("ETag") || given("Last-Modified");
-        // If-Range compares with the application's validators, which are unknown here (RFC 9110 section 13.1.5).
-        let validators = if own { Validators { etag: "", modified: None } } else { representation.validators() };
-        let instead = if own { None } else { representation.conditional_reply(&conditional, request.now) };
+        let (etag, date) = ((given.value)("ETag"), (given.value)("Last-Modified"));
+        let modified = date.map(|date| http_date(date.as_bytes()));
+        let (file, own) = (representation.validators(), etag.is_some() || date.is_some());
+        // Both kinds reach the client.
+        let sent = Validators { etag: etag.unwrap_or(file.etag), modified: modified.unwrap_or(file.modified) };
+        // Of a version that the application names, only its own validators are known to be of the same content.
+        let strict = Validators { etag: etag.unwrap_or_default(), modified: modified.flatten() };
+        let is_ours = !own || given.is_evaluated_anew;
+        let instead = is_ours.then(|| representation.conditional_reply_by(&conditional, &sent, request.now)).flatten();
         instead.unwrap_or_else(|| {
-            // Each part would have a Content-Type, but the one that the application gave is unknown here.
-            let type_is_known = !given("Content-Type");
-            representation.ranges(conditional.ranges(representation.length, &validators, request.now), type_is_known)
+            let validators = if own { &strict } else { &file };
+            // Each part would have a Content-Type, but the one that the application gave is not among the fields of the file.
+            let type_is_known = (given.value)("Content-Type").is_none();
+            representation.ranges(conditional.ranges(representation.length, validators, request.now), type_is_known)
         })
     };
     match reply.status.as_bytes().first() {
-        // The Content-Type of a multipart reply is never the application's.
+        // The Content-Type of a multipart reply is never the application's, and Content-Range is about the file.
         Some(b'2' | b'3') => {
             // The type that the application gives is that of the bytes in the file.
-            let is_given = |name: &str| given(name) || name == "Content-Encoding" && given("Content-Type");
-            let ours = |name: &str| is_given(name) && !(name == "Content-Type" && is_multipart(&reply));
+            let is_given = |name: &str| {
+                (given.value)(name).is_some() || name == "Content-Encoding" && (given.value)("Content-Type").is_some()
+            };
+            let ours = |name: &str| {
+                is_given(name) && name != "Content-Range" && !(name == "Content-Type" && is_multipart(&reply))
+            };
             Reply { fields: fields::without(&reply.fields, &ours), ..reply }
         }
         _ => reply,
+    }
+}
+
+/// The refusal of a request for an error of the file system. Permissions are no failure.
+fn refusal(reply: Reply, error: Errno) -> Lookup {
+    match reply.status.starts_with('5') {
+        true => Lookup::Failed(reply, error),
+        false => Lookup::Reply(reply),
     }
 }
 

@@ -45,28 +45,30 @@ impl SendfileRoots {
     pub fn target_of(&self, name: &str, value: &str) -> Option<SendfileTarget> {
         match name.len() {
             10 if name.eq_ignore_ascii_case("X-Sendfile") && !self.folders.is_empty() => {
-                Some(SendfileTarget::File(value.trim().into()))
+                Some(SendfileTarget::File(value.trim_matches([' ', '\t']).into()))
             }
             16 if name.eq_ignore_ascii_case("X-Accel-Redirect") && !self.locations.is_empty() => {
-                Some(SendfileTarget::Location(value.trim().into()))
+                Some(SendfileTarget::Location(value.trim_matches([' ', '\t']).into()))
             }
             _ => None,
         }
     }
 
-    /// The folder of a file, the file's path, and the offset of the name below the folder in it.
-    pub fn find<'a>(&self, named: &'a SendfileTarget) -> Option<(&StaticRoot, Cow<'a, [u8]>, usize)> {
-        let (table, path) = match named {
-            SendfileTarget::File(path) => (&self.folders, bytes(path)),
-            SendfileTarget::Location(location) => {
-                let path = location.split('?').next().unwrap_or_default();
-                (&self.locations, percent_decoded(&bytes(path)).into_owned().into())
-            }
+    /// The files that may be meant, the likeliest first: folder, path, and the offset of the name below the folder in it.
+    ///
+    /// The value of a header field is bytes in Latin-1 (PEP 3333), but many applications give the name as text: `é` then is one
+    /// byte, which on the disk is two. nginx decodes percent-encoding in locations; lighttpd and mod_xsendfile in paths as well.
+    pub fn find<'a>(&self, named: &'a SendfileTarget) -> impl Iterator<Item = (&StaticRoot, Cow<'a, [u8]>, usize)> {
+        let table = match named {
+            SendfileTarget::File(_) => &self.folders,
+            SendfileTarget::Location(_) => &self.locations,
         };
-        let (folder, root) = table
-            .iter()
-            .find(|(folder, _)| path.starts_with(folder.as_bytes()) && path.get(folder.len()) == Some(&b'/'))?;
-        Some((root, path, folder.len()))
+        paths(named).into_iter().filter_map(|path| {
+            let (folder, root) = table
+                .iter()
+                .find(|(folder, _)| path.starts_with(folder.as_bytes()) && path.get(folder.len()) == Some(&b'/'))?;
+            Some((root, path, folder.len()))
+        })
     }
 }
 
@@ -76,7 +78,19 @@ fn insert(table: &mut Vec<(String, StaticRoot)>, name: &str, root: StaticRoot) {
     table.insert(at, (name.into(), root));
 }
 
-/// The bytes of a field value: Latin-1 if possible, otherwise UTF-8.
-fn bytes(text: &str) -> Cow<'_, [u8]> {
-    encode_latin1(text).unwrap_or(Cow::Borrowed(text.as_bytes()))
+/// The paths that a field value may mean, without repetitions.
+fn paths(named: &SendfileTarget) -> Vec<Cow<'_, [u8]>> {
+    let (text, is_location) = match named {
+        SendfileTarget::File(path) => (path.as_str(), false),
+        SendfileTarget::Location(location) => (location.split('?').next().unwrap_or_default(), true),
+    };
+    let spellings = || encode_latin1(text).into_iter().chain([Cow::Borrowed(text.as_bytes())]);
+    let decoded = spellings().map(|path| Cow::Owned(percent_decoded(&path).into_owned()));
+    let mut paths: Vec<Cow<'_, [u8]>> = Vec::new();
+    for path in spellings().filter(|_| !is_location).chain(decoded) {
+        if !paths.contains(&path) {
+            paths.push(path);
+        }
+    }
+    paths
 }

@@ -44,7 +44,7 @@ impl ConditionalFields<'_> {
             if !self.matches(IF_MATCH, |tag| tag.is(validators.etag, Comparison::Strong)) {
                 return Precondition::Failed;
             }
-        } else if self.value(IF_UNMODIFIED_SINCE).and_then(date).and_then(is_after) == Some(true) {
+        } else if self.value(IF_UNMODIFIED_SINCE).and_then(http_date).and_then(is_after) == Some(true) {
             return Precondition::Failed;
         }
         let is_read = matches!(self.method(), b"GET" | b"HEAD");
@@ -52,7 +52,7 @@ impl ConditionalFields<'_> {
             if self.matches(IF_NONE_MATCH, |tag| tag.is(validators.etag, Comparison::Weak)) {
                 return if is_read { Precondition::NotModified } else { Precondition::Failed };
             }
-        } else if is_read && self.value(IF_MODIFIED_SINCE).and_then(date).and_then(is_after) == Some(false) {
+        } else if is_read && self.value(IF_MODIFIED_SINCE).and_then(http_date).and_then(is_after) == Some(false) {
             return Precondition::NotModified;
         }
         Precondition::Holds
@@ -126,7 +126,7 @@ impl<'a> Tag<'a> {
 ///
 /// A two-digit year is one from 1970 to 2069. A wrong day of the week is refused: it would be a date of another
 /// century.
-pub(crate) fn date(value: &[u8]) -> Option<u64> {
+pub fn http_date(value: &[u8]) -> Option<u64> {
     let date = httpdate::parse_http_date(std::str::from_utf8(value).ok()?).ok()?;
     date.duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs())
 }

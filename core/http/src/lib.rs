@@ -39,7 +39,7 @@ mod trace_context;
 mod upgrade;
 
 pub use address::AddressText;
-pub use conditional::{Precondition, Validators};
+pub use conditional::{Precondition, Validators, http_date};
 pub use conditional_fields::ConditionalFields;
 pub use content_coding::ContentCoding;
 pub use grammar::{elements, encode_latin1, is_token, percent_decoded, split_authority, trim};

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::conditional::{Comparison, Tag, Validators, date};
+use crate::conditional::{Comparison, Tag, Validators, http_date};
 use crate::conditional_fields::{ConditionalFields, IF_RANGE, RANGE};
 use crate::grammar::elements;
 
@@ -60,7 +60,7 @@ impl ConditionalFields<'_> {
             return tag.is(validators.etag, Comparison::Strong);
         }
         // A file modified in the current second may change again within it (RFC 9110 section 8.8.2.2).
-        validators.modified.is_some_and(|modified| date(value) == Some(modified) && modified < now)
+        validators.modified.is_some_and(|modified| http_date(value) == Some(modified) && modified < now)
     }
 }
 

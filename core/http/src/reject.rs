@@ -22,6 +22,23 @@ impl Reject {
         Reject { status, reason }
     }
 
+    /// A method longer than [`crate::Limits::MAX_METHOD`] (RFC 9112 section 3).
+    pub(crate) const METHOD_TOO_LONG: Reject = Reject::with(501, "a method over the limit");
+    /// [`crate::Limits::request_line`]
+    pub(crate) const LINE_TOO_LONG: Reject = Reject::with(414, "a request line over the limit");
+    /// [`crate::Limits::fields`]
+    pub(crate) const TOO_MANY_FIELDS: Reject = Reject::with(431, "too many header fields");
+    /// [`crate::Limits::field_line`]
+    pub(crate) const FIELD_TOO_LONG: Reject = Reject::with(431, "a header field over the limit");
+    /// [`crate::Limits::head`]
+    pub(crate) const HEAD_TOO_LONG: Reject = Reject::with(431, "a header section over the limit");
+    /// The same in a gateway protocol.
+    pub(crate) const PACKET_TOO_LARGE: Reject = Reject::with(431, "a packet of variables over the limit");
+    /// [`crate::Limits::body`]
+    pub(crate) const BODY_TOO_LARGE: Reject = Reject::with(413, "a body over the limit");
+    /// [`crate::Limits::trailers`]
+    pub(crate) const TRAILERS_TOO_LARGE: Reject = Reject::with(431, "trailers over the limit");
+
     /// The reason phrase of RFC 9110 section 15 for [`Reject::status`].
     pub fn phrase(&self) -> &'static str {
         reason_phrase(self.status).unwrap_or("Bad Request")

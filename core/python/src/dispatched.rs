@@ -1,6 +1,6 @@
 //! The common part of `Request` and `Connection`: what is kept while the application works on one, its timeout included.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use poorhttp_reactor::Exchange;
 use pyo3::prelude::*;
@@ -13,6 +13,8 @@ use crate::worker_status::Entry;
 pub(crate) struct Dispatched {
     exchange: Mutex<Exchange>,
     number: u64,
+    /// Forks of this process before the request began.
+    forks: u64,
     /// Entry in the worker's status memory, if it has a supervisor.
     entry: Option<Entry>,
     /// Interrupts the application on a timeout.
@@ -22,7 +24,8 @@ pub(crate) struct Dispatched {
 impl Dispatched {
     #[inline(always)]
     pub(crate) fn new(exchange: Exchange, entry: Option<Entry>, interrupter: Option<Arc<Interrupter>>) -> Self {
-        Dispatched { number: exchange.number(), exchange: Mutex::new(exchange), entry, interrupter }
+        let forks = poorhttp_reactor::forks();
+        Dispatched { number: exchange.number(), forks, exchange: Mutex::new(exchange), entry, interrupter }
     }
 
     #[inline]
@@ -37,7 +40,11 @@ impl Dispatched {
 
     /// The exchange, unless somebody uses it.
     pub(crate) fn try_exchange(&self) -> Option<MutexGuard<'_, Exchange>> {
-        self.exchange.try_lock().ok()
+        match self.exchange.try_lock() {
+            Ok(exchange) => Some(exchange),
+            Err(TryLockError::Poisoned(exchange)) => Some(exchange.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// The exchange, while no other thread can use it.
@@ -102,9 +109,9 @@ impl Dispatched {
         self.interrupter.is_some() || self.entry.as_ref().is_some_and(Entry::is_present)
     }
 
-    /// Whether it belongs to the process that forked this one.
+    /// Whether it belongs to the process that forked this one. Without the lock: after a fork it may be held by a thread that
+    /// exists only in the parent, and a panic with it held says nothing of the process.
     pub(crate) fn is_foreign(&self) -> bool {
-        // After a fork the mutex may be held by a thread that exists only in the parent.
-        self.exchange.try_lock().map_or(true, |exchange| exchange.is_foreign())
+        self.forks != poorhttp_reactor::forks()
     }
 }

@@ -258,6 +258,7 @@ impl Reactor {
                 request_line: option(settings, "max_request_line")?,
                 fields: option(settings, "max_headers")?,
                 field_line: option(settings, "max_header_size")?,
+                head: option(settings, "max_request_header_size")?,
                 body: option(settings, "max_body")?,
                 ..Limits::default()
             },

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use poorhttp_reactor::{Exchange, NotTaken, SendError};
 use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
@@ -148,6 +148,24 @@ impl Request {
         Ok(self.dispatched.exchange(py).early_hints(|write| write_fields(fields, write))?)
     }
 
+    /// `write` of PEP 3333.
+    fn write_piece(&self, py: Python<'_>, piece: &Bound<'_, PyAny>) -> PyResult<()> {
+        if piece.is_instance_of::<PyString>() && !self.dispatched.exchange(py).response().is_started() {
+            // Rather the status of a call without headers.
+            return Err(PyTypeError::new_err("start_response takes a status and a list of headers"));
+        }
+        // Pieces that nobody gets (HEAD, 204) are no mistake; an empty one exceeds nothing.
+        if !self.send(py, piece)? && !body_bytes(piece)?.is_empty() {
+            let excess = self.dispatched.exchange(py).excess();
+            if excess > 0 {
+                let message =
+                    format!("write() has given {excess} bytes more than the Content-Length; they were not sent");
+                return Err(PyValueError::new_err(message));
+            }
+        }
+        Ok(())
+    }
+
     /// Sends a piece of the body. `false`: later pieces would not be sent.
     fn send(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> Result<bool, Failure> {
         let bytes = body_bytes(data)?;
@@ -206,29 +224,27 @@ impl Request {
 
 #[pymethods]
 impl Request {
-    /// `start_response` (PEP 3333) with two or three arguments; with one, `write`, or `wsgi.early_hints` for a list. Returns itself as
-    /// the `write` callable.
+    /// `start_response` (PEP 3333) with two or three arguments: returns itself as the `write` callable. With one it is `write`, or
+    /// `wsgi.early_hints` for a list, and returns `None`.
     #[pyo3(signature = (status, response_headers = None, exc_info = None))]
     fn __call__<'py>(
         slf: &Bound<'py, Self>,
         status: &Bound<'py, PyAny>,
         response_headers: Option<&Bound<'py, PyAny>>,
         exc_info: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, Self>> {
+    ) -> PyResult<Option<Bound<'py, Self>>> {
         let (py, this) = (slf.py(), slf.get());
         let Some(fields) = response_headers else {
-            if status.is_instance_of::<PyString>() {
-                return Err(PyTypeError::new_err("start_response takes a status and a list of headers"));
+            match status.cast::<PyList>() {
+                Ok(fields) if fields.iter().all(|field| field.is_instance_of::<PyTuple>()) => {
+                    this.early_hints(py, fields)?;
+                }
+                _ => this.write_piece(py, status)?,
             }
-            if let Ok(fields) = status.cast::<PyList>() {
-                this.early_hints(py, fields)?;
-                return Ok(slf.clone());
-            }
-            this.send(py, status)?;
-            return Ok(slf.clone());
+            return Ok(None);
         };
         this.start(py, status, fields, exc_info)?;
-        Ok(slf.clone())
+        Ok(Some(slf.clone()))
     }
 
     /// Returns the environ once, then `None`. Starts the timeout.
@@ -383,7 +399,7 @@ impl Request {
     /// The application has finished, so the request is no longer in flight.
     fn done(&self, py: Python<'_>) {
         // A child forked by the application must not change its parent's status memory.
-        if self.dispatched.is_noted() && !self.dispatched.exchange(py).is_foreign() {
+        if self.dispatched.is_noted() && !self.dispatched.is_foreign() {
             self.dispatched.done(py);
         }
     }
@@ -464,7 +480,7 @@ impl Request {
 
 impl Drop for Request {
     fn drop(&mut self) {
-        if self.dispatched.is_noted() && !self.dispatched.exchange_mut().is_foreign() {
+        if self.dispatched.is_noted() && !self.dispatched.is_foreign() {
             Python::try_attach(|py| self.dispatched.done(py));
         }
     }

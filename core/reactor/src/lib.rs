@@ -63,4 +63,4 @@ pub use poorhttp_files::{Routes, SendfileRoots, StaticRoute};
 pub use serve::next::Next;
 pub use sys::fd_handoff::FdHandoff;
 pub use sys::kernel_tls::KernelTls;
-pub use sys::process::{note_child, note_fork, thread_id};
+pub use sys::process::{forks, note_child, note_fork, thread_id};

@@ -147,10 +147,24 @@ class SizeLimits:
     max_header_size = Option(
         size(64, 65_000),
         "16K",
-        "Longest header line; a longer one is answered with 431.",
-        reason="Cookies and single sign-on tickets can exceed 8 KiB. nginx 8k, gunicorn 8190, "
-        "waitress 256 KiB for all headers together.",
+        "Longest header line; a longer one is answered with 431. `max_request_header_size` limits "
+        "all of them together.",
+        reason="Cookies and single sign-on tickets can exceed 8 KiB. nginx 8k, gunicorn 8190.",
         aliases=("limit-request-field_size", "limit-request-field-size"),
+    )
+    max_request_header_size = Option(
+        size(64, 2**20),
+        "65535",
+        "Longest head of a request: the request line and all header lines together. A longer one "
+        "is answered with 431.",
+        reason="Some clients send long heads, such as Mercurial, which names every head of a "
+        "repository there: 256K allows about 3000 of them with `max_headers = 256`. A client that "
+        "is not authenticated can make the server keep so much. A head is not larger than 1 MiB. "
+        "A packet of uwsgi is never longer than 64 KiB, so larger values are of use with HTTP, "
+        "SCGI and FastCGI. waitress 256 KiB, uvicorn 64 KiB, nginx 32 KiB "
+        "(`large_client_header_buffers`), gunicorn `limit_request_fields` x "
+        "`limit_request_field_size`.",
+        aliases=("h11-max-incomplete-event-size",),
     )
     max_body = Option(
         size(0, 2**63 - 1),

@@ -31,7 +31,7 @@ fn is_cached(site: &mut Site, target: &str) -> bool {
             true
         }
         Lookup::WouldBlock => false,
-        Lookup::NotFound(reply) | Lookup::OutsideRoot(reply) => panic!("{reply:?}"),
+        Lookup::NotFound(reply) | Lookup::OutsideRoot(reply) | Lookup::Failed(reply, _) => panic!("{reply:?}"),
     }
 }
 

@@ -155,7 +155,9 @@ impl Site {
     fn ask(&mut self, method: &str, target: &str, fields: &str) -> Answer {
         self.poll += 1;
         match self.found(method, target, fields) {
-            Lookup::Reply(reply) | Lookup::NotFound(reply) | Lookup::OutsideRoot(reply) => Answer::of(&reply),
+            Lookup::Reply(reply) | Lookup::NotFound(reply) | Lookup::OutsideRoot(reply) | Lookup::Failed(reply, _) => {
+                Answer::of(&reply)
+            }
             Lookup::WouldBlock => panic!("the request may wait"),
         }
     }

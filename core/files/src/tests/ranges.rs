@@ -75,7 +75,12 @@ fn named(site: &mut Site, fields: &str, path: &str, given: &[&str]) -> Answer {
     site.poll += 1;
     site.with_request("GET", "/application", fields, |request| {
         let request = crate::FileRequest { path: path.as_bytes(), ..*request };
-        Answer::of(&site.root.send_named(&request, &|name| given.contains(&name)))
+        let value = |name: &str| given.contains(&name).then_some("own");
+        let given = crate::GivenFields { value: &value, is_evaluated_anew: false };
+        match site.root.send_named(&request, &given) {
+            crate::Lookup::Reply(reply) | crate::Lookup::NotFound(reply) => Answer::of(&reply),
+            other => panic!("{other:?}"),
+        }
     })
 }
 
@@ -169,6 +174,6 @@ fn a_percent_sign_that_is_no_escape_stays_in_a_location() {
     let mut roots = crate::SendfileRoots::default();
     roots.add_location("/files/", Site::new(Resolver::Kernel).root);
     let target = roots.target_of("X-Accel-Redirect", "/files/100%.t%78t?query").unwrap();
-    let (_, path, offset) = roots.find(&target).unwrap();
+    let (_, path, offset) = roots.find(&target).next().unwrap();
     assert_eq!((&*path, offset), (&b"/files/100%.txt"[..], 6));
 }

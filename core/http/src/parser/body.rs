@@ -185,7 +185,7 @@ impl Decoder {
             return Err(MALFORMED_EXTENSION);
         }
         if size > self.allowance {
-            return Err(Reject::with(413, "a body over the limit"));
+            return Err(Reject::BODY_TOO_LARGE);
         }
         self.allowance -= size;
         self.state = if size == 0 { State::Trailers } else { State::Chunk(size) };
@@ -196,7 +196,7 @@ impl Decoder {
     /// dropped: WSGI has no place for them.
     fn trailer(&mut self, bytes: &[u8], limits: &Limits) -> Result<Part, Reject> {
         const MALFORMED: Reject = Reject::bad("a malformed trailer");
-        const TOO_LARGE: Reject = Reject::with(431, "trailers over the limit");
+        const TOO_LARGE: Reject = Reject::TRAILERS_TOO_LARGE;
         let left = limits.trailers - self.trailers;
         let Some(line) = line(bytes, left, MALFORMED, TOO_LARGE)? else { return Ok(Part::NeedMore) };
         if line.is_empty() {

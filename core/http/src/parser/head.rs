@@ -19,29 +19,29 @@ use crate::reject::Reject;
 /// A range of bytes inside a head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
-    start: u16,
-    length: u16,
+    start: u32,
+    length: u32,
 }
 
 impl Span {
-    /// Positions fit 16 bits because [`Limits::MAX_HEAD`] does.
+    /// Positions fit 32 bits because [`Limits::MAX_HEAD`] does.
     pub(crate) fn new(start: usize, length: usize) -> Self {
-        Span { start: start as u16, length: length as u16 }
+        Span { start: start as u32, length: length as u32 }
     }
 
     /// The bytes of this span in the head it belongs to.
     pub fn of(self, head: &[u8]) -> &[u8] {
-        let start = usize::from(self.start);
-        head.get(start..start + usize::from(self.length)).unwrap_or_default()
+        let start = self.start();
+        head.get(start..start + self.length()).unwrap_or_default()
     }
 
     pub(crate) fn start(self) -> usize {
-        usize::from(self.start)
+        self.start as usize
     }
 
     #[inline]
     pub(crate) fn length(self) -> usize {
-        usize::from(self.length)
+        self.length as usize
     }
 
     /// Whether the span has no bytes.
@@ -225,9 +225,6 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits, head: &mut Head) -> Parsed {
     reject.map_or(Parsed::Partial, Parsed::Rejected)
 }
 
-const METHOD_TOO_LONG: Reject = Reject::bad("a method over the limit");
-const LINE_TOO_LONG: Reject = Reject::with(414, "a request line over the limit");
-const HEAD_TOO_LONG: Reject = Reject::with(431, "a header section over the limit");
 pub(crate) const BARE_LINE_FEED: Reject = Reject::bad("a line feed without a carriage return");
 
 /// The first line without its line end; `None` if it is incomplete.
@@ -237,12 +234,12 @@ fn first_line(bytes: &[u8]) -> Option<&[u8]> {
 
 fn incomplete(bytes: &[u8], limits: &Limits) -> Option<Reject> {
     if bytes.len() > Limits::MAX_METHOD && bytes[..=Limits::MAX_METHOD].iter().all(|&byte| is_tchar(byte)) {
-        return Some(METHOD_TOO_LONG);
+        return Some(Reject::METHOD_TOO_LONG);
     }
     match first_line(bytes) {
-        Some(line) if line.len() > limits.request_line => Some(LINE_TOO_LONG),
-        None if bytes.len() > limits.request_line + 1 => Some(LINE_TOO_LONG),
-        _ if bytes.len() > limits.head => Some(HEAD_TOO_LONG),
+        Some(line) if line.len() > limits.request_line => Some(Reject::LINE_TOO_LONG),
+        None if bytes.len() > limits.request_line + 1 => Some(Reject::LINE_TOO_LONG),
+        _ if bytes.len() > limits.head => Some(Reject::HEAD_TOO_LONG),
         _ => None,
     }
 }
@@ -250,12 +247,12 @@ fn incomplete(bytes: &[u8], limits: &Limits) -> Option<Reject> {
 /// The reason to refuse a head that `httparse` refuses. `None`: more bytes are needed to decide.
 fn malformed(bytes: &[u8], limits: &Limits, error: httparse::Error) -> Option<Reject> {
     match incomplete(bytes, limits) {
-        Some(METHOD_TOO_LONG) => return Some(METHOD_TOO_LONG),
-        Some(LINE_TOO_LONG) => {
+        Some(Reject::METHOD_TOO_LONG) => return Some(Reject::METHOD_TOO_LONG),
+        Some(Reject::LINE_TOO_LONG) => {
             // In small pieces, a fault before the limit would be found first; name the same fault here.
             let within = &bytes[..bytes.len().min(limits.request_line + 1)];
             let found = httparse::Request::new(&mut []).parse(within).err();
-            return found.and_then(|error| fault(within, error)).or(Some(LINE_TOO_LONG));
+            return found.and_then(|error| fault(within, error)).or(Some(Reject::LINE_TOO_LONG));
         }
         _ => {}
     }
@@ -265,7 +262,7 @@ fn malformed(bytes: &[u8], limits: &Limits, error: httparse::Error) -> Option<Re
 /// The reason to refuse it, whatever the limits. `None`: more bytes are needed to decide.
 fn fault(bytes: &[u8], error: httparse::Error) -> Option<Reject> {
     Some(match error {
-        httparse::Error::TooManyHeaders => Reject::with(431, "too many header fields"),
+        httparse::Error::TooManyHeaders => Reject::TOO_MANY_FIELDS,
         httparse::Error::HeaderName => Reject::bad("a malformed header field name"),
         httparse::Error::HeaderValue => Reject::bad("a control character in a header field value"),
         httparse::Error::NewLine if version::is_overrun(bytes) => version::MALFORMED,
@@ -291,11 +288,11 @@ fn check(
     };
     let (method, path) = (method.as_bytes(), path.as_bytes());
     if method.len() > Limits::MAX_METHOD {
-        return Err(METHOD_TOO_LONG);
+        return Err(Reject::METHOD_TOO_LONG);
     }
     let line_end = position(path) + path.len() + version::LENGTH;
     if line_end > limits.request_line {
-        return Err(LINE_TOO_LONG);
+        return Err(Reject::LINE_TOO_LONG);
     }
     if bytes.get(line_end..line_end + 2) != Some(b"\r\n") || !bytes.ends_with(b"\r\n\r\n") {
         return Err(BARE_LINE_FEED);
@@ -317,7 +314,7 @@ fn check(
 #[allow(clippy::collapsible_match)]
 fn check_fields(bytes: &[u8], request: &httparse::Request, limits: &Limits, head: &mut Head) -> Result<(), Reject> {
     if request.headers.len() > limits.fields {
-        return Err(Reject::with(431, "too many header fields"));
+        return Err(Reject::TOO_MANY_FIELDS);
     }
     let position = |part: &[u8]| part.as_ptr() as usize - bytes.as_ptr() as usize;
     let mut length: Option<&[u8]> = None;
@@ -335,7 +332,7 @@ fn check_fields(bytes: &[u8], request: &httparse::Request, limits: &Limits, head
             return Err(BARE_LINE_FEED);
         }
         if name.len() + value.len() > limits.field_line {
-            return Err(Reject::with(431, "a header field over the limit"));
+            return Err(Reject::FIELD_TOO_LONG);
         }
         // `httparse` returns an arbitrary pointer for an empty value.
         let value_at = if value.is_empty() { start + name.len() } else { position(value) };
@@ -388,7 +385,7 @@ fn check_fields(bytes: &[u8], request: &httparse::Request, limits: &Limits, head
         (None, None) => Framing::Absent,
         (Some(value), None) => match content_length(value) {
             None => return Err(Reject::bad("a malformed Content-Length")),
-            Some(value) if value > limits.body => return Err(Reject::with(413, "a body over the limit")),
+            Some(value) if value > limits.body => return Err(Reject::BODY_TOO_LARGE),
             Some(value) => Framing::Length(value),
         },
         (None, Some(value)) if head.version == Version::Http11 => match codings {

@@ -338,11 +338,11 @@ impl RequestParser {
     }
 
     /// Remembers the head of the current message if it has no body: the next head with the same bytes is not parsed
-    /// again, because clients often repeat a request. `false`: the message has a body, and no head is remembered.
+    /// again, because clients often repeat a request. `false`: the message has a body or is very long, and no head is remembered.
     pub fn remember(&mut self, buffer: &ReadBuffer) -> bool {
         self.remembered = match buffer.head.framing {
             // Names of gateway variables are rewritten in the buffer, so it does not hold what the web server sends.
-            Framing::Absent if self.protocol == Protocol::Http => {
+            Framing::Absent if self.protocol == Protocol::Http && buffer.head.length <= Limits::REMEMBERED => {
                 let bytes = buffer.head_bytes().into();
                 Some(Box::new(Remembered { bytes, head: buffer.head.clone() }))
             }

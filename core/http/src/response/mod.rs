@@ -192,6 +192,18 @@ impl Response {
         self.state != State::Streaming(Framing::Nothing) && self.excess == 0
     }
 
+    /// Bytes of content beyond the declared length; they were not sent.
+    #[inline]
+    pub fn excess(&self) -> u64 {
+        self.excess
+    }
+
+    /// Whether all content of the announced length is sent, and the response has not ended.
+    #[inline]
+    pub fn has_whole_body(&self) -> bool {
+        self.state == State::Streaming(Framing::Length(0))
+    }
+
     /// Closes the connection after this response.
     pub fn close(&mut self) {
         self.persists = false;

@@ -5,13 +5,14 @@
 //! another request.
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::Arc;
 
 use crate::connection::body::temp_file::SpoolFile;
 use crate::connection::body::throughput::{MinimumRate, Throughput};
 use crate::limits::{HIGH_WATER, SENT_AT_ONCE};
 use crate::sys::socket::Transport;
-use crate::sys::{AsFd, Errno, OwnedFd, clock};
+use crate::sys::{AsFd, Errno, OwnedFd, clock, file};
 
 #[derive(Debug)]
 enum Segment {
@@ -23,13 +24,37 @@ enum Segment {
     File { file: Arc<OwnedFd>, at: u64, end: u64 },
 }
 
+impl Segment {
+    /// The fault of a file, of which no more could be sent, with the error of sendfile(2); none without one: the file has ended
+    /// too early. `None`: it is no fault of a file, but the client has left.
+    #[cold]
+    fn fault(&self, error: Option<Errno>) -> Option<Arc<str>> {
+        let (fd, at) = match self {
+            Segment::Memory { .. } => return None,
+            Segment::Spilled { file, at, .. } => (file.file.as_fd(), *at),
+            Segment::File { file, at, .. } => (file.as_fd(), *at),
+        };
+        let name = match self {
+            Segment::Spilled { .. } => "its temporary file".to_owned(),
+            _ => file::path_of(fd).map_or_else(|| "a file".to_owned(), |path| format!("{path:?}")),
+        };
+        match error {
+            None => Some(format!("{name} became shorter while it was sent").into()),
+            Some(error) => {
+                let error = file::read_error(fd, at, error)?;
+                Some(format!("{name} cannot be read: {}", io::Error::from(error)).into())
+            }
+        }
+    }
+}
+
 /// Why nothing can be sent any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Lost {
     /// The client has disconnected.
     ClientGone,
-    /// The declared length could not be kept.
-    Failed(&'static str),
+    /// A file could not be read, or became shorter: the reason.
+    Failed(Arc<str>),
 }
 
 /// Outcome of [`SendQueue::flush`].
@@ -56,8 +81,8 @@ pub(crate) struct SendQueue {
     /// How fast the socket takes the queued bytes.
     throughput: Throughput,
     broken: bool,
-    /// A file became shorter while it was sent, so the declared length could not be kept.
-    shrunk: bool,
+    /// What has happened to a file while it was sent: the declared length could not be kept.
+    fault: Option<Arc<str>>,
 }
 
 impl SendQueue {
@@ -83,7 +108,7 @@ impl SendQueue {
 
     /// Why nothing can be sent any more.
     pub(crate) fn fault(&self) -> Lost {
-        if self.shrunk { Lost::Failed("a file became shorter while it was sent") } else { Lost::ClientGone }
+        self.fault.clone().map_or(Lost::ClientGone, Lost::Failed)
     }
 
     pub(crate) fn is_broken(&self) -> bool {
@@ -188,7 +213,7 @@ impl SendQueue {
                 }
                 Err(Errno::AGAIN) => return Flushed::Blocked,
                 Ok(0) | Err(_) => {
-                    self.shrunk = sent.is_ok();
+                    self.fault = segment.fault(sent.err());
                     self.give_up();
                     return Flushed::Broken;
                 }

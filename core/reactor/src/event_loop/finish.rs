@@ -45,7 +45,11 @@ pub(crate) fn answer_refused(reactor: &Reactor, mut connection: Box<Connection>,
 pub(crate) fn refuse(reactor: &Reactor, connection: Box<Connection>, reject: Reject) {
     let number = reactor.next_number();
     let name = request_name(reactor, number, &connection);
-    reactor.log_about(Level::Info, &name, &format!("refused with {} ({})", reject.status, reject.reason));
+    reactor.log_about(
+        Level::Info,
+        &name,
+        &format!("refused with {} ({})", reject.status, reactor.options.limits.explain(reject)),
+    );
     answer_refused(reactor, connection, reject, &name);
 }
 

@@ -126,7 +126,7 @@ pub(crate) fn count_refusal(
         pid: process::id(),
         status: reject.status,
         when,
-        reason: reject.reason.into(),
+        reason: reactor.options.limits.explain(reject).into_owned().into_bytes(),
         client: client_text(request.client()).into_bytes(),
         id: id.clone().into_bytes(),
         line,

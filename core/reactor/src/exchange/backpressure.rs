@@ -97,10 +97,13 @@ impl Exchange {
         Ok(())
     }
 
-    /// Notes that nothing more can be sent, and logs it if the server has ended the connection.
+    /// Notes that nothing more can be sent, and logs it if a file could not be read, or the server has ended the connection.
     #[cold]
     fn note_disconnect(&mut self) -> SendError {
         self.lost = true;
+        if let Some(Lost::Failed(reason)) = self.stream.as_ref().map(Stream::fault) {
+            self.note_fault(&reason);
+        }
         if !self.cut && self.stream.as_ref().is_some_and(|stream| stream.socket().is_disconnected()) {
             self.cut = true;
             self.log_message(Level::Info, "the client does not read its response");
@@ -134,15 +137,20 @@ impl Exchange {
         peer.is_gone || (peer.has_finished && self.reactor.options.abort_on_close && stream.ends_with_input())
     }
 
-    /// The same, with the error if a file became shorter.
+    /// The same, with the reason if a file could not be read.
     #[cold]
     pub(crate) fn disconnected(&mut self, lost: Lost) -> SendError {
-        let error = self.note_disconnect();
         if let Lost::Failed(reason) = lost {
-            self.cut = true;
+            self.note_fault(&reason);
+        }
+        self.note_disconnect()
+    }
+
+    /// Logs what has happened to a file, once: the client is not at fault.
+    fn note_fault(&mut self, reason: &str) {
+        if !std::mem::replace(&mut self.cut, true) {
             self.log_message(Level::Error, &format!("the response is cut short: {reason}"));
         }
-        error
     }
 
     /// Prepares another thread to take over, because the application is about to wait for something, unless there is no

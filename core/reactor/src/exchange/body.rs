@@ -78,7 +78,8 @@ impl Exchange {
     fn refuse_body(&mut self, reject: Reject) -> BodyError {
         if self.stream.as_mut().is_some_and(|stream| stream.refuse_body(reject)) {
             self.count_refusal(reject);
-            self.log_message(Level::Info, &format!("its body is refused with {} ({})", reject.status, reject.reason));
+            let reason = self.reactor.options.limits.explain(reject);
+            self.log_message(Level::Info, &format!("its body is refused with {} ({reason})", reject.status));
         }
         BodyError::Refused(reject)
     }

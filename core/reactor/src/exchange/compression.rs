@@ -309,10 +309,16 @@ pub(crate) fn end(exchange: &mut Exchange) -> Result<bool, SendError> {
     Ok(ending.missing == 0)
 }
 
-/// Whether the application sends more than it announced.
+/// Bytes that the application has given beyond those that it announced.
 #[inline]
-pub(crate) fn has_excess(compressor: &Compressor) -> bool {
-    compressor.excess > 0
+pub(crate) fn excess(compressor: &Compressor) -> u64 {
+    compressor.excess
+}
+
+/// Whether the application has given all bytes that it announced.
+#[inline]
+pub(crate) fn has_whole_body(compressor: &Compressor) -> bool {
+    compressor.left == Some(0)
 }
 
 /// The reply with a coded body, and its length; `None`: unknown (HEAD). Large files are sent as they are.

@@ -37,7 +37,17 @@ impl Exchange {
     pub fn wants_more(&self) -> bool {
         self.response.wants_more()
             && !self.names_file()
-            && !self.compressor.as_deref().is_some_and(compression::has_excess)
+            && self.compressor.as_deref().is_none_or(|compressor| compression::excess(compressor) == 0)
+    }
+
+    /// Bytes of content that the application has given beyond its Content-Length.
+    pub fn excess(&self) -> u64 {
+        self.compressor.as_deref().map_or(self.response.excess(), compression::excess)
+    }
+
+    /// Whether all of the content that the application has announced is sent.
+    fn has_whole_body(&self) -> bool {
+        self.compressor.as_deref().map_or(self.response.has_whole_body(), compression::has_whole_body)
     }
 
     /// Whether the request has been answered or given up.
@@ -325,10 +335,16 @@ impl Exchange {
         Ok(())
     }
 
-    /// Aborts the response: the connection is closed, so that the client knows the response is incomplete.
+    /// Aborts the response: the connection is closed, so that the client knows the response is incomplete. A response of which all
+    /// announced bytes are sent ends as usual.
     pub fn abort(&mut self) {
         if self.is_upgraded() {
             return self.end_upgraded(false);
+        }
+        if self.has_whole_body() && !self.lost && !self.is_foreign() && !self.has_timed_out() {
+            // The application has failed behind its response: the client has all of it, and the next request may follow.
+            let _ = self.conclude();
+            return;
         }
         let Some(mut stream) = self.take_stream(false) else { return };
         if self.timeout_outcome == Some(Progress::Replaced) {

@@ -169,6 +169,11 @@ impl Stream {
         self.0.is_full()
     }
 
+    /// Why nothing can be sent any more.
+    pub(crate) fn fault(&self) -> Lost {
+        self.0.fault()
+    }
+
     /// Sends what waits, as far as the socket takes it.
     pub(crate) fn flush(&mut self) {
         self.0.flush();

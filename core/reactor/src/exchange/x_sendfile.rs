@@ -1,7 +1,9 @@
 //! Files that an application names instead of sending them: `X-Sendfile` and `X-Accel-Redirect`.
 
-use poorhttp_files::{FileRequest, Reply, SendfileTarget};
-use poorhttp_http::Head;
+use std::io;
+
+use poorhttp_files::{FileRequest, GivenFields, Lookup, Reply, SendfileTarget};
+use poorhttp_http::{ConditionalFields, Head};
 
 use crate::exchange::reply::text_reply;
 use crate::exchange::{Exchange, SendError};
@@ -28,24 +30,43 @@ impl ApplicationHead {
         lines(&self.0).skip(1)
     }
 
-    fn has(&self, name: &str) -> bool {
-        self.fields().any(|line| is_field(line, name.as_bytes()))
+    /// The value of a field.
+    fn value(&self, name: &str) -> Option<&str> {
+        let line = self.fields().find(|line| is_field(line, name.as_bytes()))?;
+        // One that is not UTF-8 is no validator that a client could have.
+        Some(std::str::from_utf8(line.get(name.len() + 1..)?).unwrap_or_default().trim_ascii())
+    }
+
+    /// Whether the status says what has become of conditions or ranges of the request, which are the file's to decide: a
+    /// response 206 with the whole file would damage what the client has.
+    fn is_evaluated_anew(&self, head: &Head, bytes: &[u8]) -> bool {
+        let conditional = ConditionalFields::of(head, bytes);
+        let is_read = matches!(head.method.of(bytes), b"GET" | b"HEAD");
+        match self.status().get(..3) {
+            Some("206") => true,
+            // Without a condition in the request, the file is the text of the refusal.
+            Some("412") => is_read && !conditional.is_plain(),
+            Some("416") => is_read && conditional.has_range(),
+            _ => false,
+        }
     }
 
     /// Adds these fields to the response with the file; fields about the content are the file's.
-    fn around(&self, mut reply: Reply) -> Reply {
+    fn around(&self, mut reply: Reply, is_evaluated_anew: bool) -> Reply {
         let is_whole = reply.status.starts_with("200");
         if !is_whole && !reply.status.starts_with("206") && !reply.status.starts_with("304") {
             return reply;
         }
-        if is_whole {
+        if is_whole && !is_evaluated_anew {
             reply.status = self.status().into();
         }
         let mut fields = reply.fields.to_vec();
         for line in self.fields() {
             let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
             let of_the_file = lines(&reply.fields).any(|other| is_field(other, name));
-            if !of_the_file && !name.eq_ignore_ascii_case(b"Content-Length") {
+            let is_of_its_body =
+                [&b"Content-Length"[..], b"Content-Range"].iter().any(|of| name.eq_ignore_ascii_case(of));
+            if !of_the_file && !is_of_its_body {
                 fields.extend_from_slice(line);
             }
         }
@@ -69,13 +90,19 @@ pub(crate) fn send(exchange: &mut Exchange) -> Result<(), SendError> {
     exchange.reactor.advance_poll_number();
     let stream = exchange.stream.as_mut().ok_or(SendError::Over)?;
     let app_head = ApplicationHead(exchange.response.take_back(stream.output()));
-    let reply = match find_file(exchange, &named, &app_head) {
-        Some(reply) if !reply.status.starts_with("404") => app_head.around(reply),
+    let (header, path) = match &named {
+        SendfileTarget::File(path) => ("X-Sendfile", path),
+        SendfileTarget::Location(path) => ("X-Accel-Redirect", path),
+    };
+    let is_evaluated_anew = exchange.head().is_some_and(|(head, bytes)| app_head.is_evaluated_anew(head, bytes));
+    let reply = match find_file(exchange, &named, &app_head, is_evaluated_anew) {
+        Some(Lookup::Reply(reply)) => app_head.around(reply, is_evaluated_anew),
+        Some(Lookup::Failed(reply, error)) => {
+            let message = format!("{header} names {path:?}, which cannot be read: {}", io::Error::from(error));
+            exchange.log_message(Level::Error, &message);
+            reply
+        }
         _ => {
-            let (header, path) = match &named {
-                SendfileTarget::File(path) => ("X-Sendfile", path),
-                SendfileTarget::Location(path) => ("X-Accel-Redirect", path),
-            };
             let message = format!("{header} names {path:?}, which is not a file that may be sent");
             exchange.log_message(Level::Error, &message);
             text_reply("404 Not Found", "404 Not Found", "")
@@ -86,16 +113,28 @@ pub(crate) fn send(exchange: &mut Exchange) -> Result<(), SendError> {
     exchange.reply(reply)
 }
 
-fn find_file(exchange: &Exchange, named: &SendfileTarget, app_head: &ApplicationHead) -> Option<Reply> {
+/// The response with the first file that is there of those that may be meant.
+fn find_file(
+    exchange: &Exchange,
+    named: &SendfileTarget,
+    app_head: &ApplicationHead,
+    is_evaluated_anew: bool,
+) -> Option<Lookup> {
     let (head, bytes) = exchange.head()?;
-    let (root, path, prefix) = exchange.reactor.options.sendfile_roots.find(named)?;
     let method = head.method.of(bytes);
-    // Only 200 may become 304 or 206.
+    // Another status than 200 may not become 304 or 206.
     let nothing = Head::default();
-    let head = if app_head.status().starts_with("200") { head } else { &nothing };
+    let head = if is_evaluated_anew || app_head.status().starts_with("200") { head } else { &nothing };
     let (now, poll) = (clock::unix_time(), exchange.reactor.poll_number());
     let script = exchange.request()?.script();
     let method = get_or_head(method);
-    let request = FileRequest { head, bytes, method, script: &script, path: &path, prefix, now, poll, may_wait: true };
-    Some(root.send_named(&request, &|name| app_head.has(name)))
+    let given = GivenFields { value: &|name| app_head.value(name), is_evaluated_anew };
+    let mut found = exchange.reactor.options.sendfile_roots.find(named).map(|(root, path, prefix)| {
+        let path = &path;
+        root.send_named(
+            &FileRequest { head, bytes, method, script: &script, path, prefix, now, poll, may_wait: true },
+            &given,
+        )
+    });
+    found.find(|lookup| !matches!(lookup, Lookup::NotFound(_)))
 }

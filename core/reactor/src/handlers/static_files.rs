@@ -1,6 +1,7 @@
 //! Static files: answers requests for them, and for files that the application names.
 
 use std::borrow::Cow;
+use std::io;
 use std::sync::Arc;
 
 use poorhttp_files::{FileRequest, Lookup, StaticRoute};
@@ -35,7 +36,7 @@ pub(crate) fn answer(reactor: &Arc<Reactor>, mut connection: Box<Connection>, ma
     let reply = match found {
         Lookup::Reply(reply) => reply,
         Lookup::NotFound(_) if published.falls_through => return Outcome::NotStatic(connection),
-        Lookup::NotFound(reply) | Lookup::OutsideRoot(reply) => reply,
+        Lookup::NotFound(reply) | Lookup::OutsideRoot(reply) | Lookup::Failed(reply, _) => reply,
         Lookup::WouldBlock => return Outcome::NeedsBlockingIo(connection),
     };
     let caches_head = connection.request.cache_head(&reactor.cached_heads);
@@ -57,7 +58,8 @@ pub(crate) fn refuses_body(reactor: &Reactor, request: &Request) -> Option<Rejec
     (!is_read && !published.falls_through).then_some(Reject { status: 405, reason: "a body for a file" })
 }
 
-/// The route of a path, and its file. Logs that a symbolic link is not followed: the 404 alone does not explain that.
+/// The route of a path, and its file. Logs that a symbolic link is not followed, and errors of the file system: the status alone
+/// does not explain these.
 fn look_up<'a>(
     reactor: &'a Reactor,
     request: &Request,
@@ -79,6 +81,10 @@ fn look_up<'a>(
         let message = format!("{line}: a symbolic link is absolute or leads out of {folder}, and is not followed");
         reactor.log(Level::Warning, &message);
         found = Lookup::NotFound(reply);
+    } else if let Lookup::Failed(reply, error) = found {
+        let (line, folder, error) = (request.line(), published.root.path().display(), io::Error::from(error));
+        reactor.log(Level::Error, &format!("{line}: a file of {folder} cannot be read: {error}"));
+        found = Lookup::Reply(reply);
     }
     Some((published, found))
 }
@@ -103,7 +109,10 @@ pub fn send_static(exchange: &mut Exchange, path: &[u8]) -> bool {
         None | Some((_, Lookup::WouldBlock)) => false,
         Some((published, Lookup::NotFound(_))) if published.falls_through => false,
         // An error means that the client is gone.
-        Some((_, Lookup::Reply(reply) | Lookup::NotFound(reply) | Lookup::OutsideRoot(reply))) => {
+        Some((
+            _,
+            Lookup::Reply(reply) | Lookup::NotFound(reply) | Lookup::OutsideRoot(reply) | Lookup::Failed(reply, _),
+        )) => {
             let _ = exchange.reply(reply);
             exchange.answered_elsewhere = true;
             true

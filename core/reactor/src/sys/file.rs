@@ -1,6 +1,7 @@
-//! Opens and reads files and pipes: those of the logs.
+//! Opens and reads files and pipes: those of the logs, and those that are sent.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -55,6 +56,32 @@ pub(crate) fn write(fd: &OwnedFd, bytes: &[u8]) -> Result<usize> {
 /// Reads at a position. 0: the file ends there.
 pub(crate) fn read_at(file: impl AsFd, room: &mut [u8], at: u64) -> Result<usize> {
     retry_on_intr(|| rustix::io::pread(&file, &mut *room, at))
+}
+
+/// The path of an open file, if /proc is there.
+pub(crate) fn path_of(fd: impl AsFd) -> Option<PathBuf> {
+    std::fs::read_link(format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd())).ok()
+}
+
+/// The error of reading a file at a position, if that made sendfile(2) fail with `error`. `None`: the socket did.
+#[cold]
+pub(crate) fn read_error(fd: impl AsFd, at: u64, error: Errno) -> Option<Errno> {
+    match error {
+        Errno::PIPE
+        | Errno::CONNRESET
+        | Errno::CONNABORTED
+        | Errno::NOTCONN
+        | Errno::SHUTDOWN
+        | Errno::NETDOWN
+        | Errno::NETRESET
+        | Errno::NOBUFS
+        | Errno::PROTO => None,
+        // Both can fail so: a file of a network file system as well.
+        Errno::TIMEDOUT | Errno::HOSTUNREACH | Errno::HOSTDOWN | Errno::NETUNREACH | Errno::NOMEM => {
+            read_at(fd, &mut [0], at).err()
+        }
+        error => Some(error),
+    }
 }
 
 /// Whether a pipe or a socket has room, now or within a part of a second; also if its reader has gone.

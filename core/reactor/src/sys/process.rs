@@ -31,7 +31,7 @@ pub fn note_fork() {
 
 /// How often this has happened, in this process and those it comes from.
 #[inline]
-pub(crate) fn forks() -> u64 {
+pub fn forks() -> u64 {
     FORKS.load(Ordering::Relaxed)
 }
 

@@ -175,6 +175,11 @@ def _level(text: str) -> str:
     return {"critical": "error", "trace": "debug"}.get(text.lower(), text.lower())
 
 
+def _head_size(text: str) -> str:
+    """The largest value of `max_request_header_size` is 1 MiB."""
+    return str(min(int(number(text)), 1 << 20))
+
+
 def _megabytes(text: str) -> str:
     return f"{number(text)}M"
 
@@ -192,9 +197,7 @@ WAITRESS = {
     "backlog": option("backlog", number),
     "connection_limit": option("max_connections", number),
     "channel_timeout": option("keepalive_timeout", number),
-    "max_request_header_size": explained(
-        "max_header_size limits each line, max_headers their number.", "docs/reference/options.md"
-    ),
+    "max_request_header_size": option("max_request_header_size", _head_size),
     "max_request_body_size": option("max_body", number),
     "inbuf_overflow": option("body_buffer_size", number),
     "ident": explained("server_header = off leaves the header out.", "docs/reference/options.md"),
@@ -251,9 +254,7 @@ UVICORN = {
         "What the application has loaded is watched.", "docs/guides/development.md"
     ),
     "reload-delay": explained("The kernel tells of changes at once."),
-    "h11-max-incomplete-event-size": explained(
-        "max_header_size limits each line, max_headers their number.", "docs/reference/options.md"
-    ),
+    "h11-max-incomplete-event-size": option("max_request_header_size", _head_size),
 }
 UVICORN |= {
     name: explained(_ASYNC)

@@ -6,7 +6,7 @@
 //! A connection carries one request at a time. A second one is refused with FCGI_CANT_MPX_CONN, as the specification
 //! says, and may be sent again after the first.
 
-use super::{Packet, TOO_LARGE, Variable};
+use super::{Packet, Variable};
 use crate::limits::Limits;
 use crate::parser::body::Part;
 use crate::reject::Reject;
@@ -15,6 +15,9 @@ use crate::reject::Reject;
 pub(crate) const HEADER: usize = 8;
 /// Content length of the longest record written: the largest multiple of eight below 65,536.
 pub(crate) const LARGEST: usize = 65_528;
+
+/// Content length of the longest record.
+const MOST_CONTENT: usize = 65_535;
 
 const BEGIN_REQUEST: u8 = 1;
 const ABORT_REQUEST: u8 = 2;
@@ -138,8 +141,8 @@ impl Opening {
             let content = at + HEADER..at + HEADER + found.content;
             let gathered = self.gathered as usize;
             // Records of other requests count too, so that they cannot be sent without end.
-            if gathered + found.content > limits.head || at > 4 * Limits::MAX_HEAD {
-                return Err(TOO_LARGE);
+            if gathered + found.content > limits.head || at > 4 * limits.head.max(MOST_CONTENT) {
+                return Err(Reject::PACKET_TOO_LARGE);
             }
             if bytes.len() - at < found.length {
                 return Ok(Opened::NeedMore);
@@ -262,7 +265,7 @@ impl Stream {
         if request == 0 || kind == BEGIN_REQUEST && request != self.request {
             // Management records are short and parsed as a whole.
             if content > limits.field_line {
-                return Err(TOO_LARGE);
+                return Err(Reject::with(431, "a FastCGI management record over the limit"));
             }
             let Some(whole) = bytes.get(..length) else { return Ok(Part::NeedMore) };
             let answer = match request {
@@ -286,7 +289,7 @@ impl Stream {
                     return Err(OTHER_LENGTH);
                 }
                 if self.received > limits.body {
-                    return Err(Reject::with(413, "a body over the limit"));
+                    return Err(Reject::BODY_TOO_LARGE);
                 }
                 Place::Content(content, length - HEADER - content)
             }

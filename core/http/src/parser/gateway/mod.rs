@@ -59,9 +59,9 @@ type Variable = (Range<usize>, Range<usize>, usize);
 type Unpack = fn(&[u8], usize) -> Option<Variable>;
 
 const MALFORMED: Reject = Reject::bad("a malformed packet of variables");
-const TOO_LARGE: Reject = Reject::with(431, "a packet of variables over the limit");
 /// Limit of variables that are not header fields. nginx sends 15.
 const MAX_VARIABLES: usize = 256;
+const TOO_MANY_VARIABLES: Reject = Reject::with(431, "a packet of variables over the limit of their number");
 
 /// Parses the packet at the start of `bytes` into `head`, whose lists are reused. A complete packet must not be parsed
 /// again, because its names are rewritten.
@@ -194,7 +194,7 @@ impl<'a> Assembly<'a> {
 
     fn variable(&mut self, field: Field) -> Result<(), Reject> {
         if self.gateway.variables.len() >= MAX_VARIABLES {
-            return Err(TOO_LARGE);
+            return Err(TOO_MANY_VARIABLES);
         }
         self.gateway.variables.push(field);
         Ok(())
@@ -203,10 +203,10 @@ impl<'a> Assembly<'a> {
     /// Adds a header field and rewrites its name to its form in HTTP.
     fn take_field(&mut self, bytes: &mut [u8], name: Range<usize>, value: Range<usize>) -> Result<(), Reject> {
         if self.head.fields.len() >= self.limits.fields {
-            return Err(Reject::with(431, "too many header fields"));
+            return Err(Reject::TOO_MANY_FIELDS);
         }
         if name.len() + value.len() > self.limits.field_line {
-            return Err(Reject::with(431, "a header field over the limit"));
+            return Err(Reject::FIELD_TOO_LONG);
         }
         for byte in &mut bytes[name.clone()] {
             *byte = if *byte == b'_' { b'-' } else { byte.to_ascii_uppercase() };
@@ -240,7 +240,7 @@ impl<'a> Assembly<'a> {
     fn finish(mut self, bytes: &[u8]) -> Result<(), Reject> {
         match self.head.method.of(bytes) {
             method if !is_token(method) => return Err(Reject::bad("a malformed REQUEST_METHOD")),
-            method if method.len() > Limits::MAX_METHOD => return Err(Reject::bad("a method over the limit")),
+            method if method.len() > Limits::MAX_METHOD => return Err(Reject::METHOD_TOO_LONG),
             b"CONNECT" => return Err(Reject::with(501, "CONNECT: this server is not a tunnel")),
             b"TRACE" => return Err(Reject::with(501, "TRACE is refused")),
             _ => {}
@@ -249,7 +249,7 @@ impl<'a> Assembly<'a> {
         self.gateway.client = client(self.address.of(bytes), self.port.of(bytes))?;
         let length = self.gateway.length.unwrap_or(0);
         if length > self.limits.body {
-            return Err(Reject::with(413, "a body over the limit"));
+            return Err(Reject::BODY_TOO_LARGE);
         }
         self.head.framing = if length == 0 { Framing::Absent } else { Framing::Length(length) };
         self.head.gateway = Some(self.gateway);
@@ -263,7 +263,7 @@ impl<'a> Assembly<'a> {
         if let Some(uri) = self.uri.filter(|uri| !uri.is_empty()) {
             let text = uri.of(bytes);
             if text.len() > self.limits.request_line {
-                return Err(Reject::with(414, "a request line over the limit"));
+                return Err(Reject::LINE_TOO_LONG);
             }
             self.head.target = uri;
             let method = self.head.method.of(bytes);

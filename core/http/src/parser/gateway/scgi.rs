@@ -2,9 +2,12 @@
 
 use memchr::memchr;
 
-use super::{MALFORMED, Packet, TOO_LARGE, Variable};
+use super::{MALFORMED, Packet, Variable};
 use crate::limits::Limits;
 use crate::reject::Reject;
+
+/// Digits of [`Limits::MAX_HEAD`].
+const MOST_DIGITS: usize = 7;
 
 pub(super) fn find(bytes: &[u8], limits: &Limits) -> Result<Option<Packet>, Reject> {
     const FORM: Reject = Reject::bad("an SCGI request that does not begin with a length");
@@ -12,10 +15,12 @@ pub(super) fn find(bytes: &[u8], limits: &Limits) -> Result<Option<Packet>, Reje
     if matches!(bytes, [b'0', b'0'..=b'9', ..]) {
         return Err(FORM);
     }
-    if digits > 5 {
-        return Err(TOO_LARGE);
+    let length =
+        bytes[..digits.min(MOST_DIGITS)].iter().fold(0, |length, digit| length * 10 + usize::from(digit - b'0'));
+    // More digits would only make it larger.
+    if digits > MOST_DIGITS || length > limits.head {
+        return Err(Reject::PACKET_TOO_LARGE);
     }
-    let length = bytes[..digits].iter().fold(0, |length, digit| length * 10 + usize::from(digit - b'0'));
     match bytes.get(digits) {
         None => return Ok(None),
         Some(b':') if digits > 0 => {}
@@ -24,7 +29,7 @@ pub(super) fn find(bytes: &[u8], limits: &Limits) -> Result<Option<Packet>, Reje
     let variables = digits + 1..digits + 1 + length;
     let comma = variables.end;
     if comma + 1 > limits.head {
-        return Err(TOO_LARGE);
+        return Err(Reject::PACKET_TOO_LARGE);
     }
     match bytes.get(comma) {
         None => return Ok(None),

@@ -1,6 +1,6 @@
 //! uwsgi: four bytes, then variables with 16-bit little-endian lengths before each name and value, then the body.
 
-use super::{Packet, TOO_LARGE, Variable};
+use super::{Packet, Variable};
 use crate::limits::Limits;
 use crate::reject::Reject;
 
@@ -17,7 +17,7 @@ pub(super) fn find(bytes: &[u8], limits: &Limits) -> Result<Option<Packet>, Reje
                 return Err(Reject::bad("a uwsgi packet for another interpreter"));
             }
             if length > limits.head {
-                return Err(TOO_LARGE);
+                return Err(Reject::PACKET_TOO_LARGE);
             }
             Ok((bytes.len() >= length).then_some(Packet { variables: HEADER..length, length }))
         }

@@ -1,0 +1,16 @@
+"""A Flask application that sends files of the folder FILES, by X-Sendfile if that is set."""
+
+from __future__ import annotations
+
+import os
+
+from flask import Flask, Response, send_from_directory
+
+application = Flask(__name__)
+application.config["USE_X_SENDFILE"] = os.environ.get("BY_SERVER") == "yes"
+
+
+@application.get("/<path:name>")
+def send(name: str) -> Response:
+    """A file of the folder."""
+    return send_from_directory(os.environ["FILES"], name)

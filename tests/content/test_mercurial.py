@@ -1,0 +1,117 @@
+"""Mercurial over HTTP: the real hgweb and `hg`, archives by `write()`, pulls with long heads."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.testkit.client import HANG
+from tests.testkit.server import Server
+
+APP = "tests/apps/mercurial_site.py"
+CONFIGURATION = "[paths]\n/ = {}/*\n[web]\nallow-archive = gz, zip, bz2\n"
+
+
+class Hg:
+    """`hg` without the configuration of whoever runs the tests."""
+
+    program = Path(sys.executable).with_name("hg")
+
+    def attempt(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
+        environ = {**os.environ, "HGRCPATH": "", "HGPLAIN": "1", "HGUSER": "a", "no_proxy": "*"}
+        return subprocess.run(
+            [self.program, *words],
+            env=environ,
+            capture_output=True,
+            text=True,
+            timeout=HANG,
+            check=False,
+        )
+
+    def __call__(self, *words: str | Path) -> str:
+        done = self.attempt(*words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def hg() -> Hg:
+    return Hg()
+
+
+@pytest.fixture(scope="module")
+def repositories(hg: Hg, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One with files, and one with 1,500 heads."""
+    top = tmp_path_factory.mktemp("repositories")
+    (top / "hgweb.conf").write_text(CONFIGURATION.format(top))
+    hg("init", top / "files")
+    for number in range(30):
+        # More than is sent at once.
+        (top / f"files/{number}.txt").write_text("".join(map(str, range(number, 4_000))))
+    hg("-R", top / "files", "commit", "-A", "-m", "files")
+    hg("init", top / "heads")
+    hg("-R", top / "heads", "debugbuilddag", ".:f" + " *f" * 1_500)
+    return top
+
+
+@pytest.fixture
+def start(mode: str, repositories: Path) -> Callable[..., Server]:
+    extra = {"REPOSITORIES": str(repositories)}
+    return lambda *options: Server(APP, mode, "--log-level", "info", *options, env=extra)
+
+
+def unpacked(name: str, archive: bytes) -> Iterator[tuple[str, bytes]]:
+    """The files in an archive: names without the folder, and contents."""
+    if name.endswith(".zip"):
+        with zipfile.ZipFile(io.BytesIO(archive)) as zipped:
+            assert zipped.testzip() is None
+            for member in zipped.namelist():
+                yield member.partition("/")[2], zipped.read(member)
+        return
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tape:
+        for entry in tape:
+            content = tape.extractfile(entry)
+            assert content
+            yield entry.name.partition("/")[2], content.read()
+
+
+def test_archives_are_whole(
+    start: Callable[..., Server], hg: Hg, repositories: Path, tmp_path: Path
+) -> None:
+    with start() as server:
+        for name in ("tip.tar.gz", "tip.zip", "tip.tar.bz2"):
+            response = server.get(f"/files/archive/{name}")
+            assert response.status == 200
+            hg("-R", repositories / "files", "archive", tmp_path / name)
+            expected = dict(unpacked(name, (tmp_path / name).read_bytes()))
+            assert dict(unpacked(name, response.body)) == expected
+            assert len(expected) == 31
+
+
+@pytest.mark.threading_only
+def test_clone_and_pull_of_many_heads(
+    start: Callable[..., Server], hg: Hg, repositories: Path, tmp_path: Path
+) -> None:
+    """A pull names the heads of both sides in header fields of 1 KiB: more than 64 KiB."""
+    source, clone = repositories / "heads", tmp_path / "clone"
+    with start("--max-request-header-size", "256K", "--max-headers", "256") as server:
+        hg("clone", "-U", f"http://127.0.0.1:{server.port}/heads", clone)
+        assert len(hg("-R", clone, "heads", "-T", "x")) == 1_500
+        (source / "a.txt").write_text("a")
+        hg("-R", source, "update", "0")
+        hg("-R", source, "commit", "-A", "-m", "more")
+        pull = ("-R", clone, "pull", f"http://127.0.0.1:{server.port}/heads")
+        hg(*pull)
+        assert "more" in hg("-R", clone, "log", "-r", "tip")
+    with start() as server:
+        done = hg.attempt(*pull[:-1], f"http://127.0.0.1:{server.port}/heads")
+        assert "HTTP Error 431" in done.stderr
+        server.wait_log("(a header section over the limit: 65535 bytes, max_request_header_size)")

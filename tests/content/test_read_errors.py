@@ -1,0 +1,118 @@
+"""Files that cannot be read while they are sent: the log has the error, and blames no client."""
+
+from __future__ import annotations
+
+import errno
+import platform
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.apps.unreadable import NUMBERS
+from tests.support.certificate import certificate
+from tests.support.tls_client import BIND, connected, write
+from tests.testkit.client import BadResponse, Closed
+from tests.testkit.server import Server, wait_for
+
+# The core sends these files, in all modes alike.
+pytestmark = [
+    pytest.mark.threading_only,
+    pytest.mark.skipif(platform.machine() not in NUMBERS, reason="other numbers of system calls"),
+]
+
+APP = "tests/apps/unreadable.py"
+#: Errors of a disk and of a file server.
+ERRORS = {"EIO": "Input/output error", "ESTALE": "Stale file handle"}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "large.bin"
+    path.write_bytes(b"0123456789" * 100_000)
+    (tmp_path / "small.txt").write_bytes(b"small")
+    return path
+
+
+def options(file: Path) -> tuple[str, ...]:
+    return ("--static", f"/static={file.parent}", "--x-sendfile", str(file.parent))
+
+
+def environ(file: Path, failing: str, error: str) -> dict[str, str]:
+    number = str(getattr(errno, error))
+    return {"FAILING": failing, "ERRNO": number, "FILE": str(file)}
+
+
+def logged(server: Server, what: str) -> str:
+    """The line of the error log with these words; no other line is about a client that has left."""
+    wait_for(lambda: what in server.log(), what)
+    assert "the client" not in server.log()
+    return next(line for line in server.log().splitlines() if what in line)
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_a_file_that_cannot_be_read_any_more(mode: str, file: Path, error: str) -> None:
+    access = file.parent / "access.log"
+    words = ("--access-log", str(access), "--log-level", "debug", *options(file))
+    with Server(APP, mode, *words, env=environ(file, "sendfile", error)) as server:
+        for number, path in enumerate(("/static/large.bin", "/named", "/wrapped"), 1):
+            with server.connect() as connection, pytest.raises((BadResponse, Closed)):
+                connection.request("GET", path)
+            said = f'the response is cut short: "{file}" cannot be read: {ERRORS[error]}'
+            server.wait_log(said, number)
+            assert f"(os error {getattr(errno, error)})" in logged(server, said)
+        assert server.get("/").body == b"other"
+        wait_for(lambda: access.read_text().count("\n") == 4, "the lines of the access log")
+        assert '" 499 ' not in access.read_text()
+
+
+def test_a_client_that_leaves_is_no_fault_of_the_file(mode: str, file: Path) -> None:
+    """Though sendfile(2) reports that as well."""
+    words = ("--log-level", "debug", *options(file))
+    with Server(APP, mode, *words, env=environ(file, "sendfile", "EPIPE")) as server:
+        with server.connect() as connection, pytest.raises((BadResponse, Closed)):
+            connection.request("GET", "/static/large.bin")
+        assert server.get("/").body == b"other"
+        assert "cannot be read" not in server.log()
+
+
+def test_its_temporary_file_cannot_be_read(mode: str, file: Path) -> None:
+    """What waits there for a slow client."""
+    with (
+        Server(APP, mode, "--log-level", "debug", env=environ(file, "sendfile", "EIO")) as server,
+        server.connect() as connection,
+    ):
+        connection.send_request("GET", "/large")
+        with pytest.raises((BadResponse, Closed)):
+            connection.response()
+        logged(server, "the response is cut short: its temporary file cannot be read: Input")
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_a_file_that_is_read_to_be_encrypted(
+    mode: str, file: Path, tmp_path: Path, error: str
+) -> None:
+    ours = write(tmp_path, "server.pem", certificate().issued)
+    words = ("--tls-certificate", ours, "--log-level", "debug", *options(file))
+    env = environ(file, "pread64", error)
+    with Server(APP, mode, *words, bind=BIND, env=env) as server, connected(server) as client:
+        client.sendall(b"GET /static/large.bin HTTP/1.1\r\nHost: x\r\n\r\n")
+        received = b""
+        with suppress(OSError):
+            while data := client.recv(65536):
+                received += data
+        assert len(received) < file.stat().st_size
+        said = f'the response is cut short: "{file}" cannot be read: {ERRORS[error]}'
+        logged(server, said)
+
+
+@pytest.mark.parametrize(("error", "status"), [("EIO", 500), ("ESTALE", 503)])
+def test_a_file_that_cannot_be_opened(mode: str, file: Path, error: str, status: int) -> None:
+    """Small ones are read then."""
+    small = file.parent / "small.txt"
+    env = environ(small, "pread64", error)
+    with Server(APP, mode, "--log-level", "debug", *options(file), env=env) as server:
+        assert server.get("/static/small.txt").status == status
+        logged(server, f"a file of {file.parent} cannot be read: {ERRORS[error]} (os error")
+        assert server.get("/named").status == status
+        logged(server, f'X-Sendfile names "{small}", which cannot be read: {ERRORS[error]} (os')
