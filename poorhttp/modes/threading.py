@@ -11,7 +11,8 @@ import os
 import select
 from threading import Lock, Thread, current_thread
 
-from poorhttp.process.signals import signal
+from poorhttp._core import forget_fd, note_fd
+from poorhttp.process import signals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +24,9 @@ def run(worker: Worker) -> None:
     reactor = worker.reactor(multithread=True)
     # Not a lock: a signal that arrives just before the wait would be handled only after the next.
     wakeups, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-    wakeup_fd = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    for fd in (wakeups, write):
+        note_fd(fd)
+    wakeup_fd = signals.set_wakeup_fd(write)
     poller = select.poll()
     poller.register(wakeups, select.POLLIN)
     #: A lock for each thread, which the first thread with that number acquires.
@@ -85,6 +88,7 @@ def run(worker: Worker) -> None:
     worker.run(start_and_wait, reactor)
     # The reactor refers to the worker: a cycle that would keep the application from being freed.
     worker.replace_thread = None
-    signal.set_wakeup_fd(wakeup_fd)
-    os.close(wakeups)
-    os.close(write)
+    signals.set_wakeup_fd(wakeup_fd)
+    for fd in (wakeups, write):
+        forget_fd(fd)
+        os.close(fd)

@@ -20,6 +20,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
+from poorhttp._core import forget_fd, note_fd
 from poorhttp.process import fd_passing
 from poorhttp.process.c_socket import socket
 
@@ -60,6 +61,8 @@ class ControlChannel:
         self.socket = ours
         self._receiving_stopped = False
         self.child_fd = theirs.detach()
+        for fd in (ours.fileno(), self.child_fd):
+            note_fd(fd)
         _opened.add(self)
 
     def fileno(self) -> int:
@@ -73,6 +76,7 @@ class ControlChannel:
 
     def close_child_end(self) -> None:
         """Close the child's end in the main process, after the fork."""
+        forget_fd(self.child_fd)
         os.close(self.child_fd)
         self.child_fd = -1
 
@@ -121,6 +125,7 @@ class ControlChannel:
 
     def close(self) -> None:
         """Close this end; it may be closed already."""
+        forget_fd(self.socket.fileno())
         self.socket.close()
         _opened.discard(self)
 

@@ -20,7 +20,7 @@ import sys
 import time
 
 from poorhttp import logs
-from poorhttp._core import trim_memory
+from poorhttp._core import forget_fd, trim_memory
 from poorhttp.errors import ApplicationError
 from poorhttp.process import fork, signals
 from poorhttp.process.c_socket import socket
@@ -350,6 +350,7 @@ def _fork_workers(service: Service, scoreboard: Scoreboard, channel: socket.sock
             pid = 0
         else:
             if pid == 0:
+                forget_fd(channel.fileno())
                 channel.close()
                 return _worker(service, scoreboard, context)
         channel.send(f"{pid}\n".encode())

@@ -16,8 +16,7 @@ from contextlib import suppress
 from poorhttp import logs
 from poorhttp.net import inherited
 from poorhttp.net.listener import Listener
-from poorhttp.process import fork
-from poorhttp.process.signals import SIGNALS, signal
+from poorhttp.process import fork, signals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,9 +72,7 @@ class Upgrade:
                 for fd in (ready, *(listener.fileno() for listener in listeners), *shared):
                     os.set_inheritable(fd, True)
                 # The handlers of this process would only note a signal, which exec(2) forgets.
-                for number in SIGNALS:
-                    signal.signal(number, signal.SIG_DFL)
-                signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+                signals.restore_for_exec()
                 os.execve(sys.executable, sys.orig_argv, variables)
             except OSError as error:
                 logs.write("error", f"the new main process cannot begin: {error}")

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from poorhttp import modes
+from poorhttp._core import fork_for_server
 from poorhttp.config import loader
 from poorhttp.config.address import Address, url
 from poorhttp.config.help import entry
@@ -92,7 +93,7 @@ def run_as_user(settings: Settings, do: Callable[[Settings], object]) -> int:
         do(settings)
         return 0
     sys.stdout.flush()
-    pid = os.fork()
+    pid = fork_for_server()
     if pid == 0:
         privileges.drop()
         loader.set_variables(settings)

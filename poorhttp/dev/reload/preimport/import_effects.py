@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from types import FrameType
 
+from poorhttp._core import fork_for_server
 from poorhttp.process.signals import signal
 
 TYPE_CHECKING = False
@@ -131,7 +132,7 @@ def _importing_module(frame: FrameType | None) -> str:
 
 def _end_at_fork() -> bool:
     """Whether threads of C libraries end when this process forks, as those of OpenBLAS do."""
-    pid = posix.fork()
+    pid = fork_for_server()
     if pid == 0:
         os._exit(0)
     posix.waitpid(pid, 0)
