@@ -78,11 +78,39 @@ def set_process_title(title: str, name: str, *, requests: str = "none") -> None:
 def set_thread_name(name: str) -> None:
     """Set the name of this thread in the operating system, which keeps 15 bytes of it."""
 
-def note_child() -> None:
-    """Note that this process is about to fork: the child may keep sockets open that it closes."""
+def forget_title() -> None:
+    """Remove the requests of the parent from the title of this process, which was just forked."""
 
-def note_fork() -> None:
-    """Note that this process was just forked: objects made before belong to the parent."""
+def watch_forks() -> None:
+    """Have processes that the application forks give up what is the server's.
+
+    Their copies of the server's descriptors are replaced, and objects of the server that were made
+    before belong to the parent. Libraries may fork without Python; what is done then is done inside
+    fork(2), as for all others.
+    """
+
+def fork_for_server() -> int:
+    """Fork this process as `posix.fork()` does; the child is one of the server's processes."""
+
+def begin_python_fork() -> bool:
+    """Note that Python forks this process; return `False` if that is for the server."""
+
+def end_python_fork() -> bool:
+    """Note the end of that, in the parent and in the child; return the same."""
+
+def note_signals(handled: int, ignored: int) -> None:
+    """Have processes that libraries fork restore signals; number 1 is the lowest bit.
+
+    Args:
+        handled: signals for which the server has handlers.
+        ignored: those of them that were ignored when the server was started.
+    """
+
+def note_fd(fd: int) -> None:
+    """Note a descriptor that processes forked by the application do not keep."""
+
+def forget_fd(fd: int) -> None:
+    """Forget a descriptor, before it is closed or given away."""
 
 @final
 class Inotify:

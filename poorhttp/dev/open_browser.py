@@ -7,8 +7,7 @@ import sys
 from collections.abc import Iterable
 
 from poorhttp import logs
-from poorhttp.process import fork
-from poorhttp.process.signals import SIGNALS, signal
+from poorhttp.process import fork, signals
 
 #: URLs of wildcard addresses, for which a browser on this machine uses `localhost`.
 WILDCARD_URLS = tuple(
@@ -54,9 +53,7 @@ def browser_url(urls: Iterable[str]) -> str:
 def _exec_browser(url: str) -> None:
     # A session of its own: Ctrl-C must not reach the browser.
     os.setsid()
-    for number in SIGNALS:
-        signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+    signals.restore_for_exec()
     stderr_copy = os.dup(2)
     os.set_inheritable(stderr_copy, True)
     null = os.open(os.devnull, os.O_RDWR)

@@ -11,8 +11,8 @@ import posix
 import select
 
 from poorhttp import logs
-from poorhttp.process import threads
-from poorhttp.process.signals import signal
+from poorhttp._core import forget_fd, note_fd
+from poorhttp.process import signals, threads
 from poorhttp.process.unpatched import allocate_lock, get_ident, poll
 
 TYPE_CHECKING = False
@@ -36,7 +36,9 @@ def run(worker: Worker) -> None:
     reactor = worker.reactor(multithread=True)
     # Not a lock: a signal that arrives just before the wait would be handled only after the next.
     wakeups, write = posix.pipe2(posix.O_NONBLOCK | posix.O_CLOEXEC)
-    wakeup_fd = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    for fd in (wakeups, write):
+        note_fd(fd)
+    wakeup_fd = signals.set_wakeup_fd(write)
     poller = poll()
     poller.register(wakeups, select.POLLIN)
     #: A lock for each thread, which the first thread with that number acquires.
@@ -103,6 +105,7 @@ def run(worker: Worker) -> None:
     worker.run(start_and_wait, reactor)
     # The reactor refers to the worker: a cycle that would keep the application from being freed.
     worker.replace_thread = None
-    signal.set_wakeup_fd(wakeup_fd)
-    posix.close(wakeups)
-    posix.close(write)
+    signals.set_wakeup_fd(wakeup_fd)
+    for fd in (wakeups, write):
+        forget_fd(fd)
+        posix.close(fd)

@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 
+from poorhttp._core import forget_fd, note_fd
 from poorhttp.config.address import protocol_of
 from poorhttp.errors import BindError
 from poorhttp.process.c_socket import socket
@@ -59,6 +60,8 @@ class Listener:
         self.file = file
         self._pid = os.getpid()
         self.protocol = protocol_of(key[0])
+        self._fd = sock.fileno()
+        note_fd(self._fd)
         _opened.add(self)
         gateway = "" if self.protocol == "http" else f"{self.protocol}+"
         if sock.family == socket.AF_UNIX:
@@ -84,10 +87,14 @@ class Listener:
     def reopen(self, fd: int) -> None:
         """Use a descriptor of the same socket, which was released in this process."""
         self.socket = socket.socket(fileno=fd)
+        self._fd = fd
+        note_fd(fd)
         _opened.add(self)
 
     def release(self) -> None:
         """Close the socket in this process; others that have it open go on listening."""
+        forget_fd(self._fd)
+        self._fd = -1
         self.socket.close()
         _opened.discard(self)
 

@@ -22,6 +22,7 @@ import os
 import sys
 from contextlib import suppress
 
+from poorhttp._core import forget_fd, note_fd
 from poorhttp.process import fd_passing
 from poorhttp.process.c_socket import socket
 
@@ -66,6 +67,8 @@ class ControlChannel:
         self.socket = ours
         self._receiving_stopped = False
         self.child_fd = theirs.detach()
+        for fd in (ours.fileno(), self.child_fd):
+            note_fd(fd)
         _opened.add(self)
 
     def expect_here(self) -> None:
@@ -83,6 +86,7 @@ class ControlChannel:
 
     def close_child_end(self) -> None:
         """Close the child's end in the main process, after the fork."""
+        forget_fd(self.child_fd)
         os.close(self.child_fd)
         self.child_fd = -1
 
@@ -155,6 +159,7 @@ class ControlChannel:
 
     def close(self) -> None:
         """Close this end; it may be closed already."""
+        forget_fd(self.socket.fileno())
         self.socket.close()
         _opened.discard(self)
 

@@ -1,4 +1,8 @@
-"""Forks child processes, and ends a child when the main process ends."""
+"""Forks child processes, and ends a child when the main process ends.
+
+Forks of the application, and of libraries without Python, give up what is the server's: signals
+here, descriptors and more in `core/python/src/forks.rs`.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,18 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from poorhttp._core import end_with_parent
+from poorhttp._core import (
+    begin_python_fork,
+    end_python_fork,
+    end_with_parent,
+    forget_title,
+    fork_for_server,
+    watch_forks,
+)
+from poorhttp.process import signals
 from poorhttp.process.control_channel import close_all
 from poorhttp.process.signals import SIGNALS, is_child, signal
-from poorhttp.process.unpatched import sleep
+from poorhttp.process.unpatched import get_ident, sleep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,7 +117,7 @@ def _fork_orphan() -> bool:
         if child == 0:
             pid = -1
             try:
-                pid = posix.fork()
+                pid = fork_for_server()
                 if pid == 0:
                     return True
             finally:
@@ -128,12 +140,11 @@ def _fork() -> int:
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     pid = -1
     try:
-        # Not `os.fork`, which gevent may have replaced by one that waits for the child.
-        pid = posix.fork()
+        pid = fork_for_server()
         if pid == 0:
             try:
                 signal.set_wakeup_fd(-1)
-                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                signals.install(signal.SIGCHLD, signal.SIG_DFL)
                 close_all()
                 children.clear()
                 for callback in after_fork_in_child:
@@ -188,3 +199,41 @@ def set_parent_death_signal(parent: int) -> None:
     end_with_parent()
     if os.getppid() != parent:
         os._exit(0)
+
+
+#: The signals that threads blocked before forks of the application that are under way.
+_masks: dict[int, set[int]] = {}
+
+
+def _before_python_fork() -> None:
+    if begin_python_fork():
+        # One that came before the child has its signals restored would be lost: `Pool.terminate`.
+        _masks[get_ident()] = signal.pthread_sigmask(signal.SIG_BLOCK, signals.installed())
+
+
+def _after_python_fork_in_parent() -> None:
+    if end_python_fork():
+        _unblock()
+
+
+def _after_python_fork_in_child() -> None:
+    forget_title()
+    if end_python_fork():
+        try:
+            signals.restore()
+        finally:
+            _unblock()
+
+
+def _unblock() -> None:
+    mask = _masks.pop(get_ident(), None)
+    if mask is not None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+watch_forks()
+os.register_at_fork(
+    before=_before_python_fork,
+    after_in_parent=_after_python_fork_in_parent,
+    after_in_child=_after_python_fork_in_child,
+)

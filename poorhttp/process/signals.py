@@ -1,13 +1,22 @@
-"""The signals that the main process and workers handle, by the C module `_signal`."""
+"""The signals that the server handles, by the C module `_signal`, and what they were before.
+
+A process that the application forks, or a program that it starts, gets each signal as it was when
+the server was started, unless the application has a handler of its own.
+"""
 
 from __future__ import annotations
 
+import atexit
 import os
 from contextlib import suppress
+from types import FrameType
+
+from poorhttp._core import note_signals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
+    from typing import Any
 else:
     # Without the enumerations, which cost every process memory
     # (docs/internals/design/dependencies.md).
@@ -23,6 +32,110 @@ MAIN_PROCESS_SIGNALS = (signal.SIGHUP, signal.SIGUSR2, signal.SIGTTIN, signal.SI
 
 #: The signals that the main process handles.
 SIGNALS = (*STOP_SIGNALS, signal.SIGUSR1, *MAIN_PROCESS_SIGNALS)
+
+#: What the server has installed, by signal.
+_installed: dict[int, Any] = {}
+
+#: What was there before, by signal.
+_original: dict[int, Any] = {}
+
+#: `ignore_at_exit` was called in this process, or in one from which it was forked.
+_ignored_at_exit = False
+
+#: Wake-up descriptors of the server (`signal.set_wakeup_fd`).
+_wakeup_fds: set[int] = set()
+
+
+def install(number: int, handler: Any) -> Any:
+    """Install the server's handler of a signal, or the one before it; return the previous one."""
+    # Before the handler, so that a process forked by a signal handler of the application knows it.
+    original = _original.setdefault(number, signal.getsignal(number) or signal.SIG_DFL)
+    before = signal.signal(number, handler)
+    _installed[number] = handler
+    if handler == original:
+        del _installed[number], _original[number]
+    _note()
+    return before
+
+
+def install_ignored(number: int) -> Any:
+    """Ignore a signal in this process, but not in programs that are started from it.
+
+    A program inherits that a signal is ignored, but no handler. A signal that was ignored when the
+    server was started stays so (nohup(1)).
+    """
+    if original(number) == signal.SIG_IGN:
+        return install(number, signal.SIG_IGN)
+    before = install(number, _do_nothing)
+    # System calls of libraries are not interrupted either.
+    signal.siginterrupt(number, False)
+    return before
+
+
+def ignore_at_exit() -> None:
+    """Have the signals of the main process ignored when Python's shutdown has called all functions.
+
+    Python restores default actions at the end of its shutdown, when a second TERM would kill the
+    process. Not earlier: functions of `atexit` may start programs, which would inherit that.
+    """
+    global _ignored_at_exit  # noqa: PLW0603
+    if not _ignored_at_exit:
+        _ignored_at_exit = True
+        # The first one that is registered is the last one that is called.
+        atexit.register(_ignore)
+
+
+def _ignore() -> None:
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _do_nothing(number: int, frame: FrameType | None) -> None:
+    pass
+
+
+def original(number: int) -> Any:
+    """Return what a signal did when the server was started."""
+    return _original.get(number, signal.getsignal(number) or signal.SIG_DFL)
+
+
+def installed() -> set[int]:
+    """Return the signals that the server handles."""
+    return set(_installed)
+
+
+def set_wakeup_fd(fd: int) -> int:
+    """Set a wake-up descriptor of the server, or the one before it; return the previous one."""
+    _wakeup_fds.add(fd)
+    return signal.set_wakeup_fd(fd, warn_on_full_buffer=False)
+
+
+def restore() -> None:
+    """Undo all that the server has changed, in a process that the application has forked."""
+    fd = signal.set_wakeup_fd(-1)
+    if fd not in _wakeup_fds:
+        # The descriptor may be closed.
+        with suppress(ValueError, OSError):
+            signal.set_wakeup_fd(fd)
+    for number, handler in list(_installed.items()):
+        if signal.getsignal(number) == handler:
+            signal.signal(number, _original[number])
+    _installed.clear()
+    _original.clear()
+    _note()
+
+
+def restore_for_exec() -> None:
+    """Undo what a program that replaces this process would inherit."""
+    for number in SIGNALS:
+        ignored = original(number) == signal.SIG_IGN
+        signal.signal(number, signal.SIG_IGN if ignored else signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+
+
+def _note() -> None:
+    ignored = [number for number, before in _original.items() if before == signal.SIG_IGN]
+    note_signals(*(sum(1 << number - 1 for number in each) for each in (_installed, ignored)))
 
 
 def is_child(pid: int) -> bool:

@@ -21,7 +21,7 @@ import sys
 import time
 
 from poorhttp import logs
-from poorhttp._core import trim_memory
+from poorhttp._core import forget_fd, trim_memory
 from poorhttp.errors import ApplicationError
 from poorhttp.process import fork, signals
 from poorhttp.process.c_socket import socket
@@ -345,6 +345,7 @@ def _fork_workers(service: Service, scoreboard: Scoreboard, channel: socket.sock
         context = WorkerContext(index, slot, fds[0], siblings, status, recycle_after, refork_after)
         try:
             if fork.fork_orphan():
+                forget_fd(channel.fileno())
                 channel.close()
                 return _worker(service, scoreboard, context)
         except OSError as error:

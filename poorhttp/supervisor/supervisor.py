@@ -126,14 +126,14 @@ class Supervisor:
             # Here, as long as there are no other threads.
             set_process_title(" ".join([f"{name}: main", *title_words(sys.argv[1:])]), name)
         wakeups, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        wakeup_fd = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+        wakeup_fd = signals.set_wakeup_fd(write)
 
         def note(number: int, frame: FrameType | None) -> None:
             self.pending_signals.append(number)
 
         # Without a handler, the end of a child would not be written to the pipe.
-        before = {signal.SIGCHLD: signal.signal(signal.SIGCHLD, lambda number, frame: None)}
-        before |= {number: signal.signal(number, note) for number in SIGNALS}
+        before = {signal.SIGCHLD: signals.install(signal.SIGCHLD, lambda number, frame: None)}
+        before |= {number: signals.install(number, note) for number in SIGNALS}
         # Keep the garbage collector from writing to pages that are shared with the workers.
         gc.collect()
         gc.freeze()
@@ -157,9 +157,9 @@ class Supervisor:
                 return upgrade.wait_for_successor(self.upgrade.pid, self.pending_signals, wakeups)
             return self.exit_code
         finally:
-            signal.set_wakeup_fd(wakeup_fd)
+            signals.set_wakeup_fd(wakeup_fd)
             for number, handler in before.items():
-                signal.signal(number, handler)
+                signals.install(number, handler)
             for fd in (wakeups, write):
                 os.close(fd)
             self.generations.close()

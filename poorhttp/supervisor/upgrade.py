@@ -18,7 +18,6 @@ from poorhttp.net import inherited
 from poorhttp.net.listener import Listener
 from poorhttp.process import fork, signals
 from poorhttp.process.privileges import user_ids
-from poorhttp.process.signals import SIGNALS, signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,9 +73,7 @@ class Upgrade:
                 for fd in (ready, *(listener.fileno() for listener in listeners), *shared):
                     os.set_inheritable(fd, True)
                 # The handlers of this process would only note a signal, which exec(2) forgets.
-                for number in SIGNALS:
-                    signal.signal(number, signal.SIG_DFL)
-                signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+                signals.restore_for_exec()
                 os.execve(sys.executable, sys.orig_argv, variables)
             except OSError as error:
                 logs.write("error", f"the new main process cannot begin: {error}")

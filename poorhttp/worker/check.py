@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from poorhttp import modes
+from poorhttp._core import fork_for_server
 from poorhttp.config import loader
 from poorhttp.config.address import Address, url
 from poorhttp.config.cpus import usable_cpus
@@ -96,7 +97,7 @@ def run_as_user(settings: Settings, do: Callable[[Settings], object]) -> int:
     sys.stdout.flush()
     # Who has started this may have ignored it, and then nobody could wait for a child.
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    pid = os.fork()
+    pid = fork_for_server()
     if pid == 0:
         privileges.drop()
         loader.set_variables(settings)

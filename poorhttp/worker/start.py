@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from poorhttp import logs
-from poorhttp._core import set_process_title
+from poorhttp._core import note_fd, set_process_title
 from poorhttp.config.settings import Settings
 from poorhttp.errors import Failure, Stopped
 from poorhttp.net.listener import close_others
 from poorhttp.process.control_channel import SERVING
 from poorhttp.process.fork import set_parent_death_signal
-from poorhttp.process.signals import SIGNALS, signal
+from poorhttp.process.signals import SIGNALS, ignore_at_exit, install_ignored, signal
 from poorhttp.process.worker_context import WorkerContext
 from poorhttp.worker.service import Service
 from poorhttp.worker.stop_signals import GRACE, StopSignals
@@ -43,6 +43,8 @@ def worker(
     """Return a worker, as `run_child` runs it; `promote` makes it the preloader."""
 
     def run(signals: StopSignals) -> Process | None:
+        # The preloader receives it only for this process.
+        note_fd(context.channel)
         if service.settings.admin is not None:
             from poorhttp.worker.inspection import handler
 
@@ -105,6 +107,7 @@ def run_child(
     in a fork of it. So the stack does not grow with each process that was forked from another.
     """
     code = 1
+    ignore_at_exit()
     process: Process | None = label, run
     try:
         while process is not None:
@@ -167,9 +170,8 @@ def exit_process(code: int, timeout: float) -> NoReturn:
     import faulthandler
 
     for number in SIGNALS:
-        # Python handlers could raise during the shutdown, and Python restores default actions at
-        # its end, so that a second TERM would kill the process.
-        signal.signal(number, signal.SIG_IGN)
+        # Python handlers could raise during the shutdown.
+        install_ignored(number)
     # Objects that were frozen to save memory are collected as at any other exit.
     gc.unfreeze()
     # Later messages are written at once.

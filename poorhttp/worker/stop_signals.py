@@ -10,6 +10,7 @@ from poorhttp import logs
 from poorhttp._core import Reactor
 from poorhttp.config.settings import Settings
 from poorhttp.errors import Stopped
+from poorhttp.process import signals
 from poorhttp.process.signals import MAIN_PROCESS_SIGNALS, STOP_SIGNALS, signal
 
 TYPE_CHECKING = False
@@ -65,22 +66,22 @@ class StopSignals:
         self.add_handler(signal.SIGALRM, self.on_alarm)
         self.add_handler(signal.SIGUSR1, self.reopen)
         for number in MAIN_PROCESS_SIGNALS if self.supervised else ():
-            self.add_handler(number, signal.SIG_IGN)
+            self.previous_handlers[number] = signals.install_ignored(number)
         return self
 
     def __exit__(self, *error: object) -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         if self.reactor is not None:
-            signal.set_wakeup_fd(self.wakeup_fd)
+            signals.set_wakeup_fd(self.wakeup_fd)
             self.reactor = None
         for cleanup in self.cleanups:
             cleanup()
         for number, handler in self.previous_handlers.items():
-            signal.signal(number, handler)
+            signals.install(number, handler)
 
     def add_handler(self, number: int, handler: Any) -> None:
         """Install the handler of one more signal, for the duration of the `with` block."""
-        self.previous_handlers[number] = signal.signal(number, handler)
+        self.previous_handlers[number] = signals.install(number, handler)
 
     def attach(self, reactor: Reactor) -> None:
         """Stop this reactor when a stop signal arrives.
@@ -93,7 +94,7 @@ class StopSignals:
             raise Stopped
         self.reactor = reactor
         # The main thread runs handlers between two bytecodes, so the poll has to return.
-        self.wakeup_fd = signal.set_wakeup_fd(reactor.wakeup_fd, warn_on_full_buffer=False)
+        self.wakeup_fd = signals.set_wakeup_fd(reactor.wakeup_fd)
         if self.reopened and self.settings is not None:
             logs.reopen(self.settings, reactor)
 

@@ -64,7 +64,6 @@ class ThreadInterrupter:
     def _handle_dump(self, signals: StopSignals) -> bool:
         import faulthandler
 
-        signals.add_handler(DUMP_SIGNAL, signal.SIG_IGN)
         for stream in (logs.error_log.stream, sys.stderr):
             # The log may be no file, and standard error may be missing or replaced.
             with suppress(Exception):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from stat import S_ISREG
 
 from poorhttp import logs
-from poorhttp._core import Request, advise_huge_pages, early_hints, note_child, note_fork
+from poorhttp._core import Request, advise_huge_pages, early_hints
 from poorhttp.config.version import VERSION
 from poorhttp.errors import BodyRefused, NoResponse, RequestTimeout
 
@@ -166,9 +166,6 @@ def exit_forked_process(error: BaseException) -> NoReturn:
         logs.exception("a process forked by the application came back to the server", error)
     sys.stdout.flush()
     os._exit(code if isinstance(code, int) else 0 if code is None else 1)
-
-
-os.register_at_fork(before=note_child, after_in_child=note_fork)
 
 
 class FileWrapper:

@@ -1,6 +1,6 @@
 //! All unsafe code: a file descriptor given as a number, memory shared by processes, TCP_INFO, memory of large
-//! `bytes`, text to and from `str`, malloc_trim, PR_SET_MEMORY_MERGE, kernel TLS, buffers that Python wants filled, and the
-//! arguments of this process.
+//! `bytes`, text to and from `str`, malloc_trim, PR_SET_MEMORY_MERGE, kernel TLS, buffers that Python wants filled, the
+//! arguments of this process, and what is done inside fork(2).
 
 #![expect(
     unsafe_code,
@@ -8,7 +8,8 @@
         PR_SET_MEMORY_MERGE or records of kernel TLS; \
         PyO3 clears the memory of bytes before it fills them, or panics if there is none, and is slow with text; \
         advice on memory is by address; \
-        PyO3 gives a buffer as cells, which no other thread may fill; the kernel takes the arguments of a process by address"
+        PyO3 gives a buffer as cells, which no other thread may fill; the kernel takes the arguments of a process by address; \
+        no crate has pthread_atfork and sigaction, and a forked process closes descriptors that others own"
 )]
 
 use std::io;
@@ -16,7 +17,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU8;
 
-use poorhttp_reactor::WorkerStatus;
+use poorhttp_reactor::{WorkerStatus, take_descriptors};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyOSError;
 use pyo3::ffi;
@@ -399,4 +400,76 @@ impl Arguments {
         // thread has the interpreter; the kernel may read them at any time.
         unsafe { self.begin.add(at.min(self.length)).copy_from_nonoverlapping(bytes.as_ptr(), length) };
     }
+}
+
+/// Has these functions called in each fork(2): before, and after in the parent and in the child. They may only call what is
+/// allowed in a signal handler (pthread_atfork(3)).
+pub(crate) fn at_fork(before: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) -> io::Result<()> {
+    // SAFETY: the functions stay where they are, because Python never unloads an extension.
+    match unsafe { libc::pthread_atfork(Some(before), Some(parent), Some(child)) } {
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
+/// Has each noted descriptor of the server refer to the root folder, which can be neither read nor written through it. Their
+/// numbers stay in use, as objects of the parent will close them in this process. For a process that has just been forked.
+pub(crate) fn replace_descriptors() {
+    let open = || {
+        // SAFETY: the path is a text that ends with a zero byte.
+        unsafe { libc::open(c"/".as_ptr(), libc::O_PATH | libc::O_CLOEXEC) }
+    };
+    let root = open();
+    take_descriptors(|fd| {
+        // SAFETY: this is the only thread of the process, and the objects that own the descriptors do nothing with them in a
+        // forked process but close them.
+        unsafe {
+            if root >= 0 {
+                libc::dup3(root, fd, libc::O_CLOEXEC);
+            } else {
+                // No number is left, so the next one that is opened has this.
+                libc::close(fd);
+                open();
+            }
+        }
+    });
+    if root >= 0 {
+        // SAFETY: it was opened above, and nothing else knows it.
+        unsafe { libc::close(root) };
+    }
+}
+
+/// The signals that a thread blocks.
+pub(crate) type SignalMask = libc::sigset_t;
+
+/// Blocks signals, for each the bit of its number minus 1, in this thread; returns those that it blocked before.
+pub(crate) fn block_signals(signals: u64) -> Option<SignalMask> {
+    // SAFETY: both sets are initialised by the first function that gets them, and the other functions change nothing else.
+    unsafe {
+        let (mut set, mut before) = (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigemptyset(&raw mut set);
+        for number in numbers(signals) {
+            libc::sigaddset(&raw mut set, number);
+        }
+        (libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, &raw mut before) == 0).then_some(before)
+    }
+}
+
+/// Blocks these signals and no others in this thread.
+pub(crate) fn set_mask(mask: &SignalMask) {
+    // SAFETY: the mask was initialised by `block_signals`.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, mask, std::ptr::null_mut()) };
+}
+
+/// Restores the default actions of signals, bits as above; those of `ignored` are ignored.
+pub(crate) fn restore_signals(signals: u64, ignored: u64) {
+    for number in numbers(signals) {
+        let action = if ignored & 1 << (number - 1) == 0 { libc::SIG_DFL } else { libc::SIG_IGN };
+        // SAFETY: neither action is a function that would be called.
+        unsafe { libc::signal(number, action) };
+    }
+}
+
+fn numbers(signals: u64) -> impl Iterator<Item = libc::c_int> {
+    (0..u64::BITS).filter(move |bit| signals & 1 << bit != 0).map(|bit| bit as libc::c_int + 1)
 }

@@ -9,6 +9,7 @@ mod error_log;
 mod errors;
 mod escape;
 mod ffi;
+mod forks;
 mod form;
 mod inotify;
 mod interpreter_queue;
@@ -52,6 +53,10 @@ mod _core {
     #[pymodule_export]
     use super::escape::{escape, fill};
     #[pymodule_export]
+    use super::forks::{
+        begin_python_fork, end_python_fork, forget_fd, fork_for_server, note_fd, note_signals, watch_forks,
+    };
+    #[pymodule_export]
     use super::form::read_fields;
     #[pymodule_export]
     use super::inotify::Inotify;
@@ -84,16 +89,9 @@ mod _core {
         poorhttp_http::REASON_PHRASES.into()
     }
 
-    /// Notes that this process is about to fork.
+    /// Removes the requests of the parent from the title of this process, which was just forked.
     #[pyo3::pyfunction]
-    fn note_child() {
-        poorhttp_reactor::note_child();
-    }
-
-    /// Notes that this process was just forked: objects made before belong to the parent.
-    #[pyo3::pyfunction]
-    fn note_fork(py: pyo3::Python<'_>) {
-        poorhttp_reactor::note_fork();
+    fn forget_title(py: pyo3::Python<'_>) {
         super::title::forget(py);
     }
 

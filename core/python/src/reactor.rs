@@ -336,7 +336,7 @@ impl Reactor {
             let spoken = if tls.is_some() { "http" } else { &protocol };
             let protocol = Protocol::named(spoken)
                 .ok_or_else(|| value_error(format_args!("an unknown protocol, {protocol:?}")))?;
-            opened.push(Listener { socket: duplicate(fd)?, protocol, proxied, tls });
+            opened.push(Listener { socket: duplicate(fd)?.into(), protocol, proxied, tls });
             bases.push(base);
         }
         let inner = poorhttp_reactor::Reactor::new(opened, options).map_err(os_error)?;

@@ -64,3 +64,4 @@ pub use serve::next::Next;
 pub use sys::fd_handoff::FdHandoff;
 pub use sys::kernel_tls::KernelTls;
 pub use sys::process::{forks, note_child, note_fork, thread_id};
+pub use sys::server_fd::{forget_descriptor, note_descriptor, take_descriptors};

@@ -11,6 +11,7 @@ import sys
 import time
 
 from poorhttp import logs
+from poorhttp._core import note_fd
 from poorhttp.dev.reload import pyc_loader
 from poorhttp.dev.reload.application import load_error, wrap
 from poorhttp.errors import ApplicationError, Stopped
@@ -118,6 +119,8 @@ class Generation:
         def run(signals: StopSignals) -> None:
             if preimporter is not None:
                 start.write(context, HERE)
+            # The fork server receives it only for this process.
+            note_fd(context.channel)
             self._show_tracebacks()
             # The first import leaves so many objects that each collection would take long.
             gc.disable()

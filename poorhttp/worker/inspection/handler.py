@@ -7,6 +7,7 @@ from types import FrameType
 
 from poorhttp import logs
 from poorhttp._core import set_thread_name
+from poorhttp.process import signals as process_signals
 from poorhttp.process.signals import signal
 from poorhttp.worker.inspection.area import area
 from poorhttp.worker.stop_signals import StopSignals
@@ -23,9 +24,9 @@ DUMP_SIGNAL = signal.SIGRTMAX - 2
 
 
 def ignore() -> None:
-    """Ignore both in the main process, so that they cannot end a worker without handlers."""
+    """Do nothing on both in the main process, and in workers without handlers."""
     for number in (ASK_SIGNAL, DUMP_SIGNAL):
-        signal.signal(number, signal.SIG_IGN)
+        process_signals.install_ignored(number)
 
 
 def install(signals: StopSignals) -> None:

@@ -9,7 +9,7 @@ use poorhttp_tls::TlsConfig;
 use crate::sys::file::read_all;
 use crate::sys::net::{self, NotAccepted};
 use crate::sys::poller::Poller;
-use crate::sys::{AsFd, Errno, OwnedFd};
+use crate::sys::{AsFd, Errno, OwnedFd, ServerFd};
 
 /// Bytes of all certificates and keys of a service, at most.
 const MAX_CERTIFICATES: usize = 64 << 20;
@@ -18,7 +18,7 @@ const MAX_CERTIFICATES: usize = 64 << 20;
 #[derive(Debug)]
 pub struct Listener {
     /// Non-blocking, with TCP_NODELAY, which accepted connections inherit on Linux.
-    pub socket: OwnedFd,
+    pub socket: ServerFd,
     /// Protocol of its connections.
     pub protocol: Protocol,
     /// Connections of trusted peers begin with a PROXY protocol header.
@@ -29,7 +29,7 @@ pub struct Listener {
 
 impl From<OwnedFd> for Listener {
     fn from(socket: OwnedFd) -> Self {
-        Listener { socket, protocol: Protocol::Http, proxied: false, tls: None }
+        Listener { socket: socket.into(), protocol: Protocol::Http, proxied: false, tls: None }
     }
 }
 

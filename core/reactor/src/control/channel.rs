@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::sys::{AsFd, BorrowedFd, Errno, OwnedFd, net};
+use crate::sys::{AsFd, BorrowedFd, Errno, OwnedFd, ServerFd, net};
 
 /// Sent by the main process: does this worker still answer?
 const PING: u8 = b'?';
@@ -37,7 +37,7 @@ const BUFFER: usize = 64;
 /// A worker's end of the socket. No call waits.
 #[derive(Clone, Debug)]
 pub struct Channel {
-    socket: Arc<OwnedFd>,
+    socket: Arc<ServerFd>,
 }
 
 /// A command of the main process; of several, the last of this list counts.
@@ -70,7 +70,7 @@ pub(crate) struct Received {
 impl Channel {
     /// `socket` is a stream socket to the main process.
     pub fn new(socket: OwnedFd) -> Self {
-        Channel { socket: Arc::new(socket) }
+        Channel { socket: Arc::new(socket.into()) }
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {

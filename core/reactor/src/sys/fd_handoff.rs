@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
-use crate::sys::net;
+use crate::sys::{ServerFd, net};
 
 /// Version, number of the listener and requests answered, each of 32 bits.
 const MESSAGE_LENGTH: usize = 12;
@@ -16,8 +16,8 @@ const MESSAGE_LENGTH: usize = 12;
 /// socket, the bytes sent with a descriptor are received separately.
 #[derive(Debug)]
 pub struct FdHandoff {
-    send: OwnedFd,
-    receive: OwnedFd,
+    send: ServerFd,
+    receive: ServerFd,
     pub(crate) generation: u32,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct PassedConnection {
 impl FdHandoff {
     /// `send` and `receive` are the ends; neither waits. A successor has a higher `generation`.
     pub fn new(send: OwnedFd, receive: OwnedFd, generation: u32) -> Self {
-        FdHandoff { send, receive, generation }
+        FdHandoff { send: send.into(), receive: receive.into(), generation }
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {

@@ -9,6 +9,7 @@
 //! clock.rs        monotonic milliseconds, the time of day
 //! process.rs      forks of this process, its limit of descriptors
 //! fd_handoff.rs   open connections passed to another process
+//! server_fd.rs    descriptors that a process forked by the application does not keep
 //! ```
 
 pub(crate) mod clock;
@@ -18,8 +19,11 @@ pub(crate) mod kernel_tls;
 pub(crate) mod net;
 pub(crate) mod poller;
 pub(crate) mod process;
+pub(crate) mod server_fd;
 pub(crate) mod socket;
 
 pub(crate) use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+pub(crate) use server_fd::ServerFd;
 
 pub(crate) use rustix::io::Errno;

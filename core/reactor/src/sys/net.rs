@@ -25,7 +25,7 @@ pub(crate) enum NotAccepted {
 }
 
 /// Accepts a connection, which does not block.
-pub(crate) fn accept(listener: &OwnedFd) -> std::result::Result<(OwnedFd, Option<SocketAddr>), NotAccepted> {
+pub(crate) fn accept(listener: &impl AsFd) -> std::result::Result<(OwnedFd, Option<SocketAddr>), NotAccepted> {
     loop {
         match acceptfrom_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
             Ok((socket, peer)) => return Ok((socket, peer.and_then(|peer| SocketAddr::try_from(peer).ok()))),
@@ -58,7 +58,7 @@ pub(crate) fn peer(socket: &OwnedFd) -> Option<SocketAddr> {
 }
 
 /// Receives without waiting, perhaps with a descriptor that was sent along. 0: the peer has closed the socket.
-pub(crate) fn receive_with_fd(socket: &OwnedFd, buffer: &mut [u8]) -> Result<(usize, Option<OwnedFd>)> {
+pub(crate) fn receive_with_fd(socket: &impl AsFd, buffer: &mut [u8]) -> Result<(usize, Option<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut rights = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
@@ -71,18 +71,18 @@ pub(crate) fn receive_with_fd(socket: &OwnedFd, buffer: &mut [u8]) -> Result<(us
 }
 
 /// Copies what can be received without taking it. 0: the peer has closed the socket.
-pub(crate) fn peek(socket: &OwnedFd, buffer: &mut [u8]) -> Result<usize> {
+pub(crate) fn peek(socket: &impl AsFd, buffer: &mut [u8]) -> Result<usize> {
     let flags = RecvFlags::DONTWAIT | RecvFlags::PEEK;
     retry_on_intr(|| recv(socket, &mut *buffer, flags).map(|(_, length)| length))
 }
 
 /// Waits until something can be received, or the peer has closed the socket.
-pub(crate) fn wait_readable(socket: &OwnedFd) -> Result<()> {
+pub(crate) fn wait_readable(socket: &impl AsFd) -> Result<()> {
     retry_on_intr(|| poll(&mut [PollFd::new(socket, PollFlags::IN)], None)).map(drop)
 }
 
 /// Sends; `wait`: until there is room, as long as the timeout of the socket allows.
-pub(crate) fn send(socket: &OwnedFd, bytes: &[u8], wait: bool) -> Result<usize> {
+pub(crate) fn send(socket: &impl AsFd, bytes: &[u8], wait: bool) -> Result<usize> {
     retry_on_intr(|| rustix::net::send(socket, bytes, flags(wait)))
 }
 

@@ -3,7 +3,7 @@
 //! Connections are registered once, edge-triggered, for input and output; there is no `epoll_ctl` after that.
 
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::{Errno, Result};
@@ -11,6 +11,8 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
 };
+
+use crate::sys::ServerFd;
 
 /// The byte that [`Poller::nudge`] writes; no signal has this number.
 const NUDGE: u8 = 0;
@@ -77,9 +79,9 @@ pub(crate) struct Event {
 /// The poller.
 #[derive(Debug)]
 pub(crate) struct Poller {
-    epoll: OwnedFd,
-    timer: OwnedFd,
-    wake: (OwnedFd, OwnedFd),
+    epoll: ServerFd,
+    timer: ServerFd,
+    wake: (ServerFd, ServerFd),
 }
 
 impl Poller {
@@ -88,7 +90,7 @@ impl Poller {
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
         // A pipe and not an eventfd: Python's `signal.set_wakeup_fd` writes single bytes.
         let wake = pipe_with(PipeFlags::NONBLOCK | PipeFlags::CLOEXEC)?;
-        let poller = Poller { epoll, timer, wake };
+        let poller = Poller { epoll: epoll.into(), timer: timer.into(), wake: (wake.0.into(), wake.1.into()) };
         poller.add(poller.timer.as_fd(), Source::Timer)?;
         poller.add(poller.wake.0.as_fd(), Source::Wake)?;
         Ok(poller)

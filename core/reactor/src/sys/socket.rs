@@ -9,7 +9,7 @@ use rustix::io::{Result, retry_on_intr};
 use rustix::net::sockopt::set_socket_linger;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, connect_unspec, recv, send, sendmsg, shutdown};
 
-use crate::sys::net;
+use crate::sys::{ServerFd, net};
 
 /// The bytes of one connection, in both directions.
 ///
@@ -73,11 +73,11 @@ pub(crate) struct PeerState {
 
 /// A socket whose bytes are those of the protocol.
 #[derive(Debug)]
-pub(crate) struct PlainSocket(OwnedFd);
+pub(crate) struct PlainSocket(ServerFd);
 
 impl From<OwnedFd> for PlainSocket {
     fn from(socket: OwnedFd) -> Self {
-        PlainSocket(socket)
+        PlainSocket(socket.into())
     }
 }
 

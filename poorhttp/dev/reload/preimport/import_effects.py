@@ -5,12 +5,12 @@ from __future__ import annotations
 import _thread
 import builtins
 import os
-import posix
 import sys
 import time
 from collections.abc import Callable
 from types import FrameType
 
+from poorhttp._core import fork_for_server
 from poorhttp.process import fork
 from poorhttp.process.signals import signal
 
@@ -132,7 +132,7 @@ def _importing_module(frame: FrameType | None) -> str:
 
 def _end_at_fork() -> bool:
     """Whether threads of C libraries end when this process forks, as those of OpenBLAS do."""
-    pid = posix.fork()
+    pid = fork_for_server()
     if pid == 0:
         os._exit(0)
     fork.wait(pid)

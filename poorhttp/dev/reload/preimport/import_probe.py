@@ -13,7 +13,7 @@ import select
 import time
 from collections.abc import Callable, Sequence
 
-from poorhttp._core import end_with_parent
+from poorhttp._core import end_with_parent, fork_for_server
 from poorhttp.process.signals import signal
 
 #: Seconds that the import of one module may take before it counts as hanging.
@@ -52,7 +52,7 @@ class ImportProbe:
         # child, or run its hub.
         self._pipe, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         try:
-            self._pid = posix.fork()
+            self._pid = fork_for_server()
             if self._pid == 0:
                 _run_probe(names, attempt, write, self._parent)
         except BaseException:

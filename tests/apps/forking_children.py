@@ -1,0 +1,155 @@
+"""An application that forks children: pools, daemons, programs, and children of libraries."""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+#: A signal that the application handles itself: its children inherit the handler.
+signal.signal(signal.SIGUSR1, lambda number, frame: None)
+
+
+def square(number: int) -> int:
+    """The work of a pool."""
+    return number * number
+
+
+def pool() -> str:
+    """The result of a pool of two children, which it ends by SIGTERM."""
+    with multiprocessing.get_context("fork").Pool(2) as workers:
+        return str(sum(workers.map(square, range(10))))
+
+
+def fork(name: str) -> int:
+    """Fork a child as Python or as a library does."""
+    if name == "library":
+        # With the interpreter lock, as an extension that forks.
+        return int(ctypes.PyDLL(None).fork())
+    return os.fork()
+
+
+def sleep(name: str = "python") -> str:
+    """The number of a child that sleeps."""
+    pid = fork(name)
+    if pid == 0:
+        while True:
+            time.sleep(1000)
+    return str(pid)
+
+
+def terminate(name: str) -> str:
+    """How a child ends that gets SIGTERM as soon as it exists."""
+    pid = fork(name)
+    if pid == 0:
+        while True:
+            time.sleep(1000)
+    os.kill(pid, signal.SIGTERM)
+    return str(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+
+
+def daemon(environ: WSGIEnvironment) -> str:
+    """The number of a daemon, which is forked twice and leaves its session."""
+    read, write = os.pipe()
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.write(write, str(os.getpid()).encode())
+            environ["wsgi.errors"].write("a daemon of the application\n")
+            while True:
+                time.sleep(1000)
+        os._exit(0)
+    os.wait()
+    os.close(write)
+    with os.fdopen(read) as file:
+        return file.read(16)
+
+
+def ignored() -> str:
+    """The signals that a program ignores and blocks, from its `/proc/self/status`."""
+    words = ["grep", "-E", "Sig(Blk|Ign)", "/proc/self/status"]
+    return subprocess.check_output(words, text=True)
+
+
+def hangup() -> str:
+    """How a program ends that gets SIGHUP."""
+    program = subprocess.Popen(["sleep", "1000"])
+    program.send_signal(signal.SIGHUP)
+    return str(program.wait())
+
+
+def signals(name: str) -> str:
+    """The signals that a child handles, ignores and blocks, and its descriptors."""
+    read, write = os.pipe()
+    pid = fork(name)
+    if pid == 0:
+        found = [f"{key}: {open_file(key)}" for key in sorted(os.listdir("/proc/self/fd"), key=int)]
+        status = Path("/proc/self/status").read_text()
+        os.write(write, "\n".join([status, *found]).encode())
+        os._exit(0)
+    os.close(write)
+    os.waitpid(pid, 0)
+    with os.fdopen(read) as file:
+        return file.read()
+
+
+def open_file(fd: str) -> str:
+    """What a descriptor refers to."""
+    try:
+        return os.readlink(f"/proc/self/fd/{fd}")
+    except OSError:
+        return "closed"
+
+
+def logging_threads(environ: WSGIEnvironment) -> str:
+    """Fork children that write to the error log while threads of their parent do."""
+    stop = threading.Event()
+
+    def write() -> None:
+        while not stop.is_set():
+            environ["wsgi.errors"].write("a thread\n")
+
+    threads = [threading.Thread(target=write) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    codes = []
+    for _ in range(20):
+        pid = os.fork()
+        if pid == 0:
+            environ["wsgi.errors"].write("a child\n")
+            os._exit(7)
+        codes.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+    stop.set()
+    for thread in threads:
+        thread.join()
+    return str(set(codes))
+
+
+ACTIONS: dict[str, Callable[[WSGIEnvironment], str]] = {
+    "/": lambda environ: str(os.getpid()),
+    "/pool": lambda environ: pool(),
+    "/sleep": lambda environ: sleep(environ["QUERY_STRING"]),
+    "/terminate": lambda environ: terminate(environ["QUERY_STRING"]),
+    "/daemon": daemon,
+    "/ignored": lambda environ: ignored(),
+    "/hangup": lambda environ: hangup(),
+    "/signals": lambda environ: signals(environ["QUERY_STRING"]),
+    "/logging": logging_threads,
+}
+
+
+def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Do what the path says."""
+    answer = ACTIONS[environ["PATH_INFO"]](environ).encode()
+    start_response("200 OK", [("Content-Length", str(len(answer)))])
+    return [answer]
