@@ -18,6 +18,10 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+# Where tests and other programs share the cores, what the lab starts takes its time. The lab reads it
+# when it is imported, in processes that tests start too.
+os.environ.setdefault("LAB_PATIENCE", "10")
+
 from tests.__main__ import OUTCOMES
 from tests.support.browser import Browser, chromium, tab
 from tests.support.nobody import Nobody
@@ -27,7 +31,7 @@ from tests.testkit.versions import Versions
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
-pytest_plugins = ["tests.support.hangs", "tests.support.scheduling"]
+pytest_plugins = ["tests.support.hangs", "tests.support.scheduling", "tests.support.durations"]
 
 #: Returns a running server for an application, in the mode of the test: the same one as long as
 #: the application and its options are the same.

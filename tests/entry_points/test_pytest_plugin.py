@@ -16,7 +16,7 @@ from tests.support.installed import examples, installed
 from tests.testkit.server import run
 
 #: Plugins that are installed for our own tests, and take time.
-OTHERS = ("xdist", "xdist.looponfail", "rerunfailures", "timeout", "hypothesispytest")
+OTHERS = ("xdist", "xdist.looponfail", "timeout", "hypothesispytest")
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error")
 
 GET = """

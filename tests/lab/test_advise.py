@@ -507,7 +507,6 @@ def test_one_that_hangs_under_load(project: Path) -> None:
     assert "answered nothing" in sample.failure
 
 
-@pytest.mark.timing
 @pytest.mark.usefixtures("nothing_left")
 def test_a_search(project: Path) -> None:
     # So long that a busy machine, too, does more of them with more threads.

@@ -103,7 +103,6 @@ def others_are_answered(proxy: Proxy, pair: Pair) -> None:
             assert connection.request("GET", "/light").status == 200
 
 
-@pytest.mark.timing
 def test_slow_uploads_occupy_no_server(proxy: Proxy, pair: Pair) -> None:
     connections = [proxy.connect() for _ in range(CROWD)]
     for connection in connections:
