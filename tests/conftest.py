@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Where tests and other programs share the cores, what the lab starts takes its time. The lab reads it
-# when it is imported, in processes that tests start too.
+# Where tests and other programs share the cores, what the lab starts takes its time. The lab reads
+# this when it is imported, in processes that tests start too.
 os.environ.setdefault("LAB_PATIENCE", "10")
 
 from tests.__main__ import OUTCOMES

@@ -566,7 +566,7 @@ def test_the_command(project: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=HANG,
     )
     assert done.returncode == 0, done.stderr
     assert "[http]" in done.stdout

@@ -60,11 +60,12 @@ class Durations:
         nearest = sorted(self._times.items(), key=lambda item: item[1].share, reverse=True)[:ROWS]
         if len(self._times) > ROWS:
             terminalreporter.section(f"slowest {len(nearest)} tests, with their share of the limit")
-            for name, time in nearest:
+            for test, time in nearest:
+                # Without the group of pytest-xdist.
+                name = test.partition("@")[0]
+                share = f"{time.share:6.1%} of {time.limit:.0f} s"
                 seconds = f"{time.forwards:6.1f} s + {time.teardown:5.1f} s teardown"
-                terminalreporter.write_line(
-                    f"{time.share:6.1%} of {time.limit:.0f} s: {seconds}  {name}"
-                )
+                terminalreporter.write_line(f"{share}: {seconds}  {name}")
 
 
 def pytest_configure(config: pytest.Config) -> None:
