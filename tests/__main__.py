@@ -123,7 +123,10 @@ def main() -> int:
     began = time.monotonic()
     cargo = Cargo() if chosen.paths == ["tests"] and not chosen.options else None
     compile_tests()
-    found = pytest("-n", str(chosen.jobs), "--dist", "loadgroup", *words)
+    # In the order of tests/conftest.py: pytest-xdist would begin the groups of few tests last,
+    # however long these take, and most processes would wait for them in the end.
+    beside = ("-n", str(chosen.jobs), "--dist", "loadgroup", "--no-loadscope-reorder")
+    found = pytest(*beside, *words)
     if cargo:
         found += cargo.outcomes()
     counts = [f"{found[outcome]} {outcome}" for outcome in OUTCOMES if found[outcome]]
