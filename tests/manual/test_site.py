@@ -29,8 +29,8 @@ LOADS = re.compile(
     r"|url\([\"']?((?:https?:)?//[^)\"']+)|@import\s+[\"']((?:https?:)?//[^\"']+)"
 )
 
-#: The site is built once: all who use it run in one process, other than that of the other tests that
-#: use a browser, which need not wait for it.
+#: The site is built once: all who use it run in one process, another than that of the other tests
+#: that use a browser, which need not wait for it.
 with_the_site = pytest.mark.xdist_group("site")
 
 SMALL = {
