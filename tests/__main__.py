@@ -1,7 +1,7 @@
 """The test command: `python -m tests [--full] [--jobs N] [PATH ...] [--options=PYTEST-OPTIONS]`.
 
-It runs cargo's tests beside pytest's, then those alone that depend on time. The last line counts
-what passed, failed, was skipped or repeated; the exit code is 0 if nothing failed.
+It runs cargo's tests beside pytest's, each test once. The last line counts what passed, failed or
+was skipped; the exit code is 0 if nothing failed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CRATES = sorted({path.parent.name for path in (ROOT / "core").glob("*/Cargo.toml
 LIMIT = 3600
 
 #: Outcomes in the order of pytest's own last line.
-OUTCOMES = ("failed", "passed", "skipped", "xfailed", "xpassed", "error", "rerun")
+OUTCOMES = ("failed", "passed", "skipped", "xfailed", "xpassed", "error")
 
 
 def arguments() -> argparse.Namespace:
@@ -123,11 +123,12 @@ def main() -> int:
     began = time.monotonic()
     cargo = Cargo() if chosen.paths == ["tests"] and not chosen.options else None
     compile_tests()
-    beside = ("-n", str(chosen.jobs), "--dist", "loadgroup", "--durations", "20")
-    found = pytest(*beside, "-m", "not timing", *words)
+    # In the order of tests/conftest.py: pytest-xdist would begin the groups of few tests last,
+    # however long these take, and most processes would wait for them in the end.
+    beside = ("-n", str(chosen.jobs), "--dist", "loadgroup", "--no-loadscope-reorder")
+    found = pytest(*beside, *words)
     if cargo:
         found += cargo.outcomes()
-    found += pytest("-m", "timing", "--reruns", "2", "-rR", *words)
     counts = [f"{found[outcome]} {outcome}" for outcome in OUTCOMES if found[outcome]]
     print(f"{', '.join(counts) or 'no test was chosen'} in {time.monotonic() - began:.0f}s")
     return 1 if found["failed"] or found["error"] or not found["passed"] else 0

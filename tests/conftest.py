@@ -18,6 +18,10 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+# Where tests and other programs share the cores, what the lab starts takes its time. The lab reads
+# this when it is imported, in processes that tests start too.
+os.environ.setdefault("LAB_PATIENCE", "10")
+
 from tests.__main__ import OUTCOMES
 from tests.support.browser import Browser, chromium, tab
 from tests.support.nobody import Nobody
@@ -27,7 +31,24 @@ from tests.testkit.versions import Versions
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
-pytest_plugins = ["tests.support.hangs", "tests.support.scheduling"]
+pytest_plugins = ["tests.support.hangs", "tests.support.scheduling", "tests.support.durations"]
+
+#: The groups that take longest begin first: all wait for the last one.
+LONGEST = {
+    "browser",
+    "site",
+    "images",
+    "guides 0",
+    "guides 1",
+    "guides 2",
+    "wheels",
+    "tests/commands/test_init_deployed.py",
+    "tests/commands/test_migrate_hostile.py",
+    "tests/dev/test_django_command.py",
+    "tests/lab/test_advise.py",
+    "tests/monitoring/test_commands.py",
+    "tests/proxies/test_cluster.py",
+}
 
 #: Returns a running server for an application, in the mode of the test: the same one as long as
 #: the application and its options are the same.
@@ -97,11 +118,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if item.get_closest_marker("full")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker("full")]
+    groups = {item: group(item) for item in items}
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(groups[item]))
     # Groups without a mode are longer, those of gevent take more time: last come the short ones.
     order: list[str | None] = [None, *reversed([*MODES])]
-    items.sort(key=lambda item: order.index(mode_of(item)))
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(group(item)))
+    items.sort(key=lambda item: (groups[item] not in LONGEST, order.index(mode_of(item))))
 
 
 def mode_of(item: pytest.Item) -> str | None:

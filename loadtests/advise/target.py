@@ -12,6 +12,7 @@ from pathlib import Path
 from loadtests.advise.configuration import NAMES, Configuration
 from loadtests.clients.connection import Answer
 from loadtests.errors import LabError
+from loadtests.measure.waiting import patience
 from loadtests.programs import ROOT
 from loadtests.servers.application import Application
 from poorhttp.config import ini, loader
@@ -26,7 +27,7 @@ HARMLESS = (
     "--graceful-timeout=0.5",
 )
 """What the user's own file may say otherwise, and is not to happen to a server that is measured."""
-LOADING_SECONDS = 20
+LOADING_SECONDS = patience(20)
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,11 @@ from socket import create_connection
 
 from loadtests.clients import program
 from loadtests.clients.load import Job, Load, of_times
+from loadtests.measure.waiting import patience
 
 ANSWERED = 15
 RECEIVE = 65536
-PATIENCE = 5.0
+PATIENCE = patience(5.0)
 """Seconds to wait for the next byte."""
 
 

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from loadtests.errors import ServerFailure
 from loadtests.measure.process_tree import ProcessTree, have_ended
+from loadtests.measure.waiting import patience
 from loadtests.programs import ROOT
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-ANSWER_SECONDS = 120.0
-END_SECONDS = 10.0
+ANSWER_SECONDS = patience(120.0)
+END_SECONDS = patience(10.0)
 
 
 class ClientProcess:

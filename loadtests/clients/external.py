@@ -17,6 +17,7 @@ from loadtests import programs
 from loadtests.clients.load import Job, Load, counted
 from loadtests.clients.program import no_result, outcome, run
 from loadtests.errors import LabError
+from loadtests.measure.waiting import patience
 
 DEAF = ["sh", "-c", 'trap "" INT && exec "$@"', "sh"]
 """The beginning of a command that an interrupt does not end before it listens for one."""
@@ -112,7 +113,9 @@ def httperf_version() -> str:
     if programs.missing("httperf"):
         return ""
     command = [programs.path("httperf"), "--version", "--port", "1", "--timeout", "1"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=10)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=patience(10.0)
+    )
     found = re.search(r"httperf-([\d.]+\d)", done.stdout)
     return found[1] if found else ""
 

@@ -64,6 +64,11 @@ class Load:
         """Requests per second."""
         return self.requests / self.seconds
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether nothing was answered in time, and nothing else failed."""
+        return not self.requests and not self.errors.keys() - {"timeout"}
+
 
 def counted(
     requests: int,

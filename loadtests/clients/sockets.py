@@ -25,8 +25,9 @@ from typing import Any
 from loadtests.clients.client_process import answer_lines
 from loadtests.clients.connection import request_bytes
 from loadtests.measure.machine import allow_files
+from loadtests.measure.waiting import patience
 
-SILENCE = 30.0
+SILENCE = patience(30.0)
 """Seconds after which a client gives up."""
 PAUSE = 1.0
 """The longest between two messages."""

@@ -1,9 +1,27 @@
-"""Polls until a condition holds, where no event reports it."""
+"""Limits of time: how long the lab waits for what should happen, and polls where no event tells."""
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+
+#: What limits of time are multiplied by. They end what hangs: where other programs use the machine,
+#: more time is right. Periods that are measured or judged are not multiplied.
+FACTOR = float(os.environ.get("LAB_PATIENCE", "1"))
+
+
+def patience(seconds: float) -> float:
+    """A limit of so many seconds, on this machine."""
+    return seconds * FACTOR
+
+
+def longer(seconds: float) -> Iterator[float]:
+    """`seconds` of load, and longer ones for what a busy machine does not come to in them."""
+    yield seconds
+    while seconds < patience(5.0):
+        seconds *= 4
+        yield seconds
 
 
 def wait_until(condition: Callable[[], object], seconds: float, pause: float = 0.02) -> bool:

@@ -20,7 +20,7 @@ from loadtests.clients.native import compiled
 from loadtests.errors import ServerFailure
 from loadtests.measure.process_tree import ProcessTree
 from loadtests.measure.resources import cpu_seconds, descriptors
-from loadtests.measure.waiting import wait_until
+from loadtests.measure.waiting import patience, wait_until
 from loadtests.programs import ROOT
 from loadtests.servers.application import Application
 from loadtests.servers.registry import Server
@@ -29,10 +29,10 @@ from loadtests.store import without_paths
 from tests.testkit.network.hosts import Host
 from tests.testkit.network.port import LOOPBACK, free_port
 
-START_SECONDS = 20.0
-ANSWER_SECONDS = 5.0
+START_SECONDS = patience(20.0)
+ANSWER_SECONDS = patience(5.0)
 """For each answer of a server that has just started."""
-STOP_SECONDS = 5.0
+STOP_SECONDS = patience(5.0)
 ATTEMPT_SECONDS = 0.0005
 QUIET_SECONDS = 0.3
 BUSY_SECONDS = 0.015

@@ -14,10 +14,14 @@ from typing import TypeAlias
 
 from loadtests.clients.steady import known_requests
 from loadtests.clients.steady.known_requests import Ending, Question, Wrong
+from loadtests.measure.waiting import patience
 from tests.testkit.client import BadResponse, Closed, Connection
 
-DEADLINES = {"header": 3.0, "body": 3.0, "write": 4.0, "keepalive": 6.0}
-"""The timeouts of the server, in seconds."""
+DEADLINES = {
+    name: patience(seconds)
+    for name, seconds in {"header": 3.0, "body": 3.0, "write": 4.0, "keepalive": 6.0}.items()
+}
+"""The timeouts of the server, in seconds. A client that behaves well may not run into one."""
 MOST_TOLD, SHOWN = 100, 600
 """Wrong responses that are stored in detail, and bytes of each."""
 Turn: TypeAlias = Callable[["Client"], None]

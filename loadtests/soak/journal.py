@@ -44,8 +44,8 @@ EXPECTED = {
     "the client left": rf"{ASKED}: the client left before the response",
     "left in the middle of a request": rf"request \d+ {PEER}: the client left in the middle of it",
     "not run": rf"{ASKED} {PEER}: not run, logged with 499: the client has reset the connection",
-    "does not read its response": rf"(?:request \d+ {PEER}|{ASKED}): the client does not take its "
-    r"answer",
+    "does not read its response": rf"(?:request \d+ {PEER}|{ASKED}): the client does not read its "
+    r"response",
     "all threads are busy": r"worker \d+: (?:all \d+ threads have|the thread that runs requests "
     r"has) been busy for .*",
     "a thread is free again": r"worker \d+: a thread is free again after \d+\.\d s",

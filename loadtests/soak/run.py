@@ -11,6 +11,7 @@ from pathlib import Path
 from random import Random
 
 from loadtests.clients.steady.known_requests import Wrong, tidying
+from loadtests.measure.waiting import patience
 from loadtests.programs import ROOT
 from loadtests.soak import gauge
 from loadtests.soak.client import DEADLINES, Client, Dialogue, Lost, Turn, World
@@ -37,7 +38,7 @@ ENVIRONMENT = {
 }
 
 #: How long clients may take to come to rest, and the server to close their connections.
-PATIENCE = 60.0
+PATIENCE = patience(60.0)
 
 
 @dataclass

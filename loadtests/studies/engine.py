@@ -15,6 +15,7 @@ from loadtests.clients import external
 from loadtests.clients.load import Load
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure import machine, resources
+from loadtests.measure.waiting import longer
 from loadtests.reporting.progress import Progress
 from loadtests.servers import peers
 from loadtests.servers.registry import Server, missing, require_release, version, versions
@@ -100,17 +101,30 @@ class Trial:
         lab = self.lab
         if warm:
             scenario.drive(running.port, min(warm, lab.seconds), lab.client_core)
+        for seconds in longer(lab.seconds):
+            sample = self._observe_once(scenario, running, seconds)
+            if sample:
+                return sample
+        raise ServerFailure(f"it answered no request of this scenario: {running.last_words()}")
+
+    def _observe_once(
+        self, scenario: Scenario, running: Running, seconds: float
+    ) -> dict[str, Any] | None:
+        """A sample, or None: nothing was answered, and nothing failed."""
+        lab = self.lab
         before = running.processes()
         cpu_before = resources.cpu_seconds(before)
         busy_before = resources.machine_busy_seconds()
         began = time.monotonic()
-        load = scenario.drive(running.port, lab.seconds, lab.client_core)
+        load = scenario.drive(running.port, seconds, lab.client_core)
         elapsed = time.monotonic() - began
         busy = resources.machine_busy_seconds() - busy_before
         after = running.processes()
         if not set(before) <= set(after):
             raise ServerFailure(f"one of its processes ended under load: {running.last_words()}")
         cpu = resources.cpu_seconds(after) - cpu_before
+        if load.is_silent:
+            return None
         if load.requests == 0:
             raise ServerFailure(f"it answered no request of this scenario: {running.last_words()}")
         return self.described(scenario, load, cpu, elapsed, busy, resources.memory(after))

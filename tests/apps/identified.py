@@ -33,10 +33,10 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
             time.sleep(0.1)
     if path == "/log":
         number = environ["QUERY_STRING"]
-        together.wait(30)
+        together.wait(240)
         print(f"said {number}", file=environ["wsgi.errors"])
         logger.warning("logged %s", number, extra={"number": number, "tags": ["a"]})
-        together.wait(30)
+        together.wait(240)
     if path == "/raise":
         raise ValueError("told")
     names = ("HTTP_X_REQUEST_ID", "HTTP_TRACEPARENT")

@@ -15,7 +15,7 @@ import pytest
 from tests.conftest import Serve
 from tests.support.browser import Browser
 from tests.support.template_pages import write
-from tests.testkit.client import Connection, Response
+from tests.testkit.client import HANG, Connection, Response
 from tests.testkit.process import children
 from tests.testkit.server import Server, command, environment, run
 
@@ -369,7 +369,7 @@ def test_exposed(subcommand: str, bind: str) -> None:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=HANG,
             pass_fds=(sock.fileno(),),
         )
     assert done.returncode == 3, done.stderr

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.testkit.client import HANG
 from tests.testkit.server import environment
 
 #: A fork server: imports, forks a version, imports what that reports, and forks another one.
@@ -138,7 +139,7 @@ class Installation:
             env=environment({"PYTHONPATH": path, **(env or {})}),
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=HANG,
             check=False,
         )
         assert result.returncode == 0, result.stderr

@@ -217,7 +217,7 @@ def test_no_process_stays(number: signal.Signals, moment: str, project: Project)
         pids = children(server.process.pid)
         assert len(pids) >= 2
         os.kill(server.process.pid, number)
-        server.process.wait(30)
+        server.process.wait(HANG)
         wait_for(lambda: not any(map(lives, pids)), "the end of all processes")
         if number != signal.SIGKILL:
             assert server.process.returncode == 0

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.testkit.client import HANG
 from tests.testkit.server import environment, wait_for
 
 #: What a version does before it loads the application.
@@ -37,7 +38,7 @@ def run(folder: Path, code: str) -> str:
         env=environment({"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": ""}),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANG,
         check=False,
     )
     assert result.returncode == 0, result.stderr

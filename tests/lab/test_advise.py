@@ -507,7 +507,6 @@ def test_one_that_hangs_under_load(project: Path) -> None:
     assert "answered nothing" in sample.failure
 
 
-@pytest.mark.timing
 @pytest.mark.usefixtures("nothing_left")
 def test_a_search(project: Path) -> None:
     # So long that a busy machine, too, does more of them with more threads.
@@ -567,7 +566,7 @@ def test_the_command(project: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=HANG,
     )
     assert done.returncode == 0, done.stderr
     assert "[http]" in done.stdout

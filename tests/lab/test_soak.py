@@ -191,6 +191,7 @@ TRACEBACK = "    Traceback (most recent call last):\n      File x\n    "
     "text",
     [
         f"{HEAD}info: request 7 of 127.0.0.1:9: refused with 400 (a bare line feed)\n",
+        f"{HEAD}info: request 7 of 127.0.0.1:9: the client does not read its response\n",
         f"{HEAD}error: worker 7 was killed by SIGABRT and is replaced\n",
         f"{HEAD}error: request 7 GET /exits?token=a: the application failed\n"
         f"{TRACEBACK}SystemExit: 3\n",

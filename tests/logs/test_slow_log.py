@@ -122,11 +122,12 @@ def test_a_client_that_takes_its_time_to_ask_is_not_slow(mode: str, tmp_path: Pa
 @pytest.mark.threading_only
 def test_sending_to_a_slow_reader(mode: str) -> None:
     octets = 16_000_000
-    with Server(SLOW, mode, *LIMIT) as server:
+    with Server(SLOW, mode, *LIMIT, "--threads", "1") as server:
         with server.connect() as connection:
             connection.send_request("GET", f"/large?{octets}")
-            # The answer is on its way: to make it takes time, too.
             assert connection.socket.recv(1, socket.MSG_PEEK) == b"H"
+            # The only thread is free again: from now on, the time is that of sending.
+            assert server.get("/").status == 200
             # Nothing is read while the others are answered.
             for _ in range(2):
                 assert server.get("/briefly?0.6").status == 200
@@ -137,14 +138,14 @@ def test_sending_to_a_slow_reader(mode: str) -> None:
         assert slow.sending > 1
 
 
-@pytest.mark.timing
 @pytest.mark.threading_only
 def test_an_answer_that_nobody_takes(mode: str) -> None:
-    with Server(SLOW, mode, *LIMIT) as server:
+    with Server(SLOW, mode, *LIMIT, "--threads", "1") as server:
         connection = server.connect()
         connection.send_request("GET", "/large?16000000")
-        # Until the answer is on its way: to make it takes time, too.
         assert connection.socket.recv(1) == b"H"
+        # The only thread is free again: from now on, the time is that of sending.
+        assert server.get("/").status == 200
         assert server.get("/briefly?0.6").status == 200
         connection.reset()
         (slow,) = slow_requests(server, 1, "/large")

@@ -19,7 +19,7 @@ ENDING = {"check", "compile", "ctl", "init", "completion", "man", "migrate", "to
 #: What only reads, so may be repeated until it prints what is expected.
 READING = ("cat ", "tail ", "grep ", "journalctl ", "systemctl status", "poorhttp ctl ", "head ")
 #: How long output may take to come, in seconds.
-PATIENCE = 30
+PATIENCE = 240
 
 
 class StepFailed(AssertionError):

@@ -35,7 +35,9 @@ def cases() -> list[ParameterSet]:
     for path in GUIDES:
         if has_blocks(path):
             full = "<!-- test: full -->" in path.read_text(encoding="utf-8")
-            marks = [pytest.mark.full] if full else []
+            # Each has a machine of its own: not all one after another.
+            marks = [pytest.mark.xdist_group(f"guides {len(found) % 3}")]
+            marks += [pytest.mark.full] if full else []
             found.append(pytest.param(path, id=path.stem, marks=marks))
     return found
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.browser import Browser
+from tests.testkit.client import HANG
 from tests.testkit.server import ROOT, Server
 
 pytest.importorskip("furo")
@@ -28,8 +29,9 @@ LOADS = re.compile(
     r"|url\([\"']?((?:https?:)?//[^)\"']+)|@import\s+[\"']((?:https?:)?//[^\"']+)"
 )
 
-#: The site is built once if all who use it run in one process: that of the browser.
-with_the_browser = pytest.mark.xdist_group("browser")
+#: The site is built once: all who use it run in one process, another than that of the other tests
+#: that use a browser, which need not wait for it.
+with_the_site = pytest.mark.xdist_group("site")
 
 SMALL = {
     "index.md": "# Small\n\n- [Guides](guides/index.md): all of them.\n",
@@ -57,7 +59,8 @@ def build(tree: Path, folder: Path, *options: str, **more: str) -> subprocess.Co
         text=True,
         env=environment(**more),
         check=False,
-        timeout=170,
+        # 35 s of CPU time.
+        timeout=800,
     )
 
 
@@ -101,7 +104,7 @@ def start_page(site: Path) -> Path:
     return site / found[1]
 
 
-@with_the_browser
+@with_the_site
 @pytest.mark.threading_only
 def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     found = {
@@ -114,6 +117,7 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     assert not found
 
 
+@with_the_site
 @pytest.mark.threading_only
 def test_search_from_files_and_from_the_server(site: Path, browser: Browser) -> None:
     with Server(f"static:{site}", "single") as server:
@@ -136,7 +140,7 @@ def test_search_from_files_and_from_the_server(site: Path, browser: Browser) -> 
         assert (bool(loaded), outside) == (True, [])
 
 
-@with_the_browser
+@with_the_site
 @pytest.mark.threading_only
 def test_diagrams_are_drawings(site: Path) -> None:
     pages = {path: path.read_text() for path in (ROOT / "docs").rglob("*.md")}
@@ -150,6 +154,7 @@ def test_diagrams_are_drawings(site: Path) -> None:
             assert "flowchart T" not in text
 
 
+@with_the_site
 @pytest.mark.threading_only
 def test_a_page_on_a_phone_is_no_wider_than_it(site: Path, browser: Browser) -> None:
     browser.resize(500, 800)
@@ -204,9 +209,9 @@ def test_versions(small: Path, tmp_path: Path) -> None:
 
     def commit(tag: str) -> None:
         for words in (["add", "-A"], ["commit", "-qm", tag], ["tag", tag]):
-            subprocess.run([*git, *words], check=True, timeout=60)
+            subprocess.run([*git, *words], check=True, timeout=HANG)
 
-    subprocess.run([*git, "init", "-q"], check=True, timeout=60)
+    subprocess.run([*git, "init", "-q"], check=True, timeout=HANG)
     commit("v2.9.0")
     (small / "docs/guides/second.md").write_text("# Second\n")
     with (small / "docs/guides/index.md").open("a") as index:
@@ -219,7 +224,7 @@ def test_versions(small: Path, tmp_path: Path) -> None:
         block = text.split("<!-- versions -->")[1].split("<!-- end of versions -->")[0]
         return re.findall(r'href="([^"]+)"|<li aria-current="true">([^<]+)', block)
 
-    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "Work"], check=True, timeout=60)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "Work"], check=True, timeout=HANG)
     done = build(small, site)
     assert (done.returncode, done.stderr) == (0, "")
     assert start_page(site) == site / "2.10.0" / "index.html"

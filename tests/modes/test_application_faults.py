@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import socket
+from contextlib import suppress
 from itertools import count, product
 from pathlib import Path
 
@@ -229,14 +230,20 @@ def test_code_behind_the_last_piece_is_run(server: Server) -> None:
     server.wait_log(f"behind {token}\n")
 
 
-# On a machine that does not come to it within 50 ms, it is taken for one that has left.
-@pytest.mark.timing
 def test_client_that_has_finished_sending_waits_for_its_answer(server: Server) -> None:
     """Although the application has nothing for it at first."""
-    with server.connect() as connection:
-        connection.send_request("GET", "/pause")
-        connection.socket.shutdown(socket.SHUT_WR)
-        assert connection.response().body == b"at last"
+
+    def answered() -> bool:
+        """Whether it began at once: one that a busy machine keeps waiting is taken for gone."""
+        with server.connect() as connection:
+            connection.send_request("GET", "/pause")
+            connection.socket.shutdown(socket.SHUT_WR)
+            with suppress(Closed):
+                assert connection.response().body == b"at last"
+                return True
+        return False
+
+    wait_for(answered, "an answer")
 
 
 # What ends a process

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Serve
+from tests.testkit.client import HANG
 from tests.testkit.server import Server, join, wait_for
 
 flask_sock = pytest.importorskip("flask_sock")
@@ -32,7 +33,7 @@ def connect(server: Server, path: str, **options: Any) -> Iterator[Any]:
     Its method `close` leaves the socket open if a close frame has been sent, `shutdown` does not.
     """
     url = f"ws://127.0.0.1:{server.port}{path}"
-    ws = websocket.create_connection(url, timeout=60, **options)
+    ws = websocket.create_connection(url, timeout=HANG, **options)
     try:
         yield ws
     finally:
@@ -104,7 +105,7 @@ def test_flask_socketio(mode: str, transports: list[str], without: str) -> None:
         heard: list[str] = []
         client.on("heard", heard.append)
         client.connect(f"http://127.0.0.1:{server.port}", transports=transports)
-        assert client.call("spoken", "hello", timeout=60) == "HELLO"
+        assert client.call("spoken", "hello", timeout=HANG) == "HELLO"
         wait_for(lambda: heard == ["hello"], "the event")
         assert client.transport() == transports[-1]
         client.disconnect()

@@ -19,7 +19,7 @@ from poorhttp.supervisor.admin.metrics import changes, statsd
 from poorhttp.supervisor.admin.metrics.families import collect
 from tests.support.status_documents import DOCUMENTS, document, series, troubled
 from tests.support.upgrade import upgrade, wait_for_end
-from tests.testkit.client import Connection
+from tests.testkit.client import HANG, Connection
 from tests.testkit.process import answers_at_admin, children
 from tests.testkit.server import Server, command, join, patched, run, wait_for
 from tests.testkit.versions import APP, Versions, told
@@ -149,7 +149,7 @@ def test_what_is_sent_arrives(kind: str, tmp_path: Path) -> None:
 
     family = {"udp4": socket.AF_INET, "udp6": socket.AF_INET6}.get(kind, socket.AF_UNIX)
     with socket.socket(family, socket.SOCK_DGRAM) as sock:
-        sock.settimeout(10)
+        sock.settimeout(HANG)
         if family == socket.AF_UNIX:
             name = f"{tmp_path.name}/s" if kind == "abstract" else str(tmp_path / "s")
             sock.bind(f"\0{name}" if kind == "abstract" else name)
@@ -317,7 +317,7 @@ def test_nobody_listens(mode: str, versions: Versions, tmp_path: Path) -> None:
         server.wait_log(f"metrics do not reach StatsD at unix:{tmp_path}/statsd: [Errno 2]")
         told(server)
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
-            sock.settimeout(60)
+            sock.settimeout(HANG)
             sock.bind(f"{tmp_path}/statsd")
             assert b"poorhttp." in sock.recv(65536)
         server.wait_log(f"metrics are sent to StatsD at unix:{tmp_path}/statsd again")

@@ -19,7 +19,7 @@ from poorhttp.errors import RequestTimeout
 from poorhttp.worker.wsgi import serve
 from tests.apps import slow
 from tests.support.status_reader import Admin
-from tests.testkit.client import BadResponse, Connection
+from tests.testkit.client import HANG, BadResponse, Connection
 from tests.testkit.server import MODES, Server, wait_for
 
 SLOW = "tests/apps/slow.py"
@@ -188,7 +188,7 @@ def test_an_answer_that_was_begun_is_cut_short(mode: str, way: str) -> None:
 @pytest.mark.parametrize("way", ["nap", "swallow"])
 def test_an_answer_without_length_does_not_look_complete(mode: str, way: str) -> None:
     with Server(SLOW, mode, *SOON) as server:
-        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as client:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=HANG) as client:
             client.sendall(f"GET /pieces?{way} HTTP/1.0\r\n\r\n".encode())
             with pytest.raises(ConnectionResetError):
                 client.makefile("rb").read()

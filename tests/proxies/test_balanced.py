@@ -11,7 +11,7 @@ import pytest
 
 from proxy.programs import PROGRAMS
 from tests.support.proxies import APP, Pair, Proxy
-from tests.testkit.client import Connection
+from tests.testkit.client import HANG, Connection
 from tests.testkit.server import Server, wait_for
 
 #: More of them than a server can have requests in hand.
@@ -103,7 +103,6 @@ def others_are_answered(proxy: Proxy, pair: Pair) -> None:
             assert connection.request("GET", "/light").status == 200
 
 
-@pytest.mark.timing
 def test_slow_uploads_occupy_no_server(proxy: Proxy, pair: Pair) -> None:
     connections = [proxy.connect() for _ in range(CROWD)]
     for connection in connections:
@@ -239,7 +238,7 @@ def test_flask_sock(name: str, tmp_path: Path) -> None:
     ):
         url = f"ws://127.0.0.1:{proxy.wait_listening().port}/echo"
         for _ in range(4):
-            ws = websocket.create_connection(url, timeout=60)
+            ws = websocket.create_connection(url, timeout=HANG)
             # The method `close` of `ws` leaves it open if a close frame has been sent.
             with ws.sock:
                 for text in ("hello", "ü" * 100_000):

@@ -54,7 +54,6 @@ def test_replaced(proxy: Proxy, pair: Pair) -> None:
         end(server, pid)
 
 
-@pytest.mark.timing
 def test_stopped_and_started_again(proxy: Proxy, pair: Pair) -> None:
     """Each in turn: its requests are finished, and others go to the other one."""
     with Load(proxy.port) as load:

@@ -264,7 +264,6 @@ def test_who_dies_while_draining_is_replaced(mode: str) -> None:
         wait_end(server)
 
 
-@pytest.mark.timing
 @supervised
 def test_the_delay_ends_by_itself(mode: str, supervisor: str, folder: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
@@ -276,8 +275,6 @@ def test_the_delay_ends_by_itself(mode: str, supervisor: str, folder: Path) -> N
             server.process.send_signal(signal.SIGTERM)
             while not ear.recv(4096).startswith(b"STOPPING=1"):
                 pass
-            # The manager knows, and we serve: nobody has been refused yet.
-            assert server.get("/process").status == 200
             server.wait_log("the stop begins in 0.5 s (TERM)")
             wait_end(server)
 

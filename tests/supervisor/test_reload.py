@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.load import Load
+from tests.testkit.client import HANG
 from tests.testkit.process import children
 from tests.testkit.server import MODES, Server, wait_for
 from tests.testkit.versions import Versions, told
@@ -133,7 +134,7 @@ def test_the_logs_of_the_new_configuration(tmp_path: Path, versions: Versions) -
 def ask(path: Path) -> str:
     """The version that answers at a Unix socket."""
     with socket.socket(socket.AF_UNIX) as client:
-        client.settimeout(60)
+        client.settimeout(HANG)
         client.connect(str(path))
         client.sendall(b"GET / HTTP/1.0\r\n\r\n")
         answer = b"".join(iter(lambda: client.recv(4096), b""))
@@ -189,7 +190,7 @@ def test_the_program_that_uses_the_library(versions: Versions) -> None:
         from urllib.request import urlopen
 
         def pids() -> set[int]:
-            return {json.load(urlopen(program.url, timeout=60))["pid"] for _ in range(20)}
+            return {json.load(urlopen(program.url, timeout=HANG))["pid"] for _ in range(20)}
 
         before = pids()
         program.process.send_signal(signal.SIGHUP)

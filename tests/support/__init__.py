@@ -7,6 +7,7 @@ certificate.py        TLS certificate for `localhost`, with the authority that h
 check_each.py         Checks every case of a group within one test, and names all that fail
 container.py          A container like conf/container/Containerfile by namespaces
 development.py        `poorhttp dev`, and a project folder whose files tests change
+durations.py          Pytest plugin that prints the tests that came nearest to their limit of time
 failure.py            Runs commands that must fail, and checks exit code and message
 fuse.py               A FUSE file system with one file, served by this process, that can be blocked
 h11_agreement.py      Comparison of our request parser with `h11`

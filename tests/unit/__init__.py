@@ -9,6 +9,7 @@ test_cpus.py                 Number of usable CPUs: affinity, quotas of cgroups
 test_debian_packages.py      Debian packages needed by tests: messages, and skipped tests
 test_decoding_limits.py      Content codings, JSON, part headers, in dispatch tables and pages
 test_dispatch_api.py         The dispatch-table API: table, hooks, results, the request, forms
+test_durations_plugin.py     The pytest plugin for the tests that came nearest to their limit
 test_foreign_event_loop.py   The reactor's descriptor in another event loop
 test_form_fields.py          Parser of query and form fields, compared with the standard library
 test_hangs_plugin.py         The pytest plugin for tests that hang

@@ -23,11 +23,12 @@ from typing import Any
 
 from loadtests.errors import LabError
 from loadtests.measure.machine import allow_files
+from loadtests.measure.waiting import patience
 
 TICKS = 50
 """Parts of a second over which the bytes of slow senders are spread."""
 PER_ADDRESS = 4_000
-CONNECT_SECONDS = 10.0
+CONNECT_SECONDS = patience(10.0)
 LARGE = 10_000_000
 """Bytes of the answer that is not read."""
 SMALL_BUFFER = 4_096

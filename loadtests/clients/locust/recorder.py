@@ -22,12 +22,13 @@ from locust import events
 from locust.runners import MasterRunner, WorkerRunner
 
 from loadtests.clients.load import KINDS
+from loadtests.measure.waiting import patience
 
 PLAN = json.loads(os.environ["LOADTESTS_LOCUST"])
 FOLDER = Path(PLAN["folder"])
 HEAD_START = 0.2
 """Seconds from the message to the beginning."""
-REPORT_SECONDS = 20.0
+REPORT_SECONDS = patience(20.0)
 
 begin: gevent.event.AsyncResult[float] = gevent.event.AsyncResult()
 """When to begin, by time.time()."""

@@ -17,12 +17,13 @@ from loadtests.clients.load import KINDS, Job, Load, of_times
 from loadtests.clients.program import no_result
 from loadtests.errors import LabError
 from loadtests.measure.process_tree import ProcessTree
+from loadtests.measure.waiting import patience
 from loadtests.programs import ROOT
 from loadtests.store import without_paths
 from tests.testkit.network.port import LOOPBACK, free_port
 
 FOLDER = Path(__file__).parent
-START_SECONDS = 60.0
+START_SECONDS = patience(60.0)
 """For all processes to start, meet and end, on a machine that is busy."""
 
 

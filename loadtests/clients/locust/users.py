@@ -12,8 +12,9 @@ from locust.exception import StopUser
 
 from loadtests.clients.locust import recorder
 from loadtests.clients.locust.recorder import PLAN
+from loadtests.measure.waiting import patience
 
-PATIENCE = 5.0
+PATIENCE = patience(5.0)
 
 
 class Visitor(FastHttpUser):

@@ -13,9 +13,10 @@ from loadtests.clients.load import KINDS, Job, Load
 from loadtests.clients.native import compiled
 from loadtests.clients.program import run
 from loadtests.errors import LabError
+from loadtests.measure.waiting import patience
 
 SOURCE = Path(__file__).with_name("fetch.c")
-PATIENCE = 5.0
+PATIENCE = patience(5.0)
 """Seconds that what is unanswered at the end may take."""
 MAGIC = 0x3165636172746C
 FIELDS = 9

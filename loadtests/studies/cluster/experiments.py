@@ -16,7 +16,7 @@ from loadtests.clients.steady.handle import STEADY, SteadyClients
 from loadtests.clients.steady.tally import State
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure.cpu_affinity import USABLE
-from loadtests.measure.waiting import wait_until
+from loadtests.measure.waiting import patience, wait_until
 from loadtests.servers.registry import Server
 from loadtests.studies.engine import Lab, Step, Trial
 from loadtests.studies.study import Scale
@@ -32,7 +32,7 @@ SETTLE = 1.5
 """Seconds of load before something is done, and after it."""
 GONE = 6.0
 """Seconds for which a host is cut off."""
-PATIENCE = 30.0
+PATIENCE = patience(30.0)
 INTERVALS = {"haproxy": NOTICED, "nginx": float(CONNECT)}
 """Seconds in which a balancer has to find out that a host is gone: HAProxy by its checks; nginx has
 none, and needs a request that it cannot deliver."""

@@ -15,7 +15,7 @@ from loadtests.clients.connection import Connection, request_bytes
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure import resources
 from loadtests.measure.machine import allow_files
-from loadtests.measure.waiting import wait_until
+from loadtests.measure.waiting import patience, wait_until
 from loadtests.reporting.model import Axis, Cell, Column, Lines, Panels, Section, Table
 from loadtests.servers.pages import published
 from loadtests.servers.registry import OURS, STATIC, WSGI, Server
@@ -41,8 +41,8 @@ LEVELS: dict[str, Sequence[int]] = {
     "tiny": (0, 200),
 }
 """Dead connections by scale. With the live ones, 900 are about as many as select() has room for."""
-ACCEPT_SECONDS = 12.0
-ANSWER_SECONDS = 5.0
+ACCEPT_SECONDS = patience(12.0)
+ANSWER_SECONDS = patience(5.0)
 ROOM = 500
 """Descriptors beyond those of the dead."""
 MOST = 19_000

@@ -25,7 +25,7 @@ from loadtests.clients.connection import request_bytes
 from loadtests.clients.steady.handle import Death, SteadyClients, held, unexplained
 from loadtests.errors import ServerFailure
 from loadtests.measure import resources
-from loadtests.measure.waiting import wait_until
+from loadtests.measure.waiting import patience, wait_until
 from loadtests.servers.application import Application
 from loadtests.servers.certificate import certificate
 from loadtests.servers.registry.lifecycle import FOUR, GRACE, OperatedServer, hang_up
@@ -56,7 +56,7 @@ MIXED = (
 """What is asked for in turn, in `memory`."""
 WHEN = EARLY, LATE = "after 2,000 requests", "after 20,000 requests"
 """When memory is looked at, in `preload`: garbage is collected late. In the others only then."""
-PATIENCE = 30.0
+PATIENCE = patience(30.0)
 KEEPERS = 64
 """Connections that are opened together, in `balance`."""
 CLIENTS = 8

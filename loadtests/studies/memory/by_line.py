@@ -9,6 +9,7 @@ import sys
 
 from loadtests.errors import ServerFailure
 from loadtests.measure.cpu_affinity import pinned
+from loadtests.measure.waiting import patience
 from loadtests.programs import ROOT
 from loadtests.reporting.model import MIB, Column, Section, Table
 from loadtests.servers.registry import Server
@@ -19,7 +20,7 @@ from loadtests.studies.memory.moments import KIB, NAME
 from loadtests.studies.memory.profiled import EXAMPLES, Line
 
 SCENARIO = "by line"
-SECONDS = 60.0
+SECONDS = patience(60.0)
 """Within which an example must have been called often enough."""
 PROFILED = "loadtests.studies.memory.profiled"
 COLUMNS = (

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from loadtests.clients.connection import Connection, request_bytes
 from loadtests.errors import ServerFailure
 from loadtests.measure import resources
-from loadtests.measure.waiting import wait_until
+from loadtests.measure.waiting import patience, wait_until
 from loadtests.reporting.model import MIB, Axis, Cell, Column, Line, Lines, Section, Table
 from loadtests.servers.application import Application
 from loadtests.servers.registry import Server
@@ -26,7 +26,7 @@ from loadtests.studies.memory.moments import NAME
 SCENARIO = "leak check"
 VARIED = Application("loadtests/apps", "varied", dated=True)
 SEED = 2010
-SETTLE_SECONDS = 3.0
+SETTLE_SECONDS = patience(3.0)
 """In which a server notices that its clients have gone."""
 STEADY_SECONDS = 0.1
 """In which its descriptors then do not change."""

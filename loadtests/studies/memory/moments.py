@@ -16,7 +16,7 @@ from loadtests import programs
 from loadtests.clients.connection import Connection, request_bytes
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure import resources
-from loadtests.measure.waiting import wait_until
+from loadtests.measure.waiting import patience, wait_until
 from loadtests.reporting.model import MIB, Axis, Column, Section, Table
 from loadtests.servers.registry import Server
 from loadtests.servers.running import Running
@@ -33,12 +33,12 @@ AFTER = {"after 10": 10, "after 100": 100}
 """Parallel requests before each further look, by the name of its scenario."""
 MOMENTS = (IDLE, *AFTER)
 LAST = MOMENTS[-1]
-QUIET_SECONDS = 5.0
-SECONDS = 20.0
+QUIET_SECONDS = patience(5.0)
+SECONDS = patience(20.0)
 """Within which all parallel requests must be answered."""
 REQUEST = request_bytes("/", [("Connection", "close")])
 ATTEMPTS = 5
-PS_SECONDS = 10.0
+PS_SECONDS = patience(10.0)
 
 
 def take(lab: Lab, number: int, server: Server) -> str:

@@ -8,6 +8,7 @@ from functools import partial
 
 from loadtests.errors import ServerFailure
 from loadtests.measure import resources
+from loadtests.measure.waiting import longer
 from loadtests.servers import proxies
 from loadtests.servers.pages import PROXIED, TABLE
 from loadtests.servers.proxies import Chain, Setup
@@ -43,12 +44,15 @@ def take(lab: Lab, experiment: str, number: int, chain: Chain, scenario: Scenari
 
     Raises ServerFailure if a request failed or a part of the setup died.
     """
-    before, busy = chain.spent(), resources.machine_busy_seconds()
-    began = time.monotonic()
-    load = scenario.drive(chain.front.port, lab.seconds, lab.client_core)
-    elapsed = time.monotonic() - began
-    busy = resources.machine_busy_seconds() - busy
-    servers, proxy = (now - then for now, then in zip(chain.spent(), before, strict=True))
+    for seconds in longer(lab.seconds):
+        before, busy = chain.spent(), resources.machine_busy_seconds()
+        began = time.monotonic()
+        load = scenario.drive(chain.front.port, seconds, lab.client_core)
+        elapsed = time.monotonic() - began
+        busy = resources.machine_busy_seconds() - busy
+        servers, proxy = (now - then for now, then in zip(chain.spent(), before, strict=True))
+        if not load.is_silent:
+            break
     failed = sum(load.errors.values())
     if load.requests == 0:
         raise ServerFailure(f"{scenario.name}: no request was answered, {failed} failed")

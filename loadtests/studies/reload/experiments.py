@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from loadtests.clients.client_process import ClientProcess
 from loadtests.errors import ServerFailure
 from loadtests.measure import resources
-from loadtests.measure.waiting import wait_until
+from loadtests.measure.waiting import patience, wait_until
 from loadtests.servers import projects
 from loadtests.servers.projects import FIRST, KINDS, MAIN, SUB, Kind, Project
 from loadtests.servers.registry.reload import MODES, OURS, SERVE, SERVERS, ReloadingServer
@@ -32,7 +32,7 @@ from loadtests.studies.bench.experiments import ask_often
 from loadtests.studies.engine import Lab, Step, in_turns
 from loadtests.studies.study import Scale, scales
 
-LIMIT = 10.0
+LIMIT = patience(10.0)
 """Seconds after which a save counts as never answered."""
 PERIOD = 1.0
 """Seconds between two looks of those who poll."""

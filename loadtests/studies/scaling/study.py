@@ -15,7 +15,7 @@ import psutil
 from loadtests.clients.connection import Connection, request_bytes
 from loadtests.errors import ServerFailure
 from loadtests.measure import resources
-from loadtests.measure.waiting import wait_until
+from loadtests.measure.waiting import patience, wait_until
 from loadtests.reporting.model import Cell, Column, Section, Table, method
 from loadtests.servers.application import Application
 from loadtests.servers.pages import TABLE, with_pages
@@ -50,7 +50,7 @@ BURSTS = (1, 8, 64)
 """Connections that are opened at once."""
 BURST_SECONDS = 0.2
 SIMULATED = 64
-PATIENCE = 20.0
+PATIENCE = patience(20.0)
 
 
 def _forking(count: int, *options: str) -> Server:

@@ -397,7 +397,7 @@ class TestEndurance:
     @pytest.fixture(autouse=True)
     def live_client(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def drive(job: Job, _: int | None) -> Load:
-            with Connection(job.port, timeout=30) as connection:
+            with Connection(job.port, timeout=HANG) as connection:
                 answers = connection.ask(request_bytes(job.target), 100)
             assert {len(answer.body) for answer in answers} == {int(job.target[1:])}
             return Load(len(answers), 0.1, 1, 1, 1, 1, 1, {}, 0.1)

@@ -219,7 +219,6 @@ def run(
     return Results(store.load([path])).experiment(client_effect.NAME)
 
 
-@pytest.mark.timing
 def test_a_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = registry.named(["poorhttp single", "poorhttp threading 8"])
     clients = [
@@ -253,7 +252,6 @@ def test_a_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(float(str(share)) for share in shares[:-1]) == pytest.approx(1)
 
 
-@pytest.mark.timing
 def test_a_server_that_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (good,) = registry.named(["poorhttp single"])
     dead = replace(good, name="dead", command="{python} -c import~sys;sys.exit(3)")

@@ -148,7 +148,6 @@ def test_servers_may_hold_them() -> None:
 
 
 # A fifth of a second each: on a busy machine, nothing is answered in it.
-@pytest.mark.timing
 def test_a_small_run(tmp_path: Path) -> None:
     servers = chosen("poorhttp single", "poorhttp forking 2", "lighttpd")
     if reason := next(filter(None, map(missing, servers)), ""):
@@ -170,7 +169,6 @@ def test_a_small_run(tmp_path: Path) -> None:
     assert deadconn.STUDY.report(results)[0].parts
 
 
-@pytest.mark.timing
 def test_a_server_that_takes_too_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It answers alone; beside the dead it is told that it did not take them."""
     monkeypatch.setattr(deadconn, "ACCEPT_SECONDS", 0.5)
@@ -183,7 +181,6 @@ def test_a_server_that_takes_too_few(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "of 200 dead connections" in ended["reason"]
 
 
-@pytest.mark.timing
 def test_too_few_descriptors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def allow(count: int) -> None:
         if count > deadconn.ROOM:
@@ -195,7 +192,6 @@ def test_too_few_descriptors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert "open files are needed" in results.failures[0]["reason"]
 
 
-@pytest.mark.timing
 def test_a_server_that_dies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The reason is its death, not that its clients were refused."""
 

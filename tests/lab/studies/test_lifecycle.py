@@ -303,20 +303,17 @@ class TestExperiments:
             # All on one of the four workers is 4.
             assert 1 <= share < 2, what
 
-    @pytest.mark.timing
     def test_memory(self, tmp_path: Path) -> None:
         results = self.measure("preload", tmp_path)
         assert results.values("preload", "poorhttp forking", f"processes, {EARLY}")[0] >= 5
         assert results.values("preload", "poorhttp forking", f"pss, {LATE}")[0] > 0
 
-    @pytest.mark.timing
     def test_memory_after_a_refork(self, tmp_path: Path) -> None:
         name = "poorhttp forking + reforked after 1000 3000"
         results = self.measure("refork", tmp_path, name.partition(" ")[2])
         for framework in FRAMEWORKS:
             assert results.values("refork", name, f"pss, {framework}")[0] > 0
 
-    @pytest.mark.timing
     def test_memory_without_preload(self, tmp_path: Path) -> None:
         results = self.measure("memory", tmp_path)
         for framework in FRAMEWORKS:

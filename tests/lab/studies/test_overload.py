@@ -92,7 +92,6 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> list[store.Record]:
     return writing.records
 
 
-@pytest.mark.timing
 class TestRun:
     def test_each_handler_and_multiple(self, records: list[store.Record]) -> None:
         samples = [one for one in records if one["record"] == "sample"]

@@ -103,7 +103,6 @@ class TestPlan:
         assert len(parallel.FIRST) * seconds < 100
 
 
-@pytest.mark.timing
 class TestRun:
     def test_counts(self, samples: dict[tuple[str, str], dict[str, Any]]) -> None:
         assert set(samples) == {
@@ -159,7 +158,6 @@ class TestOptions:
         assert (kept.median, flooded.median) == (50, 50_000)
 
 
-@pytest.mark.timing
 class TestReport:
     def test_who_was_flooded(self, records: list[store.Record]) -> None:
         sections = parallel.STUDY.report(Results(records).experiment("parallel"))

@@ -132,7 +132,6 @@ def planned(study: Study, lab: engine.Lab, name: str) -> list[engine.Step]:
     return study.plan(lab, TINY, chosen, Namespace())
 
 
-@pytest.mark.timing
 class TestSmallRuns:
     """Against the real programs; counts and plausibility, not speed."""
 

@@ -212,7 +212,6 @@ class TestSmallRuns:
         assert figures(lab)["never answered"] == 2
 
 
-@pytest.mark.timing
 class TestBrowsers:
     @pytest.fixture
     def stub(self) -> Iterator[tuple[int, Author]]:

@@ -144,7 +144,6 @@ def told(study: Study, results: Results, tmp_path: Path) -> str:
     return markdown.document(command.sections(results, [study]), tmp_path, "")
 
 
-@pytest.mark.timing
 class TestRuns:
     def test_messages_and_idle_websockets(self, tmp_path: Path) -> None:
         results = run(websocket.STUDY, "Werkzeug", tmp_path, "echo", "idle")

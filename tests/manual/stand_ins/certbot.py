@@ -13,7 +13,7 @@ TRUSTED = Path("/etc/ssl/certs/ca-certificates.crt")
 
 def openssl(*words: str) -> None:
     """Run openssl."""
-    subprocess.run(["openssl", *words], check=True, capture_output=True, timeout=60)
+    subprocess.run(["openssl", *words], check=True, capture_output=True, timeout=240)
 
 
 def key(name: str) -> list[str]:
@@ -70,7 +70,7 @@ server {{
 }}
 """
     path.resolve().write_text(text)
-    return subprocess.run(["systemctl", "reload", "nginx"], check=False, timeout=60).returncode
+    return subprocess.run(["systemctl", "reload", "nginx"], check=False, timeout=240).returncode
 
 
 def main(words: list[str]) -> int:

@@ -26,7 +26,7 @@ from tests.manual.stand_ins.units import Unit, UnitError
 ADDRESS = "/run/systemctl.sock"
 JOURNAL = Path("/run/journal")
 #: Seconds that a service may take to start or to stop.
-LIMIT = 45
+LIMIT = 240
 
 
 def user_of(unit: Unit) -> tuple[int, int, str]:
@@ -38,9 +38,9 @@ def user_of(unit: Unit) -> tuple[int, int, str]:
         if not unit.is_on("DynamicUser"):
             raise UnitError(f"{unit.name}: Failed to determine user credentials: {name}") from None
         number = 61184 + len(name) + sum(name.encode()) % 4000
-        subprocess.run(["groupadd", "-g", str(number), name], check=True, timeout=60)
+        subprocess.run(["groupadd", "-g", str(number), name], check=True, timeout=240)
         words = ["useradd", "-M", "-u", str(number), "-g", name, "-d", "/", name]
-        subprocess.run(words, check=True, stderr=subprocess.DEVNULL, timeout=60)
+        subprocess.run(words, check=True, stderr=subprocess.DEVNULL, timeout=240)
         found = pwd.getpwnam(name)
     group = found.pw_gid
     if unit.get("Group"):
@@ -156,7 +156,7 @@ class Service:
                     user=None if plain else user,
                     group=None if plain else group,
                     check=False,
-                    timeout=60,
+                    timeout=240,
                 ).returncode
             return 0 if failing_is_fine else status
         return self._fork(words, env, user, group, name)
@@ -296,7 +296,7 @@ class Service:
         self.state = "inactive"
         for name in self.unit.words("RuntimeDirectory"):
             if self.unit.get("RuntimeDirectoryPreserve", "no") == "no":
-                subprocess.run(["rm", "-rf", f"/run/{name}"], check=True, timeout=60)
+                subprocess.run(["rm", "-rf", f"/run/{name}"], check=True, timeout=240)
 
     def reload(self) -> None:
         """Have it reload."""

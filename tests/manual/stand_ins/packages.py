@@ -28,7 +28,7 @@ def main(words: list[str]) -> int:
             return 100
         if name in ("nginx", "nginx-light"):
             return subprocess.run(
-                ["systemctl", "start", "nginx"], check=False, timeout=60
+                ["systemctl", "start", "nginx"], check=False, timeout=240
             ).returncode
     return 0
 
@@ -36,7 +36,7 @@ def main(words: list[str]) -> int:
 def is_installed(name: str) -> bool:
     """Whether dpkg has it."""
     words = ["dpkg-query", "-W", "-f", "${Status}", name]
-    found = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    found = subprocess.run(words, capture_output=True, text=True, check=False, timeout=240)
     return found.stdout == "install ok installed"
 
 

@@ -22,14 +22,14 @@ PIP = f'#!/bin/sh\nMANUAL_VENV="$(cd "$(dirname "$0")/.." && pwd)" {SELF} pip "$
 def site_packages() -> list[str]:
     """The folders of the test environment's packages."""
     words = [f"{PROGRAMS}/python3", "-c", "import sys; print('\\n'.join(sys.path))"]
-    found = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
+    found = subprocess.run(words, capture_output=True, text=True, check=True, timeout=240)
     return [path for path in found.stdout.splitlines() if os.path.isdir(path)]
 
 
 def make(folder: str) -> int:
     """`python3 -m venv FOLDER`."""
     words = [os.environ["MANUAL_PYTHON"], "-m", "venv", "--without-pip", folder]
-    if subprocess.run(words, check=False, timeout=60).returncode:
+    if subprocess.run(words, check=False, timeout=240).returncode:
         return 1
     for packages in Path(folder).glob("lib/*/site-packages"):
         paths = [path for path in site_packages() if "-packages" in path]

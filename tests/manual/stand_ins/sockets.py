@@ -27,7 +27,7 @@ class Socket:
             opened.bind(text)
             os.chmod(text, int(self.unit.get("SocketMode", "0666"), 8))
             user, group = self.unit.get("SocketUser", "root"), self.unit.get("SocketGroup", "root")
-            subprocess.run(["chown", f"{user}:{group}", text], check=True, timeout=60)
+            subprocess.run(["chown", f"{user}:{group}", text], check=True, timeout=240)
         else:
             host, colon, port = text.rpartition(":")
             if colon and not host.startswith("["):

@@ -31,7 +31,7 @@ def ask(command: str, name: str) -> int:
                 stderr=log,
                 start_new_session=True,
             )
-    end = time.monotonic() + 30
+    end = time.monotonic() + 240
     while True:
         try:
             connection.connect(ADDRESS)
@@ -68,7 +68,7 @@ def verify() -> int:
     if not new:
         return 0
     words = ["systemd-analyze", "verify", *map(str, new)]
-    found = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    found = subprocess.run(words, capture_output=True, text=True, check=False, timeout=240)
     about = [line for line in found.stderr.splitlines() if any(p.name in line for p in new)]
     if about:
         print(*about, sep="\n", file=sys.stderr)

@@ -1,0 +1,47 @@
+"""The pytest plugin that prints the tests that came nearest to their limit of time."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tests.testkit.server import run
+
+#: One test needs a share of its own limit, another of the limit of all.
+PROGRAM = """
+import time
+import pytest
+
+@pytest.fixture
+def slow():
+    yield
+    time.sleep(0.5)
+
+@pytest.mark.timeout(5)
+def test_teardown(slow):
+    pass
+
+def test_call():
+    time.sleep(1)
+
+@pytest.mark.parametrize("number", range(20))
+def test_other(number):
+    pass
+"""
+
+
+def test_shares(tmp_path: Path) -> None:
+    """Of processes that run tests, too."""
+    (tmp_path / "test_it.py").write_text(PROGRAM)
+    options = ("-c", "/dev/null", "--rootdir", str(tmp_path), "--timeout", "200", "-n", "1")
+    plugins = ("-p", "tests.support.hangs", "-p", "tests.support.durations")
+    done = run(sys.executable, "-m", "pytest", *options, *plugins, "test_it.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    _, _, table = done.stdout.partition("slowest 20 tests, with their share of the limit")
+    first, second, *others = table.splitlines()[1:21]
+    assert "% of 5 s:" in first
+    assert first.endswith("s teardown  test_it.py::test_teardown")
+    assert "% of 200 s:" in second
+    assert second.endswith("s teardown  test_it.py::test_call")
+    assert len(others) == 18
+    assert all("test_it.py::test_other" in row for row in others)
