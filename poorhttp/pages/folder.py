@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
     from poorhttp.pages.module_cache import ModuleCache
 
-#: Time, size and inode number of a file: if these are the same, so is the file.
-FileId = tuple[int, int, int]
+#: Times, size, device and inode of a file: if these are the same, so is the file. The time of
+#: modification alone may be a constant, as in archives.
+FileId = tuple[int, int, int, int, int]
 
 SUFFIX = ".html"
 
@@ -139,7 +140,7 @@ class Folder:
         except (OSError, ValueError):
             self._templates.pop(uri, None)
             raise TopLevelLookupException(f"there is no page {uri} in {self.path}") from None
-        return found.st_mtime_ns, found.st_size, found.st_ino
+        return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_dev, found.st_ino
 
     def _has(self, uri: str) -> bool:
         """Whether it is a file inside of the folder, also when links are resolved."""

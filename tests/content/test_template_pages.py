@@ -323,6 +323,22 @@ def test_changes_are_seen(mode: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.threading_only
+def test_a_change_that_keeps_time_and_size_is_seen(mode: str, tmp_path: Path) -> None:
+    """As in archives whose files all have the same time, unpacked over each other."""
+    page = tmp_path / "index.html"
+
+    def set_to(text: str) -> None:
+        page.write_text(text)
+        os.utime(page, (1, 1))
+
+    set_to("1")
+    with Server(f"pages:{tmp_path}", mode) as server:
+        assert server.get("/").body == b"1"
+        set_to("2")
+        assert server.get("/").body == b"2"
+
+
+@pytest.mark.threading_only
 def test_changes_are_not_looked_for(mode: str, tmp_path: Path) -> None:
     write(tmp_path, {"index.html": "<%inherit file='_l.html'/>1", "_l.html": "[${self.body()}]"})
     with Server(f"pages:{tmp_path}", mode, "--workers", "1", "--pages-reload", "off") as server:
