@@ -88,11 +88,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if not metafunc.config.getoption("--full"):
             if metafunc.definition.get_closest_marker("threading_only"):
                 modes = ["threading"]
-            elif metafunc.definition.path.parent.name not in ("modes", "protocol", "tls"):
+            elif not serves_cases(metafunc.definition):
                 # It serves by the function of `forking` (tests/modes/test_modes.py), which has more
                 # than one worker here; `threading` and `gevent` have one.
                 modes.remove("single")
         metafunc.parametrize("mode", modes, indirect=True, scope="session")
+
+
+def serves_cases(definition: pytest.Item) -> bool:
+    """Whether a test is about the modes themselves, or sends the protocol cases."""
+    folder = definition.path.parent.name
+    return folder == "modes" or (folder == "protocol" and "cases" in definition.name)
 
 
 def mentions_mode(definition: pytest.Item) -> bool:

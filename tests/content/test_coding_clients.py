@@ -71,6 +71,7 @@ def decoded(response: Response) -> bytes:
     return gzip.decompress(response.body)
 
 
+@pytest.mark.threading_only
 @pytest.mark.parametrize("app", [FLASK, DJANGO])
 def test_frameworks(serve: Serve, app: str) -> None:
     server = serve(app, "--compress=on")

@@ -75,6 +75,7 @@ def is_plain(response: Response, body: bytes, vary: str | None) -> bool:
     return response.body == body
 
 
+@pytest.mark.threading_only
 @pytest.mark.parametrize("coding", DECODED)
 @pytest.mark.parametrize(
     ("shape", "framing"),
@@ -387,6 +388,7 @@ def test_only_the_codings_of_the_option_in_its_order(serve: Serve) -> None:
     assert is_plain(ask(server, "Accept-Encoding: zstd"), text(10_000), "Accept-Encoding")
 
 
+@pytest.mark.threading_only
 def test_nothing_changes_without_the_option(serve: Serve) -> None:
     response = ask(serve(APP, tracebacks=True), BROWSER, field=["X-Compress:on", 'ETag:"a"'])
     assert is_plain(response, text(10_000), None)

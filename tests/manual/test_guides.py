@@ -31,7 +31,7 @@ def possible() -> None:
 
 def cases() -> list[ParameterSet]:
     """A case for each page; those that take long are for the full level."""
-    found = []
+    found: list[ParameterSet] = []
     for path in GUIDES:
         if has_blocks(path):
             full = "<!-- test: full -->" in path.read_text(encoding="utf-8")

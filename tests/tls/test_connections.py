@@ -427,6 +427,7 @@ def test_a_client_that_does_not_trust_the_certificate_is_logged(servers: Servers
     server.wait_log("has failed: received fatal alert")
 
 
+@pytest.mark.threading_only
 def test_clients_that_only_shake_hands(servers: Servers) -> None:
     for _ in range(40):
         secure(servers(ECHO)).close()
