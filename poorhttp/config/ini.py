@@ -16,6 +16,9 @@ import stat
 
 from poorhttp.errors import ConfigError
 
+#: Most bytes of a file. The longest configuration that was seen has a few kilobytes.
+MOST_BYTES = 16 << 20
+
 
 class Entry:
     """One `name = value` of a file.
@@ -51,7 +54,8 @@ class Section:
 def read_file(path: str, limit: int = -1) -> bytes:
     """Return the content of a regular file, at most `limit` bytes if it is not negative.
 
-    Not of a named pipe, whose opening could block, and which a reload could not read again.
+    Not of a named pipe, whose opening could block, and which a reload could not read again. Links
+    are followed: who may write the folder of a configuration file decides what it says anyway.
 
     Raises:
         OSError: it cannot be read, or is no regular file.
@@ -60,7 +64,10 @@ def read_file(path: str, limit: int = -1) -> bytes:
     with open(fd, "rb") as file:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file")
-        return file.read(limit)
+        content = file.read(limit if limit >= 0 else MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise OSError(errno.EFBIG, f"it has more than {MOST_BYTES} bytes")
+    return content
 
 
 def read(file: str) -> list[Section]:

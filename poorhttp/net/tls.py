@@ -155,7 +155,7 @@ class Tls:
             if begin > now:
                 found.append(f"{file}: the certificate is not valid yet; is the clock right?")
         for path in dict.fromkeys(self._keys):
-            with suppress(OSError):
+            with suppress(OSError, ConfigError):
                 found += self._weaknesses(path, os.stat(path))
         return found
 
@@ -165,8 +165,10 @@ class Tls:
             can = "read" if found.st_mode & stat.S_IROTH else "write"
             yield f"{path}: everybody can {can} this private key; chmod o-rwx protects it"
             return
+        if os.geteuid() != 0:
+            return
         privileges = Privileges(self._settings)
-        if os.geteuid() != 0 or not privileges.uid:
+        if not privileges.uid:
             return
         user = privileges.uid, privileges.gid
         group = found.st_mode & (stat.S_IRGRP | stat.S_IWGRP) and found.st_gid == user[1]

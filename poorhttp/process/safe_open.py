@@ -1,11 +1,11 @@
 """Opens files as root below folders that other users may write, without following their links.
 
 A user who may write a folder can put a link into it, and so have root create, change or read the
-file that the link names (CVE-2016-1247). Root follows a link only if root or this process's
-user owns it, or if nobody else may write the folder of the link; and opens a file with further hard
-links only in such a folder. The kernel's `fs.protected_symlinks` and `fs.protected_hardlinks` do
-the same in sticky folders that everybody may write; here the rule holds for each component of a
-path. Other users than root open files as usual.
+file that the link names (CVE-2016-1247). So root follows a symbolic link only if root or this
+process's user owns it, or if nobody else may write the folder of the link; and opens a file with
+further hard links only in such a folder. The kernel's `fs.protected_symlinks` and
+`fs.protected_hardlinks` do the same in sticky folders that everybody may write; here the rule holds
+for each component of a path. Other users than root open files as usual.
 """
 
 from __future__ import annotations

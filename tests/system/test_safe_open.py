@@ -202,14 +202,13 @@ def tls_options(folder: Path, **others: Path) -> list[str]:
         certificate().write(pem)
         pem.chmod(0o600)
     named = {"tls_certificate": pem, "tls_key": pem, **others}
-    return [
-        word for option, path in named.items() for word in (f"--{option.replace('_', '-')}", path)
-    ]
+    pairs = ((f"--{option.replace('_', '-')}", str(path)) for option, path in named.items())
+    return [word for pair in pairs for word in pair]
 
 
 def tls_fails(options: list[str]) -> str:
     """What the server says that does not start with these files."""
-    return says(3, "serve", APP, "--bind", *BIND, *map(str, options))
+    return says(3, "serve", APP, "--bind", *BIND, *options)
 
 
 @pytest.mark.parametrize("option", TLS_FILES)
@@ -241,7 +240,7 @@ def test_tls_files_that_are_replaced(theirs: Path, victim: Path) -> None:
     authority = theirs / "ca.pem"
     authority.write_bytes(certificate().authority.cert_pem.bytes())
     options = [*tls_options(victim, tls_client_ca=authority), "--tls-client-auth", "optional"]
-    with Server(APP, "single", *map(str, options), bind=BIND) as server:
+    with Server(APP, "single", *options, bind=BIND) as server:
         os.mkfifo(theirs / "new")
         (theirs / "new").rename(authority)
         complaint = f"the old ones stay: {authority}: cannot be read: it is not a regular file"
@@ -270,7 +269,7 @@ def test_tls_files_behind_links_of_root(tmp_path: Path, kind: str) -> None:
         live.chmod(0o1777)
         (live / "..data").symlink_to("..2026")
         target = "..data/site.pem"
-    options = [str(each) for each in tls_options(archive)]
+    options = tls_options(archive)
     (live / "fullchain.pem").symlink_to(target)
     options = [each.replace(f"{archive}/site.pem", f"{live}/fullchain.pem") for each in options]
     with Server(APP, "single", *options, bind=BIND) as server:

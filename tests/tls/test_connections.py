@@ -413,7 +413,7 @@ def test_a_client_that_finds_no_room_is_told_so(mode: str, files: Path) -> None:
                 secure(server).close()
             return False
 
-        with pytest.raises(ssl.SSLError, match="(?i)alert.internal.error"):
+        with pytest.raises(ssl.SSLError, match=r"(?i)alert.internal.error"):
             wait_for(alert, "no room")
         for connection in busy:
             connection.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -220,6 +221,25 @@ def test_a_key_that_everybody_can_read(files: Path, tmp_path: Path) -> None:
     ]
     path.chmod(0o640)
     assert found.warnings() == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_key_of_the_user_of_the_workers(files: Path, tmp_path: Path) -> None:
+    path = tmp_path / "own.pem"
+    path.write_bytes((files / "both.pem").read_bytes())
+    nobody = pwd.getpwnam("nobody")
+    for uid, gid, mode, complains in [
+        (nobody.pw_uid, 0, 0o600, True),
+        (0, nobody.pw_gid, 0o640, True),
+        (0, nobody.pw_gid, 0o600, False),
+        (0, 0, 0o640, False),
+    ]:
+        os.chown(path, uid, gid)
+        path.chmod(mode)
+        warnings = load(tmp_path, tls_certificate="own.pem", user="nobody").warnings()
+        assert ["nobody, the user of the workers, can use" in each for each in warnings] == (
+            [True] if complains else []
+        )
 
 
 def test_files_are_read_again(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ impl ClientVerifier {
         if !self.is_required {
             builder = builder.allow_unauthenticated();
         }
-        Ok(builder.build().map_err(|error| error.to_string())?)
+        builder.build().map_err(|error| error.to_string())
     }
 
     fn period(&self, now: u64) -> Period {

@@ -1,13 +1,13 @@
 //! The certificates of a service, as its listeners use them.
 
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustls::server::NoServerSessionStorage;
 use rustls::{ServerConfig, version};
 
 use crate::certificates::{self, Info};
 use crate::client_verifier::ClientVerifier;
+use crate::clock::now;
 use crate::provider::{digest, provider};
 use crate::resolver::Resolver;
 use crate::settings::{Settings, Version};
@@ -117,9 +117,4 @@ fn context(settings: &Settings, certificates: &[Info]) -> Vec<u8> {
     }
     hash.update(settings.client_ca.as_ref().map(|ca| &ca.bytes[..]).unwrap_or_default());
     hash.finish().as_ref().to_vec()
-}
-
-/// Seconds since 1970.
-pub(crate) fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }

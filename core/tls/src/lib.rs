@@ -1,24 +1,26 @@
 //! TLS without sockets: certificates with their keys, certificates of clients, tickets of sessions.
 //!
 //! ```text
-//! config.rs        a service's certificates, replaced while it runs
-//! settings.rs      contents of the files, and how they get to another process
-//! certificates.rs  certificates and keys are read, mistakes explained
-//! ocsp.rs          an OCSP response is checked before clients get it
-//! session.rs       one session: bytes in, content out; content in, records out
-//! offload.rs       what remains of a session whose records the kernel makes
-//! resolver.rs      the certificate for the host that a client names
-//! client_verifier.rs  certificates of clients are verified
-//! tickets.rs       tickets that all workers of a server decrypt
-//! variables.rs     environ variables of a session, as mod_ssl names them
-//! self_signed.rs   a certificate for localhost
-//! provider.rs      which implementation of cryptography
+//! config.rs          a service's certificates, replaced while it runs
+//! settings.rs        contents of the files, and how they get to another process
+//! certificates.rs    certificates and keys are read, mistakes explained
+//! ocsp.rs            an OCSP response is checked before clients get it
+//! session.rs         one session: bytes in, content out; content in, records out
+//! offload.rs         what remains of a session whose records the kernel makes
+//! resolver.rs        the certificate for the host that a client names
+//! client_verifier.rs certificates of clients are verified
+//! tickets.rs         tickets that all workers of a server decrypt
+//! clock.rs           the time of day
+//! variables.rs       environ variables of a session, as mod_ssl names them
+//! self_signed.rs     a certificate for localhost
+//! provider.rs        which implementation of cryptography
 //! ```
 
 #![forbid(unsafe_code)]
 
 mod certificates;
 mod client_verifier;
+mod clock;
 mod config;
 mod ocsp;
 mod offload;

@@ -7,7 +7,7 @@ use rustls::SignatureScheme;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-use crate::config::now;
+use crate::clock::now;
 
 /// The certificates of a service.
 #[derive(Debug, Default)]

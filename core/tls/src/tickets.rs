@@ -17,7 +17,7 @@ use std::time::Instant;
 use rustls::server::ProducesTickets;
 use zeroize::Zeroizing;
 
-use crate::config;
+use crate::clock;
 use crate::provider::aead::{self, Aad, LessSafeKey, Nonce, UnboundKey};
 use crate::provider::hmac;
 use crate::provider::rand::{SecureRandom, SystemRandom};
@@ -233,7 +233,7 @@ struct Times {
 
 impl Times {
     fn of(chain: &Chain) -> Self {
-        Times { chain: chain.now(), clock: config::now() }
+        Times { chain: chain.now(), clock: clock::now() }
     }
 }
 

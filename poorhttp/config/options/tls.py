@@ -69,7 +69,7 @@ class Tls:
         "the key is in the file of the certificate.",
         metavar="FILE",
         reason="The file must not be encrypted, and only the user who starts the server should be "
-        "able to read it: the server logs a warning if others can.",
+        "able to read it: the server logs a warning if everybody or the user of the workers can.",
         aliases=("keyfile", "ssl-keyfile", "ssl-certificate-key-file", "key"),
     )
     tls_ocsp = Repeatable(
@@ -77,7 +77,8 @@ class Tls:
         (),
         "File with the OCSP response for each `tls_certificate`, DER, in the same order.",
         metavar="FILE",
-        reason="The server sends it to clients that ask for it (stapling). Another program must "
+        reason="The server sends it to clients that ask for it (stapling), if it is valid and "
+        "about this certificate; otherwise the log says why it does not. Another program must "
         "fetch it and replace the file; few issuers still support OCSP.",
     )
     tls_client_ca = Option(
@@ -116,10 +117,11 @@ class Tls:
         "How long a client may resume a session; 0 means never.",
         metavar="SECONDS",
         reason="A resumed session needs no signature, which is the most expensive part of a "
-        "handshake. Each worker can resume the sessions of all others, also after a reload. The "
-        "key of the tickets is replaced every hour, so a stolen key decrypts recorded TLS 1.2 "
-        "sessions from a period of this length plus one hour, but no TLS 1.3 sessions. nginx and "
-        "Apache 5 minutes.",
+        "handshake. The time counts from the first handshake, however often a session is resumed. "
+        "A session ends with the certificates of its client, too. Each worker can resume the "
+        "sessions of all others, also after a reload. The key of the tickets is replaced every "
+        "hour, so a stolen key decrypts recorded TLS 1.2 sessions from a period of this length "
+        "plus one hour, but no TLS 1.3 sessions. nginx and Apache 5 minutes.",
     )
     kernel_tls = Option(
         boolean,

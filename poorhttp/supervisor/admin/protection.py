@@ -16,7 +16,7 @@ from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
 from poorhttp.net.listener import Listener
 from poorhttp.process.c_socket import socket
-from poorhttp.process.safe_open import safe_open
+from poorhttp.process.safe_open import open_regular
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def read_token(path: str, place: str = "admin_token_file") -> bytes:
         ConfigError: it cannot be used.
     """
     try:
-        fd = safe_open(path, os.O_RDONLY | os.O_NONBLOCK)
+        fd = open_regular(path)
         with open(fd, "rb") as file:
             mode = os.fstat(fd).st_mode
             token = file.read(4097).strip()
