@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.nobody import IS_ROOT, Nobody
 from tests.testkit.client import Connection
 from tests.testkit.process import children, lives
 from tests.testkit.server import Server, wait_for
@@ -91,12 +92,15 @@ def victim() -> Iterator[int]:
     ["a number", "a process that is known", "no message", "a process that is no child"],
 )
 def test_the_application_cannot_name_the_process_of_a_worker(
-    forgery: str, victim: int, tmp_path: Path
+    forgery: str, victim: int, folder: Path, nobody: Nobody
 ) -> None:
-    app = tmp_path / "forging.py"
+    """As root, the application has the rights of nobody, and the victim those of root."""
+    folder.chmod(0o777)
+    app = folder / "forging.py"
     app.write_text(FORGING)
-    env = {"VICTIM": str(victim), "FORGERY": forgery, "DONE": str(tmp_path / "done")}
-    options = ["--preload", "--workers", "2", "--max-requests", "100000"]
+    env = {"VICTIM": str(victim), "FORGERY": forgery, "DONE": str(folder / "done"), **nobody.env}
+    user = ("--user", "nobody") if IS_ROOT else ()
+    options = ["--preload", "--workers", "2", "--max-requests", "100000", *user]
     with Server(f"{app}:application", "threading", *options, env=env) as server:
         pids = {int(server.get("/").body) for _ in range(20)}
         assert pids < set(children(server.process.pid))
