@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.support.nobody import IS_ROOT, Nobody
-from tests.testkit.client import Connection
+from tests.testkit.client import HANG, Connection
 from tests.testkit.process import children, lives
 from tests.testkit.server import Server, wait_for
 
@@ -129,3 +130,20 @@ def test_an_application_that_waits_for_children_itself(way: str, seen: str, tmp_
             assert server.get("/").body.decode() == seen
         wait_for(lambda: children(server.process.pid) != before, "workers that are replaced")
         assert "cannot be forked" not in server.log()
+
+
+def test_signals_go_to_children_only(victim: int) -> None:
+    """Whatever number there is: the kernel knows whose child it is, until somebody waits for it."""
+    program = (
+        "import os, signal, sys; from poorhttp.process import signals\n"
+        "child = os.posix_spawn('/bin/true', ['true'], {})\n"
+        "os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)\n"
+        "assert signals.is_child(child)\n"
+        "os.waitpid(child, 0)\n"
+        "for pid in (child, int(sys.argv[1]), 0, -1, os.getpid()):\n"
+        "    assert not signals.is_child(pid)\n"
+        "    signals.send(pid, signal.SIGKILL)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(victim)], check=False, timeout=HANG)
+    assert done.returncode == 0
+    assert lives(victim)
