@@ -500,7 +500,7 @@ class Supervisor:
 
     def _upgrade_failed(self, code: int) -> None:
         assert self.upgrade is not None
-        os.close(self.upgrade.fd)
+        self.upgrade.close()
         self.upgrade = None
         if not (self.stop_signal or self.drain_until or self.replaced):
             self._not_upgraded(f"the new main process ended with {code}; this one keeps serving")

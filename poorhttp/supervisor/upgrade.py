@@ -85,6 +85,16 @@ class Upgrade:
             raise
         finally:
             os.close(ready)
+        fork.after_fork_in_child.append(self._close_after_fork)
+
+    def _close_after_fork(self) -> None:
+        """Close the descriptor in workers, which could read the report."""
+        os.close(self.fd)
+
+    def close(self) -> None:
+        """Close the descriptor, when the new main process has failed."""
+        fork.after_fork_in_child.remove(self._close_after_fork)
+        os.close(self.fd)
 
     def serves(self) -> bool:
         """Whether it has reported that it serves."""

@@ -265,6 +265,7 @@ class WorkerPool:
     def stop(self, number: int, until: float) -> None:
         """Pass the signal to stop on to all workers, which are killed at `until`."""
         self.retiring = self.stopping = True
+        self._ordered_until = min(self._ordered_until, until)
         for worker in self.workers.values():
             worker.kill_at = min(worker.kill_at or until, until)
             signals.send(worker.pid, number)

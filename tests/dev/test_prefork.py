@@ -90,8 +90,18 @@ def end(standby):
     standby.close()
     return code
 
+def children():
+    with open(f"/proc/self/task/{os.getpid()}/children") as file:
+        return set(map(int, file.read().split()))
+
+def stand_by():
+    before = children()
+    standby = PreforkedProcess(live)
+    (standby.pid,) = children() - before
+    return standby
+
 adopt_orphans()
-wanted, other, killed = PreforkedProcess(live), PreforkedProcess(live), PreforkedProcess(live)
+wanted, other, killed = stand_by(), stand_by(), stand_by()
 assert wanted.start(b"words", 1)
 assert end(wanted) == 7
 os.kill(killed.pid, signal.SIGKILL)

@@ -152,7 +152,7 @@ if not os.path.exists("imported"):
     [
         ("write(marshal.dumps(5)); os._exit(0)", "gave no answer that can be read"),
         ("write(b'\\0\\0\\0\\x0a' + b'[' * 10); os._exit(0)", "gave no answer that can be read"),
-        ("write(b'\\0\\0\\0\\x04' + b'[5] ' * 9); os._exit(0)", "gave another answer"),
+        ("write(b'\\0\\0\\0\\x04' + b'[55]' * 9); os._exit(0)", "gave another answer"),
         ("write(b'\\0\\0\\x40\\0' + b'[' * 0x4000); os._exit(0)", "gave no answer"),
         ("write(b'x' * 0x10000); os._exit(0)", "gave no answer that can be read"),
         ("os.fork() == 0 and time.sleep(90); os._exit(0)", "gave no answer that can be read"),

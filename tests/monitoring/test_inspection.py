@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from poorhttp.supervisor.inspection import flame_graph, py_spy, text
+from poorhttp.supervisor.inspection import collect, flame_graph, py_spy, text
 from tests.conftest import Serve
 from tests.support.postgres import USER, postgres
 from tests.support.process_lock import ProcessLock
@@ -409,3 +409,11 @@ def test_one_at_a_time(serve: Serve, address: str) -> None:
         assert http(f"{address}-stops", "POST", "/-/control/stacks", b"{}")[0] == 409
         (worker,) = workers(server)
         assert server.get("/in_sleep?/").body == str(worker).encode()
+
+
+@pytest.mark.parametrize(
+    "answer", [5, [5], [{"frames": [["a", "b", "c"]]}], [{"frames": 1}], {"a": "b"}]
+)
+def test_an_answer_of_another_form(answer: object) -> None:
+    """Code of the application may write it: it breaks the answers of no other worker."""
+    assert collect._stacks(answer) == ([], "its answer cannot be read")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.testkit.client import Connection
+from tests.support.nobody import IS_ROOT, Nobody
+from tests.testkit.client import HANG, Connection
 from tests.testkit.process import children, lives
 from tests.testkit.server import Server, wait_for
 
@@ -91,12 +93,15 @@ def victim() -> Iterator[int]:
     ["a number", "a process that is known", "no message", "a process that is no child"],
 )
 def test_the_application_cannot_name_the_process_of_a_worker(
-    forgery: str, victim: int, tmp_path: Path
+    forgery: str, victim: int, folder: Path, nobody: Nobody
 ) -> None:
-    app = tmp_path / "forging.py"
+    """As root, the application has the rights of nobody, and the victim those of root."""
+    folder.chmod(0o777)
+    app = folder / "forging.py"
     app.write_text(FORGING)
-    env = {"VICTIM": str(victim), "FORGERY": forgery, "DONE": str(tmp_path / "done")}
-    options = ["--preload", "--workers", "2", "--max-requests", "100000"]
+    env = {"VICTIM": str(victim), "FORGERY": forgery, "DONE": str(folder / "done"), **nobody.env}
+    user = ("--user", "nobody") if IS_ROOT else ()
+    options = ["--preload", "--workers", "2", "--max-requests", "100000", *user]
     with Server(f"{app}:application", "threading", *options, env=env) as server:
         pids = {int(server.get("/").body) for _ in range(20)}
         assert pids < set(children(server.process.pid))
@@ -125,3 +130,20 @@ def test_an_application_that_waits_for_children_itself(way: str, seen: str, tmp_
             assert server.get("/").body.decode() == seen
         wait_for(lambda: children(server.process.pid) != before, "workers that are replaced")
         assert "cannot be forked" not in server.log()
+
+
+def test_signals_go_to_children_only(victim: int) -> None:
+    """Whatever number there is: the kernel knows whose child it is, until somebody waits for it."""
+    program = (
+        "import os, signal, sys; from poorhttp.process import signals\n"
+        "child = os.posix_spawn('/bin/true', ['true'], {})\n"
+        "os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)\n"
+        "assert signals.is_child(child)\n"
+        "os.waitpid(child, 0)\n"
+        "for pid in (child, int(sys.argv[1]), 0, -1, os.getpid()):\n"
+        "    assert not signals.is_child(pid)\n"
+        "    signals.send(pid, signal.SIGKILL)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(victim)], check=False, timeout=HANG)
+    assert done.returncode == 0
+    assert lives(victim)

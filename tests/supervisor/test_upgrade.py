@@ -14,7 +14,7 @@ from tests.support.load import Load
 from tests.support.nobody import IS_ROOT
 from tests.support.upgrade import end, upgrade
 from tests.testkit.client import HANG
-from tests.testkit.process import children
+from tests.testkit.process import children, opened
 from tests.testkit.server import READY, Program, command, run, wait_for
 from tests.testkit.versions import APP, Versions, told
 
@@ -70,6 +70,19 @@ def test_unix_sockets_go_along(versions: Versions, tmp_path: Path, folder: Path)
         assert path.stat().st_ino == file
         end(server, pid)
     assert not path.exists()
+
+
+def test_workers_have_nothing_of_the_takeover(versions: Versions, tmp_path: Path) -> None:
+    """Neither the pipe by which it is reported, nor what the main process before has left."""
+    options = ("--admin", "127.0.0.1:0", "--pidfile", str(tmp_path / "pid"))
+    with versions.serve("single", *options) as server:
+        pipes = [sum(each.startswith("pipe:") for each in opened(told(server)["pid"]))]
+        pid = upgrade(server, tmp_path / "pid")
+        names = opened(told(server)["pid"])
+        pipes.append(sum(each.startswith("pipe:") for each in names))
+        assert pipes[0] == pipes[1]
+        assert not any("poorhttp-past" in each for each in names)
+        end(server, pid)
 
 
 def test_a_reload_waits_for_an_upgrade(versions: Versions, tmp_path: Path) -> None:

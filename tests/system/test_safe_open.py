@@ -8,6 +8,7 @@ import re
 import select
 import signal
 import socket
+import stat
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from poorhttp.errors import BindError, ConfigError
 from poorhttp.net.listener import Listener
 from poorhttp.net.sockets import _Opening, open_listeners
 from poorhttp.process.pidfile import PidFile
-from poorhttp.process.safe_open import safe_open
+from poorhttp.process.safe_open import make_folders, safe_open, write_file
 from tests.support.certificate import certificate
 from tests.support.failure import fails, says
 from tests.support.nobody import IS_ROOT
@@ -356,3 +357,44 @@ def test_folder_of_profiles_that_becomes_a_link(
     profiles.close()
     assert os.listdir(victim) == ["precious"]
     assert os.listdir(theirs / "moved") == []
+
+
+# Writing a whole file
+
+
+def test_a_file_that_is_replaced(theirs: Path) -> None:
+    """Its permissions and its owner stay; without `replace` it stays as it is."""
+    path = give(theirs / "file") if (theirs / "file").write_text("before") else theirs
+    path.chmod(0o640)
+    with pytest.raises(FileExistsError):
+        write_file(str(path), b"after")
+    write_file(str(path), b"after", replace=True)
+    found = path.stat()
+    assert (path.read_text(), stat.S_IMODE(found.st_mode)) == ("after", 0o640)
+    assert found.st_uid == (NOBODY.pw_uid if IS_ROOT else os.geteuid())
+    assert os.listdir(theirs) == ["file"]
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_what_is_no_file_is_not_written(replace: bool, theirs: Path, victim: Path) -> None:
+    (victim / "file").write_text("before")
+    link(theirs / "link", victim / "file")
+    os.mkfifo(theirs / "pipe")
+    for name in ("link", "pipe"):
+        with pytest.raises(OSError, match=r"and was left alone|File exists"):
+            write_file(str(theirs / name), b"after", replace=replace)
+    assert (victim / "file").read_text() == "before"
+    # One that appears while the file is written is replaced itself.
+    assert sorted(os.listdir(theirs)) == ["link", "pipe"]
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="other users follow links")
+def test_folders_are_not_made_behind_links(theirs: Path, victim: Path) -> None:
+    link(theirs / "link", victim)
+    with pytest.raises(PermissionError, match="is a symbolic link of user nobody"):
+        make_folders(str(theirs / "link/deep/deeper"))
+    with pytest.raises(PermissionError, match="is a symbolic link of user nobody"):
+        write_file(str(theirs / "link/file"), b"")
+    assert os.listdir(victim) == []
+    make_folders(str(theirs / "a/b/c"))
+    assert (theirs / "a/b/c").is_dir()

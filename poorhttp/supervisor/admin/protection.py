@@ -109,10 +109,16 @@ def read_token(path: str, place: str = "admin_token_file") -> bytes:
     Raises:
         ConfigError: it cannot be used.
     """
+    return read_token_file(path, place)[0]
+
+
+def read_token_file(path: str, place: str) -> tuple[bytes, os.stat_result]:
+    """Return the token in a file, and the state of the file then; errors as `read_token`."""
     try:
         fd = open_regular(path)
         with open(fd, "rb") as file:
-            mode = os.fstat(fd).st_mode
+            found = os.fstat(fd)
+            mode = found.st_mode
             token = file.read(4097).strip()
     except OSError as error:
         raise ConfigError(f"{place}: {path}: {error.strerror}") from error
@@ -126,7 +132,7 @@ def read_token(path: str, place: str = "admin_token_file") -> bytes:
             f"{place}: {path} has to hold one token of {MIN_TOKEN} to 4096 visible ASCII "
             f"characters; make one, for example: openssl rand -hex 32 > {path}"
         )
-    return token
+    return token, found
 
 
 def _credentials(given: str) -> bytes:

@@ -20,7 +20,7 @@ from poorhttp.config.address import Address
 from poorhttp.errors import ConfigError, UsageError
 from poorhttp.process.privileges import groups_of, user_ids, user_name
 from poorhttp.process.safe_open import safe_open
-from poorhttp.supervisor.admin.protection import read_token
+from poorhttp.supervisor.admin.protection import read_token_file
 from poorhttp.supervisor.admin.questions import MEMORY_NAME
 from poorhttp.supervisor.ctl.tables import safe
 
@@ -71,8 +71,7 @@ class Token:
         Raises:
             ConfigError: it cannot be used.
         """
-        self.text = read_token(path, place)
-        self._found = os.stat(path)
+        self.text, self._found = read_token_file(path, place)
 
     def is_for(self, uid: int) -> bool:
         """Whether a user may know it: root, our own, and who may read its file."""

@@ -105,6 +105,7 @@ class Inspection:
             raise
         finally:
             os.close(write)
+        fork.after_fork_in_child.append(self._close_after_fork)
         Inspection._current = self
 
     def tick(self, now: float) -> bytes | None:
@@ -127,10 +128,15 @@ class Inspection:
         """End it, if it is still under way."""
         if self.fd < 0:
             return
+        fork.after_fork_in_child.remove(self._close_after_fork)
         os.close(self.fd)
         self.fd = -1
         Inspection._current = None
         signals.send(self._pid, signal.SIGKILL)
+
+    def _close_after_fork(self) -> None:
+        """Close the descriptor in other children, which could read the result."""
+        os.close(self.fd)
 
 
 def begin(

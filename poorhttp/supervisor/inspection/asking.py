@@ -84,8 +84,8 @@ class Target:
             # This stays the same process, also if it ends and another gets its ID.
             process = os.pidfd_open(self.pid)
         except OSError as error:
-            # Linux has it since 5.3.
-            if error.errno != errno.ENOSYS or not self.handles(number):
+            # Linux has it since 5.3, and older container engines forbid it.
+            if error.errno not in (errno.ENOSYS, errno.EPERM) or not self.handles(number):
                 return False
             with suppress(OSError):
                 os.kill(self.pid, number)
