@@ -762,7 +762,7 @@ class Request:
         response_headers: list[tuple[str, str]],
         exc_info: OptExcInfo | None = None,
         /,
-    ) -> Callable[[bytes], object]:
+    ) -> Callable[[bytes], None]:
         """`start_response` with two or three arguments, `write` with one (PEP 3333).
 
         Raises:
@@ -773,9 +773,14 @@ class Request:
             BaseException: that of `exc_info`, if the head was sent already.
         """
     @overload
-    def __call__(self, data: bytes, /) -> object: ...
+    def __call__(self, data: bytes, /) -> None:
+        """`write`.
+
+        Raises:
+            ValueError: more bytes than the Content-Length announces; these were not sent.
+        """
     @overload
-    def __call__(self, headers: list[tuple[str, str]], /) -> object:
+    def __call__(self, headers: list[tuple[str, str]], /) -> None:
         """`wsgi.early_hints` in mode gevent: send a response 103 with these headers at once.
 
         Does nothing for clients of HTTP/1.0 and behind gateway protocols, and once the final

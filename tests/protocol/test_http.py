@@ -360,16 +360,35 @@ def test_a_refusal_arrives_although_the_client_goes_on(serve: Serve) -> None:
         ("--max-request-line", "100", "GET /" + 87 * "a", 414),
         ("--max-headers", "3", "GET / HTTP/1.1\r\nHost: a\r\nA: 1\r\nB: 1\r\nC: 1", 431),
         ("--max-header-size", "100", "GET / HTTP/1.1\r\nHost: a\r\nA: " + 100 * "a", 431),
+        ("--max-request-header-size", "100", "GET / HTTP/1.1\r\nHost: a\r\nA: " + 100 * "a", 431),
     ],
 )
 def test_limits_are_options(mode: str, option: str, value: str, head: str, status: int) -> None:
-    with Server(ECHO, mode, option, value) as server:
+    with Server(ECHO, mode, "--log-level", "info", option, value) as server:
         data = head if " HTTP/1.1" in head else head + " HTTP/1.1\r\nHost: a"
         with server.connect() as connection:
             connection.send(data.encode() + b"\r\n\r\n" + SMUGGLED)
             assert connection.response().status == status
             assert connection.at_end()
+        server.wait_log(option.removeprefix("--").replace("-", "_"))
+        assert re.search(rf"refused with {status} \(.* {value}( bytes)?, max_\w+\)", server.log())
         assert server.get("/short").status == 200
+
+
+@pytest.mark.parametrize("options", [(), ("--max-request-header-size", "1MiB")])
+def test_long_heads(serve: Serve, options: tuple[str, ...]) -> None:
+    """Refused if the option does not allow them; each is another one, and the same again."""
+    server = serve(ECHO, "--max-headers", "256", *options)
+    fields = [f"X-Field-{number}: {str(number) * 1_000}"[:4_100] for number in range(60, 160)]
+    with server.connect() as connection:
+        for _ in range(3 if options else 0):
+            environ = connection.request("GET", "/long", *fields).json()["environ"]
+            assert [environ[f"HTTP_X_FIELD_{number}"] for number in (60, 159)] == [
+                "60" * 1_000,
+                "159" * 1_000,
+            ]
+        response = connection.request("GET", "/long", *(fields if options else fields * 2))
+        assert response.status == (200 if options else 431)
 
 
 # Answers

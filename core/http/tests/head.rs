@@ -102,12 +102,60 @@ fn the_limit_of_a_head() {
     assert_eq!(status_within(&head(101), &limits), 431);
     assert_eq!(status_within(&head(101)[..100], &limits), 100);
     assert_eq!(status_within(&head(105)[..101], &limits), 431);
-    // The largest head whose positions fit, and one byte more.
-    let most = Limits { field_line: usize::MAX, ..Limits::default() };
+    // The largest head that can be allowed, and one byte more.
+    let most = Limits { head: Limits::MAX_HEAD, field_line: usize::MAX, ..Limits::default() };
     let (found, bytes) = head_within(head(Limits::MAX_HEAD).as_bytes(), &most).unwrap().unwrap();
     assert_eq!((found.length, bytes.len()), (Limits::MAX_HEAD, Limits::MAX_HEAD));
     assert_eq!(found.fields[0].value.of(&bytes).len(), Limits::MAX_HEAD - 25);
     assert_eq!(status_within(&head(Limits::MAX_HEAD + 1), &most), 431);
+}
+
+/// A copy of a very long head is not kept for its repetitions.
+#[test]
+fn long_heads_are_not_remembered() {
+    let limits = Limits { head: Limits::MAX_HEAD, field_line: usize::MAX, ..Limits::default() };
+    for (length, remembers) in [(60_000, true), (70_000, false)] {
+        let (mut parser, mut buffer) = (RequestParser::default(), ReadBuffer::default());
+        let head = format!("GET / HTTP/1.0\r\nX-A: {}\r\n\r\n", "b".repeat(length));
+        let mut rest = head.as_bytes();
+        while parser.poll(&mut buffer, &limits) == Event::NeedMore {
+            let room = buffer.room(0);
+            let taken = room.len().min(rest.len());
+            room[..taken].copy_from_slice(&rest[..taken]);
+            buffer.received(taken);
+            rest = &rest[taken..];
+        }
+        assert_eq!(buffer.head.length, head.len());
+        assert_eq!(parser.remember(&buffer), remembers, "{length}");
+    }
+}
+
+#[test]
+fn a_refusal_for_a_limit_names_it() {
+    let limits = Limits { request_line: 30, fields: 2, field_line: 20, head: 100, body: 9, ..Limits::default() };
+    for (text, expected) in [
+        (
+            "GET /aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa HTTP/1.1\r\n\r\n",
+            "a request line over the limit: 30 bytes, max_request_line",
+        ),
+        ("GET / HTTP/1.0\r\nA: b\r\nA: b\r\nA: b\r\n\r\n", "too many header fields: more than 2, max_headers"),
+        (
+            "GET / HTTP/1.0\r\nA: bbbbbbbbbbbbbbbbbbbb\r\n\r\n",
+            "a header field over the limit: 20 bytes, max_header_size",
+        ),
+        ("POST / HTTP/1.0\r\nContent-Length: 10\r\n\r\n", "a body over the limit: 9 bytes, max_body"),
+        ("GET / HTTP/1.0\r\nA: b", "a header section over the limit: 100 bytes, max_request_header_size"),
+        ("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "a method over the limit: 32 bytes"),
+        ("GET / HTTP/1.1\r\n\r\n", "no Host"),
+    ] {
+        let text = if text.ends_with(": b") { format!("{text}{}", "b".repeat(100)) } else { text.to_owned() };
+        let (mut parser, mut buffer) = (RequestParser::default(), ReadBuffer::default());
+        buffer.room(0)[..text.len()].copy_from_slice(text.as_bytes());
+        buffer.received(text.len());
+        let event = parser.poll(&mut buffer, &limits);
+        let Event::Rejected(reject) = event else { panic!("{text}: {event:?}") };
+        assert_eq!(limits.explain(reject), expected);
+    }
 }
 
 #[test]

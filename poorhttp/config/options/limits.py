@@ -164,7 +164,6 @@ class SizeLimits:
         "SCGI and FastCGI. waitress 256 KiB, uvicorn 64 KiB, nginx 32 KiB "
         "(`large_client_header_buffers`), gunicorn `limit_request_fields` x "
         "`limit_request_field_size`.",
-        aliases=("h11-max-incomplete-event-size",),
     )
     max_body = Option(
         size(0, 2**63 - 1),

@@ -183,9 +183,9 @@ _ADVICE = (
     (
         "http_parser http1_buffer_size http1_pipeline_flush no_http1_pipeline_flush buffer_size "
         "recv_bytes send_bytes outbuf_overflow post_buffering post_buffering_bufsize "
-        "asyncore_loop_timeout asyncore_use_poll cleanup_interval "
-        "send_buffer_size receive_buffer_size header_buffer_size response_buffer_size "
-        "response_flush_delay http_auto_chunked",
+        "asyncore_loop_timeout asyncore_use_poll cleanup_interval send_buffer_size "
+        "receive_buffer_size header_buffer_size response_buffer_size response_flush_delay "
+        "http_auto_chunked h11_max_incomplete_event_size",
         "leave it out; max_request_line, max_header_size, max_headers and max_request_header_size "
         "limit a request, body_buffer_size and spool_limit what is kept of it and its response",
         "docs/reference/options.md",
