@@ -10,5 +10,6 @@ control_channel.py   messages between the main process and a worker
 c_socket.py          the C module of `socket`
 fd_passing.py        file descriptors over a Unix socket
 shared_imports.py    modules that workers share, because the main process imports them too
+standard_streams.py  opens descriptors 0 to 2 that are closed
 exit_status.py       how child processes have ended
 """
