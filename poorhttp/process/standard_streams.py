@@ -22,7 +22,8 @@ def open_standard_streams() -> None:
             _open(fd)
         # Python has none of a descriptor that was closed when it was started.
         if getattr(sys, name) is None:
-            stream = open(fd, "r" if fd == 0 else "w", closefd=False, errors="backslashreplace")
+            mode = "r" if fd == 0 else "w"
+            stream = open(fd, mode, closefd=False, errors="backslashreplace")  # noqa: SIM115
             setattr(sys, name, stream)
             setattr(sys, f"__{name}__", stream)
 

@@ -7,11 +7,12 @@ import re
 import signal
 import socket
 import sys
+from collections.abc import Iterator
 
 import pytest
 
 from tests.testkit.process import children
-from tests.testkit.server import Server, wait_for
+from tests.testkit.server import Server, run, wait_for
 
 APP = "tests.apps.forking_children:application"
 
@@ -27,11 +28,16 @@ def get(server: Server, target: str) -> str:
 
 
 @pytest.fixture(scope="module", params=["threading", "forking", "single", "gevent"])
-def server(request: pytest.FixtureRequest) -> Server:
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     """A server of each mode."""
-    started = Server(APP, request.param)
-    request.addfinalizer(started.kill)
-    return started
+    with Server(APP, request.param) as started:
+        yield started
+
+
+def skip_unknown(server: Server, way: str) -> None:
+    """gevent's `os.waitpid` does not end for children that gevent has not forked."""
+    if server.mode == "gevent" and way == "library":
+        pytest.skip("gevent cannot wait for children of libraries")
 
 
 def check_pools(mode: str, count: int, *options: str) -> None:
@@ -42,7 +48,9 @@ def check_pools(mode: str, count: int, *options: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["threading", "forking", "single"])
-@pytest.mark.parametrize("options", [(), ("--preload", "on"), ("--supervisor", "off")], ids=" ".join)
+@pytest.mark.parametrize(
+    "options", [(), ("--preload", "on"), ("--supervisor", "off")], ids=" ".join
+)
 def test_a_pool_ends(mode: str, options: tuple[str, ...]) -> None:
     if "--supervisor" in options and mode == "forking":
         pytest.skip("forking has several processes")
@@ -57,12 +65,14 @@ def test_a_thousand_pools_end(mode: str) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_child_ends_by_a_signal_at_once(server: Server, way: str) -> None:
+    skip_unknown(server, way)
     for _ in range(10):
         assert get(server, f"/terminate?{way}") == str(-signal.SIGTERM)
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_child_has_nothing_of_the_server(server: Server, way: str) -> None:
+    skip_unknown(server, way)
     found = dict(re.findall(r"^(\w+):\s*(.*)", get(server, f"/signals?{way}"), re.MULTILINE))
     blocked, ignored, caught = (int(found[name], 16) for name in ("SigBlk", "SigIgn", "SigCgt"))
     ours = [signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR2, signal.SIGALRM]
@@ -72,12 +82,10 @@ def test_a_child_has_nothing_of_the_server(server: Server, way: str) -> None:
     if way == "python":
         # The application's own handler.
         assert caught >> signal.SIGUSR1 - 1 & 1
-    open_files = {int(fd): where for fd, where in found.items() if fd.isdigit()}
-    sockets = [where for where in open_files.values() if where.startswith(("socket:", "anon_inode"))]
-    if server.mode != "gevent":
-        assert sockets == [], open_files
-    listening = os.stat(f"/proc/{children(server.process.pid)[0]}/fd").st_mode
-    assert listening
+    kinds = ("socket:", "anon_inode:[eventpoll]", "anon_inode:[timerfd]")
+    left = [where for fd, where in found.items() if fd.isdigit() and where.startswith(kinds)]
+    # The one of gevent's own loop.
+    assert len(left) <= (server.mode == "gevent"), found
 
 
 def test_programs_ignore_no_signal(server: Server) -> None:
@@ -146,8 +154,7 @@ def test_a_child_logs_beside_threads(mode: str) -> None:
         server.wait_log("a child\n", 20)
 
 
-def test_the_program_of_a_library_forks(tmp_path: object) -> None:
-    """`poorhttp.Server` in a program: its children do not listen."""
+def test_children_of_a_program_with_a_server_do_not_listen() -> None:
     code = (
         "import os, poorhttp, sys\n"
         "server = poorhttp.Server(lambda environ, start: [])\n"
@@ -160,6 +167,4 @@ def test_the_program_of_a_library_forks(tmp_path: object) -> None:
         "print(socket.socket().connect_ex((host, int(port))))\n"
         "os.kill(pid, 9)\n"
     )
-    from tests.testkit.server import run
-
     assert run(sys.executable, "-c", code).stdout == "111\n"
