@@ -131,7 +131,7 @@ def test_programs_with_a_server_have_them(call: str) -> None:
 
 
 ORPHANS = """
-import os, signal
+import contextlib, os
 
 def application(environ, start_response):
     if environ["PATH_INFO"] == "/orphan":
@@ -141,7 +141,8 @@ def application(environ, start_response):
         os.wait()
     states = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
-        with open(f"/proc/{pid}/stat") as file:
+        # It may have ended meanwhile.
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as file:
             states.append(file.read().rpartition(")")[2].split()[0])
     start_response("200 OK", [])
     return ["".join(states).encode()]
