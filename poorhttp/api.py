@@ -17,6 +17,7 @@ from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.config.suggestions import option_suggestion
 from poorhttp.errors import ConfigError
 from poorhttp.net import sockets
+from poorhttp.process.standard_streams import open_standard_streams
 from poorhttp.targets.routes import Routes
 from poorhttp.targets.wsgi import refuse_asgi
 from poorhttp.worker import wsgi
@@ -88,6 +89,7 @@ def serve_paste(
     Raises:
         poorhttp.errors.Failure: an option is wrong, or the address cannot be used.
     """
+    open_standard_streams()
     file = os.path.basename((global_conf or {}).get("__file__", "")) or "[server:main]"
     settings = Settings()
     for name, given in _addresses(texts).items():
@@ -242,6 +244,7 @@ def _read_options(
     app: WSGIApplication | str | None, **options: object
 ) -> tuple[Settings, WSGIApplication | None]:
     """Return the settings, and the application unless it is the text of a target."""
+    open_standard_streams()
     if isinstance(app, str):
         options["target"] = app
     settings = Settings(**options)

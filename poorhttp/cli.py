@@ -11,6 +11,7 @@ from poorhttp.config.command_line import COMMANDS, Arguments
 from poorhttp.config.options import development
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.errors import Failure, UsageError, printable
+from poorhttp.process.standard_streams import open_standard_streams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit code: 0, or that of a failure (see `poorhttp.errors`).
     """
+    open_standard_streams()
     line = CommandLine()
     try:
         line.read(sys.argv[1:] if argv is None else argv)

@@ -61,7 +61,8 @@ def terminate(name: str) -> str:
 def daemon(environ: WSGIEnvironment) -> str:
     """The number of a daemon, which is forked twice and leaves its session."""
     read, write = os.pipe()
-    if os.fork() == 0:
+    first = os.fork()
+    if first == 0:
         os.setsid()
         if os.fork() == 0:
             os.write(write, str(os.getpid()).encode())
@@ -69,7 +70,7 @@ def daemon(environ: WSGIEnvironment) -> str:
             while True:
                 time.sleep(1000)
         os._exit(0)
-    os.wait()
+    os.waitpid(first, 0)
     os.close(write)
     with os.fdopen(read) as file:
         return file.read(16)

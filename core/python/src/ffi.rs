@@ -412,20 +412,21 @@ pub(crate) fn at_fork(before: extern "C" fn(), parent: extern "C" fn(), child: e
     }
 }
 
-/// Has each noted descriptor of the server refer to the root folder, which can be neither read nor written through it. Their
-/// numbers stay in use, as objects of the parent will close them in this process. For a process that has just been forked.
+/// Has each noted descriptor of the server refer to an event counter at which nothing ever happens. Their numbers stay in use,
+/// as objects of the parent will close them in this process; gevent's loop may go on polling one of them, and aborts if it
+/// cannot. For a process that has just been forked.
 pub(crate) fn replace_descriptors() {
     let open = || {
-        // SAFETY: the path is a text that ends with a zero byte.
-        unsafe { libc::open(c"/".as_ptr(), libc::O_PATH | libc::O_CLOEXEC) }
+        // SAFETY: it takes numbers only.
+        unsafe { libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC) }
     };
-    let root = open();
+    let nothing = open();
     take_descriptors(|fd| {
         // SAFETY: this is the only thread of the process, and the objects that own the descriptors do nothing with them in a
         // forked process but close them.
         unsafe {
-            if root >= 0 {
-                libc::dup3(root, fd, libc::O_CLOEXEC);
+            if nothing >= 0 {
+                libc::dup3(nothing, fd, libc::O_CLOEXEC);
             } else {
                 // No number is left, so the next one that is opened has this.
                 libc::close(fd);
@@ -433,9 +434,9 @@ pub(crate) fn replace_descriptors() {
             }
         }
     });
-    if root >= 0 {
+    if nothing >= 0 {
         // SAFETY: it was opened above, and nothing else knows it.
-        unsafe { libc::close(root) };
+        unsafe { libc::close(nothing) };
     }
 }
 

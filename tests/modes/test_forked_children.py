@@ -1,0 +1,170 @@
+"""Children that an application forks keep nothing of the server's: pools, daemons, programs."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.testkit.process import children
+from tests.testkit.server import Server, run, wait_for
+
+APP = "tests.apps.forking_children:application"
+
+#: The ways to fork.
+WAYS = ("python", "library")
+
+
+def get(server: Server, target: str) -> str:
+    """The text of an answer."""
+    answer = server.get(target)
+    assert answer.status == 200, answer
+    return answer.body.decode()
+
+
+@pytest.fixture(scope="module", params=["threading", "forking", "single", "gevent"])
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    """A server of each mode."""
+    with Server(APP, request.param) as started:
+        yield started
+
+
+def skip_unknown(server: Server, way: str) -> None:
+    """gevent's `os.waitpid` does not end for children that gevent has not forked."""
+    if server.mode == "gevent" and way == "library":
+        pytest.skip("gevent cannot wait for children of libraries")
+
+
+def check_pools(mode: str, count: int, *options: str) -> None:
+    """Have so many pools made and ended."""
+    with Server(APP, mode, *options) as server, server.connect() as client:
+        for _ in range(count):
+            assert client.request("GET", "/pool").body == b"285"
+
+
+@pytest.mark.parametrize("mode", ["threading", "forking", "single"])
+@pytest.mark.parametrize(
+    "options", [(), ("--preload", "on"), ("--supervisor", "off")], ids=" ".join
+)
+def test_a_pool_ends(mode: str, options: tuple[str, ...]) -> None:
+    if "--supervisor" in options and mode == "forking":
+        pytest.skip("forking has several processes")
+    check_pools(mode, 10, *options)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("mode", ["threading", "forking", "single"])
+def test_a_thousand_pools_end(mode: str) -> None:
+    check_pools(mode, 1000)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_child_ends_by_a_signal_at_once(server: Server, way: str) -> None:
+    skip_unknown(server, way)
+    for _ in range(10):
+        assert get(server, f"/terminate?{way}") == str(-signal.SIGTERM)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_child_has_nothing_of_the_server(server: Server, way: str) -> None:
+    skip_unknown(server, way)
+    found = dict(re.findall(r"^(\w+):\s*(.*)", get(server, f"/signals?{way}"), re.MULTILINE))
+    blocked, ignored, caught = (int(found[name], 16) for name in ("SigBlk", "SigIgn", "SigCgt"))
+    ours = [signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP, signal.SIGUSR2, signal.SIGALRM]
+    ours += [signal.SIGTTIN, signal.SIGTTOU, signal.SIGRTMAX]
+    for number in ours:
+        assert not (blocked | ignored | caught) >> number - 1 & 1, signal.Signals(number).name
+    if way == "python":
+        # The application's own handler.
+        assert caught >> signal.SIGUSR1 - 1 & 1
+    kinds = ("socket:", "anon_inode:[eventpoll]", "anon_inode:[timerfd]")
+    left = [where for fd, where in found.items() if fd.isdigit() and where.startswith(kinds)]
+    # The one of gevent's own loop.
+    assert len(left) <= (server.mode == "gevent"), found
+
+
+def test_programs_ignore_no_signal(server: Server) -> None:
+    found = get(server, "/ignored")
+    assert re.findall(r"SigIgn:\s+(\w+)", found) == ["0" * 16]
+    assert re.findall(r"SigBlk:\s+(\w+)", found) == ["0" * 16]
+    assert get(server, "/hangup") == str(-signal.SIGHUP)
+
+
+def test_what_was_ignored_at_the_start_stays_ignored() -> None:
+    """As by nohup(1)."""
+    with Server(APP, "threading", launcher=("nohup",)) as server:
+        (mask,) = re.findall(r"SigIgn:\s+(\w+)", get(server, "/ignored"))
+        assert int(mask, 16) == 1 << signal.SIGHUP - 1
+        found = re.findall(r"SigIgn:\s+(\w+)", get(server, "/signals?python"))
+        assert int(found[0], 16) >> signal.SIGHUP - 1 & 1
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("action", ["/sleep?python", "/sleep?library", "/daemon"])
+def test_a_child_keeps_no_port(mode: str, how: signal.Signals, action: str) -> None:
+    server = Server(APP, mode)
+    workers = children(server.process.pid)
+    child = int(get(server, action))
+    try:
+        server.process.send_signal(how)
+        server.wait()
+        for pid in workers:
+            wait_for(lambda pid=pid: not alive(pid), "the end of a worker")  # type: ignore[misc]
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", server.port), 5)
+        assert alive(child)
+        with Server(APP, mode, bind=(f"127.0.0.1:{server.port}",)) as again:
+            assert again.get("/").status == 200
+    finally:
+        os.kill(child, signal.SIGKILL)
+        server.kill()
+
+
+def alive(pid: int) -> bool:
+    """Whether a process exists that is no zombie."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def test_a_connection_ends_with_its_worker(mode: str) -> None:
+    """Its client sees the end, though a child lives on."""
+    with Server(APP, mode, *(("--workers", "1") if mode == "forking" else ())) as server:
+        (worker,) = children(server.process.pid)
+        with server.connect() as client:
+            child = int(client.request("GET", "/sleep?python").body)
+            os.kill(worker, signal.SIGKILL)
+            try:
+                assert client.at_end()
+            finally:
+                os.kill(child, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("mode", ["threading"])
+def test_a_child_logs_beside_threads(mode: str) -> None:
+    with Server(APP, mode) as server:
+        assert get(server, "/logging") == "{7}"
+        server.wait_log("a child\n", 20)
+
+
+def test_children_of_a_program_with_a_server_do_not_listen() -> None:
+    code = (
+        "import os, poorhttp, sys\n"
+        "server = poorhttp.Server(lambda environ, start: [])\n"
+        "pid = os.fork()\n"
+        "if pid == 0:\n"
+        "    import time; time.sleep(1000)\n"
+        "server.close()\n"
+        "import socket\n"
+        "host, port = server.url.rpartition('/')[2].split(':')\n"
+        "print(socket.socket().connect_ex((host, int(port))))\n"
+        "os.kill(pid, 9)\n"
+    )
+    assert run(sys.executable, "-c", code).stdout == "111\n"

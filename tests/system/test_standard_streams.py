@@ -1,0 +1,171 @@
+"""A server that is started without standard input, output or error, and one that is process 1."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from tests.support.upgrade import end, upgrade
+from tests.testkit.server import Server, run, wait_for
+
+APP = """
+import os
+
+def application(environ, start_response):
+    for fd in range(3):
+        try:
+            os.write(fd, b"stray")
+        except OSError:
+            pass
+    found = [os.readlink(f"/proc/self/fd/{fd}") for fd in range(3)]
+    program = os.popen("readlink /proc/self/fd/0 /proc/self/fd/2").read()
+    body = "\\n".join([*found, program]).encode()
+    start_response("200 OK", [("Content-Length", str(len(body)))])
+    return [body]
+"""
+
+#: Closes descriptors, and executes the command behind them.
+CLOSING = (
+    "import os, sys\n"
+    "for fd in sys.argv[1]:\n"
+    "    os.close(int(fd))\n"
+    "os.execv(sys.argv[2], sys.argv[2:])"
+)
+
+
+def closed(fds: str) -> tuple[str, ...]:
+    """A launcher that starts the server without these descriptors."""
+    return (sys.executable, "-c", CLOSING, fds)
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The application, which writes to the standard streams."""
+    path = tmp_path_factory.mktemp("app") / "app.py"
+    path.write_text(APP)
+    return f"{path}:application"
+
+
+# The ready line is read from standard error, so the server needs that here.
+@pytest.mark.parametrize("fds", ["0", "1", "01"])
+@pytest.mark.parametrize(
+    "options", [(), ("--supervisor", "off"), ("--preload", "on")], ids=" ".join
+)
+@pytest.mark.threading_only
+def test_nothing_else_gets_their_numbers(
+    mode: str, app: str, fds: str, options: tuple[str, ...]
+) -> None:
+    with Server(app, mode, *options, launcher=closed(fds)) as server:
+        for _ in range(2):
+            answer = server.get("/")
+            assert answer.status == 200
+            for fd in fds:
+                assert answer.body.decode().split("\n")[int(fd)] == os.devnull
+
+
+ALL = [
+    *("".join(some) for count in (1, 2, 3) for some in combinations("012", count) if "2" in some)
+]
+
+
+@pytest.mark.parametrize("fds", ALL)
+@pytest.mark.parametrize("verb", ["serve", "dev"])
+def test_a_server_without_standard_error_serves(
+    app: str, fds: str, verb: str, tmp_path: Path
+) -> None:
+    """It says that it is ready in its PID file only."""
+    path, pidfile = tmp_path / "socket", tmp_path / "pid"
+    words = [sys.executable, "-m", "poorhttp", verb, app, "--bind", f"unix:{path}"]
+    words += ["--pidfile", str(pidfile)] if verb == "serve" else ["--open", "off"]
+    code = f"import os; os.chdir({os.getcwd()!r}); {CLOSING}"
+    process = subprocess.Popen([sys.executable, "-c", code, fds, *words])
+    try:
+        ask = ("curl", "-s", "--unix-socket", str(path), "http://localhost/")
+        wait_for(lambda: run(*ask).stdout or process.poll() is not None, "an answer")
+        for fd in fds:
+            assert run(*ask).stdout.split("\n")[int(fd)] == os.devnull
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_they_stay_open_after_an_upgrade(app: str, tmp_path: Path) -> None:
+    pidfile = tmp_path / "pid"
+    with Server(app, "single", "--pidfile", str(pidfile), launcher=closed("01")) as server:
+        pid = upgrade(server, pidfile)
+        assert server.get("/").body.decode().split("\n")[:2] == [os.devnull] * 2
+        end(server, pid)
+
+
+@pytest.mark.parametrize("call", ["poorhttp.serve(app, '127.0.0.1:0', 'single')", "Server"])
+def test_programs_with_a_server_have_them(call: str) -> None:
+    if call == "Server":
+        call = "server = poorhttp.Server(app); os.kill(os.getpid(), 15)"
+    code = (
+        "import os, signal, sys, threading\n"
+        "report = os.dup(1)\n"
+        "for fd in range(3):\n"
+        "    os.close(fd)\n"
+        "sys.stdin = sys.stdout = sys.stderr = None\n"
+        "import poorhttp\n"
+        "def app(environ, start):\n"
+        "    return []\n"
+        "def stop(number, frame):\n"
+        "    pass\n"
+        "signal.signal(signal.SIGTERM, stop)\n"
+        "threading.Timer(0.5, os.kill, (os.getpid(), 15)).start()\n"
+        f"{call}\n"
+        "found = [os.readlink(f'/proc/self/fd/{fd}') for fd in range(3)]\n"
+        "os.write(report, repr(found).encode())\n"
+    )
+    assert run(sys.executable, "-c", code).stdout == repr([os.devnull] * 3)
+
+
+ORPHANS = """
+import contextlib, os
+
+def application(environ, start_response):
+    if environ["PATH_INFO"] == "/orphan":
+        if os.fork() == 0:
+            os.fork()
+            os._exit(0)
+        os.wait()
+    states = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        # It may have ended meanwhile.
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as file:
+            states.append(file.read().rpartition(")")[2].split()[0])
+    start_response("200 OK", [])
+    return ["".join(states).encode()]
+"""
+
+
+@pytest.mark.parametrize("options", [("--supervisor", "off"), ()], ids=" ".join)
+def test_process_1_leaves_no_zombies(options: tuple[str, ...], tmp_path: Path) -> None:
+    unshare = shutil.which("unshare")
+    if os.geteuid() != 0 or unshare is None:
+        pytest.skip("only root can have a process with the number 1")
+    (tmp_path / "app.py").write_text(ORPHANS)
+    launcher = (unshare, "--pid", "--fork", "--mount-proc")
+    app = f"{tmp_path}/app.py:application"
+    with Server(app, "threading", *options, launcher=launcher) as server:
+        for _ in range(5):
+            assert server.get("/orphan").status == 200
+        wait_for(lambda: b"Z" not in server.get("/").body, "no zombies")
+        (init,) = (
+            Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children")
+            .read_text()
+            .split()
+        )
+        os.kill(int(init), signal.SIGTERM)
+        assert server.wait() == 0
+        server.ended()
