@@ -21,7 +21,7 @@ from poorhttp import logs
 from poorhttp._core import Reactor, RequestName
 from poorhttp.errors import RequestTimeout
 from poorhttp.logs.frames import SERVER_FOLDER
-from poorhttp.process.signals import signal
+from poorhttp.process.signals import Disposition, signal
 from poorhttp.worker.stop_signals import StopSignals, is_serve_loop
 
 TYPE_CHECKING = False
@@ -57,6 +57,7 @@ class ThreadInterrupter:
         """Install handlers if the process belongs to the server; then this is its main thread."""
         self.reactor: Reactor | None = None
         self.main = self.real_ident() if signals is not None else 0
+        self.signals = signals
         self.dumps = signals is not None and self._handle_dump(signals)
         if signals is not None:
             signals.add_handler(INTERRUPT_SIGNAL, self.on_interrupt)
@@ -81,6 +82,16 @@ class ThreadInterrupter:
         """Handle `INTERRUPT_SIGNAL`, which may arrive when another request runs, or none."""
         if self.reactor is not None and self.reactor.take_timeout(self.current()):
             raise RequestTimeout
+
+    def reaches_main(self) -> bool:
+        """Whether `INTERRUPT_SIGNAL` reaches our handler, which the application may have changed.
+
+        The default action would end the process.
+        """
+        if self.signals is None or self.signals.is_replaced(INTERRUPT_SIGNAL):
+            return False
+        # The file of a process has the masks of its main thread.
+        return not Disposition("self").withheld(INTERRUPT_SIGNAL)
 
     def report(self, request: RequestName, age: float, runner: Any) -> Interruption:
         """Log where all threads are, and return how to interrupt `runner`.
@@ -109,7 +120,7 @@ class ThreadInterrupter:
 
     def interruption(self, runner: Any) -> Interruption:
         """Return how to interrupt a thread."""
-        if runner == self.main:
+        if runner == self.main and self.reaches_main():
             # A signal also interrupts system calls.
             return signal.pthread_kill, (runner, INTERRUPT_SIGNAL), None
         function = ctypes.pythonapi.PyThreadState_SetAsyncExc
@@ -147,7 +158,7 @@ class GreenletInterrupter(ThreadInterrupter):
 
     def interrupt(self, runner: greenlet) -> None:
         """Interrupt a greenlet: by a signal if it computes, from the hub if it waits."""
-        if self.main:
+        if self.main and self.reaches_main():
             signal.pthread_kill(self.main, INTERRUPT_SIGNAL)
         self.hub.loop.run_callback_threadsafe(self.throw, runner)
 

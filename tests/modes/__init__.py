@@ -11,6 +11,7 @@ test_interpreter_exit.py         The end of a process: Python's whole shutdown r
 test_library.py                  poorhttp as a library: a server within a program
 test_modes.py                    Workers, signals, many clients, slow clients, other threads
 test_process_titles.py           Titles of processes in `ps`, with a request of each worker
+test_replaced_handlers.py        Signal handlers of the application in the place of the server's
 test_saturation.py               Log messages while all threads are busy, and the watchdog
 test_upgrade.py                  Upgraded connections: which requests may have one, and its end
 test_websocket_libraries.py      flask-sock, Flask-SocketIO, gevent-websocket, with real clients
