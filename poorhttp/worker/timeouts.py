@@ -123,9 +123,14 @@ class ThreadInterrupter:
         if runner == self.main and self.reaches_main():
             # A signal also interrupts system calls.
             return signal.pthread_kill, (runner, INTERRUPT_SIGNAL), None
-        function = ctypes.pythonapi.PyThreadState_SetAsyncExc
-        function.argtypes = (ctypes.c_ulong, ctypes.c_void_p)
-        return function, (runner, id(RequestTimeout)), (runner, None)
+        return interruption_of_thread(runner)
+
+
+def interruption_of_thread(ident: int) -> Interruption:
+    """Return how to raise RequestTimeout in a thread as soon as it runs Python."""
+    function = ctypes.pythonapi.PyThreadState_SetAsyncExc
+    function.argtypes = (ctypes.c_ulong, ctypes.c_void_p)
+    return function, (ident, id(RequestTimeout)), (ident, None)
 
 
 class GreenletInterrupter(ThreadInterrupter):
@@ -160,6 +165,10 @@ class GreenletInterrupter(ThreadInterrupter):
         """Interrupt a greenlet: by a signal if it computes, from the hub if it waits."""
         if self.main and self.reaches_main():
             signal.pthread_kill(self.main, INTERRUPT_SIGNAL)
+        elif self.main and runner.gr_frame is None:
+            # It computes, and the main thread waits for the GIL in its frame.
+            function, arguments, _ = interruption_of_thread(self.main)
+            function(*arguments)
         self.hub.loop.run_callback_threadsafe(self.throw, runner)
 
     def throw(self, runner: greenlet) -> None:

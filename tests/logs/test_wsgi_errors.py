@@ -97,5 +97,5 @@ def test_requests_at_the_same_time_have_lines_of_their_own(
         for number, connection in enumerate(connections):
             connection.send_request("GET", f"/meet?{tmp_path}/turn{number}")
         assert [each.response().status for each in connections] == [200, 200]
-        for text in ("00 01 02 ", "10 11 12 "):
+        for text in ("00 01 02", "10 11 12"):
             wait_for(lambda text=text: text in text_of(server, tmp_path, log), text)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.testkit.process import children
-from tests.testkit.server import Server, wait_for
+from tests.testkit.server import Program, Server, command, wait_for
 
 APPLICATION = """\
 import asyncio, faulthandler, os, signal, sys, time
@@ -62,7 +62,11 @@ def application(environ, start_response):
     return [b"answered"]
 """
 
-WAYS = ("handle", "register", "default", "ignore", "block", "wakeup")
+FULL = pytest.mark.full
+WAYS = (
+    *("handle", "register", "default"),
+    *(pytest.param(what, marks=FULL) for what in ("ignore", "block", "wakeup")),
+)
 
 
 def serve(mode: str, tmp_path: Path, what: str, *options: str, **env: str) -> Server:
@@ -129,8 +133,6 @@ def test_a_worker_that_still_loads_is_killed_with_the_cause(
     what: str, cause: str, tmp_path: Path
 ) -> None:
     (tmp_path / "app.py").write_text(APPLICATION)
-    from tests.testkit.server import Program, command
-
     env = {"WHAT": what, "hang": "1", "POORHTTP_GRACEFUL_TIMEOUT": "0.1"}
     words = command("serve", "app.py", "--bind", "127.0.0.1:0")
     with Program(*words, cwd=tmp_path, env=env) as program:
@@ -141,7 +143,7 @@ def test_a_worker_that_still_loads_is_killed_with_the_cause(
         assert "still loading the application" in program.log()
 
 
-@pytest.mark.parametrize("what", ["handle", "default", "block"])
+@pytest.mark.parametrize("what", ["handle", pytest.param("default", marks=FULL)])
 def test_a_request_is_interrupted_without_the_signal(mode: str, what: str, tmp_path: Path) -> None:
     """In the main thread by another way than the signal, whose default action ends the process."""
     options = ("--request-timeout", "0.3", "--workers", "1")
@@ -152,8 +154,7 @@ def test_a_request_is_interrupted_without_the_signal(mode: str, what: str, tmp_p
             # Only the main thread can install handlers.
             assert server.get("/?late").status == 200
         assert server.get("/?slow").status == 504
-        if mode != "gevent":
-            assert children(server.process.pid) == before
+        assert children(server.process.pid) == before
 
 
 def test_a_process_without_supervisor_says_that_it_will_not_stop(tmp_path: Path) -> None:
