@@ -21,6 +21,7 @@ from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError, Failure
 from poorhttp.net.systemd import Notifier
 from poorhttp.process.exit_status import changed_children
+from poorhttp.process.own_files import FOLDER, own_files
 from poorhttp.process.privileges import apply_umask
 from poorhttp.process import signals
 from poorhttp.process.signals import SIGNALS, STOP_SIGNALS, signal
@@ -319,7 +320,7 @@ class Supervisor:
         self.drain_until = time.monotonic() + delay
         logs.write("info", f"not ready any more, and the stop begins in {delay:g} s (TERM)")
         self.notifier.stopping(f"not ready; the stop begins in {delay:g} s")
-        self._cancel_reload()
+        self._abandon_reload()
         self.generations.drain()
         self._stop_upgrade(number)
 
@@ -404,11 +405,17 @@ class Supervisor:
         if self.upgrade is not None or not self.started:
             self._defer(signal.SIGHUP, "a reload")
             return
+        if self.generations.starting:
+            self._say("the version that was being loaded is abandoned for a newer one", "warning")
         self._cancel_reload()
         self.admin.begin("reload")
         self._say("reloading", "info")
         self.notifier.reloading()
         try:
+            if change := own_files.change:
+                raise ConfigError(
+                    f"the files of the server ({FOLDER}) {change} since it was started; restart it"
+                )
             # If this fails, workers of the present configuration change to their own folder.
             loader.return_to(self.start_folder)
             serving = [pool.settings for pool in self.generations.serving]
@@ -438,6 +445,12 @@ class Supervisor:
             self.admin.replace()
             self._end_reload("reloaded: the new version serves", succeeded=True)
             self.notifier.ready(self._status())
+
+    def _abandon_reload(self) -> None:
+        """Stop the version that is being loaded, because the server is to stop."""
+        if self.generations.starting:
+            self._say("the version that was being loaded is abandoned", "warning")
+        self._cancel_reload()
 
     def _cancel_reload(self) -> None:
         self.generations.cancel_reload()
@@ -501,6 +514,9 @@ class Supervisor:
             # The shell would see the command end, and Ctrl-C would reach no process.
             why = "with autoreload the main process cannot be replaced: stop it and start it again"
             self._not_upgraded(why, "warning")
+            return
+        if own_files.change == "have been removed":
+            self._not_upgraded(f"the files of the server ({FOLDER}) have been removed")
             return
         logs.write("info", "a new main process is started")
         try:

@@ -25,7 +25,7 @@ use crate::ffi::{duplicate, since_input, unacknowledged};
 use crate::interpreter_queue::InterpreterQueue;
 use crate::interrupter::{Interrupter, OverdueRequests};
 use crate::request::{Request, Waits};
-use crate::settings::{compression, milliseconds, option, queue_limit};
+use crate::settings::{compression, microseconds, milliseconds, option, queue_limit};
 use crate::sink::Sink;
 use crate::static_files::{Route, open_routes, open_sendfile_roots};
 use crate::tls::TlsConfig;
@@ -346,7 +346,7 @@ impl Reactor {
             external_loop,
             reopen_logs: reopen_logs.map(notice),
             note_stop: note_stop.map(notice),
-            slow_request: milliseconds(settings, "slow_request")? * 1_000,
+            slow_request: microseconds(settings, "slow_request")?,
             timeout_handler: interrupter
                 .as_ref()
                 .map(|interrupter| Arc::new(OverdueRequests(Arc::clone(interrupter))) as Arc<dyn TimeoutHandler>),
