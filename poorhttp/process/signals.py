@@ -37,7 +37,16 @@ SIGNALS = (*STOP_SIGNALS, signal.SIGUSR1, *MAIN_PROCESS_SIGNALS)
 #: The names of these signals; the module without enumerations has none.
 NAMES = {
     getattr(signal, name): name
-    for name in ("SIGTERM", "SIGINT", "SIGQUIT", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGTTIN", "SIGTTOU")
+    for name in (
+        "SIGTERM",
+        "SIGINT",
+        "SIGQUIT",
+        "SIGHUP",
+        "SIGUSR1",
+        "SIGUSR2",
+        "SIGTTIN",
+        "SIGTTOU",
+    )
 }
 
 

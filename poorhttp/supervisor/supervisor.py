@@ -20,10 +20,10 @@ from poorhttp.config.options.development import is_on
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError, Failure
 from poorhttp.net.systemd import Notifier
+from poorhttp.process import signals
 from poorhttp.process.exit_status import changed_children
 from poorhttp.process.own_files import FOLDER, own_files
 from poorhttp.process.privileges import apply_umask
-from poorhttp.process import signals
 from poorhttp.process.signals import SIGNALS, STOP_SIGNALS, signal
 from poorhttp.supervisor import upgrade
 from poorhttp.supervisor.admin.control import AdminControl

@@ -51,7 +51,9 @@ def replace(package: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [remove, replace])
-def test_the_server_goes_on_and_stops(mode: str, change: Callable[[Path], None], tmp_path: Path) -> None:
+def test_the_server_goes_on_and_stops(
+    mode: str, change: Callable[[Path], None], tmp_path: Path
+) -> None:
     package = tmp_path / "library/poorhttp"
     shutil.copytree(ROOT / "poorhttp", package, ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "app.py").write_text(APPLICATION)

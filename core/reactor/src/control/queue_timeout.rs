@@ -197,9 +197,7 @@ impl QueueTimeout {
                 self.begin(&mut standing, now);
                 let lasted = now.saturating_sub(standing.since);
                 let is_again = standing.refused.is_some_and(|refused| now < refused + REMEMBERED);
-                if (lasted >= STANDING && standing.evidence.is_overload())
-                    || (lasted >= STANDING_AGAIN && is_again)
-                {
+                if (lasted >= STANDING && standing.evidence.is_overload()) || (lasted >= STANDING_AGAIN && is_again) {
                     self.is_overload.store(true, Ordering::Relaxed);
                 }
                 let limit = (ANSWERED_MEANWHILE * lasted / standing.run.max(1)).max(LEAST);
