@@ -6,6 +6,7 @@ import _thread
 import io
 import os
 from collections.abc import Callable
+from contextlib import suppress
 
 from poorhttp._core import note_unfinished_line
 
@@ -113,7 +114,7 @@ class LogBuffer(io.BufferedWriter):
 
 
 class LogFile(io.FileIO):
-    """The file of the error log; no application fails because it cannot be written, or closes it."""
+    """The file of the error log; no application closes it, or fails as it cannot be written."""
 
     def __init__(self, fd: int, write_log: Callable[[str, str], None]) -> None:
         """Take a descriptor, which is closed with the last reference.
@@ -148,7 +149,5 @@ class LogFile(io.FileIO):
 
     def __del__(self) -> None:
         # Without this the base class would call `close`.
-        try:
+        with suppress(Exception):  # at the end of the process
             os.close(self.fileno())
-        except Exception:
-            pass  # at the end of the process

@@ -5,7 +5,7 @@
 //! Who waits patiently is not refused: by default requests are refused only while *all* have to wait and many clients have
 //! left in the meantime. What is too long follows from the rate at which requests are answered.
 //!
-//! The leaving of one client says nothing about the others. So a quarter of all requests must have lost their clients, and an
+//! The leaving of one client says nothing about the others. So a fifth of all requests must have lost their clients, and an
 //! address counts for little more than the requests of it that were run: one that only leaves counts once. Addresses are told
 //! apart by a keyed hash, so that nobody can choose some that count as several.
 
@@ -40,13 +40,13 @@ const REMEMBERED: u64 = 10_000;
 /// Milliseconds for which all requests must have had to wait then.
 const STANDING_AGAIN: u64 = 100;
 /// One client must have left for fewer requests that were run than these: at 1.5 times of what can be answered, it is one for two.
-const RUN_FOR_EACH_LEFT: u64 = 3;
+const RUN_FOR_EACH_LEFT: u64 = 4;
 /// For each request of an address that was run, so many of its requests count that were left: at 5 times, it is four for one.
 const LEFT_FOR_EACH_RUN: u32 = 5;
 /// Groups of addresses that are counted separately.
 const GROUPS: usize = 256;
 /// After so many milliseconds, and so many requests, earlier ones count half.
-const HALVED: u64 = 2_000;
+const HALVED: u64 = 1_000;
 const HALVED_REQUESTS: u64 = 32;
 
 /// Requests of the addresses of a group, in the last seconds.
@@ -243,17 +243,17 @@ mod tests {
     #[test]
     fn who_always_waits_is_refused_if_clients_leave() {
         let timeout = QueueTimeout::new(QueueLimit::Adaptive);
-        assert_eq!(refused(&timeout, 0..1_000, 2, 500, 4), 0, "it has not lasted long");
+        assert_eq!(refused(&timeout, 0..1_000, 2, 500, 6), 0, "it has not lasted long");
         timeout.note_prompt();
-        assert_eq!(refused(&timeout, 1_000..2_000, 2, 500, 4), 0, "one was prompt in between");
+        assert_eq!(refused(&timeout, 1_000..2_000, 2, 500, 6), 0, "one was prompt in between");
         assert_eq!(refused(&timeout, 2_000..3_000, 2, 500, 0), 500);
-        assert_eq!(refused(&timeout, 3_000..4_000, 2, 20, 4), 0, "they have not waited long");
+        assert_eq!(refused(&timeout, 3_000..4_000, 2, 20, 6), 0, "they have not waited long");
     }
 
     #[test]
     fn an_overload_with_pauses_goes_on() {
         let timeout = QueueTimeout::new(QueueLimit::Adaptive);
-        assert!(refused(&timeout, 0..3_000, 2, 500, 4) > 0);
+        assert!(refused(&timeout, 0..3_000, 2, 500, 6) > 0);
         timeout.note_prompt();
         assert_eq!(refused(&timeout, 3_000..3_100, 2, 500, 0), 0, "all may have waited by chance");
         assert_eq!(refused(&timeout, 3_100..4_000, 2, 500, 0), 450);
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_behind_one_address_are_evidence_if_a_quarter_leaves() {
+    fn clients_behind_one_address_are_evidence_if_a_fifth_leaves() {
         for (leaving, expected) in [(1_000, false), (400, true), (40, true)] {
             let timeout = QueueTimeout::new(QueueLimit::Adaptive);
             let client = Some(Ipv4Addr::LOCALHOST.into());
