@@ -43,7 +43,7 @@ def apply(settings: Settings, folder: str) -> None:
         raise ConfigError(f"{place}: {path} is not UTF-8 text") from error
     # They are replaced, and closed as at any other configuration.
     _share_handlers()
-    before = {id(reference) for reference in _handler_references()}
+    before = list(_handler_references())
     try:
         READERS[suffix](text)
     except ConfigError as error:
@@ -120,15 +120,16 @@ def _handler_references() -> list[Any]:
     return references
 
 
-def _keep_handlers(before: set[int]) -> None:
-    """Keep new handlers from being closed by the application.
+def _keep_handlers(before: list[Any]) -> None:
+    """Keep handlers that are not among `before` from being closed by the application.
 
     `logging.config` and `logging.shutdown` close all handlers in the list. One that is closed loses
     its records: a file of the mode `w` is not opened again, `MemoryHandler` has no target.
     """
     references = _handler_references()
-    _kept.extend(each for each in references if id(each) not in before)
-    references[:] = [each for each in references if id(each) in before]
+    known = {id(each) for each in before}
+    _kept.extend(each for each in references if id(each) not in known)
+    references[:] = [each for each in references if id(each) in known]
 
 
 def _share_handlers() -> None:

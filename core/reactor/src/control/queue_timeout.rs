@@ -41,6 +41,8 @@ const REMEMBERED: u64 = 10_000;
 const STANDING_AGAIN: u64 = 100;
 /// One client must have left for fewer requests that were run than these: at 1.5 times of what can be answered, it is one for two.
 const RUN_FOR_EACH_LEFT: u64 = 4;
+/// However few requests are run, so many clients must have left: a few addresses are no evidence.
+const LEAST_LEFT: u64 = 8;
 /// For each request of an address that was run, so many of its requests count that were left: at 5 times, it is four for one.
 const LEFT_FOR_EACH_RUN: u32 = 5;
 /// Groups of addresses that are counted separately.
@@ -120,7 +122,7 @@ impl Evidence {
 
     /// Whether so many clients leave that more is asked for than can be answered.
     fn is_overload(&self) -> bool {
-        self.left * RUN_FOR_EACH_LEFT > self.run
+        self.left >= LEAST_LEFT && self.left * RUN_FOR_EACH_LEFT > self.run
     }
 }
 
