@@ -19,6 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from types import CodeType, ModuleType
+    from typing import Any
 
     from poorhttp.config.settings import Settings
 else:
@@ -112,7 +113,9 @@ class OwnFiles:
         base = os.path.join(FOLDER, *name.split(".")[1:])
         for file, is_package in ((f"{base}/__init__.py", True), (f"{base}.py", False)):
             if file in self._places:
-                spec = ModuleSpec(name, self, origin=file, is_package=is_package)
+                # It has what is called of a loader, and need not be of the class.
+                loader: Any = self
+                spec = ModuleSpec(name, loader, origin=file, is_package=is_package)
                 if is_package:
                     spec.submodule_search_locations = [base]
                 spec.has_location = True

@@ -86,8 +86,9 @@ def test_the_server_goes_on_and_stops(
         refusal = "have been removed\n" if change is remove else "the new main process ended with"
         wait_for(lambda: refusal in log.read_text(), "a refusal")
         assert server.get("/").status == 200
-        for path in ("/-/ready", "/-/metrics", "/-/page.css"):
+        for path in ("/-/ready", "/-/metrics", "/-/status", "/", "/-/page.css"):
             with Connection(str(tmp_path / "admin")) as connection:
+                connection.host = "localhost"
                 assert connection.request("GET", path).status == 200, path
         done = run(*command("ctl", "--admin", f"unix:{tmp_path}/admin", "status"))
         assert done.returncode == 0, done.stderr

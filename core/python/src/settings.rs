@@ -68,27 +68,3 @@ pub(crate) fn compression(settings: &Bound<'_, PyAny>) -> PyResult<Compressions>
     let compression = Arc::new(Compression::new(codings, types, option(settings, "compress_min_size")?, levels));
     Ok((Some(Arc::clone(&compression)), (!only_files).then_some(compression)))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::whole_milliseconds;
-
-    #[test]
-    fn times_are_rounded_up() {
-        for (seconds, expected) in [
-            (0.0, 0),
-            (0.000_001, 1),
-            (0.0001, 1),
-            (0.001, 1),
-            (0.0015, 2),
-            (0.07, 70),
-            (0.29, 290),
-            (1.0001, 1_001),
-            (30.0, 30_000),
-            (-1.0, 0),
-            (f64::NAN, 0),
-        ] {
-            assert_eq!(whole_milliseconds(seconds), expected, "{seconds}");
-        }
-    }
-}
