@@ -36,6 +36,15 @@ def read_fields(text: str) -> list[tuple[str, str]]:
     Like `urllib.parse.parse_qsl(text, keep_blank_values=True)`.
     """
 
+def signal_action(number: int) -> int:
+    """Return the address of the C function that handles a signal; SIG_DFL is 0, SIG_IGN is 1."""
+
+def note_unfinished_line(is_unfinished: bool, /) -> None:
+    """Note whether any thread has written a line to `wsgi.errors` whose end is missing.
+
+    Then each thread calls `end_line` of its `Reactor` behind its request.
+    """
+
 def end_with_parent() -> None:
     """Have SIGTERM sent to this process when its parent ends (prctl(2), PR_SET_PDEATHSIG)."""
 
@@ -545,6 +554,9 @@ class Reactor:
         interrupter: ThreadInterrupter | None = None,
         refork: tuple[int, Callable[[], int]] | None = None,
         offer_upgrade: Callable[[dict[str, Any], Request], object] | None = None,
+        reopen_logs: Callable[[], object] | None = None,
+        note_stop: Callable[[], object] | None = None,
+        end_line: Callable[[], object] | None = None,
         routes: Sequence[tuple[str, str, str | None, Settings]] = (),
         streamed_bodies: Sequence[tuple[str, str, bool]] = (),
         live_reload: tuple[str, str] | None = None,
@@ -597,6 +609,10 @@ class Reactor:
             recycle_after: `m` is sent on `channel` when this request number begins; 0: never.
             offer_upgrade: called with environ and request, to offer its connection to the
                 application.
+            reopen_logs: called when the main process commands that over `channel`.
+            note_stop: called when the main process commands a stop over `channel`.
+            end_line: called behind a request, if any thread has left a line in `wsgi.errors`
+                without its end; not in mode `gevent`.
             refork: a request number, and a function that is called when the first request of the
                 application with this number or a higher one begins; it returns after how many
                 requests it is to be called again, or 0.

@@ -10,7 +10,6 @@ frames.py           tracebacks without the frames of the server
 
 from __future__ import annotations
 
-import io
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -86,17 +85,13 @@ class ErrorLog:
             fd = _standard_error()
             sink = Sink.lines(fd, marked=destination.is_journal(2))
             self.writer = make_writer(sink, settings)
-            if settings.error_log_format == "json":
-                self.stream = LineStream(write_line, fd)  # type: ignore[assignment]
-            elif fd == 2 and sys.stderr is sys.__stderr__:
-                self.stream = _stream(LogFile(2, "w", self.writer.write, closefd=False))
+            if settings.error_log_format == "json" or (fd == 2 and sys.stderr is sys.__stderr__):
+                # A copy: the application may close standard error, and another file get its number.
+                self._use_file(os.dup(fd), settings)
         else:
             fd = destination.open_file(settings, "error_log", self.folder, owner)
             self.writer = make_writer(Sink.lines(fd), settings)
-            if settings.error_log_format == "json":
-                self.stream = LineStream(write_line, fd)  # type: ignore[assignment]
-            else:
-                self.stream = _stream(LogFile(fd, "a", self.writer.write))
+            self._use_file(fd, settings)
         self.settings = settings
         return self.opened
 
@@ -117,7 +112,13 @@ class ErrorLog:
     def use_writer(self, writer: LogWriter) -> None:
         """Use a log that is no file; the text stream writes to it line by line."""
         self.writer = writer
-        self.stream = LineStream(write_line)  # type: ignore[assignment]
+        self.stream = LineStream(write_lines)  # type: ignore[assignment]
+
+    def _use_file(self, fd: int, settings: Settings) -> None:
+        """Write the text stream to a file, as it is or as JSON."""
+        file = LogFile(fd, self.opened.write)
+        write = write_lines if settings.error_log_format == "json" else file.write_lines
+        self.stream = LineStream(write, file)  # type: ignore[assignment]
 
     @property
     def opened(self) -> LogWriter:
@@ -311,7 +312,8 @@ def close() -> None:
     """Write all pending messages, before this process exits."""
     # The stream may be closed, or replaced by the application.
     with suppress(Exception):
-        error_log.stream.flush()
+        stream = error_log.stream
+        stream.flush_all() if isinstance(stream, LineStream) else stream.flush()
     if error_log.writer is not None:
         error_log.writer.close()
     if error_log.relay is not None:
@@ -350,10 +352,17 @@ def write(
             error_log.relay.forward()
 
 
-def write_line(level: str, message: str) -> None:
+def end_line() -> None:
+    """End the line that this thread, or greenlet, has begun in `wsgi.errors`. Never raises."""
+    # The stream may be one of a program that has replaced standard error.
+    with suppress(Exception):
+        error_log.stream.flush()
+
+
+def write_lines(text: str) -> None:
     """Write what the application has written to `wsgi.errors`."""
     if error_log.writer is not None:
-        error_log.writer.write(level, message, current_request(), from_application=True)
+        error_log.writer.write("error", text, current_request(), from_application=True)
         if error_log.relay is not None:
             error_log.relay.forward()
 
@@ -401,12 +410,6 @@ def start_failure(error: BaseException) -> None:
 
     traceback = application_traceback(error).lstrip("\n") or None
     write("error", f"the server does not start: {error}", traceback=traceback)
-
-
-def _stream(file: LogFile) -> TextIO:
-    return io.TextIOWrapper(
-        io.BufferedWriter(file), encoding="utf-8", errors="backslashreplace", line_buffering=True
-    )
 
 
 def _standard_error() -> int:

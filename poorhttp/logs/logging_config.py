@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import logging
 import logging.config
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from configparser import ConfigParser
 from configparser import Error as IniError
 from importlib import import_module
@@ -14,6 +15,10 @@ from importlib import import_module
 from poorhttp.config.ini import read_file
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def apply(settings: Settings, folder: str) -> None:
@@ -36,6 +41,9 @@ def apply(settings: Settings, folder: str) -> None:
         raise ConfigError(f"{place}: cannot open {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{place}: {path} is not UTF-8 text") from error
+    # They are replaced, and closed as at any other configuration.
+    _share_handlers()
+    before = list(_handler_references())
     try:
         READERS[suffix](text)
     except ConfigError as error:
@@ -45,22 +53,108 @@ def apply(settings: Settings, folder: str) -> None:
         raise ConfigError(
             f"{place}: {path}{f':{line}' if line else ''}: {_message(error)}"
         ) from error
+    _keep_handlers(before)
+    for logger in SERVER_LOGGERS:
+        logger.configured()
+
+
+class ServerLogger:
+    """One of the server's loggers, which no configuration of the application can silence.
+
+    A later `dictConfig` or `fileConfig` disables existing loggers by default, and replaces level
+    and handlers of the root logger. What the application sets for the server's own loggers does
+    count, and handlers that it adds to the root.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.logger = logging.getLogger(name)
+        self.configured()
+
+    def configured(self) -> None:
+        """Keep the level and the handlers that it inherits: `log_config` was applied."""
+        self._root_level = self.logger.root.level
+        self._root_handlers = list(self.logger.root.handlers)
+
+    def is_enabled(self, level: int) -> bool:
+        """Whether records of this level are handled.
+
+        Neither `logging.disable` counts, nor the level that the root logger has got since.
+        """
+        logger: logging.Logger | None = self.logger
+        while logger is not None and logger is not self.logger.root:
+            if logger.level:
+                return level >= logger.level
+            logger = logger.parent
+        return level >= self._root_level
+
+    def handle(self, record: logging.LogRecord) -> None:
+        """Pass a record to the handlers: to those that the root had, if it has none of them."""
+        self.logger.disabled = False
+        had, has = self._root_handlers, self.logger.root.handlers
+        if not had or any(handler in has for handler in had):
+            self.logger.handle(record)
+        elif self.logger.filter(record):
+            for handler in self._reached(had):
+                if record.levelno >= handler.level:
+                    handler.handle(record)
+
+    def _reached(self, root_handlers: list[logging.Handler]) -> Iterator[logging.Handler]:
+        """Yield the handlers that records reach if the root has these."""
+        logger: logging.Logger | None = self.logger
+        while logger is not None:
+            yield from root_handlers if logger is logger.root else logger.handlers
+            logger = logger.parent if logger.propagate else None
+
+
+ERRORS = ServerLogger("poorhttp.error")
+REQUESTS = ServerLogger("poorhttp.access")
+SERVER_LOGGERS = (ERRORS, REQUESTS)
+
+#: References to the handlers of `log_config`, taken from the list of `logging`.
+_kept: list[Any] = []
+
+
+def _handler_references() -> list[Any]:
+    """Return the list of weak references to handlers that `logging.shutdown` closes."""
+    references: list[Any] = getattr(logging, "_handlerList", [])
+    return references
+
+
+def _keep_handlers(before: list[Any]) -> None:
+    """Keep handlers that are not among `before` from being closed by the application.
+
+    `logging.config` and `logging.shutdown` close all handlers in the list. One that is closed loses
+    its records: a file of the mode `w` is not opened again, `MemoryHandler` has no target.
+    """
+    references = _handler_references()
+    known = {id(each) for each in before}
+    _kept.extend(each for each in references if id(each) not in known)
+    references[:] = [each for each in references if id(each) in known]
+
+
+def _share_handlers() -> None:
+    """Put the handlers back into the list."""
+    _handler_references().extend(_kept)
+    _kept.clear()
+
+
+# Before `logging.shutdown`, which closes those in the list.
+atexit.register(_share_handlers)
 
 
 def reopen() -> None:
     """Make handlers that write to files reopen them with the next record."""
-    loggers = [logging.getLogger(), *logging.getLogger().manager.loggerDict.values()]
-    for logger in loggers:
-        for handler in logger.handlers if isinstance(logger, logging.Logger) else ():
-            if isinstance(handler, logging.FileHandler):
-                handler.acquire()
-                try:
-                    # A handler without a stream opens its file, as with its option `delay`.
-                    stream, handler.stream = handler.stream, None
-                    if stream is not None:
-                        stream.close()
-                finally:
-                    handler.release()
+    for reference in [*_kept, *_handler_references()]:
+        handler = reference()
+        if isinstance(handler, logging.FileHandler):
+            handler.acquire()
+            try:
+                # A handler without a stream opens its file, as with its option `delay`.
+                stream, handler.stream = handler.stream, None
+                if stream is not None:
+                    stream.close()
+            finally:
+                handler.release()
 
 
 def _read_ini(text: str) -> None:

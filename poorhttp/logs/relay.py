@@ -17,6 +17,7 @@ import threading
 from contextlib import suppress
 
 from poorhttp._core import Sink
+from poorhttp.logs.logging_config import ERRORS, REQUESTS, ServerLogger
 
 #: Size of the pipe, if the system allows it: lines of some ten thousand requests.
 PIPE_SIZE = 1 << 20
@@ -41,8 +42,6 @@ class Relay:
     def __init__(self, worker: str) -> None:
         """Take the name of this process, for the attribute `worker` of each record."""
         self.worker = worker
-        self._errors = logging.getLogger("poorhttp.error")
-        self._requests = logging.getLogger("poorhttp.access")
         receiver, sender = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._messages = receiver.detach()
         self._sender = sender.detach()
@@ -145,31 +144,32 @@ class Relay:
                 "request_id": request_id or None,
                 "trace_id": trace_id or None,
                 "span_id": span_id or None,
-                "source": source or self._errors.name,
+                "source": source or ERRORS.logger.name,
             }
-            self._emit(self._errors, level, text, extra, traceback)
+            self._emit(ERRORS, level, text, extra, traceback)
 
     def _log(self, data: bytes) -> None:
         *lines, self._line = (self._line + data).split(b"\n")
         for line in lines:
             extra: dict[str, object] = {"worker": self.worker, "request": None}
-            self._emit(self._requests, logging.INFO, line.decode("utf-8", "replace"), extra)
+            self._emit(REQUESTS, logging.INFO, line.decode("utf-8", "replace"), extra)
 
     def _emit(
         self,
-        logger: logging.Logger,
+        ours: ServerLogger,
         level: int,
         text: str,
         extra: dict[str, object],
         traceback: str = "",
     ) -> None:
-        if not logger.isEnabledFor(level):
+        if not ours.is_enabled(level):
             return
+        logger = ours.logger
         try:
             record = logger.makeRecord(logger.name, level, "", 0, text, (), None, extra=extra)
             # Formatters append it.
             record.exc_text = traceback or None
-            logger.handle(record)
+            ours.handle(record)
         except Exception as error:
             # From a filter, for example. Later records are still handled.
             print(f"poorhttp: {logger.name}: {type(error).__name__}: {error}", file=sys.stderr)

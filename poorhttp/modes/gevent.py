@@ -16,7 +16,9 @@ from contextlib import contextmanager, suppress
 from types import ModuleType
 from typing import Any
 
+from poorhttp import logs
 from poorhttp._core import Request
+from poorhttp.logs.text_stream import UNFINISHED
 from poorhttp.process.signals import STOP_SIGNALS
 
 TYPE_CHECKING = False
@@ -133,6 +135,8 @@ def run(worker: Worker) -> None:
     def serve_one_by_one(request: Request) -> None:
         while True:
             worker.serve(worker.application, (request,))
+            if UNFINISHED:
+                logs.end_line()
             if len(idle) >= MAX_IDLE_GREENLETS:
                 return
             waiter: Waiter[Request] = Waiter(hub)

@@ -102,7 +102,8 @@ class Tls:
             *self._files,
             client_auth_required=settings.tls_client_auth == "required",
             only_tls13=settings.tls_min_version == "1.3",
-            session_timeout=int(settings.tls_session_timeout),
+            # Rounded up: 0 has another meaning than half a second.
+            session_timeout=-int(-settings.tls_session_timeout // 1),
             kernel=settings.kernel_tls,
             opener=open_regular,
         )

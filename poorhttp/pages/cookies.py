@@ -77,7 +77,8 @@ def set_cookie(
 
     parts = [f"{name}={quote(value, safe=_PLAIN)}", f"Path={path}"]
     if lifetime is not None:
-        parts.append(f"Max-Age={int(lifetime)}")
+        # Rounded up: 0 would delete the cookie.
+        parts.append(f"Max-Age={-int(-lifetime // 1)}")
     if domain:
         parts.append(f"Domain={domain}")
     parts.append(f"SameSite={same_site}")

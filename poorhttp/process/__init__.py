@@ -12,6 +12,7 @@ worker_context.py    what a worker gets from the main process
 control_channel.py   messages between the main process and a worker
 c_socket.py          the C module of `socket`
 fd_passing.py        file descriptors over a Unix socket
+own_files.py         modules of the server that are imported later, as they were at the start
 shared_imports.py    modules that workers share, because the main process imports them too
 standard_streams.py  opens descriptors 0 to 2 that are closed
 orphans.py           reaps orphans as process 1

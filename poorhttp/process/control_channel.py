@@ -2,12 +2,14 @@
 
 To a worker: `PING`, `DRAIN`, `UNDRAIN`, `RETIRE`, `PROMOTE` (retire, and become the preloader),
 `DETACH` (retire, and leave idle connections to the successor), `END_LONG_POLLS`, `CERTIFICATES`
-(with a descriptor, `poorhttp/net/tls.py`).
+(with a descriptor, `poorhttp/net/tls.py`); `STOP`, `QUICK_STOP` and `REOPEN_LOGS` repeat SIGTERM,
+SIGINT and SIGUSR1, whose handlers the application may have replaced.
 
 From a worker: `SERVING`, `BROKEN` (it serves an error page, because the application cannot be
 loaded), `PONG`, `FULL` (all its threads are busy, and the main process does not check for that:
 `supervisor/saturation.py`), `RECYCLE` (it has begun `max_requests` requests), `REFORK` (it has
-begun `refork_after` requests), `PROMOTED` (it has finished its requests, and waits for the
+begun `refork_after` requests), `REPLACED` (the application has replaced the handler of a signal to
+stop), `PROMOTED` (it has finished its requests, and waits for the
 listening sockets), `ACTIVE` (it has begun a request: `max_rss` is to be checked), `STUCK` (a
 request cannot be interrupted).
 
@@ -34,6 +36,9 @@ PROMOTE = b"p"
 DETACH = b"H"
 END_LONG_POLLS = b"l"
 CERTIFICATES = b"T"
+STOP = b"s"
+QUICK_STOP = b"q"
+REOPEN_LOGS = b"o"
 SERVING = b"+"
 BROKEN = b"x"
 PONG = b"."
@@ -43,6 +48,7 @@ FULL = b"f"
 STUCK = b"t"
 REFORK = b"k"
 PROMOTED = b"P"
+REPLACED = b"g"
 HERE = b"h"
 
 #: Bytes of `struct ucred` (unix(7)): process, user and group ID, 4 each.

@@ -12,6 +12,7 @@ from poorhttp.net.handshakes import drain_handshakes
 from poorhttp.net.listener import Listener
 from poorhttp.process.signals import signal
 from poorhttp.supervisor.scoreboard import Totals
+from poorhttp.supervisor.tasks import attempt
 from poorhttp.supervisor.worker_pool import WorkerPool
 from poorhttp.worker.service import Service
 
@@ -99,11 +100,12 @@ class Generations:
     def tick(self, now: float) -> None:
         """Do what is due, and forget pools whose last worker has ended."""
         for pool in self:
-            pool.tick(now)
-        self._share_certificates(now)
+            attempt(f"{pool.name}the care for workers", pool.tick, now)
+        attempt("the check of certificates", self._share_certificates, now)
         if self.hooks is not None:
-            services = {pool.service for pool in self}
-            self.hooks.tick(now, services, last=self._has_no_workers)
+            services, last = {pool.service for pool in self}, self._has_no_workers
+            tick = self.hooks.tick
+            attempt("the delivery of hooks", lambda: tick(now, services, last=last))
         self.retiring[:] = [pool for pool in self.retiring if not pool.ended]
 
     def filenos(self) -> list[int]:
@@ -264,11 +266,11 @@ class Generations:
 
     def stop(self, number: int, until: float) -> None:
         """Close the listening sockets, and pass the signal to stop on to all workers."""
-        drain_handshakes(self.listeners)
+        attempt("the end of handshakes", drain_handshakes, self.listeners)
         for listener in self.listeners:
-            listener.release()
+            attempt("the close of a listening socket", listener.release)
         for pool in self:
-            pool.stop(number, until)
+            attempt("the stop of workers", pool.stop, number, until)
         if self.hooks is not None:
             self.hooks.stop(until)
 
@@ -277,7 +279,7 @@ class Generations:
         for pool in self:
             logs.reopen(pool.settings, None, pool.service.privileges.owner)
         for pool in self:
-            pool.signal(signal.SIGUSR1)
+            pool.reopen_logs()
         if self.hooks is not None:
             self.hooks.signal(signal.SIGUSR1)
 

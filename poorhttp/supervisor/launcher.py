@@ -8,6 +8,7 @@ from poorhttp import _core, logs
 from poorhttp.config import loader
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError, Failure, Stopped
+from poorhttp.process.own_files import own_files
 from poorhttp.process.privileges import Privileges
 from poorhttp.supervisor.supervisor import ReadSettings, Supervisor
 from poorhttp.worker import standalone
@@ -56,6 +57,7 @@ def run(
                 try:
                     if settings.merge_memory:
                         _merge_memory(settings)
+                    own_files.copy(settings)
                     if not settings.supervisor:
                         return standalone.run(services, signals, application)
                     return Supervisor(services, read_settings, application, folder, file).run(

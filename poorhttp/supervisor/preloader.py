@@ -22,12 +22,12 @@ import time
 
 from poorhttp import logs
 from poorhttp._core import forget_fd, trim_memory
-from poorhttp.errors import ApplicationError
+from poorhttp.errors import ApplicationError, Stopped
 from poorhttp.process import fork, signals
 from poorhttp.process.c_socket import socket
 from poorhttp.process.control_channel import HERE, PROMOTE, PROMOTED, SERVING, ControlChannel
 from poorhttp.process.fd_passing import receive
-from poorhttp.process.signals import signal
+from poorhttp.process.signals import Disposition, signal
 from poorhttp.process.unpatched import sleep
 from poorhttp.process.worker_context import WorkerContext
 from poorhttp.supervisor.scoreboard import Scoreboard
@@ -50,6 +50,11 @@ OWN_THREADS_TIMEOUT = 10.0
 
 #: Why workers are replaced after one was promoted.
 REFORKED = "it is forked anew from a worker that has served"
+
+
+#: Messages besides the order to fork a worker, each a line.
+STOP_LINE = b"stop\n"
+REOPEN_LINE = b"reopen\n"
 
 
 class Preloader:
@@ -96,11 +101,13 @@ class Preloader:
         if SERVING in self.channel.receive():
             self.ready = True
         if 0 < self.kill_at <= now:
-            why = (
-                "is still stopped (SIGSTOP)"
-                if self._stopped
-                else "did not end (an atexit handler or a thread of the application holds it up)"
-            )
+            why = "did not end (an atexit handler or a thread of the application holds it up)"
+            if self._stopped:
+                why = "is still stopped (SIGSTOP)"
+            elif not self.ready:
+                why = "was still loading it, and SIGTERM has not ended that"
+                if verb := Disposition(str(self.pid)).withheld(signal.SIGTERM):
+                    why = f"was still loading it, and the application {verb} SIGTERM"
             name = self._service.settings.service
             of = f" of service {name}" if name else ""
             logs.write("error", f"the process that has loaded the application{of} {why}; killed")
@@ -112,6 +119,12 @@ class Preloader:
         self._ends = True
         self.kill_at = min(self.kill_at or kill_at, kill_at)
         signals.send(self.pid, number)
+        # The application may have replaced the handler.
+        self.channel.send(STOP_LINE)
+
+    def reopen_logs(self) -> None:
+        """Have it reopen its logs, if the application has replaced the handler of SIGUSR1."""
+        self.channel.send(REOPEN_LINE)
 
     def on_stopped(self, number: int) -> None:
         """Handle that a signal has stopped the process, or that it was continued (0)."""
@@ -338,6 +351,14 @@ def _fork_workers(service: Service, scoreboard: Scoreboard, channel: socket.sock
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(0)
+        *orders, message = message.splitlines(keepends=True)
+        orders += [message] if message in (STOP_LINE, REOPEN_LINE) else []
+        if STOP_LINE in orders:
+            raise Stopped
+        if REOPEN_LINE in orders:
+            logs.reopen(service.settings, None)
+        if message in orders:
+            continue
         index, slot, shared, recycle_after, refork_after, muted = map(int, message.split())
         service.start_errors_muted = bool(muted)
         siblings = scoreboard.memory if shared else None

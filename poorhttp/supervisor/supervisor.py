@@ -23,12 +23,14 @@ from poorhttp.errors import ConfigError, Failure
 from poorhttp.net.systemd import Notifier
 from poorhttp.process import signals
 from poorhttp.process.exit_status import changed_children
+from poorhttp.process.own_files import FOLDER, own_files
 from poorhttp.process.privileges import apply_umask
 from poorhttp.process.signals import SIGNALS, STOP_SIGNALS, signal
 from poorhttp.supervisor import upgrade
 from poorhttp.supervisor.admin.control import AdminControl
 from poorhttp.supervisor.generations import Generations
 from poorhttp.supervisor.saturation import Saturation
+from poorhttp.supervisor.tasks import attempt
 from poorhttp.supervisor.upgrade import Takeover, Upgrade
 from poorhttp.supervisor.watchdog import Watchdog
 from poorhttp.worker import development
@@ -146,13 +148,9 @@ class Supervisor:
             self.pending_signals.append(signal.SIGTERM)
         try:
             while not self._is_over():
-                try:
-                    self._tick()
-                    self._wait(wakeups)
-                except Exception as error:
-                    # Descriptors or memory may have run out. The supervisor must go on.
-                    logs.exception("a task of the main process failed; the process goes on", error)
-                    time.sleep(PAUSE)
+                if not (self._tick() and attempt("the wait for events", self._wait, wakeups)):
+                    # Something may be due that would fail again at once; signals are not late.
+                    self._pause(wakeups)
             if self.upgrade is not None and self.replaced and os.getpid() == 1:
                 return upgrade.wait_for_successor(self.upgrade.pid, self.pending_signals, wakeups)
             return self.exit_code
@@ -171,30 +169,52 @@ class Supervisor:
                 self.pidfile.remove()
             self.notifier.close()
 
-    def _tick(self) -> None:
-        """Handle signals, ended children and timers; go on with a start, reload or upgrade."""
+    def _tick(self) -> bool:
+        """Handle signals, ended children and timers; go on with a start, reload or upgrade.
+
+        Each task runs, also if others fail. Returns whether none has failed.
+        """
         # Signals first: workers that have ended by a signal to stop are not replaced.
         self._handle_signals()
-        self._reap()
+        reaped = attempt("the handling of ended processes", self._reap)
         now = time.monotonic()
-        self.admin.tick(now)
-        self.generations.tick(now)
+        tasks: dict[str, Callable[[], object]] = {
+            "the admin process": lambda: self.admin.tick(now),
+            "the care for workers": lambda: self.generations.tick(now),
+            "the end of the drain": lambda: self._check_drain(now),
+            "the development server": lambda: self._check_reloader(now),
+            "the start": self._check_start,
+            "the reload": self._check_reload,
+            "the upgrade": self._check_upgrade,
+            "the handling of deferred signals": self._check_deferred,
+            "the watchdog": lambda: self.watchdog.tick(self.generations.serving, now),
+            "the saturation check": lambda: self.saturation.tick(self.generations.serving, now),
+            "the history": lambda: self.admin.tick_history(now),
+            "the readiness": self._check_readiness,
+            "the terminal": self._serve_terminal,
+        }
+        return all([reaped, *(attempt(what, task) for what, task in tasks.items())])
+
+    def _check_drain(self, now: float) -> None:
         if self.drain_until and self.drain_until <= now and not self.stop_signal:
             self._stop(signal.SIGTERM)
-        if self.reloader is not None and not self.stop_signal:
-            self._check_reloader(self.reloader, now)
-        self._check_start()
-        self._check_reload()
-        self._check_upgrade()
-        self._check_deferred()
-        self.watchdog.tick(self.generations.serving, now)
-        self.saturation.tick(self.generations.serving, now)
-        self.admin.tick_history(now)
+
+    def _check_readiness(self) -> None:
         if self.started and not (self.drain_until or self.stop_signal):
             # The start and the stop have lines of their own.
             self.admin.log_readiness()
+
+    def _serve_terminal(self) -> None:
         if self._terminal is not None:
             self._terminal.serve()
+
+    def _pause(self, wakeups: int) -> None:
+        """Wait for a signal, at most for `PAUSE` seconds."""
+        if not self.pending_signals:
+            poller = select.poll()
+            poller.register(wakeups, select.POLLIN)
+            if poller.poll(PAUSE * 1000):
+                os.read(wakeups, 4096)
 
     def _is_over(self) -> bool:
         if self.replaced and not self.stop_signal:
@@ -232,17 +252,19 @@ class Supervisor:
     def _reap(self) -> None:
         """Handle the ends of children, including adopted ones."""
         for pid, code, stopped_by in changed_children(self._admit):
-            if stopped_by is not None:
-                for pool in self._pools:
-                    pool.on_stopped(pid, stopped_by)
-            elif self.upgrade is not None and self.upgrade.pid == pid:
-                self._upgrade_failed(code)
-            elif any(
-                each.reap(pid, code) for each in (self.reloader, self.generations.hooks) if each
-            ):
-                continue
-            elif not any(pool.reap(pid, code) for pool in self._pools):
-                logs.write("debug", f"process {pid}, which the server did not start, has ended")
+            attempt(f"the handling of process {pid}", self._on_child, pid, code, stopped_by)
+
+    def _on_child(self, pid: int, code: int, stopped_by: int | None) -> None:
+        """Handle that a process has ended, or that a signal has stopped or continued it."""
+        if stopped_by is not None:
+            for pool in self._pools:
+                pool.on_stopped(pid, stopped_by)
+        elif self.upgrade is not None and self.upgrade.pid == pid:
+            self._upgrade_failed(code)
+        elif any(each.reap(pid, code) for each in (self.reloader, self.generations.hooks) if each):
+            return
+        elif not any(pool.reap(pid, code) for pool in self._pools):
+            logs.write("debug", f"process {pid}, which the server did not start, has ended")
 
     def _admit(self) -> None:
         """Learn the process IDs of workers that others have forked, before one can be reaped."""
@@ -259,29 +281,41 @@ class Supervisor:
     def _handle_signals(self) -> None:
         while self.pending_signals:
             number = self.pending_signals.pop(0)
-            if self.replaced and self.upgrade is not None and os.getpid() == 1:
-                # A container sends signals to its first process only.
-                signals.send(self.upgrade.pid, number)
-            if number in STOP_SIGNALS:
-                delay = self.generations.serving[0].settings.drain_delay
-                ends = self.drain_until or self.stop_signal or self.replaced
-                if number == signal.SIGTERM and delay and self.started and not ends:
-                    self._drain(number, delay)
-                else:
-                    self._stop(number)
-            elif number == signal.SIGUSR1:
-                self._reopen_logs()
-            elif self.stop_signal or self.drain_until or self.replaced:
-                continue
-            elif number == signal.SIGHUP:
-                if self.reloader is not None and self.reloader.is_terminal_closed:
-                    self._stop(signal.SIGINT)
-                else:
-                    self._reload()
-            elif number == signal.SIGUSR2:
-                self._begin_upgrade()
-            elif number in (signal.SIGTTIN, signal.SIGTTOU):
-                self.resize(1 if number == signal.SIGTTIN else -1, self.generations.serving)
+            attempt(f"the handling of {signals.name(number)}", self._handle_signal, number)
+
+    def _handle_signal(self, number: int) -> None:
+        if self.replaced and self.upgrade is not None and os.getpid() == 1:
+            # A container sends signals to its first process only.
+            signals.send(self.upgrade.pid, number)
+        if number in STOP_SIGNALS:
+            delay = self.generations.serving[0].settings.drain_delay
+            ends = self.drain_until or self.stop_signal or self.replaced
+            if number == signal.SIGTERM and delay and self.started and not ends:
+                self._drain(number, delay)
+            else:
+                self._stop(number)
+        elif number == signal.SIGUSR1:
+            self._reopen_logs()
+        elif self.stop_signal or self.drain_until or self.replaced:
+            self._drop(number)
+        elif number == signal.SIGHUP:
+            if self.reloader is not None and self.reloader.is_terminal_closed:
+                self._stop(signal.SIGINT)
+            else:
+                self._reload()
+        elif number == signal.SIGUSR2:
+            self._begin_upgrade()
+        elif number in (signal.SIGTTIN, signal.SIGTTOU):
+            self.resize(1 if number == signal.SIGTTIN else -1, self.generations.serving)
+
+    def _drop(self, number: int) -> None:
+        """Log that a signal has no effect, because the server stops or is replaced."""
+        why = "another main process has taken over" if self.replaced else "the server stops"
+        if not (self.replaced or self.stop_signal):
+            why = "the server is drained, and stops soon"
+            if self.drain_until == float("inf"):
+                why = "the server is drained, until an operator undoes that"
+        logs.write("warning", f"{signals.name(number)} has no effect: {why}")
 
     def resize(self, step: int, pools: Sequence[WorkerPool]) -> None:
         """Add `step` workers to each of these pools."""
@@ -293,7 +327,7 @@ class Supervisor:
         self.drain_until = time.monotonic() + delay
         logs.write("info", f"not ready any more, and the stop begins in {delay:g} s (TERM)")
         self.notifier.stopping(f"not ready; the stop begins in {delay:g} s")
-        self._cancel_reload()
+        self._abandon_reload()
         self.generations.drain()
         self._stop_upgrade(number)
 
@@ -303,12 +337,12 @@ class Supervisor:
         if not self.stop_signal:
             until += self.generations.stop_timeout
         self.stop_signal = number
-        self.notifier.stopping()
+        if self.reloader is not None and number != signal.SIGTERM:
+            # Ctrl-C in development does not wait for requests of the developer.
+            until = min(until, time.monotonic() + PAUSE)
+        attempt("the notice to systemd", self.notifier.stopping)
         if self.reloader is not None:
-            self.reloader.stop_helpers()
-            if number != signal.SIGTERM:
-                # Ctrl-C in development does not wait for requests of the developer.
-                until = min(until, time.monotonic() + PAUSE)
+            attempt("the stop of the development server", self.reloader.stop_helpers)
         self.generations.stop(number, until)
         self._stop_upgrade(number)
 
@@ -319,7 +353,7 @@ class Supervisor:
     def _reopen_logs(self) -> None:
         self.generations.reopen_logs()
         for pool in self.admin.pools:
-            pool.signal(signal.SIGUSR1)
+            pool.reopen_logs()
 
     def _defer(self, number: int, what: str) -> None:
         """Handle a signal after the start that is under way has succeeded or failed."""
@@ -378,11 +412,17 @@ class Supervisor:
         if self.upgrade is not None or not self.started:
             self._defer(signal.SIGHUP, "a reload")
             return
+        if self.generations.starting:
+            self._say("the version that was being loaded is abandoned for a newer one", "warning")
         self._cancel_reload()
         self.admin.begin("reload")
         self._say("reloading", "info")
         self.notifier.reloading()
         try:
+            if change := own_files.change:
+                raise ConfigError(
+                    f"the files of the server ({FOLDER}) {change} since it was started; restart it"
+                )
             # If this fails, workers of the present configuration change to their own folder.
             loader.return_to(self.start_folder)
             serving = [pool.settings for pool in self.generations.serving]
@@ -412,6 +452,12 @@ class Supervisor:
             self.admin.replace()
             self._end_reload("reloaded: the new version serves", succeeded=True)
             self.notifier.ready(self._status())
+
+    def _abandon_reload(self) -> None:
+        """Stop the version that is being loaded, because the server is to stop."""
+        if self.generations.starting:
+            self._say("the version that was being loaded is abandoned", "warning")
+        self._cancel_reload()
 
     def _cancel_reload(self) -> None:
         self.generations.cancel_reload()
@@ -449,8 +495,11 @@ class Supervisor:
         if self.console is not None:
             self.console.close()
 
-    def _check_reloader(self, reloader: Reloader, now: float) -> None:
+    def _check_reloader(self, now: float) -> None:
         """Let a new version serve if the project has changed."""
+        reloader = self.reloader
+        if reloader is None or self.stop_signal:
+            return
         reloader.tick(now)
         if reloader.configuration_changed and self.started:
             reloader.configuration_changed = False
@@ -472,6 +521,9 @@ class Supervisor:
             # The shell would see the command end, and Ctrl-C would reach no process.
             why = "with autoreload the main process cannot be replaced: stop it and start it again"
             self._not_upgraded(why, "warning")
+            return
+        if own_files.change == "have been removed":
+            self._not_upgraded(f"the files of the server ({FOLDER}) have been removed")
             return
         logs.write("info", "a new main process is started")
         try:

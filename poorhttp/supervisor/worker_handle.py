@@ -17,13 +17,14 @@ from poorhttp.process.control_channel import (
     PROMOTED,
     RECYCLE,
     REFORK,
+    REPLACED,
     RETIRE,
     SERVING,
     STUCK,
     ControlChannel,
 )
 from poorhttp.process.exit_status import signal_name
-from poorhttp.process.signals import signal
+from poorhttp.process.signals import Disposition, signal
 from poorhttp.worker.stop_signals import GRACE
 
 TYPE_CHECKING = False
@@ -68,6 +69,7 @@ class WorkerHandle:
         balances: its accepts are balanced with those of its siblings.
         generation: reforks that came before it.
         refork_due: it has begun `refork_after` requests.
+        replaced: the application has replaced the handler of a signal to stop.
         promoted: it has finished its requests, and waits to become the preloader.
         certificates: how often its service had read certificates again when it last got them.
         recycle_reason: why it is to be replaced; empty: it is not.
@@ -97,6 +99,7 @@ class WorkerHandle:
         self.balances = balances
         self.generation = 0
         self.refork_due = False
+        self.replaced = False
         self.promoted = False
         self.certificates = 0
         self.recycle_reason = ""
@@ -124,6 +127,7 @@ class WorkerHandle:
             self.recycle_reason = self.recycle_reason or "it has begun max_requests requests"
         self.refork_due |= REFORK in received
         self.promoted |= PROMOTED in received
+        self.replaced |= REPLACED in received
         if STUCK in received:
             self.recycle_reason = self.timeout = CANNOT_WAIT
 
@@ -137,12 +141,17 @@ class WorkerHandle:
         `in_flight` are its requests; `asked`: an operator has stopped the server.
         """
         if 0 < self.kill_at <= now:
-            why = (
-                f"still had requests in flight and was killed: {in_flight}"
-                if in_flight
-                else "had answered everything, but did not end (an atexit handler or a thread "
-                "of the application holds it up) and was killed"
-            )
+            if in_flight:
+                why = f"still had requests in flight and was killed: {in_flight}"
+                if self.replaced:
+                    why += "; the application has replaced the handler of a signal to stop"
+            elif self.serves:
+                why = (
+                    "had answered everything, but did not end (an atexit handler or a thread "
+                    "of the application holds it up) and was killed"
+                )
+            else:
+                why = f"was still loading the application and was killed: {self._not_stopped()}"
             # After a signal to stop, `graceful_timeout` is what the operator has chosen.
             logs.write("warning" if asked else "error", f"worker {self.pid} {why}")
             self.timeout = self.timeout or "it did not end in time (graceful_timeout)"
@@ -152,6 +161,19 @@ class WorkerHandle:
             self.timeout = self.timeout or "it was still stopped (SIGSTOP)"
             self.kill_stopped_at, self.killed_stopped = 0.0, True
         signals.send(self.pid, signal.SIGKILL)
+
+    def _not_stopped(self) -> str:
+        """Return why SIGTERM has not ended it while it loads its application."""
+        if verb := Disposition(str(self.pid)).withheld(signal.SIGTERM):
+            return f"the application {verb} SIGTERM"
+        return (
+            "SIGTERM has not ended that, because the application has replaced the handler, has "
+            "caught the exception, or waits in a library"
+        )
+
+    def stop(self, number: int) -> None:
+        """Send it a signal to stop, which must not have the default action while it serves."""
+        (signals.send_if_handled if self.serves else signals.send)(self.pid, number)
 
     def has_served(self) -> bool:
         """Whether it has reported that it serves; if it has not, it cannot from now on."""

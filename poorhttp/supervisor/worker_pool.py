@@ -9,12 +9,22 @@ from collections.abc import Iterator
 from poorhttp import logs as log
 from poorhttp.config.address import is_raw_tcp
 from poorhttp.process import fork, signals
-from poorhttp.process.control_channel import DETACH, DRAIN, END_LONG_POLLS, UNDRAIN, ControlChannel
+from poorhttp.process.control_channel import (
+    DETACH,
+    DRAIN,
+    END_LONG_POLLS,
+    QUICK_STOP,
+    REOPEN_LOGS,
+    STOP,
+    UNDRAIN,
+    ControlChannel,
+)
 from poorhttp.process.exit_status import CRASHES, end_of
 from poorhttp.process.signals import signal
 from poorhttp.process.worker_context import WorkerContext
 from poorhttp.supervisor.backoff import PAUSE, Backoff
 from poorhttp.supervisor.scoreboard import Scoreboard, Totals
+from poorhttp.supervisor.tasks import attempt
 from poorhttp.supervisor.worker_handle import CANNOT_WAIT, WorkerHandle
 from poorhttp.worker import start
 from poorhttp.worker.service import Service
@@ -268,7 +278,8 @@ class WorkerPool:
         self._ordered_until = min(self._ordered_until, until)
         for worker in self.workers.values():
             worker.kill_at = min(worker.kill_at or until, until)
-            signals.send(worker.pid, number)
+            worker.stop(number)
+            worker.channel.send(STOP if number == signal.SIGTERM else QUICK_STOP)
             if self.spawner is not None and not worker.has_served():
                 self._kill(worker)
         if self.preloader is not None:
@@ -277,7 +288,15 @@ class WorkerPool:
     def signal(self, number: int) -> None:
         """Pass a signal on to all workers and the preloader."""
         for each in self._processes:
-            signals.send(each.pid, number)
+            signals.send_if_handled(each.pid, number)
+
+    def reopen_logs(self) -> None:
+        """Have all processes reopen their logs: by a signal, and by a message if that is lost."""
+        self.signal(signal.SIGUSR1)
+        for worker in self.workers.values():
+            worker.channel.send(REOPEN_LOGS)
+        if self.preloader is not None:
+            self.preloader.reopen_logs()
 
     def on_stopped(self, pid: int, number: int) -> None:
         """Handle that a signal has stopped a process, or that it was continued (0)."""
@@ -299,7 +318,7 @@ class WorkerPool:
         self.totals.add_ended(self.scoreboard.status(worker.slot))
         if self.hooks is not None and (worker.serves or self.complete):
             # A start or reload that fails is told by its own message.
-            self.hooks.worker_exit(self, worker, code)
+            attempt("a hook", self.hooks.worker_exit, self, worker, code)
         self._on_worker_exit(worker, code)
         self.scoreboard.free(worker.slot)
         return True
@@ -366,7 +385,7 @@ class WorkerPool:
         worker.retire(time.monotonic() + self.stop_timeout)
         if not worker.serves or is_raw_tcp(self.settings.target):
             # It does not read the channel: it is still loading, or its threads are in handlers.
-            signals.send(worker.pid, signal.SIGTERM)
+            worker.stop(signal.SIGTERM)
 
     def _repeat_term(self, worker: WorkerHandle, now: float) -> None:
         """Send SIGTERM again and again to a worker that is still loading.

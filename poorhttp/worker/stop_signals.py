@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
 
 from poorhttp import logs
-from poorhttp._core import Reactor
+from poorhttp._core import Reactor, signal_action
 from poorhttp.config.settings import Settings
 from poorhttp.errors import Stopped
 from poorhttp.process import signals
+from poorhttp.process.control_channel import REPLACED
 from poorhttp.process.signals import MAIN_PROCESS_SIGNALS, STOP_SIGNALS, signal
 
 TYPE_CHECKING = False
@@ -22,6 +24,10 @@ SERVE_MODULES = ("poorhttp.worker.wsgi", "poorhttp.worker.tcp")
 
 #: Seconds after `graceful_timeout` until a process with a stuck request exits.
 GRACE = 0.5
+
+
+#: What follows from a replaced handler without a main process.
+ALONE = "without a supervisor nothing else stops the server"
 
 
 class StopSignals:
@@ -54,6 +60,10 @@ class StopSignals:
         #: A stop signal came before the reactor was attached, and its exception may be lost.
         self.stopped_early = False
         self.previous_handlers: dict[int, Any] = {}
+        #: Our handlers, as Python knows them and as the kernel does.
+        self.handlers: dict[int, tuple[Any, int]] = {}
+        #: The control channel to the main process; -1: there is none.
+        self.channel = -1
         self.wakeup_fd = -1
         #: Called at the end of the `with` block.
         self.cleanups: list[Callable[[], object]] = []
@@ -77,11 +87,32 @@ class StopSignals:
         for cleanup in self.cleanups:
             cleanup()
         for number, handler in self.previous_handlers.items():
-            signals.install(number, handler)
+            # None: a library had installed it, and Python cannot.
+            signals.install(number, signal.SIG_DFL if handler is None else handler)
 
     def add_handler(self, number: int, handler: Any) -> None:
         """Install the handler of one more signal, for the duration of the `with` block."""
-        self.previous_handlers[number] = signals.install(number, handler)
+        before = signals.install(number, handler)
+        self.previous_handlers.setdefault(number, before)
+        self.handlers[number] = signal.getsignal(number), signal_action(number)
+
+    def is_replaced(self, number: int) -> bool:
+        """Whether the application has installed another handler, also one that Python cannot see.
+
+        `faulthandler.register` and the event loops of libraries install such.
+        """
+        handler, action = self.handlers[number]
+        return signal.getsignal(number) is not handler or signal_action(number) != action
+
+    def replaced(self) -> str:
+        """Return the names of the signals to stop whose handlers are not ours, with commas."""
+        return ", ".join(signals.name(each) for each in STOP_SIGNALS if self.is_replaced(each))
+
+    def note_replaced(self) -> None:
+        """Tell the main process if a signal to stop may not reach this one."""
+        if self.channel >= 0 and self.replaced():
+            with suppress(OSError):
+                os.write(self.channel, REPLACED)
 
     def attach(self, reactor: Reactor) -> None:
         """Stop this reactor when a stop signal arrives.
@@ -97,9 +128,13 @@ class StopSignals:
         self.wakeup_fd = signals.set_wakeup_fd(reactor.wakeup_fd)
         if self.reopened and self.settings is not None:
             logs.reopen(self.settings, reactor)
+        if self.supervised:
+            self.note_replaced()
+        elif names := self.replaced():
+            logs.write("warning", f"the application has replaced the handler of {names}: {ALONE}")
 
-    def reopen(self, number: int, frame: FrameType | None) -> None:
-        """Handle USR1: reopen the files of the logs, which have been renamed."""
+    def reopen(self, number: int = 0, frame: FrameType | None = None) -> None:
+        """Handle USR1, or the same command: reopen the files of the logs, which were renamed."""
         self.reopened = True
         settings, reactor = self.settings, self.reactor
         if settings is not None:
@@ -119,7 +154,7 @@ class StopSignals:
                 if self.delay and number == signal.SIGTERM:
                     self.drain(self.reactor)
                     return
-            signal.setitimer(signal.ITIMER_REAL, self.timeout + GRACE)
+            self.set_alarm(self.timeout + GRACE)
         self.stopping = True
         self.reactor.stop(graceful=number == signal.SIGTERM)
 
@@ -128,7 +163,12 @@ class StopSignals:
         self.draining = True
         logs.write("info", f"not ready any more, and the stop begins in {self.delay:g} s (TERM)")
         reactor.drain()
-        signal.setitimer(signal.ITIMER_REAL, self.delay)
+        self.set_alarm(self.delay)
+
+    def set_alarm(self, seconds: float) -> None:
+        """Have `on_alarm` called then, also if the application has had alarms of its own."""
+        self.add_handler(signal.SIGALRM, self.on_alarm)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
 
     def on_alarm(self, number: int, frame: FrameType | None) -> None:
         """Handle ALRM: stop after the drain delay, exit after the timeout."""

@@ -20,7 +20,7 @@ from poorhttp import logs
 from poorhttp._core import Reactor, RequestName
 from poorhttp.errors import RequestTimeout
 from poorhttp.logs.frames import SERVER_FOLDER
-from poorhttp.process.signals import signal
+from poorhttp.process.signals import Disposition, signal
 from poorhttp.process.unpatched import get_ident
 from poorhttp.worker.stop_signals import StopSignals, is_serve_loop
 
@@ -57,6 +57,7 @@ class ThreadInterrupter:
         """Install handlers if the process belongs to the server; then this is its main thread."""
         self.reactor: Reactor | None = None
         self.main = get_ident() if signals is not None else 0
+        self.signals = signals
         self.dumps = signals is not None and self._handle_dump(signals)
         if signals is not None:
             signals.add_handler(INTERRUPT_SIGNAL, self.on_interrupt)
@@ -76,6 +77,16 @@ class ThreadInterrupter:
         """Handle `INTERRUPT_SIGNAL`, which may arrive when another request runs, or none."""
         if self.reactor is not None and self.reactor.take_timeout(self.current()):
             raise RequestTimeout
+
+    def reaches_main(self) -> bool:
+        """Whether `INTERRUPT_SIGNAL` reaches our handler, which the application may have changed.
+
+        The default action would end the process.
+        """
+        if self.signals is None or self.signals.is_replaced(INTERRUPT_SIGNAL):
+            return False
+        # The file of a process has the masks of its main thread.
+        return not Disposition("self").withheld(INTERRUPT_SIGNAL)
 
     def report(self, request: RequestName, age: float, runner: Any) -> Interruption:
         """Log where all threads are, and return how to interrupt `runner`.
@@ -104,12 +115,17 @@ class ThreadInterrupter:
 
     def interruption(self, runner: Any) -> Interruption:
         """Return how to interrupt a thread."""
-        if runner == self.main:
+        if runner == self.main and self.reaches_main():
             # A signal also interrupts system calls.
             return signal.pthread_kill, (runner, INTERRUPT_SIGNAL), None
-        function = ctypes.pythonapi.PyThreadState_SetAsyncExc
-        function.argtypes = (ctypes.c_ulong, ctypes.c_void_p)
-        return function, (runner, id(RequestTimeout)), (runner, None)
+        return interruption_of_thread(runner)
+
+
+def interruption_of_thread(ident: int) -> Interruption:
+    """Return how to raise RequestTimeout in a thread as soon as it runs Python."""
+    function = ctypes.pythonapi.PyThreadState_SetAsyncExc
+    function.argtypes = (ctypes.c_ulong, ctypes.c_void_p)
+    return function, (ident, id(RequestTimeout)), (ident, None)
 
 
 class GreenletInterrupter(ThreadInterrupter):
@@ -135,8 +151,12 @@ class GreenletInterrupter(ThreadInterrupter):
 
     def interrupt(self, runner: greenlet) -> None:
         """Interrupt a greenlet: by a signal if it computes, from the hub if it waits."""
-        if self.main:
+        if self.main and self.reaches_main():
             signal.pthread_kill(self.main, INTERRUPT_SIGNAL)
+        elif self.main and runner.gr_frame is None:
+            # It computes, and the main thread waits for the GIL in its frame.
+            function, arguments, _ = interruption_of_thread(self.main)
+            function(*arguments)
         self.hub.loop.run_callback_threadsafe(self.throw, runner)
 
     def throw(self, runner: greenlet) -> None:

@@ -173,6 +173,9 @@ class Worker:
                 raw_tcp=self._raw_tcp,
                 interrupter=interrupter,
                 offer_upgrade=None if self._raw_tcp else self._offer_upgrade,
+                reopen_logs=self.signals.reopen if self.signals is not None else None,
+                note_stop=self.signals.note_replaced if self.signals is not None else None,
+                end_line=logs.end_line,
                 request_context=request_context,
                 refork=(context.refork_after, self._on_refork_due)
                 if context and context.refork_after
@@ -181,6 +184,8 @@ class Worker:
             if interrupter is not None:
                 interrupter.reactor = reactor
             if self.signals is not None:
+                if context is not None:
+                    self.signals.channel = context.channel
                 self.signals.attach(reactor)
             return reactor
         finally:

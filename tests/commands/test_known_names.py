@@ -65,6 +65,12 @@ TRANSLATED = [
     ("--worker-class threading", "mode", "threading"),
     ("-k sync --threads 4", "mode", "threading"),
     ("-k sync --threads 1", "mode", "forking"),
+    # The last one counts, also of two names for one option.
+    ("-k sync --worker-class gevent", "mode", "gevent"),
+    ("-k sync --worker-class gevent --threads 4", "mode", "gevent"),
+    ("--worker-class gevent -k sync --threads 4", "mode", "threading"),
+    ("--worker-class gevent -k sync", "mode", "forking"),
+    ("-k sync --mode gevent --threads 4", "mode", "gevent"),
     ("--uds run/a", "bind", "unix:run/a"),
     ("--unix-socket /run/a", "bind", "unix:/run/a"),
     ("--fd 3", "bind", "fd:3"),

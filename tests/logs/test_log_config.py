@@ -425,3 +425,62 @@ def test_handlers_run_as_the_user(nobody: Nobody, folder: Path, options: tuple[s
     names = ("error.log", "access.log", "rest.log", "who")
     assert {(folder / name).stat().st_uid for name in names} == {uid}
     assert sorted((folder / "access.log").read_text().split()) == ["?spoken%0A", "?told"]
+
+
+#: What an application does to `logging`, on purpose or not.
+CONFIGURED = {
+    "dictConfig": "logging.config.dictConfig({'version': 1})",
+    "root": (
+        "logging.config.dictConfig({'version': 1, 'handlers': {'h': {'class': "
+        "'logging.NullHandler'}}, 'root': {'handlers': ['h'], 'level': 'CRITICAL'}})"
+    ),
+    "fileConfig": (
+        "logging.config.fileConfig(io.StringIO('[loggers]\\nkeys=root\\n[handlers]\\nkeys=\\n"
+        "[formatters]\\nkeys=\\n[logger_root]\\nhandlers=\\n'))"
+    ),
+    "disable": "logging.disable()",
+    "shutdown": "logging.shutdown()",
+    "cleared": "logging.getLogger().handlers.clear()",
+}
+
+#: Both logs by a handler of the root; one that is closed has no target.
+ROOT_ONLY = {
+    "version": 1,
+    "handlers": {
+        "file": {"class": "logging.FileHandler", "filename": "all.log"},
+        "memory": {
+            "class": "logging.handlers.MemoryHandler",
+            "capacity": 1,
+            "target": "file",
+        },
+    },
+    "root": {"level": "INFO", "handlers": ["memory"]},
+}
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize("what", CONFIGURED)
+@pytest.mark.parametrize("moment", ["import", "request"])
+@pytest.mark.parametrize("own", [True, False])
+def test_a_configuration_of_the_application_silences_no_log(
+    mode: str, what: str, moment: str, own: bool, tmp_path: Path
+) -> None:
+    code = CONFIGURED[what]
+    at_import, at_request = (code, "pass") if moment == "import" else ("pass", code)
+    (tmp_path / "app.py").write_text(
+        f"import io, logging, logging.config, logging.handlers\n{at_import}\n"
+        "def application(environ, start_response):\n"
+        f"    {at_request}\n"
+        "    if environ['QUERY_STRING'] == 'fail':\n"
+        "        raise ValueError('expected')\n"
+        "    start_response('200 OK', [('Content-Type', 'text/plain')])\n"
+        "    return [b'answered']\n"
+    )
+    table = TABLE if own else ROOT_ONLY
+    app = str(tmp_path / "app.py")
+    with serve(tmp_path, mode, json.dumps(table), app=app) as server:
+        for query in ("first", "second", "fail"):
+            server.get(f"/?{query}")
+        errors, access = ("error.log", "access.log") if own else ("all.log", "all.log")
+        wait_for(lambda: "?second\n" in (tmp_path / access).read_text(), "the access log")
+        wait_for(lambda: "application failed" in (tmp_path / errors).read_text(), "the error log")

@@ -160,3 +160,10 @@ def test_timed_out(mode: str) -> None:
         (slow,) = slow_requests(server, 1, "/nap")
         assert (slow.line, slow.status) == ("GET /nap", 504)
         assert slow.application > 0.4
+
+
+@pytest.mark.threading_only
+def test_a_limit_below_a_millisecond(mode: str) -> None:
+    with Server(SLOW, mode, "--slow-request", "0.0004") as server:
+        assert server.get("/briefly?0.002").status == 200
+        assert slow_requests(server, 1)

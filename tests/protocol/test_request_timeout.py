@@ -309,6 +309,12 @@ def test_what_comes_too_late_ends_nothing() -> None:
     assert not requests.interruptions
 
 
+@pytest.mark.threading_only
+def test_a_limit_below_a_millisecond_is_one(mode: str) -> None:
+    with Server(SLOW, mode, "--request-timeout", "0.0004", tracebacks=True) as server:
+        assert server.get("/nap").status == 504
+
+
 def test_pipelined_answers_come_in_their_order(mode: str) -> None:
     """Whoever is answered for by others gets what was ready before first."""
     with Server(SLOW, mode, *SOON) as server:

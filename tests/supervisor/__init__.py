@@ -11,6 +11,7 @@ test_preload.py              The process that has loaded the application forks w
 test_recycling.py            Replacement of workers by `max_requests`, `max_rss` and the like
 test_refork.py               Workers forked from one that has served (`refork_after`)
 test_reload.py               Reload by HUP: a new version replaces the old one
+test_removed_package.py      The server's own files are removed or replaced while it serves
 test_restart_backoff.py      Delays between restarts of workers that end early
 test_services.py             Several services under one main process
 test_shared_imports.py       Modules that workers share, because the main process imports them

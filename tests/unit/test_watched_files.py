@@ -15,6 +15,7 @@ from poorhttp.config.settings import Settings
 from poorhttp.dev.reload.watch import project as limits
 from poorhttp.dev.reload.watch.glob_pattern import Glob
 from poorhttp.dev.reload.watch.project import Project
+from poorhttp.targets import SCHEMES
 
 
 def of(
@@ -149,6 +150,17 @@ def test_folders_say_what_their_files_are(tmp_path: Path, monkeypatch: pytest.Mo
     assert kind("public/index.html~") == ""
     # The deepest folder decides.
     assert kind("public/app/main.py") == kind("public/app/x.html") == "code"
+
+
+def test_a_target_of_a_new_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It names a folder, a file, or nothing in the file system: none of these raises."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder/file.txt").touch()
+    monkeypatch.setitem(SCHEMES, "queue", "queue")
+    for rest in ("folder", "folder/file.txt", "amqp://nowhere/at-all", ""):
+        project = Project.of([Settings(target=f"queue:{rest}")], None)
+        assert project.roots == [str(tmp_path)], rest
 
 
 def test_code_beside_programs_is_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

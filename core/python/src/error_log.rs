@@ -1,6 +1,7 @@
 //! The Python class `LogWriter`: writes messages to the error log.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use poorhttp_reactor::{Level, Message};
 use pyo3::buffer::PyBuffer;
@@ -94,4 +95,20 @@ impl LogWriter {
         });
         Ok(())
     }
+}
+
+/// Some thread has written a line to `wsgi.errors` whose end is missing.
+static UNFINISHED_LINE: AtomicBool = AtomicBool::new(false);
+
+/// Whether any thread has written a line to `wsgi.errors` whose end is missing.
+#[inline]
+pub(crate) fn has_unfinished_line() -> bool {
+    UNFINISHED_LINE.load(Ordering::Relaxed)
+}
+
+/// Notes whether any thread has written a line to `wsgi.errors` whose end is missing: then each calls `end_line` behind its
+/// request.
+#[pyfunction]
+pub(crate) fn note_unfinished_line(is_unfinished: bool) {
+    UNFINISHED_LINE.store(is_unfinished, Ordering::Relaxed);
 }

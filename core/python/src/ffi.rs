@@ -1,6 +1,6 @@
 //! All unsafe code: a file descriptor given as a number, memory shared by processes, TCP_INFO, memory of large
 //! `bytes`, text to and from `str`, malloc_trim, PR_SET_MEMORY_MERGE, kernel TLS, buffers that Python wants filled, the
-//! arguments of this process, and what is done inside fork(2).
+//! arguments of this process, the actions of signals, and what is done inside fork(2).
 
 #![expect(
     unsafe_code,
@@ -44,6 +44,17 @@ pub(crate) fn unacknowledged(socket: BorrowedFd<'_>) -> Option<u64> {
     // SAFETY: the descriptor is open, and the kernel writes one number.
     let failed = unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
     (failed == 0).then(|| u64::try_from(bytes).unwrap_or(0))
+}
+
+/// Address of the function that handles a signal; SIG_DFL and SIG_IGN are 0 and 1.
+pub(crate) fn signal_action(number: i32) -> io::Result<usize> {
+    // SAFETY: zero is a valid value of each field.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: without a new action the call only fills `action`.
+    match unsafe { libc::sigaction(number, std::ptr::null(), &raw mut action) } {
+        0 => Ok(action.sa_sigaction),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// A `bytes` with this content, or a MemoryError.

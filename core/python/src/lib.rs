@@ -49,7 +49,7 @@ mod _core {
     #[pymodule_export]
     use super::early_hints::{current_request, early_hints};
     #[pymodule_export]
-    use super::error_log::{LogWriter, set_shared_level, share_log_level};
+    use super::error_log::{LogWriter, note_unfinished_line, set_shared_level, share_log_level};
     #[pymodule_export]
     use super::escape::{escape, fill};
     #[pymodule_export]
@@ -100,6 +100,12 @@ mod _core {
     fn end_with_parent() -> pyo3::PyResult<()> {
         use rustix::process::{Signal, set_parent_process_death_signal};
         set_parent_process_death_signal(Some(Signal::TERM)).map_err(os_error)
+    }
+
+    /// Address of the C function that handles a signal; 0: the default action, 1: it is ignored.
+    #[pyo3::pyfunction]
+    fn signal_action(number: i32) -> pyo3::PyResult<usize> {
+        super::ffi::signal_action(number).map_err(os_error)
     }
 
     /// Makes this process the parent of orphaned descendants.

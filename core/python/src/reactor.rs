@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use poorhttp_files::{Cache, LiveReload};
 use poorhttp_http::{Limits, Protocol, TrustedProxies};
 use poorhttp_reactor::{
-    AcceptBalance, AccessLog, BodyMemory, Channel, Exchange, FdHandoff, Level, Listener, Next, Offer, Options,
+    AcceptBalance, AccessLog, BodyMemory, Channel, Exchange, FdHandoff, Level, Listener, Next, Notice, Offer, Options,
     RequestId, RequestIds, RequestName, Routes, Selection, SendError, Spool, TempDir, TimeoutHandler, Timeouts,
 };
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PySystemExit};
@@ -19,13 +19,13 @@ use crate::connection::Connection;
 use crate::dispatched::Dispatched;
 use crate::early_hints;
 use crate::environ::{Environs, set_request_id};
-use crate::error_log::LogWriter;
+use crate::error_log::{LogWriter, has_unfinished_line};
 use crate::errors::{os_error, value_error};
 use crate::ffi::{duplicate, since_input, unacknowledged};
 use crate::interpreter_queue::InterpreterQueue;
 use crate::interrupter::{Interrupter, OverdueRequests};
 use crate::request::{Request, Waits};
-use crate::settings::{compression, milliseconds, option, queue_limit};
+use crate::settings::{compression, microseconds, milliseconds, option, queue_limit};
 use crate::sink::Sink;
 use crate::static_files::{Route, open_routes, open_sendfile_roots};
 use crate::tls::TlsConfig;
@@ -48,6 +48,8 @@ pub(crate) struct Reactor {
     refork: Option<(AtomicU64, Py<PyAny>)>,
     /// Called with environ and request, to offer the connection to the application.
     offer_upgrade: Option<Py<PyAny>>,
+    /// Called when a thread has run a request and left a line without its end in `wsgi.errors`.
+    end_line: Option<Py<PyAny>>,
     /// Requests that wait for the interpreter, if several threads share it.
     queue: Option<InterpreterQueue>,
 }
@@ -157,6 +159,14 @@ impl Reactor {
         self.error_log.write_about(Level::Error, request, &message);
     }
 
+    /// Ends the line that the last request of this thread may have left without its end.
+    #[cold]
+    fn end_line(&self, py: Python<'_>) {
+        if let Some(Err(error)) = self.end_line.as_ref().map(|function| function.call0(py)) {
+            error.write_unraisable(py, None);
+        }
+    }
+
     /// Runs Python's signal handlers. Only SystemExit and KeyboardInterrupt stop the server.
     fn run_signal_handlers(&self, py: Python<'_>) {
         if let Err(error) = py.check_signals() {
@@ -167,6 +177,19 @@ impl Reactor {
             }
         }
     }
+}
+
+/// A function of Python that the reactor calls.
+fn notice(function: Py<PyAny>) -> Notice {
+    Notice::new(move || {
+        let call = |py: Python<'_>| {
+            if let Err(error) = function.call0(py) {
+                error.write_unraisable(py, None);
+            }
+        };
+        // None: Python is about to end.
+        let _ = Python::try_attach(call);
+    })
 }
 
 /// The trusted proxies, if there are any.
@@ -199,7 +222,7 @@ fn streamed_routes(rows: Vec<(String, String, bool)>) -> Option<Routes<()>> {
 #[pymethods]
 impl Reactor {
     #[new]
-    #[pyo3(signature = (listeners, settings, error_log, *, access_log = None, temp_dir = PathBuf::from("/tmp"), accept_balance = None, worker_status = None, takes_times = false, wait_writable = None, wait_readable = None, external_loop = false, multithread = false, raw_tcp = false, channel = None, fd_handoff = None, recycle_after = 0, interrupter = None, refork = None, offer_upgrade = None, routes = Vec::new(), streamed_bodies = Vec::new(), live_reload = None, tls = None, https_redirect = None, request_context = None))]
+    #[pyo3(signature = (listeners, settings, error_log, *, access_log = None, temp_dir = PathBuf::from("/tmp"), accept_balance = None, worker_status = None, takes_times = false, wait_writable = None, wait_readable = None, external_loop = false, multithread = false, raw_tcp = false, channel = None, fd_handoff = None, recycle_after = 0, interrupter = None, refork = None, offer_upgrade = None, reopen_logs = None, note_stop = None, end_line = None, routes = Vec::new(), streamed_bodies = Vec::new(), live_reload = None, tls = None, https_redirect = None, request_context = None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -222,6 +245,9 @@ impl Reactor {
         interrupter: Option<&Bound<'_, PyAny>>,
         refork: Option<(u64, Py<PyAny>)>,
         offer_upgrade: Option<Py<PyAny>>,
+        reopen_logs: Option<Py<PyAny>>,
+        note_stop: Option<Py<PyAny>>,
+        end_line: Option<Py<PyAny>>,
         routes: Vec<Route<'_>>,
         streamed_bodies: Vec<(String, String, bool)>,
         live_reload: Option<(String, String)>,
@@ -319,7 +345,9 @@ impl Reactor {
             has_one_thread: !multithread && !external_loop,
             raw_tcp,
             external_loop,
-            slow_request: milliseconds(settings, "slow_request")? * 1_000,
+            reopen_logs: reopen_logs.map(notice),
+            note_stop: note_stop.map(notice),
+            slow_request: microseconds(settings, "slow_request")?,
             timeout_handler: interrupter
                 .as_ref()
                 .map(|interrupter| Arc::new(OverdueRequests(Arc::clone(interrupter))) as Arc<dyn TimeoutHandler>),
@@ -352,6 +380,7 @@ impl Reactor {
             interrupter,
             refork: refork.map(|(at, function)| (AtomicU64::new(at), function)),
             offer_upgrade,
+            end_line,
         })
     }
 
@@ -361,6 +390,9 @@ impl Reactor {
 
     /// Waits for the next request with the interpreter released.
     fn __next__(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        if has_unfinished_line() {
+            self.end_line(py);
+        }
         let mut next = self.queue.as_ref().and_then(|queue| queue.next(py, &self.inner));
         loop {
             let exchange = match next.take().or_else(|| self.inner.try_next(false)) {

@@ -21,15 +21,27 @@ pub(crate) fn option<T: for<'a, 'py> FromPyObject<'a, 'py, Error = PyErr>>(
 pub(crate) fn queue_limit(settings: &Bound<'_, PyAny>) -> PyResult<QueueLimit> {
     Ok(match option::<Option<f64>>(settings, "queue_timeout")? {
         None => QueueLimit::Adaptive,
-        Some(seconds) if seconds > 0.0 => QueueLimit::Fixed((seconds * 1_000.0) as u64),
+        Some(seconds) if seconds > 0.0 => QueueLimit::Fixed(whole_milliseconds(seconds)),
         Some(_) => QueueLimit::None,
     })
 }
 
 /// Reads an option given in seconds.
 pub(crate) fn milliseconds(settings: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
+    Ok(whole_milliseconds(option(settings, name)?))
+}
+
+/// Whole milliseconds, rounded up: 0 has another meaning than a short time.
+fn whole_milliseconds(seconds: f64) -> u64 {
+    // A product such as 70.00000000000001 is no part of a millisecond more.
+    let milliseconds = (seconds.max(0.0) * 1_000.0 - 1e-6).ceil() as u64;
+    milliseconds.max(u64::from(seconds > 0.0))
+}
+
+/// Reads an option given in seconds.
+pub(crate) fn microseconds(settings: &Bound<'_, PyAny>, name: &str) -> PyResult<u64> {
     let seconds: f64 = option(settings, name)?;
-    Ok((seconds.max(0.0) * 1_000.0) as u64)
+    Ok((seconds.max(0.0) * 1_000_000.0).ceil() as u64)
 }
 
 /// Compression of static files and of all other responses. `None`: they are not compressed.

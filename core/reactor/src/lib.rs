@@ -58,7 +58,7 @@ pub use log::error::{ErrorLog, Level, Message, set_level, share_level};
 pub use log::request_id::{RequestId, RequestIds, RequestName};
 pub use log::selection::Selection;
 pub use log::sink::{Facility, Sink};
-pub use options::{Options, Timeouts};
+pub use options::{Notice, Options, Timeouts};
 pub use poorhttp_files::{Routes, SendfileRoots, StaticRoute};
 pub use serve::next::Next;
 pub use sys::fd_handoff::FdHandoff;

@@ -69,6 +69,26 @@ impl Timeouts {
     }
 }
 
+/// A function that the reactor calls, from any thread.
+pub struct Notice(Box<dyn Fn() + Send + Sync>);
+
+impl Notice {
+    /// Takes the function. It is called without any lock of the reactor.
+    pub fn new(function: impl Fn() + Send + Sync + 'static) -> Self {
+        Notice(Box::new(function))
+    }
+
+    pub(crate) fn call(&self) {
+        (self.0)();
+    }
+}
+
+impl std::fmt::Debug for Notice {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Notice")
+    }
+}
+
 /// All options of a reactor.
 #[derive(Debug, Default)]
 pub struct Options {
@@ -134,6 +154,10 @@ pub struct Options {
     pub raw_tcp: bool,
     /// The event loop of another library watches [`crate::Reactor::fd`], and no thread waits inside the reactor.
     pub external_loop: bool,
+    /// Opens the files of the logs again, on a command of the main process.
+    pub reopen_logs: Option<Notice>,
+    /// Called when the main process has commanded a stop.
+    pub note_stop: Option<Notice>,
     /// Interrupts an application that has exceeded [`Timeouts::request`].
     pub timeout_handler: Option<Arc<dyn TimeoutHandler>>,
     /// Microseconds from which on a request is logged as slow; 0: none is.

@@ -283,7 +283,7 @@ def _proxies(
     flag = flags["trusted_proxies"][-1]
     if "forwarded_headers" not in values:
         values["forwarded_headers"], flags["forwarded_headers"] = [USUAL_HEADERS], [flag]
-    if not any("*" in given.get(name, "") for name in OPTIONS["trusted_proxies"].aliases):
+    if "*" not in given[flag.lstrip("-")]:
         return []
     return [
         f"{flag} *: trusts private networks and Unix sockets; whoever is trusted names the "
@@ -318,7 +318,7 @@ def _timeout(
     """
     has_threads = values.get("threads", ["1"])[-1] not in ("0", "1")
     is_class = "mode" in values and flags["mode"][-1] in ("-k", "--worker-class")
-    if is_class and given.get("k", given.get("worker-class")) in SYNC and has_threads:
+    if is_class and given[flags["mode"][-1].lstrip("-")] in SYNC and has_threads:
         values["mode"] = ["threading"]
     concurrent = values["mode"][-1] in ("threading", "gevent") if is_class else has_threads
     if flags.get("request_timeout", [""])[-1] not in ("-t", "--timeout"):

@@ -192,7 +192,7 @@ class HookQueue:
     def signal(self, number: int) -> None:
         """Pass a signal on to the processes."""
         for process in (*self._processes.values(), *self._ending):
-            signals.send(process.pid, number)
+            signals.send_if_handled(process.pid, number)
 
     def due(self) -> float:
         """Return when `tick` has to be called, even if no message arrives."""

@@ -20,6 +20,12 @@ const DRAIN: u8 = b'd';
 const UNDRAIN: u8 = b'u';
 /// A descriptor comes with it, from which this worker reads the certificates of its listeners.
 const CERTIFICATES: u8 = b'T';
+/// Stop, and answer what is in flight: the same as SIGTERM, whose handler the application may have replaced.
+const STOP: u8 = b's';
+/// Stop at once: the same as SIGINT and SIGQUIT.
+const QUICK_STOP: u8 = b'q';
+/// Open the files of the logs again: the same as SIGUSR1.
+const REOPEN_LOGS: u8 = b'o';
 /// Long polls are to end.
 const END_LONG_POLLS: u8 = b'l';
 /// This worker has begun as many requests as `recycle_after` allows.
@@ -63,6 +69,10 @@ pub(crate) struct Received {
     pub(crate) drain: Option<bool>,
     /// Long polls are to end.
     pub(crate) end_long_polls: bool,
+    /// The server stops: `true` with its requests answered, `false` at once.
+    pub(crate) stop: Option<bool>,
+    /// The files of the logs have been renamed.
+    pub(crate) reopen_logs: bool,
     /// New certificates.
     pub(crate) certificates: Option<OwnedFd>,
 }
@@ -101,7 +111,14 @@ impl Channel {
     /// Receives all messages and answers pings.
     #[cold]
     pub(crate) fn receive(&self) -> Received {
-        let mut received = Received { command: Command::None, drain: None, end_long_polls: false, certificates: None };
+        let mut received = Received {
+            command: Command::None,
+            drain: None,
+            end_long_polls: false,
+            stop: None,
+            reopen_logs: false,
+            certificates: None,
+        };
         let mut buffer = [0; BUFFER];
         loop {
             match net::receive_with_fd(&self.socket, &mut buffer) {
@@ -111,6 +128,12 @@ impl Channel {
                         received.certificates = fd.or(received.certificates);
                     }
                     received.end_long_polls |= bytes.contains(&END_LONG_POLLS);
+                    received.reopen_logs |= bytes.contains(&REOPEN_LOGS);
+                    if bytes.contains(&QUICK_STOP) {
+                        received.stop = Some(false);
+                    } else if bytes.contains(&STOP) {
+                        received.stop = received.stop.or(Some(true));
+                    }
                     if let Some(last) = bytes.iter().rfind(|byte| [DRAIN, UNDRAIN].contains(byte)) {
                         received.drain = Some(*last == DRAIN);
                     }
@@ -150,7 +173,7 @@ mod tests {
         assert_eq!(ours.receive().command, Command::None);
         theirs.write_all(b"?").unwrap();
         assert_eq!(ours.receive().command, Command::None);
-        theirs.write_all(b"what it does not know, ?r").unwrap();
+        theirs.write_all(b"WHAT IT DOES NOT KNOW, ?r").unwrap();
         assert_eq!(ours.receive().command, Command::Retire);
         theirs.write_all(b"d").unwrap();
         assert_eq!(ours.receive().drain, Some(true));
@@ -162,6 +185,12 @@ mod tests {
         assert_eq!(ours.receive().command, Command::Promote);
         theirs.write_all(b"rHd").unwrap();
         assert_eq!(ours.receive().command, Command::Detach);
+        theirs.write_all(b"so").unwrap();
+        let received = ours.receive();
+        assert_eq!((received.stop, received.reopen_logs), (Some(true), true));
+        theirs.write_all(b"qs").unwrap();
+        let received = ours.receive();
+        assert_eq!((received.stop, received.reopen_logs), (Some(false), false));
         drop(ours);
         let mut answers = Vec::new();
         theirs.read_to_end(&mut answers).unwrap();

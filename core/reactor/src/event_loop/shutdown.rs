@@ -88,6 +88,17 @@ impl Reactor {
             Command::Detach => self.detach(),
             Command::End => self.stop(true, true),
         }
+        if received.reopen_logs
+            && let Some(reopen_logs) = &self.options.reopen_logs
+        {
+            reopen_logs.call();
+        }
+        if let Some(graceful) = received.stop {
+            if let Some(note_stop) = &self.options.note_stop {
+                note_stop.call();
+            }
+            self.stop(graceful, true);
+        }
     }
 
     /// Reports the server as not ready from now on, while it still accepts and serves: it will stop soon.

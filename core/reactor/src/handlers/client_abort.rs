@@ -27,9 +27,10 @@ pub(crate) fn drop_if_aborted(
     arrived: u64,
 ) -> Option<Box<Connection>> {
     let Some(how) = find_abort(reactor, &connection, arrived) else { return Some(connection) };
-    reactor.queue_timeout.note_left(clock::now());
+    let client = connection.request.client();
+    reactor.queue_timeout.note_left(client.map(|(address, _)| address), clock::now());
     let number = reactor.next_number();
-    let client = client_suffix(connection.request.client());
+    let client = client_suffix(client);
     let mut exchange = Exchange::new(Arc::clone(reactor), connection, number, false);
     let mut name = exchange.request_name();
     name.line.push_str(&client);

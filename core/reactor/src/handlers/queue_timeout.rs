@@ -30,7 +30,8 @@ pub(crate) fn refuse_if_late(
     };
     // Waiting for earlier requests of the same connection does not count.
     let waited = waited.min(now.saturating_sub(connection.last_request_end));
-    let Some(limit) = reactor.queue_timeout.exceeded(waited, now) else { return Some(connection) };
+    let client = connection.request.client().map(|(address, _)| address);
+    let Some(limit) = reactor.queue_timeout.exceeded(client, waited, now) else { return Some(connection) };
     let number = reactor.next_number();
     let mut exchange = Exchange::new(Arc::clone(reactor), connection, number, false);
     exchange.count_refusal(TOO_LATE);

@@ -22,6 +22,9 @@ ENTRIES = 300_000
 #: `poorhttp.targets`; the deepest folder with a role above a file decides.
 INCLUDED = "included"
 
+#: The roles of folders that targets name; of two for one folder the later one counts.
+ROLES = (FILES, PROGRAMS, PAGES, CODE)
+
 #: A save starts a new generation: code, templates, and files that applications read at their start.
 SOURCES = frozenset(
     [
@@ -141,7 +144,7 @@ class Project:
         roots += [(_fixed_part(glob), INCLUDED) for glob in include if glob.startswith("/")]
         exclude = [_anchored(glob) for one in everything for glob in one.reload_exclude]
         # `CODE` comes last and counts: a module beside CGI programs is loaded all the same.
-        explicit.sort(key=lambda root: (FILES, PROGRAMS, PAGES, CODE).index(root[1]))
+        explicit.sort(key=lambda root: ROLES.index(root[1]))
         return cls(
             [*roots, (os.getcwd(), CODE), *((folder, CODE) for folder in path), *explicit],
             files=[file] if file else [],
@@ -374,9 +377,13 @@ def _folders_of(target: str, path: Sequence[str]) -> Iterator[tuple[str, str]]:
             yield folder, CODE
     elif kind == CONFIGURATION:
         yield os.path.dirname(_absolute(place)), CODE
-    elif place:
+    elif place and kind in ROLES:
         folder = _absolute(place)
         yield (os.path.dirname(folder) if folder.endswith(".py") else folder), kind
+    elif os.path.exists(place):
+        # Of a kind that is not known here; what it names may be no path at all.
+        folder = _absolute(place)
+        yield (folder if os.path.isdir(folder) else os.path.dirname(folder)), CODE
 
 
 def _package(file: str) -> str:

@@ -18,6 +18,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterable
 
+from poorhttp.process.own_files import own_files
 from poorhttp.supervisor.admin.page import layout
 from poorhttp.supervisor.admin.page.stream import NO_ANSWER, SECURITY, Events
 
@@ -94,8 +95,7 @@ def file(
 def _content(path: str) -> bytes:
     if path not in _read:
         name = path.rpartition("/")[2]
-        with open(os.path.join(os.path.dirname(__file__), name), "rb") as source:
-            _read[path] = source.read()
+        _read[path] = own_files.get_data(os.path.join(os.path.dirname(__file__), name))
     return _read[path]
 
 

@@ -1,0 +1,213 @@
+"""Keeps the server's own modules that are imported later, as they were at the start.
+
+Most modules are imported where they are first needed, to keep processes small: for a timeout, an
+exception, a question of `poorhttp ctl`. By then an upgrade may have replaced or removed the files,
+and a module of another version would not fit. So their bytecode is copied into a sealed file in
+memory before the first fork, and imported from there by all processes.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import marshal
+import os
+import sys
+from collections.abc import Iterator, Sequence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+    from types import CodeType, ModuleType
+    from typing import Any
+
+    from poorhttp.config.settings import Settings
+else:
+    from _frozen_importlib import ModuleSpec
+
+#: The folder of the package.
+FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+#: Folders of which nothing is needed while the server serves.
+_NOT_NEEDED = ("dev", "config/migrate", "config/shell", "config/deployment", "supervisor/ctl")
+
+#: Folders that are needed only with an option.
+_BY_OPTION = {
+    "supervisor/admin": ("admin", "statsd", "otel"),
+    "worker/otel": ("otel",),
+    "supervisor/inspection": ("admin",),
+    "worker/inspection": ("admin",),
+}
+
+#: Files besides modules.
+_DATA = (".css", ".js", ".svg")
+
+#: More bytes than any file has.
+_LARGEST = 1 << 18
+
+#: Bytes of the header of a file with bytecode (PEP 552).
+_HEADER = 16
+
+
+class OwnFiles:
+    """Finds and loads the modules in the copy; one object for all of them (PEP 302, PEP 451)."""
+
+    def __init__(self) -> None:
+        self._fd = -1
+        #: Offset and length by path; a module with bytecode has that of its source.
+        self._places: dict[str, tuple[int, int]] = {}
+        self._has_bytecode: set[str] = set()
+        #: What the package was at the start.
+        self._version: object = None
+
+    def copy(self, settings: Settings) -> None:
+        """Copy the files that these settings may need, before the first fork."""
+        if self._fd >= 0:
+            return
+        self._version = _state()
+        try:
+            self._copy(settings)
+        except OSError:
+            # A sandbox may forbid it, and a package in an archive has no files: as they are then.
+            self._places.clear()
+
+    def _copy(self, settings: Settings) -> None:
+        # Nobody can change it later: the main process may be root, which imports from it as well.
+        fd = self._fd = os.memfd_create("poorhttp", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        contents, offset = [], 0
+        for path in _files(settings):
+            content, is_bytecode = _read(path)
+            contents.append(content)
+            self._places[path] = offset, len(content)
+            offset += len(content)
+            if is_bytecode:
+                self._has_bytecode.add(path)
+        os.write(fd, b"".join(contents))
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _SEALS)
+        sys.meta_path.insert(0, self)
+
+    @property
+    def change(self) -> str:
+        """What has happened to the package since the start, in words; empty: nothing."""
+        now = _state()
+        if self._version is None or now == self._version:
+            return ""
+        return "have been removed" if now is None else "have been replaced"
+
+    def get_data(self, path: str) -> bytes:
+        """Return the content of a file."""
+        place = self._places.get(path)
+        if place is None:
+            with open(path, "rb") as file:
+                return file.read()
+        return os.pread(self._fd, place[1], place[0])
+
+    # Called by the import system
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return how a module of the server is loaded."""
+        if not name.startswith("poorhttp."):
+            return None
+        base = os.path.join(FOLDER, *name.split(".")[1:])
+        for file, is_package in ((f"{base}/__init__.py", True), (f"{base}.py", False)):
+            if file in self._places:
+                # It has what is called of a loader, and need not be of the class.
+                loader: Any = self
+                spec = ModuleSpec(name, loader, origin=file, is_package=is_package)
+                if is_package:
+                    spec.submodule_search_locations = [base]
+                spec.has_location = True
+                return spec
+        return None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """Have the import system create it."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the code of a module."""
+        exec(self.get_code(module.__name__), module.__dict__)
+
+    def get_code(self, name: str) -> CodeType:
+        """Return the code of a module."""
+        path = self.get_filename(name)
+        content = self.get_data(path)
+        if path in self._has_bytecode:
+            code: CodeType = marshal.loads(content[_HEADER:])
+            return code
+        return compile(content, path, "exec", dont_inherit=True)
+
+    def get_filename(self, name: str) -> str:
+        """Return the path of a module."""
+        spec = self.find_spec(name)
+        if spec is None or spec.origin is None:
+            raise ImportError(f"{name} is no module of the server", name=name)
+        return spec.origin
+
+
+_SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
+
+#: The copy of this process, which those that are forked from it share.
+own_files = OwnFiles()
+
+
+def _files(settings: Settings) -> Iterator[str]:
+    """Yield the paths of modules that are not imported yet, and of other files."""
+    imported = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+    left_out = {f"{FOLDER}/{folder}" for folder in _NOT_NEEDED}
+    for folder, options in _BY_OPTION.items():
+        if not any(settings.is_enabled(option) for option in options):
+            left_out.add(f"{FOLDER}/{folder}")
+    folders = [FOLDER]
+    for folder in folders:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                path = f"{folder}/{entry.name}"
+                if path.endswith((".py", *_DATA)):
+                    if path not in imported:
+                        yield path
+                elif entry.name != "__pycache__" and path not in left_out and entry.is_dir():
+                    folders.append(path)
+
+
+def _read(path: str) -> tuple[bytes, bool]:
+    """Return the bytecode of a module, if it is up to date, or else the file."""
+    folder, name = os.path.split(path)
+    tag = sys.implementation.cache_tag
+    if name.endswith(".py") and tag and sys.pycache_prefix is None and not sys.flags.optimize:
+        try:
+            content = _content(f"{folder}/__pycache__/{name[:-3]}.{tag}.pyc")
+            state = os.stat(path)
+            # Flags 0: the header has time and size of the source.
+            stamp = bytes(4) + _number(int(state.st_mtime)) + _number(state.st_size)
+            if content[4:_HEADER] == stamp:
+                return content, True
+        except OSError:
+            pass
+    return _content(path), False
+
+
+def _content(path: str) -> bytes:
+    """Return the content of a file, with few system calls."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        content = os.read(fd, _LARGEST)
+    finally:
+        os.close(fd)
+    if len(content) == _LARGEST:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+    return content
+
+
+def _number(value: int) -> bytes:
+    return (value & 0xFFFF_FFFF).to_bytes(4, "little")
+
+
+def _state() -> object:
+    """Return what changes when the package is replaced; None: it is not there."""
+    try:
+        state = os.stat(f"{FOLDER}/__init__.py")
+    except OSError:
+        return None
+    return state.st_ino, state.st_mtime_ns, state.st_size

@@ -1,0 +1,163 @@
+"""Applications that replace the handlers of the server's signals: it stops and reopens its logs."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.testkit.process import children
+from tests.testkit.server import Program, Server, command, wait_for
+
+APPLICATION = """\
+import asyncio, faulthandler, os, signal, sys, time
+
+def forget(number, frame):
+    pass
+
+def handle(*numbers):
+    for number in numbers:
+        signal.signal(number, forget)
+
+def register(*numbers):
+    for number in numbers:
+        faulthandler.register(number, open(os.devnull, "w"))
+
+def default(*numbers):
+    for number in numbers:
+        signal.signal(number, signal.SIG_DFL)
+
+def ignore(*numbers):
+    for number in numbers:
+        signal.signal(number, signal.SIG_IGN)
+
+def block(*numbers):
+    signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+
+def wakeup(*numbers):
+    signal.set_wakeup_fd(-1)
+    for number in numbers:
+        signal.siginterrupt(number, False)
+
+WHAT = os.environ["WHAT"]
+if "reach" not in os.environ:
+    globals()[WHAT](signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1)
+if "hang" in os.environ:
+    sys.stderr.write("hangs\\n")
+    while True:
+        time.sleep(0.01)
+
+def application(environ, start_response):
+    path = environ["QUERY_STRING"]
+    if path == "late":
+        globals()[WHAT](signal.SIGRTMAX)
+    elif path == "slow":
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            pass
+    print("said", file=environ["wsgi.errors"])
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [b"answered"]
+"""
+
+FULL = pytest.mark.full
+WAYS = (
+    *("handle", "register", "default"),
+    *(pytest.param(what, marks=FULL) for what in ("ignore", "block", "wakeup")),
+)
+
+
+def serve(mode: str, tmp_path: Path, what: str, *options: str, **env: str) -> Server:
+    (tmp_path / "app.py").write_text(APPLICATION)
+    return Server("app.py", mode, *options, cwd=tmp_path, env={"WHAT": what, **env})
+
+
+@pytest.mark.parametrize("what", WAYS)
+def test_the_server_reopens_its_logs_and_stops(mode: str, what: str, tmp_path: Path) -> None:
+    """The worker is the same in between; a stop that is lost would take 600 seconds."""
+    access, errors = tmp_path / "access.log", tmp_path / "error.log"
+    options = ("--access-log", "access.log", "--error-log", "error.log")
+    with serve(mode, tmp_path, what, *options) as server:
+        before = children(server.process.pid)
+        assert server.get("/").status == 200
+        for log in (access, errors):
+            wait_for(log.read_text, "a line before")
+            log.rename(f"{log}.1")
+        server.process.send_signal(signal.SIGUSR1)
+        wait_for(lambda: access.exists() and errors.exists(), "the main process's files")
+
+        def is_written() -> bool:
+            assert server.get("/").status == 200
+            return "said" in errors.read_text() and bool(access.read_text())
+
+        wait_for(is_written, "lines in the new files")
+        assert children(server.process.pid) == before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT])
+def test_a_quick_stop(mode: str, number: signal.Signals, tmp_path: Path) -> None:
+    with serve(mode, tmp_path, "handle") as server:
+        server.get("/")
+        server.leave()
+        server.stop(number)
+
+
+def test_the_preloader_stops_and_reopens(tmp_path: Path) -> None:
+    """It stays for workers that are recycled."""
+    options = ("--preload", "--workers", "2", "--max-requests", "1000", "--error-log", "error.log")
+    with serve("forking", tmp_path, "handle", *options) as server:
+        assert len(children(server.process.pid)) == 3
+        (tmp_path / "error.log").rename(tmp_path / "old.log")
+        server.process.send_signal(signal.SIGUSR1)
+        old = os.stat(tmp_path / "old.log").st_ino
+
+        def has_old(pid: int) -> bool:
+            folder = f"/proc/{pid}/fd"
+            return any(os.stat(f"{folder}/{fd}").st_ino == old for fd in os.listdir(folder))
+
+        pids = [server.process.pid, *children(server.process.pid)]
+        wait_for(lambda: not any(map(has_old, pids)), "no process with the old file")
+
+
+@pytest.mark.parametrize(
+    ("what", "cause"),
+    [
+        ("handle", "the application has replaced the handler"),
+        ("ignore", "the application ignores SIGTERM"),
+        ("block", "the application blocks SIGTERM"),
+    ],
+)
+def test_a_worker_that_still_loads_is_killed_with_the_cause(
+    what: str, cause: str, tmp_path: Path
+) -> None:
+    (tmp_path / "app.py").write_text(APPLICATION)
+    env = {"WHAT": what, "hang": "1", "POORHTTP_GRACEFUL_TIMEOUT": "0.1"}
+    words = command("serve", "app.py", "--bind", "127.0.0.1:0")
+    with Program(*words, cwd=tmp_path, env=env) as program:
+        program.wait_log("hangs")
+        program.process.terminate()
+        program.wait()
+        assert cause in program.log()
+        assert "still loading the application" in program.log()
+
+
+@pytest.mark.parametrize("what", ["handle", pytest.param("default", marks=FULL)])
+def test_a_request_is_interrupted_without_the_signal(mode: str, what: str, tmp_path: Path) -> None:
+    """In the main thread by another way than the signal, whose default action ends the process."""
+    options = ("--request-timeout", "0.3", "--workers", "1")
+    with serve(mode, tmp_path, what, *options, reach="late") as server:
+        server.tracebacks = True
+        before = children(server.process.pid)
+        if mode != "threading":
+            # Only the main thread can install handlers.
+            assert server.get("/?late").status == 200
+        assert server.get("/?slow").status == 504
+        assert children(server.process.pid) == before
+
+
+def test_a_process_without_supervisor_says_that_it_will_not_stop(tmp_path: Path) -> None:
+    with serve("single", tmp_path, "register", "--supervisor", "off") as server:
+        server.wait_log("the application has replaced the handler of SIGTERM, SIGINT, SIGQUIT")
+        server.kill()

@@ -1,0 +1,94 @@
+"""The server's own files are removed or replaced while it serves (an upgrade by pip)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.testkit.client import Connection
+from tests.testkit.process import workers
+from tests.testkit.server import ROOT, Server, command, run, wait_for
+
+APPLICATION = """\
+import time
+
+def application(environ, start_response):
+    if environ["QUERY_STRING"] == "slow":
+        while True:
+            time.sleep(0.01)
+    if environ["QUERY_STRING"] == "fail":
+        raise ValueError("expected")
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [b"answered"]
+
+def hook(info):
+    print("a worker has ended", flush=True)
+"""
+
+OPTIONS = (
+    *("--request-timeout", "0.3", "--access-log", "access.log", "--error-log", "error.log"),
+    *("--hook-worker-exit", "app:hook", "--admin", "unix:admin"),
+)
+
+
+def remove(package: Path) -> None:
+    package.rename(package.with_name("moved"))
+
+
+def replace(package: Path) -> None:
+    """By another version: none of its modules can be imported."""
+    remove(package)
+    package.mkdir()
+    for path in package.with_name("moved").rglob("*.py"):
+        copy = package / path.relative_to(package.with_name("moved"))
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text("raise RuntimeError('another version')\n")
+
+
+@pytest.mark.parametrize("change", [remove, replace])
+def test_the_server_goes_on_and_stops(
+    mode: str, change: Callable[[Path], None], tmp_path: Path
+) -> None:
+    package = tmp_path / "library/poorhttp"
+    shutil.copytree(ROOT / "poorhttp", package, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "app.py").write_text(APPLICATION)
+    env = {"PYTHONPATH": str(package.parent)}
+    with Server("app.py", mode, *OPTIONS, cwd=tmp_path, env=env, tracebacks=True) as server:
+        log, access = tmp_path / "error.log", tmp_path / "access.log"
+        assert server.get("/").status == 200
+        change(package)
+        assert server.get("/?fail").status == 500
+        before = workers(server.process.pid)
+        victim = before[0]
+        os.kill(victim, signal.SIGKILL)
+        wait_for(lambda: f"worker {victim} was killed" in log.read_text(), "the message")
+
+        def is_replaced() -> bool:
+            now = workers(server.process.pid)
+            return len(now) >= len(before) and victim not in now
+
+        wait_for(is_replaced, "another worker")
+        wait_for(lambda: "a worker has ended" in server.output(), "the hook")
+        # Of all workers, the replaced one too.
+        for _ in range(3):
+            assert server.get("/?slow").status == 504
+        access.rename(tmp_path / "old.log")
+        server.process.send_signal(signal.SIGUSR1)
+        wait_for(access.exists, "the new file")
+        server.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: "not reloaded; the previous version keeps" in log.read_text(), "a refusal")
+        server.process.send_signal(signal.SIGUSR2)
+        refusal = "have been removed\n" if change is remove else "the new main process ended with"
+        wait_for(lambda: refusal in log.read_text(), "a refusal")
+        assert server.get("/").status == 200
+        for path in ("/-/ready", "/-/metrics", "/-/status", "/", "/-/page.css"):
+            with Connection(str(tmp_path / "admin")) as connection:
+                connection.host = "localhost"
+                assert connection.request("GET", path).status == 200, path
+        done = run(*command("ctl", "--admin", f"unix:{tmp_path}/admin", "status"))
+        assert done.returncode == 0, done.stderr
