@@ -261,11 +261,15 @@ class WorkerPool:
         """Retire, and leave idle connections to other workers; kill those that do not serve yet."""
         self.retiring = True
         for worker in list(self._present):
-            if worker.has_served():
-                self.scoreboard.stop_accepting(worker.slot)
-                worker.retire(time.monotonic() + self.stop_timeout, DETACH)
-            else:
-                self._kill(worker)
+            self._detach(worker)
+
+    def _detach(self, worker: WorkerHandle) -> None:
+        if worker.has_served():
+            # It may have accepted connections, also if it has reported itself only now.
+            self.scoreboard.stop_accepting(worker.slot)
+            worker.retire(time.monotonic() + self.stop_timeout, DETACH)
+        else:
+            self._kill(worker)
 
     def end_long_polls(self) -> None:
         """Complete the long polls of all workers, each with its final chunk."""
@@ -351,7 +355,7 @@ class WorkerPool:
         self.workers[pid] = worker
         if self.retiring:
             if self.spawner is not None:
-                self._kill(worker)
+                self._detach(worker)
             else:
                 self._retire(worker)
         else:
