@@ -109,8 +109,8 @@ def test_more_than_are_noticed_at_once(mode: str, tmp_path: Path) -> None:
         lines = re.compile(r"^(?:200|499) /work$", re.MULTILINE)
         text = (tmp_path / "access").read_text
         wait_for(lambda: len(lines.findall(text())) == 2 * MANY, f"{2 * MANY} lines")
-        # Where a busy machine lets a thread wait between two polls, it cannot tell that the requests
-        # of the second had to wait, and runs the first of them.
+        # Where a busy machine lets a thread wait between two polls, it cannot tell that requests of
+        # the second had to wait, and runs them.
         assert running.log().count("ran GET /work\n") <= MANY // 10
 
 
