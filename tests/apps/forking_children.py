@@ -72,8 +72,10 @@ def daemon(environ: WSGIEnvironment) -> str:
         os._exit(0)
     os.waitpid(first, 0)
     os.close(write)
-    with os.fdopen(read) as file:
-        return file.read(16)
+    # Not to its end: the daemon has the other one open.
+    pid = os.read(read, 16).decode()
+    os.close(read)
+    return pid
 
 
 def ignored() -> str:
