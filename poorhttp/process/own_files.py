@@ -15,6 +15,8 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 
+from poorhttp.config.options.hooks import IN_OWN_PROCESS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
@@ -28,13 +30,22 @@ else:
 #: The folder of the package.
 FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-#: Folders of which nothing is needed while the server serves.
-_NOT_NEEDED = ("dev", "config/migrate", "config/shell", "config/deployment", "supervisor/ctl")
+#: Folders and modules that are not needed while the server serves.
+_NOT_NEEDED = (
+    *("dev", "config/migrate", "config/shell", "config/deployment", "config/other_servers"),
+    *("supervisor/ctl", "__main__.py", "api.py", "config/help.py", "pages/compile_all.py"),
+)
 
-#: Folders that are needed only with an option.
+#: Options of hooks.
+HOOKS = (*IN_OWN_PROCESS, "hook_worker_start")
+
+#: Those that are needed only with an option.
 _BY_OPTION = {
     "supervisor/admin": ("admin", "statsd", "otel"),
     "worker/otel": ("otel",),
+    "supervisor/hooks": HOOKS,
+    "worker/hooks": (*HOOKS, "before_refork", "after_fork"),
+    "supervisor/preloader.py": ("preload",),
     "supervisor/inspection": ("admin",),
     "worker/inspection": ("admin",),
 }
@@ -60,22 +71,22 @@ class OwnFiles:
         #: What the package was at the start.
         self._version: object = None
 
-    def copy(self, settings: Settings) -> None:
+    def copy(self, services: Sequence[Settings]) -> None:
         """Copy the files that these settings may need, before the first fork."""
         if self._fd >= 0:
             return
         self._version = _state()
         try:
-            self._copy(settings)
+            self._copy(services)
         except OSError:
             # A sandbox may forbid it, and a package in an archive has no files: as they are then.
             self._places.clear()
 
-    def _copy(self, settings: Settings) -> None:
+    def _copy(self, services: Sequence[Settings]) -> None:
         # Nobody can change it later: the main process may be root, which imports from it as well.
         fd = self._fd = os.memfd_create("poorhttp", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         contents, offset = [], 0
-        for path in _files(settings):
+        for path in _files(services):
             content, is_bytecode = _read(path)
             contents.append(content)
             self._places[path] = offset, len(content)
@@ -152,22 +163,24 @@ _SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_S
 own_files = OwnFiles()
 
 
-def _files(settings: Settings) -> Iterator[str]:
+def _files(services: Sequence[Settings]) -> Iterator[str]:
     """Yield the paths of modules that are not imported yet, and of other files."""
     imported = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
     left_out = {f"{FOLDER}/{folder}" for folder in _NOT_NEEDED}
     for folder, options in _BY_OPTION.items():
-        if not any(settings.is_enabled(option) for option in options):
+        if not any(each.is_enabled(option) for each in services for option in options):
             left_out.add(f"{FOLDER}/{folder}")
     folders = [FOLDER]
     for folder in folders:
         with os.scandir(folder) as entries:
             for entry in entries:
                 path = f"{folder}/{entry.name}"
+                if path in left_out:
+                    continue
                 if path.endswith((".py", *_DATA)):
                     if path not in imported:
                         yield path
-                elif entry.name != "__pycache__" and path not in left_out and entry.is_dir():
+                elif entry.name != "__pycache__" and entry.is_dir():
                     folders.append(path)
 
 

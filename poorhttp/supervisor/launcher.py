@@ -57,7 +57,7 @@ def run(
                 try:
                     if settings.merge_memory:
                         _merge_memory(settings)
-                    own_files.copy(settings)
+                    own_files.copy(services)
                     if not settings.supervisor:
                         return standalone.run(services, signals, application)
                     return Supervisor(services, read_settings, application, folder, file).run(

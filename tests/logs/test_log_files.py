@@ -278,7 +278,7 @@ def test_files_belong_to_those_who_write_them(tmp_path: Path) -> None:
             assert access.stat().st_mode & 0o777 == 0o640
             server.get(f"/say?after%20{number}")
             wait_for(error.read_text, "the line of the application")
-            assert error.read_text() == f"after {number}"
+            assert error.read_text() == f"after {number}\n"
     assert "GET /say?after%202" in access.read_text()
 
 

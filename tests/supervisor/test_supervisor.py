@@ -6,6 +6,7 @@ import os
 import re
 import resource
 import signal
+import sys
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -271,3 +272,48 @@ def test_without_descriptors_it_goes_on(versions: Versions) -> None:
         assert {told(server)["pid"] for _ in range(20)} == {survivor}
         resource.prlimit(main, resource.RLIMIT_NOFILE, (most, most))
         wait_for(lambda: told(server)["pid"] != survivor, "the worker that was missing")
+
+
+#: A server in which tasks of the main process fail each time.
+FAILING = """\
+import sys
+from poorhttp.net.systemd import Notifier
+from poorhttp.supervisor import watchdog
+from poorhttp.supervisor.admin.control import AdminControl
+
+def fail(*_):
+    raise RuntimeError("expected")
+
+watchdog.Watchdog.tick = AdminControl.tick_history = Notifier.stopping = fail
+from poorhttp.cli import main
+sys.argv = sys.argv[5:]
+sys.exit(main())
+"""
+
+
+@pytest.mark.threading_only
+def test_a_failing_task_keeps_no_other_from_running(mode: str) -> None:
+    launcher = (sys.executable, "-c", FAILING)
+    with Server("tests/apps/slow.py", mode, launcher=launcher, tracebacks=True) as server:
+        (before,) = children(server.process.pid)
+        os.kill(before, signal.SIGKILL)
+        wait_for(lambda: children(server.process.pid) not in ([], [before]), "another worker")
+        assert server.get("/").status == 200
+        server.wait_log("the watchdog failed; the main process goes on: RuntimeError: expected")
+        server.leave()
+        server.process.terminate()
+        assert server.wait() == 0
+        assert "the notice to systemd failed; the main process goes on" in server.log()
+        # Not each time.
+        assert server.log().count("the watchdog failed") == 1
+        server.kill()
+
+
+@pytest.mark.threading_only
+def test_signals_while_the_server_drains_are_logged(mode: str) -> None:
+    with Server("tests/apps/gate.py", mode, "--drain-delay", "600") as server:
+        server.process.terminate()
+        server.wait_log("not ready any more")
+        for number in (signal.SIGHUP, signal.SIGUSR2, signal.SIGTTIN, signal.SIGTTOU):
+            server.process.send_signal(number)
+            server.wait_log(f"{number.name} has no effect: the server is drained")

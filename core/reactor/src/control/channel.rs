@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(ours.receive().command, Command::None);
         theirs.write_all(b"?").unwrap();
         assert_eq!(ours.receive().command, Command::None);
-        theirs.write_all(b"WHAT IT DOES NOT KNOW, ?r").unwrap();
+        theirs.write_all(b"what it does not know, ?r").unwrap();
         assert_eq!(ours.receive().command, Command::Retire);
         theirs.write_all(b"d").unwrap();
         assert_eq!(ours.receive().drain, Some(true));

@@ -74,6 +74,8 @@ struct Evidence {
     run: u64,
     /// The sum of [`Group::evidence`].
     left: u64,
+    /// What counts of it from before.
+    left_before: u64,
     halved: u64,
 }
 
@@ -110,19 +112,21 @@ impl Evidence {
         self.halved = now;
         self.run /= 2;
         for group in &mut self.groups {
-            (group.run, group.left) = (group.run / 2, group.left / 2);
+            (group.run, group.left) = (group.run / 2, 0);
         }
-        self.left = self.groups.iter().map(|group| group.evidence()).sum();
+        // Not for each group: half of one is none.
+        (self.left_before, self.left) = ((self.left_before + self.left) / 2, 0);
     }
 
     fn clear(&mut self, now: u64) {
         self.groups.fill(Group::default());
-        (self.run, self.left, self.halved) = (0, 0, now);
+        (self.run, self.left, self.left_before, self.halved) = (0, 0, 0, now);
     }
 
     /// Whether so many clients leave that more is asked for than can be answered.
     fn is_overload(&self) -> bool {
-        self.left >= LEAST_LEFT && self.left * RUN_FOR_EACH_LEFT > self.run
+        let left = self.left + self.left_before;
+        left >= LEAST_LEFT && left * RUN_FOR_EACH_LEFT > self.run
     }
 }
 
@@ -225,9 +229,9 @@ mod tests {
 
     use super::*;
 
-    /// Of a client: there are some thousand, each with a few requests.
+    /// Of a client: there are many.
     fn address(now: u64) -> Option<IpAddr> {
-        Some(Ipv4Addr::from_bits(now as u32 % 5_000).into())
+        Some(Ipv4Addr::from_bits((now as u32).wrapping_mul(2_654_435_761) >> 7).into())
     }
 
     /// The requests refused of those run at these times, each of which takes `service` milliseconds and has waited as long
