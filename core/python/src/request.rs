@@ -9,7 +9,7 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::dispatched::Dispatched;
@@ -236,7 +236,7 @@ impl Request {
         let (py, this) = (slf.py(), slf.get());
         let Some(fields) = response_headers else {
             match status.cast::<PyList>() {
-                Ok(fields) if fields.iter().all(|field| field.is_instance_of::<PyTuple>()) => {
+                Ok(fields) if !fields.iter().any(|field| field.is_instance_of::<PyBytes>()) => {
                     this.early_hints(py, fields)?;
                 }
                 _ => this.write_piece(py, status)?,
