@@ -404,9 +404,9 @@ def start_failure(error: BaseException) -> None:
 
 
 def _stream(file: LogFile) -> TextIO:
-    return io.TextIOWrapper(
-        io.BufferedWriter(file), encoding="utf-8", errors="backslashreplace", line_buffering=True
-    )
+    # Without an `io.BufferedWriter`, whose lock a child that the application forks would find held
+    # for ever if another thread was writing.
+    return io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", line_buffering=True)
 
 
 def _standard_error() -> int:

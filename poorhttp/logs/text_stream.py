@@ -72,10 +72,16 @@ class LogFile(io.FileIO):
         self._write_log = write_log
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """Write all or some of it."""
+        """Write all of it."""
+        rest = memoryview(data).cast("B")
+        length = len(rest)
         try:
-            return super().write(data)
+            while rest:
+                # None: a pipe that does not wait is full.
+                written: int | None = super().write(rest)
+                if written is None:
+                    raise BlockingIOError
+                rest = rest[written:]
         except OSError:
-            text = bytes(data)
-            self._write_log("error", text.decode("utf-8", "replace"))
-            return len(text)
+            self._write_log("error", bytes(rest).decode("utf-8", "replace"))
+        return length
