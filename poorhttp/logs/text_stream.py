@@ -126,7 +126,9 @@ class LogFile(io.FileIO):
         self._write_log = write_log
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """Write all or some of it."""
+        """Write all of it."""
+        rest = memoryview(data).cast("B")
+        length = len(rest)
         try:
             written = super().write(data)
         except OSError:
