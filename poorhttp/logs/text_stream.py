@@ -126,9 +126,7 @@ class LogFile(io.FileIO):
         self._write_log = write_log
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """Write all of it."""
-        rest = memoryview(data).cast("B")
-        length = len(rest)
+        """Write all or some of it."""
         try:
             written = super().write(data)
         except OSError:

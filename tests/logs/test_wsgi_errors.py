@@ -58,6 +58,11 @@ def serve(mode: str, tmp_path: Path, log: str) -> Server:
     return Server("app.py", mode, *options, cwd=tmp_path, tracebacks=True)
 
 
+def wait_text(server: Server, tmp_path: Path, log: str, text: str) -> None:
+    """Wait until a text is in the log."""
+    wait_for(lambda: text in text_of(server, tmp_path, log), f"{text!r} in the log")
+
+
 def text_of(server: Server, tmp_path: Path, log: str) -> str:
     return server.log() if log == "stderr" else (tmp_path / "error.log").read_text()
 
@@ -68,7 +73,7 @@ def test_a_stream_that_was_closed_is_written(mode: str, log: str, tmp_path: Path
         for end in ENDS:
             assert connection.request("GET", f"/do?{end}").status == 200, end
             assert connection.request("GET", f"/say?after-{end}").status == 200, end
-            wait_for(lambda end=end: f"after-{end}" in text_of(server, tmp_path, log), end)
+            wait_text(server, tmp_path, log, f"after-{end}")
 
 
 @pytest.mark.parametrize("log", LOGS)
@@ -77,14 +82,14 @@ def test_text_without_a_line_end_is_not_joined(mode: str, log: str, tmp_path: Pa
         for number in range(3):
             assert connection.request("GET", f"/say?part-{number}").status == 200
             # Before the next request.
-            wait_for(lambda at=number: f"part-{at}" in text_of(server, tmp_path, log), "a part")
+            wait_text(server, tmp_path, log, f"part-{number}")
         assert connection.request("GET", "/fail?failing").status == 500
         text = text_of(server, tmp_path, log)
         lines = [line for line in text.splitlines() if "part-" in line or "failing" in line]
         assert [line.count("part-") for line in lines if "part-" in line] == [1, 1, 1]
         if log != "json":
             assert [line for line in lines if "part-" in line] == ["part-0", "part-1", "part-2"]
-            wait_for(lambda: "\nfailing\n" in text_of(server, tmp_path, log), "a line of its own")
+            wait_text(server, tmp_path, log, "\nfailing\n")
 
 
 @pytest.mark.parametrize("log", LOGS)
@@ -98,4 +103,4 @@ def test_requests_at_the_same_time_have_lines_of_their_own(
             connection.send_request("GET", f"/meet?{tmp_path}/turn{number}")
         assert [each.response().status for each in connections] == [200, 200]
         for text in ("00 01 02", "10 11 12"):
-            wait_for(lambda text=text: text in text_of(server, tmp_path, log), text)
+            wait_text(server, tmp_path, log, text)
