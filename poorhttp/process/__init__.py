@@ -11,7 +11,6 @@ c_socket.py          the C module of `socket`
 fd_passing.py        file descriptors over a Unix socket
 shared_imports.py    modules that workers share, because the main process imports them too
 standard_streams.py  opens descriptors 0 to 2 that are closed
-standard_streams.py  opens descriptors 0 to 2 that are closed
 orphans.py           reaps orphans as process 1
 exit_status.py       how child processes have ended
 """
