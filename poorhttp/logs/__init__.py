@@ -242,7 +242,7 @@ def open_access_log(settings: Settings) -> tuple[Sink, str] | None:
 
 def _access_sink(settings: Settings) -> Sink | None:
     if error_log.relay is not None:
-        error_log.relay.start()
+        error_log.relay.start(in_greenlet=settings.mode == "gevent")
         return None if settings.access_log is None else error_log.relay.access_sink()
     if settings.access_log is None:
         return None

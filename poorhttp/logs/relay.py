@@ -18,6 +18,12 @@ from contextlib import suppress
 
 from poorhttp._core import Sink
 from poorhttp.logs.logging_config import ERRORS, REQUESTS, ServerLogger
+from poorhttp.process.threads import create
+from poorhttp.process.unpatched import poll
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from poorhttp.process.threads import NativeThread
 
 #: Size of the pipe, if the system allows it: lines of some ten thousand requests.
 PIPE_SIZE = 1 << 20
@@ -50,8 +56,8 @@ class Relay:
         os.set_blocking(self._sender, True)
         self._lines: int | None = None
         self._line = b""
-        self._thread: threading.Thread | None = None
-        #: gevent made it a greenlet: it runs only while the greenlet that logs waits.
+        self._thread: threading.Thread | NativeThread | None = None
+        #: It runs only while the greenlet that logs waits.
         self._is_greenlet = False
         self._ending = False
 
@@ -70,12 +76,16 @@ class Relay:
             os.close(write)
             self.wake()
 
-    def start(self) -> None:
-        """Start the thread."""
+    def start(self, *, in_greenlet: bool) -> None:
+        """Start the thread; `in_greenlet`: gevent, whose hub runs, makes it a greenlet."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="poorhttp-logging", daemon=True)
-            monkey = sys.modules.get("gevent.monkey")
-            self._is_greenlet = monkey is not None and monkey.is_module_patched("threading")
+            self._is_greenlet = in_greenlet
+            name = "poorhttp-logging"
+            self._thread = (
+                threading.Thread(target=self._run, name=name, daemon=True)
+                if in_greenlet
+                else create(self._run, name, daemon=True)
+            )
             self._thread.start()
 
     def forward(self) -> None:
@@ -111,7 +121,7 @@ class Relay:
 
     def _run(self) -> None:
         while not self._ending:
-            poller = select.poll()
+            poller = select.poll() if self._is_greenlet else poll()
             for fd in (self._messages, self._lines):
                 if fd is not None:
                     poller.register(fd, select.POLLIN)

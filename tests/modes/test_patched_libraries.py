@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -46,6 +48,17 @@ def test_a_worker_that_was_killed_is_replaced() -> None:
         os.kill(worker, signal.SIGKILL)
         wait_for_end(worker)
         assert server.get("/").status == 200
+
+
+def test_records_of_requests_are_made_by_a_thread(tmp_path: Path) -> None:
+    config = {"version": 1, "root": {"level": "INFO", "handlers": ["stderr"]}}
+    config["handlers"] = {"stderr": {"class": "logging.StreamHandler"}}
+    file = tmp_path / "logging.json"
+    file.write_text(json.dumps(config))
+    options = ("--log-config", str(file), "--access-log", "-")
+    with Server(REPLACING, "threading", *options, env={"REPLACED": "gevent"}) as server:
+        server.get("/recorded")
+        server.wait_log('"GET /recorded HTTP/1.1" 200')
 
 
 def test_a_server_in_a_program_that_has_replaced_them() -> None:
