@@ -93,7 +93,8 @@ class OwnFiles:
             offset += len(content)
             if is_bytecode:
                 self._has_bytecode.add(path)
-        os.write(fd, b"".join(contents))
+        if os.write(fd, b"".join(contents)) != offset:
+            raise OSError(errno.EFBIG, "a limit of the size of files (RLIMIT_FSIZE) forbids it")
         fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _SEALS)
         sys.meta_path.insert(0, self)
 

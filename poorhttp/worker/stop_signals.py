@@ -48,6 +48,8 @@ class StopSignals:
         self.settings = settings
         #: USR1 came before the reactor was attached.
         self.reopened = False
+        #: How often the main process wanted the logs reopened, by USR1 and by a message.
+        self.reopened_by_signal = self.reopened_by_message = 0
         self.timeout = 0.0 if settings is None else settings.graceful_timeout
         self.supervised = supervised
         self.reactor: Reactor | None = None
@@ -134,7 +136,15 @@ class StopSignals:
             logs.write("warning", f"the application has replaced the handler of {names}: {ALONE}")
 
     def reopen(self, number: int = 0, frame: FrameType | None = None) -> None:
-        """Handle USR1, or the same command: reopen the files of the logs, which were renamed."""
+        """Handle USR1, or the message that repeats it (0): reopen the logs, which were renamed."""
+        if number:
+            self.reopened_by_signal += 1
+            if self.reopened_by_signal <= self.reopened_by_message:
+                return
+        else:
+            self.reopened_by_message += 1
+            if self.reopened_by_message <= self.reopened_by_signal:
+                return
         self.reopened = True
         settings, reactor = self.settings, self.reactor
         if settings is not None:

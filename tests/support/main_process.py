@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from poorhttp import logs, modes
+from poorhttp._core import fork_for_server
 from poorhttp.config.settings import Settings
 from poorhttp.dev.live_reload import LiveReload, script
 from poorhttp.net import sockets
@@ -87,7 +88,7 @@ def main(mode_name: str, *options: str) -> None:
         theirs.setblocking(False)
         place = scoreboard.take()
         status = scoreboard.open(place)
-        pid = os.fork()
+        pid = fork_for_server()
         if pid == 0:
             ours.close()
             for channel in channels.values():

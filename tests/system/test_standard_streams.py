@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.upgrade import end, upgrade
+from tests.testkit.client import HANG
 from tests.testkit.server import Server, run, wait_for
 
 APP = """
@@ -92,10 +93,10 @@ def test_a_server_without_standard_error_serves(
         for fd in fds:
             assert run(*ask).stdout.split("\n")[int(fd)] == os.devnull
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
+        assert process.wait(HANG) == 0
     finally:
         process.kill()
-        process.wait()
+        process.wait(HANG)
 
 
 def test_they_stay_open_after_an_upgrade(app: str, tmp_path: Path) -> None:
