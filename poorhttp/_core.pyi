@@ -160,11 +160,11 @@ class TlsSettings:
         ocsp: Sequence[str] = (),
         client_ca: str | None = None,
         *,
+        opener: Callable[[str], int],
         client_auth_required: bool = False,
         only_tls13: bool = False,
         session_timeout: int = 0,
         kernel: bool = False,
-        opener: Callable[[str], int] | None = None,
     ) -> None:
         """Read the files, which have to be regular ones of a limited size.
 
@@ -173,12 +173,12 @@ class TlsSettings:
             keys: a path for each certificate.
             ocsp: paths of OCSP responses, for the first certificates.
             client_ca: path of the issuers of client certificates.
+            opener: opens a file for reading, and returns its descriptor, as that of `open`: it
+                decides which symbolic links are followed.
             client_auth_required: whether clients without a certificate are refused.
             only_tls13: whether TLS 1.2 is refused.
             session_timeout: in seconds; 0 for no tickets.
             kernel: whether keys may be given to it; see `use_kernel_tls`.
-            opener: opens a file for reading, and returns its descriptor, as that of `open`: it
-                decides which symbolic links are followed. Without it, all are.
 
         Raises:
             ValueError: with a sentence that begins with the name of a file.

@@ -50,6 +50,13 @@ def serve(line: CommandLine) -> int:
     from poorhttp import supervisor
 
     services = line.settings()
+    if not services[0].supervisor:
+        from poorhttp.process import orphans
+
+        # Only the command: the threads of a program, and what follows in it, are not to be doubled.
+        ended = orphans.serve_in_child()
+        if ended is not None:
+            return ended
     if line.file is not None:
         # A reload reads it again, when the current directory may be another.
         line.file = os.path.abspath(line.file)

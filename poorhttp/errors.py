@@ -80,14 +80,19 @@ def how_to_install(extra: str) -> str:
     return f"pip install '.[{extra}]' in the folder of the server's source"
 
 
+def visible(text: str) -> str:
+    """Return a text with escapes for what is not printable, or changes the order of letters."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+
+
 def printable(text: str) -> str:
-    """Return a message for a terminal: with escapes in place of control characters.
+    """Return a message of several lines for a terminal: `visible` but for line ends and tabs.
 
     It may quote a file of somebody else, whose escape sequences a terminal would obey.
     """
+    # Bytes of file names that are no UTF-8 stay as they are.
     return "".join(
-        letter
-        if letter.isprintable() or letter in "\n\t" or "\udc80" <= letter <= "\udcff"
-        else letter.encode("unicode_escape").decode()
-        for letter in text
+        each if each in "\n\t" or "\udc80" <= each <= "\udcff" else visible(each) for each in text
     )

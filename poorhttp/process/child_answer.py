@@ -91,7 +91,7 @@ def _receive(pipe: int, pid: int, until: float) -> bytes | None:
     poller.register(pipe, POLLIN)
     received = b""
     while True:
-        has_ended = not _runs(pid)
+        has_ended = not signals.is_running(pid)
         while poller.poll(0):
             more = os.read(pipe, SIZE + LONGEST)
             received += more
@@ -105,11 +105,3 @@ def _receive(pipe: int, pid: int, until: float) -> bytes | None:
         if rest <= 0:
             return None
         poller.poll(min(rest, INTERVAL) * 1000)
-
-
-def _runs(pid: int) -> bool:
-    """Whether a child has not ended yet."""
-    try:
-        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
-    except OSError:
-        return False

@@ -5,34 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 
-from poorhttp.process import fork
+from poorhttp.process import fork, signals
 from poorhttp.process.signals import signal
 
 #: Signals of a crash.
 CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 
 
-def signal_name(number: int) -> str:
-    """Return a signal's name, such as SIGKILL."""
-    try:
-        from signal import Signals
-
-        return Signals(number).name
-    except (ValueError, OSError):
-        # Most of the real-time signals have none, or there is no descriptor left for the module.
-        return f"signal {number}"
-
-
 def end_of(code: int) -> str:
     """Describe how a process ended, by its exit code."""
-    return f"was killed by {signal_name(-code)}" if code < 0 else f"ended with {code}"
+    return f"was killed by {signals.name(-code)}" if code < 0 else f"ended with {code}"
 
 
 def changed_children(before: Callable[[], object]) -> Iterator[tuple[int, int, int | None]]:
     """Yield children that have ended, been stopped (SIGSTOP) or continued, adopted ones too.
 
     Args:
-        before: called before the end of a child is handled, as long as it is a child.
+        before: called before what has happened to a child is handled, as long as it is a child.
 
     Yields:
         Process ID, exit code, and the signal that stopped it: 0 if it was continued, `None` if it
@@ -40,9 +29,14 @@ def changed_children(before: Callable[[], object]) -> Iterator[tuple[int, int, i
     """
     while True:
         try:
-            if os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
-                before()
-            pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
+            kinds = os.WEXITED | os.WSTOPPED | os.WCONTINUED
+            found = os.waitid(os.P_ALL, 0, kinds | os.WNOHANG | os.WNOWAIT)
+            if found is None:
+                return
+            before()
+            # Only that one: `before` has not seen one that ends now.
+            flags = os.WNOHANG | os.WUNTRACED | os.WCONTINUED
+            pid, status = os.waitpid(found.si_pid, flags)
         except ChildProcessError:
             return
         if pid == 0:

@@ -28,6 +28,7 @@ __all__ = [
     "STOP_SIGNALS",
     "Disposition",
     "is_child",
+    "is_running",
     "name",
     "send",
     "send_if_handled",
@@ -159,24 +160,24 @@ def is_child(pid: int) -> bool:
     return False
 
 
-#: The names of these signals; the module without enumerations has none.
+def is_running(pid: int) -> bool:
+    """Whether a process is a child of this one that has not ended yet."""
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+    except OSError:
+        return False
+
+
+#: The names of signals, without the enumeration; of two for one number the usual one, as SIGCHLD.
 NAMES = {
     getattr(signal, name): name
-    for name in (
-        "SIGTERM",
-        "SIGINT",
-        "SIGQUIT",
-        "SIGHUP",
-        "SIGUSR1",
-        "SIGUSR2",
-        "SIGTTIN",
-        "SIGTTOU",
-    )
+    for name in sorted(dir(signal), reverse=True)
+    if name.startswith("SIG") and "_" not in name
 }
 
 
 def name(number: int) -> str:
-    """Return the name of a signal."""
+    """Return the name of a signal, such as SIGKILL; most of the real-time signals have none."""
     return NAMES.get(number, f"signal {number}")
 
 

@@ -25,7 +25,15 @@ from poorhttp._core import forget_fd, trim_memory
 from poorhttp.errors import ApplicationError, Stopped
 from poorhttp.process import fork, signals
 from poorhttp.process.c_socket import socket
-from poorhttp.process.control_channel import HERE, PROMOTE, PROMOTED, SERVING, ControlChannel
+from poorhttp.process.control_channel import (
+    HERE,
+    PROMOTE,
+    PROMOTED,
+    REOPEN_LOGS,
+    SERVING,
+    STOP,
+    ControlChannel,
+)
 from poorhttp.process.fd_passing import receive
 from poorhttp.process.signals import Disposition, signal
 from poorhttp.process.unpatched import sleep
@@ -51,10 +59,8 @@ OWN_THREADS_TIMEOUT = 10.0
 #: Why workers are replaced after one was promoted.
 REFORKED = "it is forked anew from a worker that has served"
 
-
-#: Messages besides the order to fork a worker, each a line.
-STOP_LINE = b"stop\n"
-REOPEN_LINE = b"reopen\n"
+#: Ends each message to the process: an order, `STOP` or `REOPEN_LOGS`.
+LINE_END = b"\n"
 
 
 class Preloader:
@@ -120,11 +126,11 @@ class Preloader:
         self.kill_at = min(self.kill_at or kill_at, kill_at)
         signals.send(self.pid, number)
         # The application may have replaced the handler.
-        self.channel.send(STOP_LINE)
+        self.channel.send(STOP + LINE_END)
 
     def reopen_logs(self) -> None:
         """Have it reopen its logs, if the application has replaced the handler of SIGUSR1."""
-        self.channel.send(REOPEN_LINE)
+        self.channel.send(REOPEN_LOGS + LINE_END)
 
     def on_stopped(self, number: int) -> None:
         """Handle that a signal has stopped the process, or that it was continued (0)."""
@@ -344,32 +350,36 @@ def _fork_workers(service: Service, scoreboard: Scoreboard, channel: socket.sock
     A signal ends the process by Python's whole shutdown, like a worker. If it is retired, exit
     handlers do not run: they might remove what the application still needs in the workers.
     """
+    unfinished = b""
+    #: Of the orders that are not carried out yet.
+    fds: list[int] = []
     while True:
-        message, fds = receive(channel, 64)
-        if not message:
+        received, more = receive(channel, 64)
+        if not received:
             logs.close()
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(0)
-        *orders, message = message.splitlines(keepends=True)
-        orders += [message] if message in (STOP_LINE, REOPEN_LINE) else []
-        if STOP_LINE in orders:
-            raise Stopped
-        if REOPEN_LINE in orders:
-            logs.reopen(service.settings, None)
-        if message in orders:
-            continue
-        index, slot, shared, recycle_after, refork_after, muted = map(int, message.split())
-        service.start_errors_muted = bool(muted)
-        siblings = scoreboard.memory if shared else None
-        status = scoreboard.open(slot)
-        context = WorkerContext(index, slot, fds[0], siblings, status, recycle_after, refork_after)
-        try:
-            if fork.fork_orphan():
-                forget_fd(channel.fileno())
-                channel.close()
-                return _worker(service, scoreboard, context)
-        except OSError as error:
-            logs.write("error", f"a worker cannot be forked: {error}")
-        # This tells the main process if no process has it.
-        os.close(fds[0])
+        fds += more
+        *messages, unfinished = (unfinished + received).split(LINE_END)
+        for message in messages:
+            if message == STOP:
+                raise Stopped
+            if message == REOPEN_LOGS:
+                logs.reopen(service.settings, None)
+                continue
+            index, slot, shared, recycle_after, refork_after, muted = map(int, message.split())
+            service.start_errors_muted = bool(muted)
+            siblings = scoreboard.memory if shared else None
+            status = scoreboard.open(slot)
+            fd = fds.pop(0)
+            context = WorkerContext(index, slot, fd, siblings, status, recycle_after, refork_after)
+            try:
+                if fork.fork_orphan():
+                    forget_fd(channel.fileno())
+                    channel.close()
+                    return _worker(service, scoreboard, context)
+            except OSError as error:
+                logs.write("error", f"a worker cannot be forked: {error}")
+            # This tells the main process if no process has it.
+            os.close(fd)

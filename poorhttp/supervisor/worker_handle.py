@@ -23,7 +23,6 @@ from poorhttp.process.control_channel import (
     STUCK,
     ControlChannel,
 )
-from poorhttp.process.exit_status import signal_name
 from poorhttp.process.signals import Disposition, signal
 from poorhttp.worker.stop_signals import GRACE
 
@@ -202,7 +201,7 @@ class WorkerHandle:
         if settings.autoreload == "off" and settings.debug == "off":
             self.kill_stopped_at = time.monotonic() + STOPPED
             then = f"{then}, and is killed and replaced in {STOPPED:.0f} s"
-        logs.write("warning", f"worker {self.pid} was stopped by {signal_name(number)}: {then}")
+        logs.write("warning", f"worker {self.pid} was stopped by {signals.name(number)}: {then}")
 
     @property
     def restart_reason(self) -> str:

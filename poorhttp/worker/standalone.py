@@ -1,7 +1,4 @@
-"""Serves in the process that was started, without a main process (`supervisor = off`).
-
-As process 1 it serves in a child, and only reaps orphans itself (`poorhttp/process/orphans.py`).
-"""
+"""Serves in the process that was started, without a main process (`supervisor = off`)."""
 
 from __future__ import annotations
 
@@ -14,7 +11,6 @@ from poorhttp.config.command_line import title_words
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
 from poorhttp.net.systemd import Notifier
-from poorhttp.process import orphans
 from poorhttp.process.privileges import apply_umask
 from poorhttp.worker.service import Service
 from poorhttp.worker.stop_signals import StopSignals
@@ -62,9 +58,6 @@ def run(
     """
     settings = services[0]
     check(services)
-    code = orphans.serve_in_child()
-    if code is not None:
-        return code
     apply_umask(settings)
     notifier = Notifier()
     pidfile: PidFile | None = None

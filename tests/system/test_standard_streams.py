@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pty
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from itertools import combinations
@@ -14,7 +17,7 @@ import pytest
 
 from tests.support.upgrade import end, upgrade
 from tests.testkit.client import HANG
-from tests.testkit.server import Server, run, wait_for
+from tests.testkit.server import Server, environment, run, wait_for
 
 APP = """
 import os
@@ -150,23 +153,100 @@ def application(environ, start_response):
 """
 
 
-@pytest.mark.parametrize("options", [("--supervisor", "off"), ()], ids=" ".join)
-def test_process_1_leaves_no_zombies(options: tuple[str, ...], tmp_path: Path) -> None:
+def as_process_1() -> tuple[str, ...]:
+    """A launcher that starts a program as process 1."""
     unshare = shutil.which("unshare")
     if os.geteuid() != 0 or unshare is None:
         pytest.skip("only root can have a process with the number 1")
+    return (unshare, "--pid", "--fork", "--mount-proc", "--kill-child")
+
+
+def init_of(launcher: subprocess.Popen[bytes]) -> int:
+    """The process that is process 1 in its own namespace, as it is numbered outside."""
+    (init,) = Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split()
+    return int(init)
+
+
+@pytest.mark.parametrize("options", [("--supervisor", "off"), ()], ids=" ".join)
+def test_process_1_leaves_no_zombies(options: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(ORPHANS)
-    launcher = (unshare, "--pid", "--fork", "--mount-proc")
     app = f"{tmp_path}/app.py:application"
-    with Server(app, "threading", *options, launcher=launcher) as server:
+    with Server(app, "threading", *options, launcher=as_process_1()) as server:
         for _ in range(5):
             assert server.get("/orphan").status == 200
         wait_for(lambda: b"Z" not in server.get("/").body, "no zombies")
-        (init,) = (
-            Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children")
-            .read_text()
-            .split()
-        )
-        os.kill(int(init), signal.SIGTERM)
+        os.kill(init_of(server.process), signal.SIGTERM)
         assert server.wait() == 0
         server.ended()
+
+
+WAITING = """
+import atexit, signal, sys, threading
+
+go = threading.Event()
+atexit.register(lambda: print("exit handlers have run", flush=True))
+signal.signal(signal.SIGCONT, lambda number, frame: go.set())
+
+def application(environ, start_response):
+    print("begun", flush=True)
+    go.wait()
+    start_response("200 OK", [])
+    return []
+"""
+
+
+def test_ctrl_c_reaches_the_child_of_process_1_once(tmp_path: Path) -> None:
+    """A second signal would end it with its request in flight, and without its exit handlers."""
+    (tmp_path / "app.py").write_text(WAITING)
+    words = (*as_process_1(), sys.executable, "-m", "poorhttp", "serve", "app:application")
+    words += ("--bind", f"unix:{tmp_path}/socket", "--supervisor", "off")
+    terminal, theirs = pty.openpty()
+    shown = b""
+    with (
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager,
+        socket.socket(socket.AF_UNIX) as client,
+    ):
+        manager.bind(f"{tmp_path}/manager")
+        process = subprocess.Popen(
+            ["setsid", "--ctty", *words],
+            cwd=tmp_path,
+            env=environment({"NOTIFY_SOCKET": f"{tmp_path}/manager"}),
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+        )
+        os.close(theirs)
+        try:
+            while b"READY=1" not in manager.recv(4096):
+                pass
+            client.connect(f"{tmp_path}/socket")
+            client.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            while b"begun" not in shown:
+                shown += os.read(terminal, 4096)
+            # The server gets it first.
+            os.kill(init_of(process), signal.SIGSTOP)
+            os.write(terminal, b"\x03")
+            while b"STOPPING=1" not in manager.recv(4096):
+                pass
+            # Process 1 goes on with the signal of Ctrl-C, and passes this one on after it.
+            os.kill(init_of(process), signal.SIGCONT)
+            assert process.wait(HANG) == 0
+        finally:
+            process.kill()
+    with contextlib.suppress(OSError):
+        while more := os.read(terminal, 4096):
+            shown += more
+    os.close(terminal)
+    assert b"exit handlers have run" in shown
+    assert b"in flight" not in shown
+
+
+def test_a_program_that_is_process_1_is_not_forked() -> None:
+    """Its threads would end, and what follows `poorhttp.serve` would run twice."""
+    code = (
+        "import os, threading, poorhttp\n"
+        "threading.Timer(0.5, os.kill, (os.getpid(), 15)).start()\n"
+        "poorhttp.serve(lambda environ, start: [], '127.0.0.1:0', supervisor=False)\n"
+        "print('served by', os.getpid())\n"
+    )
+    assert run(*as_process_1(), sys.executable, "-c", code).stdout == "served by 1\n"

@@ -27,6 +27,7 @@ from cryptography.x509 import ocsp
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from poorhttp._core import TlsConfig, TlsSettings
+from poorhttp.process.safe_open import open_regular
 from tests.packages import need
 from tests.support.certificate import certificate
 from tests.support.services import Tree
@@ -371,11 +372,16 @@ def test_an_ocsp_response_has_to_fit(tmp_path: Path) -> None:
         wait_for(lambda: "Cert Status: good" in stapled(server), "the response to be sent")
     for content, complaint in wrong.items():
         path.write_bytes(content)
-        config = TlsConfig(TlsSettings([str(site)], [str(site)], [str(path)]))
+        config = TlsConfig(TlsSettings([str(site)], [str(site)], [str(path)], opener=open_regular))
         assert [complaint in warning for warning in config.warnings] == [True], complaint
     for content in right:
         path.write_bytes(content)
-        assert TlsConfig(TlsSettings([str(site)], [str(site)], [str(path)])).warnings == []
+        assert (
+            TlsConfig(
+                TlsSettings([str(site)], [str(site)], [str(path)], opener=open_regular)
+            ).warnings
+            == []
+        )
 
 
 def test_an_ocsp_response_is_not_sent_when_it_has_ended(tmp_path: Path, ours: str) -> None:

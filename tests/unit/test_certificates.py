@@ -16,6 +16,7 @@ from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
 from poorhttp.net import tls
 from poorhttp.net.certificate_watcher import folders_of
+from poorhttp.process.safe_open import open_regular
 from tests.support.certificate import certificate
 
 NOW = datetime.now(timezone.utc)
@@ -130,7 +131,7 @@ def test_what_is_checked_is_what_is_used(files: Path, tmp_path: Path) -> None:
     """A renewal may write to the files between the check and the use."""
     path = tmp_path / "certificate.pem"
     path.write_bytes((files / "both.pem").read_bytes())
-    settings = TlsSettings([str(path)], [str(path)])
+    settings = TlsSettings([str(path)], [str(path)], opener=open_regular)
     path.write_bytes(b"")
     config = TlsConfig(settings)
     os.close(config.replace(settings))

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use poorhttp_reactor::KernelTls;
 use poorhttp_tls::{Certificate, Pem, Settings, Version};
 use pyo3::prelude::*;
-use rustix::fs::{FileType, MemfdFlags, Mode, OFlags, SealFlags};
-use rustix::fs::{fchmod, fcntl_add_seals, fstat, memfd_create, open};
+use rustix::fs::{FileType, MemfdFlags, Mode, SealFlags};
+use rustix::fs::{fchmod, fcntl_add_seals, fstat, memfd_create};
 use rustix::io::Errno;
 use zeroize::Zeroizing;
 
@@ -26,20 +26,20 @@ pub(crate) struct TlsSettings {
 impl TlsSettings {
     #[new]
     #[allow(clippy::too_many_arguments)]
-    #[pyo3(signature = (certificates, keys, ocsp = Vec::new(), client_ca = None, *, client_auth_required = false, only_tls13 = false, session_timeout = 0, kernel = false, opener = None))]
+    #[pyo3(signature = (certificates, keys, ocsp = Vec::new(), client_ca = None, *, opener, client_auth_required = false, only_tls13 = false, session_timeout = 0, kernel = false))]
     fn new(
         certificates: Vec<PathBuf>,
         keys: Vec<PathBuf>,
         ocsp: Vec<PathBuf>,
         client_ca: Option<PathBuf>,
+        opener: Bound<'_, PyAny>,
         client_auth_required: bool,
         only_tls13: bool,
         session_timeout: u32,
         kernel: bool,
-        opener: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let pem = |path: &PathBuf, most| {
-            PyResult::Ok(Pem { name: path.to_string_lossy().into_owned(), bytes: read(path, most, opener.as_ref())? })
+            PyResult::Ok(Pem { name: path.to_string_lossy().into_owned(), bytes: read(path, most, &opener)? })
         };
         let mut ocsp = ocsp.iter();
         let pairs = certificates.iter().zip(&keys).map(|(certificate, key)| {
@@ -103,22 +103,14 @@ const MOST_OCSP: usize = 64 << 10;
 const LEAST_ROOM: usize = 16 << 10;
 
 /// Reads a regular file of at most so many bytes, which `opener` opens: it knows which links may be followed.
-fn read(path: &Path, most: usize, opener: Option<&Bound<'_, PyAny>>) -> PyResult<Zeroizing<Vec<u8>>> {
+fn read(path: &Path, most: usize, opener: &Bound<'_, PyAny>) -> PyResult<Zeroizing<Vec<u8>>> {
     let refused = |reason: &dyn Display| value_error(format_args!("{}: cannot be read: {reason}", path.display()));
-    let file = match opener {
-        Some(opener) => {
-            let fd = opener.call1((path.as_os_str(),)).map_err(|error| {
-                // An exception that is no error of the system has no such attribute.
-                let reason = error.value(opener.py()).getattr("strerror").and_then(|text| text.extract::<String>());
-                reason.map_or(error, |reason| refused(&reason))
-            })?;
-            ffi::adopt(fd.extract()?)?
-        }
-        None => {
-            let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-            open(path, flags, Mode::empty()).map_err(|error| refused(&reason_of(error)))?
-        }
-    };
+    let fd = opener.call1((path.as_os_str(),)).map_err(|error| {
+        // An exception that is no error of the system has no such attribute.
+        let reason = error.value(opener.py()).getattr("strerror").and_then(|text| text.extract::<String>());
+        reason.map_or(error, |reason| refused(&reason))
+    })?;
+    let file = ffi::adopt(fd.extract()?)?;
     let found = fstat(&file).map_err(|error| refused(&reason_of(error)))?;
     if !FileType::from_raw_mode(found.st_mode).is_file() {
         return Err(refused(&"it is not a regular file"));

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from poorhttp.config.deployment.arguments import PATTERNS
 from poorhttp.config.deployment.plan import Plan, server_command
-from poorhttp.errors import ConfigError
+from poorhttp.errors import ConfigError, visible
 
 #: Addresses that configurations of web servers and units name as they are.
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|[0-9A-Fa-f:]+(\.[0-9]+){0,3}")
@@ -32,7 +32,7 @@ def check(plan: Plan, kinds: Sequence[str]) -> None:
     for what, value in _values(plan):
         if not value.isprintable():
             raise ConfigError(
-                f"{what} is {printable(value)}: a line end, another control character, or what is "
+                f"{what} is {visible(value)}: a line end, another control character, or what is "
                 "no UTF-8 goes into no file; rename it"
             )
     for name in plan.environment:
@@ -68,11 +68,6 @@ def _values(plan: Plan) -> Iterator[tuple[str, str]]:
         yield f"the environment variable {name}", value
     for word in server_command():
         yield "the path of the server", word
-
-
-def printable(text: str) -> str:
-    """Return a text for a terminal or a comment, in which what cannot be printed is escaped."""
-    return text if text.isprintable() else ascii(text)[1:-1]
 
 
 def of_systemd(word: str, *, expands: bool = False) -> str:

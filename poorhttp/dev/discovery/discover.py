@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from poorhttp.dev.discovery.found_target import FoundTarget
-from poorhttp.errors import ConfigError, UsageError
+from poorhttp.errors import ConfigError, UsageError, visible
 from poorhttp.process import child_answer
 
 TYPE_CHECKING = False
@@ -59,9 +59,7 @@ class Discovery:
                 self._answers[question] = found = _search(*question)
                 if found is not None:
                     # The project's names are in it.
-                    sentence = found.sentence
-                    sentence = sentence if sentence.isprintable() else ascii(sentence)[1:-1]
-                    print(f"poorhttp: {sentence}", file=sys.stderr)
+                    print(f"poorhttp: {visible(found.sentence)}", file=sys.stderr)
             found = self._answers[question]
             if found is not None:
                 found.apply(settings, os.environ)

@@ -7,7 +7,6 @@ of few words (`questions.py`), so no client can reach the main process.
 
 from __future__ import annotations
 
-import os
 import select
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -186,7 +185,7 @@ class AdminEndpoint:
             self.pool.end_long_polls()
             self.pool.retire()
         deadline = time.monotonic() + (CLOSING if self._sent is None else LAST)
-        while any(map(_runs, self.pool.workers)) and time.monotonic() < deadline:
+        while any(map(signals.is_running, self.pool.workers)) and time.monotonic() < deadline:
             select.select([self.fileno()], [], [], 0.01)
             self._questions.answer(respond)
 
@@ -231,11 +230,3 @@ def _settings(service: Settings) -> Settings:
         settings.copy_option(name, service)
     settings.service = NAME
     return settings
-
-
-def _runs(pid: int) -> bool:
-    """Whether a child has not ended yet."""
-    try:
-        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
-    except OSError:
-        return False

@@ -7,10 +7,9 @@ import json
 import socket
 import sys
 
-from poorhttp.errors import ConfigError, Failure
+from poorhttp.errors import ConfigError, Failure, visible
 from poorhttp.net.running_servers import is_loopback, listeners_at
 from poorhttp.supervisor.ctl.find import Place
-from poorhttp.supervisor.ctl.tables import safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -158,5 +157,5 @@ class Client:
         if not isinstance(found, dict):
             raise Unreachable(f"{where}: this is not the admin address of a poorhttp server")
         if path == "/-/status" and status != 200:
-            raise Failure(f"{where}: {safe(str(found.get('message', status)))}")
+            raise Failure(f"{where}: {visible(str(found.get('message', status)))}")
         return status, found

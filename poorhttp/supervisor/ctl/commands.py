@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from poorhttp.errors import Failure, UsageError
+from poorhttp.errors import Failure, UsageError, visible
 from poorhttp.process.safe_open import safe_open
 from poorhttp.supervisor.ctl import tables
 from poorhttp.supervisor.ctl.arguments import Arguments, usage
@@ -107,11 +107,11 @@ def _control(client: Client, arguments: Arguments, *, as_json: bool) -> int:
     if as_json:
         _print_json(answer.get("result", answer))
     elif not answer["ok"]:
-        raise Failure(tables.safe(answer["message"]))
+        raise Failure(visible(answer["message"]))
     elif "result" in answer:
         _print_result(command, answer["result"], arguments.options.get("--output", ""))
     else:
-        _print(f"{tables.safe(answer['message'])}\n")
+        _print(f"{visible(answer['message'])}\n")
     return 0 if answer["ok"] else 1
 
 
@@ -171,7 +171,7 @@ def _print_result(command: str, result: dict[str, Any], output: str) -> None:
         _print(text.stacks(result) if command == "stacks" else text.heap(result))
         return
     for note in result.get("notes", ()):
-        print(f"poorhttp: {tables.safe(note)}", file=sys.stderr)
+        print(f"poorhttp: {visible(note)}", file=sys.stderr)
     if not output:
         _print(result["text"])
         return

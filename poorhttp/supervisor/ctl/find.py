@@ -17,12 +17,11 @@ from contextlib import contextmanager, suppress
 
 from poorhttp.config import address, loader
 from poorhttp.config.address import Address
-from poorhttp.errors import ConfigError, UsageError
+from poorhttp.errors import ConfigError, UsageError, visible
 from poorhttp.process.privileges import groups_of, user_ids, user_name
-from poorhttp.process.safe_open import safe_open
+from poorhttp.process.safe_open import open_regular
 from poorhttp.supervisor.admin.protection import read_token_file
 from poorhttp.supervisor.admin.questions import MEMORY_NAME
-from poorhttp.supervisor.ctl.tables import safe
 
 #: Beginning and end of the link in /proc/PID/fd.
 LINK = f"/memfd:{MEMORY_NAME} "
@@ -132,12 +131,12 @@ def _by_pidfile(path: str, token: Token | None) -> Place:
     has to belong to root or to who asks, if a token is sent, or to somebody who may read that.
     """
     try:
-        # No link of others is followed, and a named pipe not waited for.
-        with open(safe_open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY), "rb") as file:
+        with open(open_regular(path), "rb") as file:
             status = os.fstat(file.fileno())
-            text = file.read(64).strip() if stat.S_ISREG(status.st_mode) else b""
+            text = file.read(64).strip()
     except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}; is the server running?") from error
+        hint = "; is the server running?" if isinstance(error, FileNotFoundError) else ""
+        raise ConfigError(f"{path}: {error.strerror}{hint}") from error
     if not (text.isdigit() and 0 < int(text) < 1 << 31):
         raise ConfigError(f"{path} does not hold a process ID")
     pid = int(text)
@@ -179,7 +178,7 @@ def _only_one() -> Address:
                     for each in _addresses(folder):
                         found[str(each)] = each
     if len(found) > 1:
-        texts = map(safe, sorted(found))
+        texts = map(visible, sorted(found))
         raise UsageError(
             f"several servers are running; name one: --admin {', or --admin '.join(texts)}"
         )

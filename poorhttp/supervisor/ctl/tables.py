@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from poorhttp.errors import visible
 from poorhttp.supervisor.admin.derived.rates import quantile
 
 TYPE_CHECKING = False
@@ -17,16 +18,9 @@ MOST_FINISHED = 5
 LEFT = ("service", "mode", "state", "request", "id", "answers", "when", "client", "reason")
 
 
-def safe(text: str) -> str:
-    """Return a text without control characters, and others that a terminal does not print."""
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
-
-
 def table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return lines with aligned columns; columns that are empty in all rows are left out."""
-    cells = [[safe(text) for text in row] for row in rows]
+    cells = [[visible(text) for text in row] for row in rows]
     if not cells:
         return ""
     shown = [place for place in range(len(names)) if any(row[place] for row in cells)]
@@ -58,7 +52,7 @@ def status(document: Status) -> str:
         lines.append(f"last reload, {ago(last['when'], document)}: {last['result']}")
     if document["log_lines_lost"]:
         lines.append(f"{document['log_lines_lost']} log lines were lost")
-    text = "".join(f"{safe(line).rstrip()}\n" for line in lines)
+    text = "".join(f"{visible(line).rstrip()}\n" for line in lines)
     columns = (
         *("service", "mode", "workers", "answering", "in flight", "capacity", "queued"),
         *("oldest", "connections", "requests", "5xx", "p50", "p99"),
@@ -66,16 +60,16 @@ def status(document: Status) -> str:
     text += "\n" + table(columns, map(_service, document["services"]))
     for each in document["services"]:
         name = f"{each['name']}: " if each["name"] else ""
-        text += f"\n{safe(name + each['target'])} at {safe(', '.join(each['urls']))}\n"
+        text += f"\n{visible(name + each['target'])} at {visible(', '.join(each['urls']))}\n"
         for queue in each["accept_queues"]:
             if queue["waiting"]:
                 full = ": it is full" if queue["waiting"] > queue["limit"] else ""
                 waiting = f"{queue['waiting']} connections wait to be accepted"
-                text += f"{safe(queue['url'])}: {waiting}, of {queue['limit']}{full}\n"
+                text += f"{visible(queue['url'])}: {waiting}, of {queue['limit']}{full}\n"
         for certificate in each["certificates"]:
             rest = certificate["expires"] - document["now"]
             when = f"expires in {period(rest)}" if rest > 0 else f"has expired {period(-rest)} ago"
-            text += f"{safe(certificate['file'])}: the certificate {when}\n"
+            text += f"{visible(certificate['file'])}: the certificate {when}\n"
     text += _finished("Slowest requests of the last hour", "slowest", document)
     return text + _finished("Last errors", "errors", document) + _refusals(document)
 

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from threading import Event, Thread
 
+from poorhttp.errors import visible
 from poorhttp.process.signals import signal
 from poorhttp.supervisor.admin.derived import units
 from poorhttp.supervisor.admin.derived.notices import notices
 from poorhttp.supervisor.admin.derived.rates import Recent, added, quantile
-from poorhttp.supervisor.ctl.tables import safe
 from poorhttp.supervisor.ctl.top_tables import TABLES, Table
 
 TYPE_CHECKING = False
@@ -194,7 +194,7 @@ class Top:
 
     def _draw_status(self, status: Status) -> None:
         height, width = self._screen.getmaxyx()
-        host = f"{safe(status['host_name'])}: "
+        host = f"{visible(status['host_name'])}: "
         state, notes = ("ready" if status["ready"] else "not ready"), ""
         if self._fetcher.error:
             state, notes = "silent", f", {self._fetcher.error}"
@@ -243,7 +243,7 @@ class Top:
         text = f"{service['name']}: " if service["name"] else ""
         for number, part in enumerate(parts):
             more = part if number == len(parts) - 1 else f"{part}, "
-            if len(safe(text + more)) > width and text.strip():
+            if len(visible(text + more)) > width and text.strip():
                 self._line(place, text)
                 place, text = place + 1, "  "
             text += more
@@ -260,7 +260,7 @@ class Top:
         if place == height - 1:
             room -= 1
         try:
-            self._screen.addnstr(place, column, safe(text), room, look)
+            self._screen.addnstr(place, column, visible(text), room, look)
         except curses.error:
             # The terminal has become smaller since its size was read.
             return

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from poorhttp.errors import visible
 from poorhttp.supervisor.admin.derived import units
 from poorhttp.supervisor.admin.derived.rates import Recent
-from poorhttp.supervisor.ctl.tables import safe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Table:
         """Return the heading and the lines from row `offset` on, at most `room` of them."""
         headings = [column.heading for column in self._columns]
         headings[self._sorted_by] += "↓" if self.is_descending else "↑"
-        texts = [[safe(text) for _, text in row] for row in rows]
+        texts = [[visible(text) for _, text in row] for row in rows]
         widths = [max(map(len, cells)) for cells in zip(headings, *texts, strict=True)]
         shown = list(range(len(widths)))
         optional = [each for each in shown[:-1] if each != self._sorted_by]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from poorhttp.errors import visible
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -42,11 +44,11 @@ def _stacks_of(worker: Mapping[str, Any]) -> Iterator[str]:
         if request:
             words.append("in" if state else "runs")
             words.append(_request(request))
-        yield printable(f"  {' '.join(words)}")
+        yield visible(f"  {' '.join(words)}")
         for frame in stack["frames"]:
-            yield printable(f"    {frame['function']}  {frame['file']}:{frame['line']}")
+            yield visible(f"    {frame['function']}  {frame['file']}:{frame['line']}")
     for request in worker["requests"]:
-        yield printable(f"  no stack is known of {_request(request)}")
+        yield visible(f"  no stack is known of {_request(request)}")
     if idle:
         yield ""
         yield f"  {idle} idle {'thread' if idle == 1 else 'threads'}, those of the server included"
@@ -77,13 +79,13 @@ def _heap_of(worker: Mapping[str, Any]) -> Iterator[str]:
         # The size of most objects is not known.
         size = _size(row["size"]) if row["size"] or row["size_grew"] else ""
         numbers = f"{row['count']:>10} {grew:>9} {size:>10} {size_grew if size else '':>10}"
-        yield printable(f"  {numbers}  {row['what']}")
+        yield visible(f"  {numbers}  {row['what']}")
 
 
 def _title(worker: Mapping[str, Any], more: str) -> str:
     name = f" [{worker['service']}]" if worker["service"] else ""
     text = f"worker {worker['index'] + 1}{name}, process {worker['pid']}"
-    return printable(", ".join(filter(None, [text, more, worker["note"]])))
+    return visible(", ".join(filter(None, [text, more, worker["note"]])))
 
 
 def _request(request: Mapping[str, Any]) -> str:
@@ -102,11 +104,3 @@ def _size(number: float, *, sign: bool = False) -> str:
     units = ("KiB", "MiB", "GiB")
     power = min(len(units), (int(abs(number)).bit_length() - 1) // 10)
     return f"{plus}{number / 1024**power:.1f} {units[power - 1]}"
-
-
-def printable(text: str) -> str:
-    """Return text without anything that a terminal interprets."""
-    return "".join(
-        each if each.isprintable() else each.encode("unicode_escape").decode("ascii")
-        for each in text
-    )

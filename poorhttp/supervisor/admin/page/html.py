@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from poorhttp import _core
+from poorhttp.errors import visible
 
 #: Letters of a text in a table, at most; the whole text is in the title of its element.
 MOST_LETTERS = 160
@@ -18,13 +19,6 @@ class Html(str):
     def __html__(self) -> str:
         """Return it unescaped, for `_core.fill`."""
         return str(self)
-
-
-def visible(text: str) -> str:
-    """Replace what is not printable, or changes the order of letters, by its escape sequence."""
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 def html(template: str, *values: object) -> Html:
