@@ -17,6 +17,7 @@ from select import POLLIN, poll
 from poorhttp import logs
 from poorhttp._core import Inotify, advance_tickets
 from poorhttp.net.tls import Tls
+from poorhttp.process.fork import after_fork_in_child
 
 #: Seconds from the first change until the files are read: key and certificate are replaced one
 #: after the other.
@@ -34,10 +35,15 @@ class CertificateWatcher:
         self._paths: list[str] = []
         #: When the files are read; infinite: none has changed.
         self._due = float("inf")
+        after_fork_in_child.append(self._close_after_fork)
         try:
             self._inotify = Inotify()
         except OSError as error:
             self._give_up(error)
+
+    def _close_after_fork(self) -> None:
+        """Close it in children: they could take the events, or make a read of it block."""
+        self._inotify = None
 
     def filenos(self) -> list[int]:
         """Return the descriptor to wait for, none while a change waits to be read."""

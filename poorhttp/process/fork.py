@@ -143,7 +143,7 @@ def _fork() -> int:
         pid = fork_for_server()
         if pid == 0:
             try:
-                signal.set_wakeup_fd(-1)
+                signals.forget_wakeup_fds()
                 signals.install(signal.SIGCHLD, signal.SIG_DFL)
                 close_all()
                 children.clear()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from poorhttp.errors import ConfigError
+from poorhttp.process import fork
 from poorhttp.process.safe_open import parent_folder
 
 #: Attempts to write the file, if other processes change it meanwhile.
@@ -86,11 +87,18 @@ class PidFile:
         """Remove the file, if this process has written it; never fails."""
         if self._fd < 0 or self._pid != os.getpid():
             return
+        fork.after_fork_in_child.remove(self._close_after_fork)
         with suppress(OSError), parent_folder(self.path, follow=False) as (folder, name):
             if _same(os.lstat(name, dir_fd=folder), os.fstat(self._fd)):
                 os.unlink(name, dir_fd=folder)
         os.close(self._fd)
         self._fd = -1
+
+    def _close_after_fork(self) -> None:
+        """Close the file in children, whose application could write another process ID."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
 
     @contextmanager
     def _existing(self) -> Iterator[int | None]:
@@ -183,6 +191,8 @@ class PidFile:
                     os.unlink(new, dir_fd=folder)
         if self._fd >= 0:
             os.close(self._fd)
+        else:
+            fork.after_fork_in_child.append(self._close_after_fork)
         self._fd = fd
         self._pid = os.getpid()
         return True

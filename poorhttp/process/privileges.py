@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
@@ -62,7 +63,7 @@ class Privileges:
         return user_changes or (self.gid is not None and {self.gid} != set(os.getresgid()))
 
     def drop(self) -> None:
-        """Change to this user and group for good.
+        """Change to this user and group for good, and give up the terminal of who started this.
 
         The supplementary groups become those of the user; without `user` there are none.
 
@@ -71,6 +72,7 @@ class Privileges:
         """
         if not self.changes:
             return
+        _leave_terminal()
         try:
             # Groups before the user: only root may change them.
             if self.gid is not None:
@@ -139,6 +141,33 @@ class Privileges:
                 raise ConfigError(
                     f"{place}: {self} cannot read {what}: {closed} is closed to that user"
                 )
+
+
+def _leave_terminal() -> None:
+    """Give up the controlling terminal, to which its processes can type (TIOCSTI, ioctl_tty(2)).
+
+    The shell that has started the server, or checks a configuration, would run that as root.
+    Signals of the terminal still come, and descriptors of it stay open.
+    """
+    if os.getsid(0) == os.getpid():
+        # Its end would be that of the whole session, in which no shell is.
+        return
+    found = [fd for fd in range(3) if os.isatty(fd)]
+    try:
+        terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+        found.append(terminal)
+    except OSError:
+        # There is no terminal, or no such file.
+        terminal = -1
+    if found:
+        import fcntl
+        import termios
+
+        for fd in found:
+            with suppress(OSError):
+                fcntl.ioctl(fd, termios.TIOCNOTTY)
+    if terminal >= 0:
+        os.close(terminal)
 
 
 def apply_umask(settings: Settings) -> None:

@@ -2,10 +2,11 @@
 
 A user who may write a folder can put a link into it, and so have root create, change or read the
 file that the link names (CVE-2016-1247). So root follows a symbolic link only if root or this
-process's user owns it, or if nobody else may write the folder of the link; and opens a file with
-further hard links only in such a folder. The kernel's `fs.protected_symlinks` and
-`fs.protected_hardlinks` do the same in sticky folders that everybody may write; here the rule holds
-for each component of a path. Other users than root open files as usual.
+process's user owns it, or if nobody else may write the folder of the link; and only in such a
+folder opens a file with further hard links, or follows a link of root that has some. The kernel's
+`fs.protected_symlinks` and `fs.protected_hardlinks` do the same in sticky folders that everybody
+may write; here the rule holds for each component of a path. Other users than root open files as
+usual.
 """
 
 from __future__ import annotations
@@ -191,11 +192,19 @@ def _names(path: str) -> list[str]:
 
 
 def _check(link: os.stat_result, folder: int, name: str) -> None:
-    if link.st_uid in (0, os.geteuid()) or _is_private(folder):
+    is_ours = link.st_uid in (0, os.geteuid())
+    if (is_ours and link.st_nlink == 1) or _is_private(folder):
         return
     from poorhttp.process.privileges import user_name
 
     path = os.path.join(os.readlink(f"/proc/self/fd/{folder}"), name)
+    if is_ours:
+        # Without `fs.protected_hardlinks`, others can give each link of root a name here.
+        raise PermissionError(
+            errno.EPERM,
+            f"{path} is a symbolic link with {link.st_nlink} hard links in a folder that others "
+            "may write, which root does not follow: name the file itself",
+        )
     raise PermissionError(
         errno.EPERM,
         f"{path} is a symbolic link of user {user_name(link.st_uid)}, which root does not follow: "

@@ -121,6 +121,12 @@ def set_wakeup_fd(fd: int) -> int:
     return signal.set_wakeup_fd(fd, warn_on_full_buffer=False)
 
 
+def forget_wakeup_fds() -> None:
+    """Remove the wake-up descriptor, in a child that closes those of its parent."""
+    signal.set_wakeup_fd(-1)
+    _wakeup_fds.clear()
+
+
 def restore() -> None:
     """Undo all that the server has changed, in a process that the application has forked."""
     fd = signal.set_wakeup_fd(-1)

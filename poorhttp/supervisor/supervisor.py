@@ -21,7 +21,7 @@ from poorhttp.config.options.development import is_on
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError, Failure
 from poorhttp.net.systemd import Notifier
-from poorhttp.process import signals
+from poorhttp.process import fork, signals
 from poorhttp.process.exit_status import changed_children
 from poorhttp.process.own_files import FOLDER, own_files
 from poorhttp.process.privileges import apply_umask
@@ -129,6 +129,14 @@ class Supervisor:
             set_process_title(" ".join([f"{name}: main", *title_words(sys.argv[1:])]), name)
         wakeups, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         wakeup_fd = signals.set_wakeup_fd(write)
+        # Code of the application could fill it and make it block: in the next handler of a signal.
+        only_here = [wakeups, write]
+
+        def close_after_fork() -> None:
+            while only_here:
+                os.close(only_here.pop())
+
+        fork.after_fork_in_child.append(close_after_fork)
 
         def note(number: int, frame: FrameType | None) -> None:
             self.pending_signals.append(number)
@@ -158,8 +166,8 @@ class Supervisor:
             signals.set_wakeup_fd(wakeup_fd)
             for number, handler in before.items():
                 signals.install(number, handler)
-            for fd in (wakeups, write):
-                os.close(fd)
+            fork.after_fork_in_child.remove(close_after_fork)
+            close_after_fork()
             self.generations.close()
             if self.reloader is not None:
                 self.reloader.close()

@@ -89,7 +89,10 @@ class Upgrade:
 
     def _close_after_fork(self) -> None:
         """Close the descriptor in workers, which could read the report."""
-        os.close(self.fd)
+        if self.fd >= 0:
+            # Not again in a process that this child forks.
+            os.close(self.fd)
+            self.fd = -1
 
     def close(self) -> None:
         """Close the descriptor, when the new main process has failed."""

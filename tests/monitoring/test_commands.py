@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from poorhttp.errors import UsageError, visible
-from poorhttp.supervisor.ctl import tables
+from poorhttp.supervisor.ctl import commands, tables
 from poorhttp.supervisor.ctl.arguments import SUBCOMMANDS, Arguments
 from tests.support.health_probe import ask, wait_status
 from tests.support.load import Load
@@ -335,6 +335,14 @@ def test_tables_control_no_terminal(name: str, show: Any) -> None:
     text = show(DOCUMENTS[name]())
     assert all(line.isprintable() for line in text.split("\n"))
     assert text.endswith("\n")
+
+
+def test_profiles_control_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """Names in it are the application's, or of whoever answers in place of the server."""
+    commands._print_result("profile", {"text": "a\x1b[2J (b.py:1) 3\n", "notes": ["\x1b"]}, "")
+    shown = capsys.readouterr()
+    assert shown.out == "a\\x1b[2J (b.py:1) 3\n"
+    assert "\x1b" not in shown.err
 
 
 def test_hostile_texts_are_there() -> None:

@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 import pytest
 
 from poorhttp.supervisor.inspection import collect, flame_graph, py_spy, text
+from poorhttp.supervisor.inspection.stack_lists import collapsed
 from tests.conftest import Serve
 from tests.support.postgres import USER, postgres
 from tests.support.process_lock import ProcessLock
@@ -316,8 +317,10 @@ def test_py_spy_of_the_current_folder(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_names_that_are_hostile() -> None:
     """Names of functions and files may be anything: `exec` takes them from data."""
-    name = "<script>&\"'\x1b[2J\x00\ud800;a"
-    drawing = flame_graph.svg({f"application;{name}": 700, name: 1}, f"of {name}")
+    name = "<script>&\"'\x1b[2J\x00\ud800\n;a"
+    names = {f"application;{name}": 700, name: 1}
+    assert all(line.isprintable() for line in collapsed(names).split("\n"))
+    drawing = flame_graph.svg(names, f"of {name}")
     root = ElementTree.fromstring(drawing.encode())
     assert not [element for element in root.iter() if element.tag.endswith("script")]
     assert "\x1b" not in drawing

@@ -179,6 +179,31 @@ def test_a_key_for_root_alone(tmp_path: Path) -> None:
         wait_for(lambda: not holds_keys(told_pid(server)), "the descriptor to be closed")
 
 
+@pytest.mark.parametrize("options", [(), ("--preload",)])
+def test_workers_have_no_descriptors_of_the_main_process(
+    tmp_path: Path, ours: str, options: tuple[str, ...]
+) -> None:
+    """Code of the application could write a process ID, take its events, or make it wait for good.
+
+    Those that are forked when the server has started, too.
+    """
+    pidfile = tmp_path / "pid"
+    options = ("--pidfile", str(pidfile), "--tls-certificate", ours, *options)
+    with Server(APP, "threading", *options, bind=BIND) as server:
+        main = server.process.pid
+        wait_for(pidfile.exists, "the PID file")
+        first = told_pid(server)
+        os.kill(first, signal.SIGKILL)
+        wait_for(lambda: told_pid(server) not in (0, first), "another worker")
+        links = opened(main)
+        # Both ends: signals wake it there.
+        own = {link for link in links if link.startswith("pipe:") and links.count(link) > 1}
+        own |= {link for link in links if "inotify" in link or str(pidfile) in link}
+        assert len(own) == 3, links
+        for child in children(main):
+            assert not own & set(opened(child)), opened(child)
+
+
 def test_check(tmp_path: Path, ours: str) -> None:
     soon = certificate().authority.issue_cert(
         "b.example", not_after=datetime.now(timezone.utc) + timedelta(days=5, hours=1)

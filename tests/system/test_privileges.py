@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import grp
 import json
 import os
+import pty
 import pwd
 import shutil
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +21,8 @@ from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
 from poorhttp.process.privileges import Privileges
 from tests.support.nobody import IS_ROOT, Nobody
-from tests.testkit.client import Connection
-from tests.testkit.server import ROOT, Server
+from tests.testkit.client import HANG, Connection
+from tests.testkit.server import ROOT, Server, command, environment
 
 NOBODY = pwd.getpwnam("nobody")
 
@@ -187,6 +191,56 @@ def test_workers_are_somebody_else(
         assert again["uid"] == NOBODY.pw_uid
     assert not (public / "socket").exists()
     assert not (public / "pid").exists()
+
+
+#: Types a command on the terminal of who has started it.
+TYPING = """
+import fcntl, os, termios
+try:
+    for letter in b"evil\\n":
+        fcntl.ioctl(0, termios.TIOCSTI, bytes([letter]))
+    typed = "typed"
+except OSError as error:
+    typed = f"refused, errno {error.errno}"
+os.write(2, f"{typed}\\n".encode())
+if MAKES_END:
+    raise SystemExit(3)
+def application(environ, start_response): ...
+"""
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="only root can become another user")
+@pytest.mark.parametrize(
+    "words", [("check",), ("serve",), ("serve", "--preload"), ("serve", "--supervisor", "off")]
+)
+def test_nothing_is_typed_for_root(nobody: Nobody, public: Path, words: tuple[str, ...]) -> None:
+    """A shell of root, which has started the server on its terminal, would run it."""
+    text = TYPING.replace("MAKES_END", str(words[0] == "serve"))
+    (public / "typing_app.py").write_text(text)
+    main, terminal = pty.openpty()
+    # As of a shell: the leader of the session, and a process that it starts.
+    shell = f"import subprocess, sys; sys.exit(subprocess.call({command(*words)!r} + sys.argv[1:]))"
+    options = ("--user", "nobody", "--bind", "127.0.0.1:0")
+    try:
+        with subprocess.Popen(
+            [sys.executable, "-c", OWN_TERMINAL + shell, "typing_app.py", *options],
+            stdin=terminal,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env=environment(nobody.env),
+            cwd=public,
+            start_new_session=True,
+        ) as process:
+            messages = process.communicate(timeout=HANG)[1].decode()
+    finally:
+        os.close(main)
+        os.close(terminal)
+    assert f"refused, errno {errno.EPERM}" in messages, messages
+    assert "typed" not in messages.splitlines()
+
+
+#: Makes standard input the terminal of a new session.
+OWN_TERMINAL = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
 
 
 def os_umask() -> int:

@@ -86,6 +86,17 @@ def test_link_of_root_in_a_folder_of_another_user(theirs: Path, victim: Path) ->
     assert (theirs / "log").is_symlink()
 
 
+def test_hard_link_to_a_link_of_root(theirs: Path, victim: Path, tmp_path: Path) -> None:
+    """Each user can make one where the kernel does not protect links (`protected_hardlinks`)."""
+    (tmp_path / "alternative").symlink_to(victim / "log")
+    os.link(tmp_path / "alternative", theirs / "log", follow_symlinks=False)
+    if IS_ROOT:
+        with pytest.raises(OSError, match="is a symbolic link with 2 hard links in a folder that"):
+            safe_open(str(theirs / "log"), APPEND)
+        assert not (victim / "log").exists()
+    os.close(safe_open(str(tmp_path / "alternative"), APPEND))
+
+
 def test_link_in_a_folder_of_root(tmp_path: Path, victim: Path) -> None:
     """Whose link it is does not matter there: nobody else can have put it there."""
     link(tmp_path / "log", Path("victim/../victim/./log"))

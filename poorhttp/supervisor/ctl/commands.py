@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from poorhttp.errors import Failure, UsageError, visible
+from poorhttp.errors import Failure, UsageError, printable, visible
 from poorhttp.process.safe_open import safe_open
 from poorhttp.supervisor.ctl import tables
 from poorhttp.supervisor.ctl.arguments import Arguments, usage
@@ -173,7 +173,8 @@ def _print_result(command: str, result: dict[str, Any], output: str) -> None:
     for note in result.get("notes", ()):
         print(f"poorhttp: {visible(note)}", file=sys.stderr)
     if not output:
-        _print(result["text"])
+        # Another version of the server, or whoever answers in its place, sends what it likes.
+        _print(printable(result["text"]))
         return
     try:
         # Not through a link of another user, nor into a file that has a further name elsewhere.

@@ -136,7 +136,10 @@ class Inspection:
 
     def _close_after_fork(self) -> None:
         """Close the descriptor in other children, which could read the result."""
-        os.close(self.fd)
+        if self.fd >= 0:
+            # Not again in a process that this child forks.
+            os.close(self.fd)
+            self.fd = -1
 
 
 def begin(

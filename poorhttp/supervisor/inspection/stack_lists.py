@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from poorhttp.logs.frames import SERVER_FOLDER
 from poorhttp.supervisor.inspection.asking import Target, is_stopped
+from poorhttp.supervisor.inspection.text import printable
 from poorhttp.worker.inspection.handler import ASK_SIGNAL
 
 TYPE_CHECKING = False
@@ -111,6 +112,9 @@ def keep_requests(found: Mapping[str, int]) -> dict[str, int]:
 
 
 def collapsed(found: Mapping[str, int]) -> str:
-    """Return a profile as lines `OUTER;INNER MILLISECONDS`, those that took longest first."""
+    """Return a profile as lines `OUTER;INNER MILLISECONDS`, those that took longest first.
+
+    Names are the application's: none begins a line, or controls a terminal.
+    """
     lines = sorted(found.items(), key=lambda item: (-item[1], item[0]))
-    return "".join(f"{stack} {took}\n" for stack, took in lines)
+    return "".join(f"{printable(stack)} {took}\n" for stack, took in lines)
