@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from poorhttp.errors import visible
 from poorhttp.logs.frames import SERVER_FOLDER
 from poorhttp.supervisor.inspection.asking import Target, is_stopped
-from poorhttp.supervisor.inspection.text import printable
 from poorhttp.worker.inspection.handler import ASK_SIGNAL
 
 TYPE_CHECKING = False
@@ -117,4 +117,4 @@ def collapsed(found: Mapping[str, int]) -> str:
     Names are the application's: none begins a line, or controls a terminal.
     """
     lines = sorted(found.items(), key=lambda item: (-item[1], item[0]))
-    return "".join(f"{printable(stack)} {took}\n" for stack, took in lines)
+    return "".join(f"{visible(stack)} {took}\n" for stack, took in lines)
