@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from itertools import chain, repeat
 
 from poorhttp.process import fork
 from poorhttp.process.signals import signal
 
 #: Signals of a crash.
 CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
+
+#: Changes of children that are handled at once, before other tasks.
+MOST = 100
 
 
 def signal_name(number: int) -> str:
@@ -31,6 +35,9 @@ def end_of(code: int) -> str:
 def changed_children(before: Callable[[], object]) -> Iterator[tuple[int, int, int | None]]:
     """Yield children that have ended, been stopped (SIGSTOP) or continued, adopted ones too.
 
+    Processes of the application can be stopped and continued faster than this is handled, and the
+    kernel tells of those first: after `MOST` there are only this process's own children.
+
     Args:
         before: called before the end of a child is handled, as long as it is a child.
 
@@ -38,15 +45,18 @@ def changed_children(before: Callable[[], object]) -> Iterator[tuple[int, int, i
         Process ID, exit code, and the signal that stopped it: 0 if it was continued, `None` if it
         has ended. Without an end, the exit code is 0.
     """
-    while True:
+    for which in chain(repeat(-1, MOST), list(fork.children)):
+        kind = os.P_ALL if which < 0 else os.P_PID
         try:
-            if os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+            if os.waitid(kind, max(which, 0), os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
                 before()
-            pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
+            pid, status = os.waitpid(which, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
         except ChildProcessError:
-            return
+            pid = status = 0
         if pid == 0:
-            return
+            if which < 0:
+                return
+            continue
         if os.WIFSTOPPED(status) or os.WIFCONTINUED(status):
             yield pid, 0, os.WSTOPSIG(status) if os.WIFSTOPPED(status) else 0
         else:
