@@ -22,7 +22,7 @@ from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError, Failure
 from poorhttp.net.systemd import Notifier
 from poorhttp.process import fork, signals
-from poorhttp.process.exit_status import changed_children
+from poorhttp.process.exit_status import MOST, changed_children
 from poorhttp.process.own_files import FOLDER, own_files
 from poorhttp.process.privileges import apply_umask
 from poorhttp.process.signals import SIGNALS, STOP_SIGNALS, signal
@@ -90,6 +90,8 @@ class Supervisor:
         #: A new main process has taken over.
         self.replaced = False
         self.exit_code = 0
+        #: Changes of children that were left for the next time.
+        self._may_be_more = False
         apply_umask(services[0])
         self.pidfile: PidFile | None = None
         if services[0].pidfile:
@@ -231,7 +233,7 @@ class Supervisor:
 
     def _wait(self, wakeups: int) -> None:
         """Wait for a signal, for a message of a child, or until something is due."""
-        if self.pending_signals or self._is_over():
+        if self.pending_signals or self._may_be_more or self._is_over():
             return
         poller = select.poll()
         fds = [wakeups, *self.admin.filenos(), *self.generations.filenos()]
@@ -259,8 +261,11 @@ class Supervisor:
 
     def _reap(self) -> None:
         """Handle the ends of children, including adopted ones."""
+        handled = 0
         for pid, code, stopped_by in changed_children(self._admit):
+            handled += 1
             attempt(f"the handling of process {pid}", self._on_child, pid, code, stopped_by)
+        self._may_be_more = handled >= MOST
 
     def _on_child(self, pid: int, code: int, stopped_by: int | None) -> None:
         """Handle that a process has ended, or that a signal has stopped or continued it."""

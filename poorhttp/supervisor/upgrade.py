@@ -183,10 +183,10 @@ def wait_for_successor(successor: int, pending: list[int], wakeups: int) -> int:
             code = os.waitstatus_to_exitcode(status)
             code = code if code >= 0 else 1
             successor = next(_children_of_same_command(), 0) if code == 0 else 0
-        if pid:
-            continue
         while pending and successor:
             signals.send(successor, pending.pop(0))
+        if pid:
+            continue
         poller = select.poll()
         poller.register(wakeups, select.POLLIN)
         poller.poll()

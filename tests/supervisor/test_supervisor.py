@@ -291,6 +291,32 @@ sys.exit(main())
 """
 
 
+#: Many processes end that are not the server's, and after them one that is; tells who is handled.
+MANY = """
+import os
+from poorhttp.process import fork
+from poorhttp.process.exit_status import MOST, changed_children
+def ended():
+    if (pid := os.fork()) == 0:
+        os._exit(0)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    return pid
+strangers = {ended() for _ in range(MOST + 5)}
+fork.children.add(own := ended())
+first = [pid for pid, _, _ in changed_children(lambda: None)]
+assert (len(first), first[-1]) == (MOST + 1, own), first
+rest = [pid for pid, _, _ in changed_children(lambda: None)]
+assert sorted(first[:-1] + rest) == sorted(strangers), rest
+"""
+
+
+@pytest.mark.threading_only
+def test_processes_of_the_application_do_not_keep_it_busy() -> None:
+    """They could be stopped and continued for ever, faster than the main process learns it."""
+    done = run(sys.executable, "-c", MANY)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.threading_only
 def test_a_failing_task_keeps_no_other_from_running(mode: str) -> None:
     launcher = (sys.executable, "-c", FAILING)
