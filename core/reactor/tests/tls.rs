@@ -8,6 +8,7 @@ mod timeouts;
 
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -58,7 +59,7 @@ impl Server {
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();
         socket.set_nonblocking(true).unwrap();
         let address = socket.local_addr().unwrap();
-        let listener = Listener { socket: socket.into(), protocol: Protocol::Http, proxied: false, tls };
+        let listener = Listener { socket: OwnedFd::from(socket).into(), protocol: Protocol::Http, proxied: false, tls };
         let reactor = Reactor::new(vec![listener], options).unwrap();
         let handler = Arc::new(handler);
         let threads = (0..2).map(|_| {
