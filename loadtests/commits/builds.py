@@ -11,6 +11,7 @@ import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
+from loadtests.arguments import number
 from loadtests.errors import LabError
 from loadtests.programs import ROOT
 from loadtests.servers.registry.server import require_release
@@ -36,12 +37,15 @@ class Build:
         return {**os.environ, "PYTHONPATH": str(self.folder), "PYTHONHASHSEED": "0"}
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the two commits to a command."""
+def add_arguments(parser: argparse.ArgumentParser, rounds: int, counts: str) -> None:
+    """Adds the two commits to a command, and `rounds`, of which the median or the least counts."""
     words = "the commit to compare with (default HEAD); the server is built from it once"
     parser.add_argument("base", nargs="?", default="HEAD", metavar="BASE", help=words)
     words = f"the commit that is compared (default: {TREE}, with what is not committed)"
     parser.add_argument("commit", nargs="?", default="", metavar="COMMIT", help=words)
+    words = f"rounds, of which the {counts} counts (default {rounds})"
+    whole = number(1, 1_000, kind=int)
+    parser.add_argument("--rounds", type=whole, default=rounds, metavar="N", help=words)
 
 
 def chosen(options: argparse.Namespace) -> tuple[Build, Build]:

@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 from loadtests import programs
-from loadtests.arguments import number
 from loadtests.clients.connection import Connection, request_bytes
 from loadtests.commits import builds
 from loadtests.errors import ServerFailure
@@ -62,10 +61,7 @@ def add(commands: Any) -> None:
     """Adds the command, and the two halves of it that the shell calls."""
     words = "memory of each mode on two commits, of a bare interpreter and of other servers"
     parser = commands.add_parser("footprint", help=words)
-    builds.add_arguments(parser)
-    whole = number(1, 100, kind=int)
-    words = "rounds, of which the median counts (default 3)"
-    parser.add_argument("--rounds", type=whole, default=3, metavar="N", help=words)
+    builds.add_arguments(parser, rounds=3, counts="median")
     parser.set_defaults(run=run)
     ask = commands.add_parser("footprint-ask", help="waits until a server answers (footprint)")
     ask.add_argument("port", type=int)

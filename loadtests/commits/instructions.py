@@ -75,11 +75,9 @@ def add(commands: Any) -> None:
     """Adds the command."""
     words = "instructions of a request in each mode, on two commits"
     parser = commands.add_parser("instructions", help=words)
-    builds.add_arguments(parser)
+    builds.add_arguments(parser, rounds=5, counts="least")
     whole = number(1, 100_000, kind=int)
     parser.add_argument("--requests", type=whole, default=1000, metavar="N", help="default 1000")
-    words = "rounds, of which the least counts (default 5)"
-    parser.add_argument("--rounds", type=whole, default=5, metavar="N", help=words)
     parser.set_defaults(run=run)
 
 

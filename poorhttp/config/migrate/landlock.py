@@ -1,4 +1,4 @@
-"""Tells the kernel which files this process may still read, and that it may write none."""
+"""Landlock rules of this process: files below some folders can be read, none can be written."""
 
 from __future__ import annotations
 

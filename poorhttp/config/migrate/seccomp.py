@@ -1,4 +1,4 @@
-"""Tells the kernel which system calls this process may still make: a list for seccomp(2).
+"""A filter of system calls (seccomp(2)) that allows what is on a list, and refuses the rest.
 
 The list holds what CPython needs to import modules, compute, and read files. Everything else fails
 with EPERM: whatever changes a file, signals or traces a process, makes one, or opens a socket, also

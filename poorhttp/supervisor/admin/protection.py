@@ -1,4 +1,4 @@
-"""Who may use the address `admin`: tokens, and requests that pages of other sites make.
+"""Access control of the address `admin`: tokens, and requests from pages of other sites.
 
 Browsers on the machine of the server reach its loopback addresses. So a page of another site must
 be able neither to send a command (`Origin`, `Sec-Fetch-Site`, and a content type that its browser
