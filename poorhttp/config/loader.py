@@ -14,6 +14,8 @@ from poorhttp.errors import ConfigError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from poorhttp.config import ini
 
 #: The sections of an ini file: common options, hooks, and the prefixes of sections for a service or
@@ -43,6 +45,7 @@ def load(
     file: str | None = None,
     defaults: Mapping[str, str] | None = None,
     flags: Mapping[str, Sequence[str]] | None = None,
+    check: Callable[[os.stat_result], None] | None = None,
 ) -> list[Settings]:
     """Return the settings of each service in the file; without service sections, of one service.
 
@@ -61,12 +64,13 @@ def load(
         defaults: defaults of the command that differ from those of the options, by their names.
         flags: what was written on the command line for each of its texts, if it was another name
             of the option.
+        check: told what the opened file is (its owner, for instance), before it is read.
 
     Raises:
         UsageError: a value on the command line is wrong.
         ConfigError: the file or a variable is wrong, even if another source overrides the value.
     """
-    sections = [] if file is None else _sections(file)
+    sections = [] if file is None else _sections(file, check)
     common = [section for name in (SECTION, HOOKS) for section in sections if section.name == name]
     named = [section for section in sections if section.name.startswith(SERVICE)]
     hosts = [section for section in sections if section.name.startswith(HOST)]
@@ -211,10 +215,12 @@ def _is_service_link(variable: str) -> bool:
     return words[-3:-2] == ["PORT"] and words[-2].isdigit() and words[-1] in ("TCP", "UDP", "SCTP")
 
 
-def _sections(file: str) -> list[ini.Section]:
+def _sections(
+    file: str, check: Callable[[os.stat_result], None] | None
+) -> list[ini.Section]:
     from poorhttp.config import ini  # takes memory, which a server without a file need not
 
-    sections = ini.read(file)
+    sections = ini.read(file, check)
     hosts: dict[str, int] = {}
     for section in sections:
         where = f"{file}:{section.line}"

@@ -8,7 +8,10 @@ import os
 import pty
 import pwd
 import re
+import select
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -598,3 +601,34 @@ def test_the_token_goes_to_no_stranger(way: str, folder: Path, nobody: Nobody) -
             os.lchown(folder / "pid", pwd.getpwnam("nobody").pw_uid, -1)
             done = run(*command("ctl", "--pidfile", str(folder / "pid"), "status"))
             assert "is a symbolic link of user nobody" in done.stderr
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="nobody else can give files away")
+@pytest.mark.parametrize(
+    ("owner", "group", "mode", "who"),
+    [
+        ("nobody", "root", 0o644, "user nobody, who may not read the token,"),
+        ("root", "nogroup", 0o664, "user nobody, who may not read the token,"),
+        ("root", "root", 0o646, "everybody"),
+    ],
+)
+def test_a_configuration_of_a_stranger_sends_no_token(
+    owner: str, group: str, mode: int, who: str, folder: Path
+) -> None:
+    """The file names both the token and where it is sent, here to a service of the asking user."""
+    token = folder / "token"
+    token.write_text("a-token-of-this-test")
+    token.chmod(0o600)
+    ini = folder / "poorhttp.ini"
+    with socket.create_server(("127.0.0.1", 0)) as service:
+        where = f"127.0.0.1:{service.getsockname()[1]}"
+        ini.write_text(f"[http]\nadmin = {where}\nadmin_token_file = {token}\n")
+        shutil.chown(ini, owner, group)
+        ini.chmod(mode)
+        done = run(*command("ctl", "-c", str(ini), "status"))
+        assert (done.returncode, done.stderr) == (
+            3,
+            f"poorhttp: {ini}:3: admin_token_file: {who} may write {ini}: the token was not sent; "
+            "name it with --token-file\n",
+        )
+        assert not select.select([service], [], [], 0)[0], "it connected"

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from poorhttp.config import address, loader
 from poorhttp.config.address import Address
 from poorhttp.errors import ConfigError, UsageError, visible
-from poorhttp.process.privileges import groups_of, user_ids, user_name
+from poorhttp.process.privileges import groups_of, members_of, user_ids, user_name
 from poorhttp.process.safe_open import open_regular
 from poorhttp.supervisor.admin.protection import read_token_file
 from poorhttp.supervisor.admin.questions import MEMORY_NAME
@@ -104,7 +104,8 @@ def find(options: Mapping[str, str], environ: Mapping[str, str]) -> Place:
 
 
 def _by_file(file: str, environ: Mapping[str, str], token: Token | None) -> Place:
-    settings = loader.load({}, environ, file)[0]
+    found: list[os.stat_result] = []
+    settings = loader.load({}, environ, file, check=found.append)[0]
     admin = settings.admin
     if admin is None:
         raise ConfigError(
@@ -114,6 +115,7 @@ def _by_file(file: str, environ: Mapping[str, str], token: Token | None) -> Plac
     loader.change_folder(settings)
     if not token and settings.admin_token_file is not None:
         token = Token(settings.admin_token_file, settings.origin("admin_token_file"))
+        _check_writers(found[0], token, file, settings.origin("admin_token_file"))
     if admin.kind == "fd" or (admin.kind == "tcp" and admin.port == 0):
         if settings.pidfile is None:
             raise ConfigError(
@@ -122,6 +124,26 @@ def _by_file(file: str, environ: Mapping[str, str], token: Token | None) -> Plac
             )
         return _by_pidfile(settings.pidfile, token)
     return Place(_connectable(admin), token)
+
+
+def _check_writers(found: os.stat_result, token: Token, file: str, place: str) -> None:
+    """Check that who may write the configuration file may read the token that it names.
+
+    The file also names who gets the token: any file of root could be sent to any address by it.
+    """
+    writers = {found.st_uid}
+    if found.st_mode & stat.S_IWGRP:
+        writers |= members_of(found.st_gid)
+    strangers = [uid for uid in sorted(writers) if not token.is_for(uid)]
+    if found.st_mode & stat.S_IWOTH:
+        who = "everybody"
+    elif strangers:
+        who = f"user {user_name(strangers[0])}, who may not read the token,"
+    else:
+        return
+    raise ConfigError(
+        f"{place}: {who} may write {file}: the token was not sent; name it with --token-file"
+    )
 
 
 def _by_pidfile(path: str, token: Token | None) -> Place:
