@@ -215,9 +215,7 @@ def _is_service_link(variable: str) -> bool:
     return words[-3:-2] == ["PORT"] and words[-2].isdigit() and words[-1] in ("TCP", "UDP", "SCTP")
 
 
-def _sections(
-    file: str, check: Callable[[os.stat_result], None] | None
-) -> list[ini.Section]:
+def _sections(file: str, check: Callable[[os.stat_result], None] | None) -> list[ini.Section]:
     from poorhttp.config import ini  # takes memory, which a server without a file need not
 
     sections = ini.read(file, check)

@@ -608,7 +608,7 @@ def test_the_token_goes_to_no_stranger(way: str, folder: Path, nobody: Nobody) -
     ("owner", "group", "mode", "who"),
     [
         ("nobody", "root", 0o644, "user nobody, who may not read the token,"),
-        ("root", "nogroup", 0o664, "user nobody, who may not read the token,"),
+        ("root", "mail", 0o664, "user mail, who may not read the token,"),
         ("root", "root", 0o646, "everybody"),
     ],
 )
