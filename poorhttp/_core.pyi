@@ -48,6 +48,13 @@ def note_unfinished_line(is_unfinished: bool, /) -> None:
 def end_with_parent() -> None:
     """Have SIGTERM sent to this process when its parent ends (prctl(2), PR_SET_PDEATHSIG)."""
 
+def end_after_parent(number: int, seconds: float) -> None:
+    """Have the signal `number` sent to this process when its parent ends.
+
+    Then the process gets SIGTERM, and after so many seconds SIGKILL, by a timer of the kernel: also
+    if all threads are in C code, where no handler of Python runs.
+    """
+
 def adopt_orphans() -> None:
     """Become the parent of descendants whose own parent ends (prctl(2), PR_SET_CHILD_SUBREAPER)."""
 

@@ -49,6 +49,16 @@ def serve(line: CommandLine) -> int:
     """Serve the target until a stop signal."""
     from poorhttp import supervisor
 
+    try:
+        return _serve(line)
+    except Failure as failure:
+        supervisor.report_failure(str(failure))
+        raise
+
+
+def _serve(line: CommandLine) -> int:
+    from poorhttp import supervisor
+
     services = line.settings()
     if not services[0].supervisor:
         from poorhttp.process import orphans

@@ -1,4 +1,4 @@
-"""Accept queues: connections that wait in the kernel until a worker accepts them."""
+"""What waits in the kernel: connections that no worker has accepted, requests that none has read."""
 
 from __future__ import annotations
 
@@ -43,6 +43,19 @@ def accept_queues(listeners: Iterable[Listener]) -> list[AcceptQueue]:
             one["waiting"] += queue[0]
             one["limit"] += queue[1]
     return list(found.values())
+
+
+def unread(listeners: Iterable[Listener]) -> int:
+    """Return how many accepted connections to these listeners have unread data.
+
+    0 if netlink cannot be used.
+    """
+    from poorhttp.net import sock_diag  # takes memory
+
+    try:
+        return sock_diag.unread(listeners)
+    except OSError:
+        return 0
 
 
 def _of_tcp(sock: socket.socket) -> tuple[int, int]:

@@ -21,14 +21,18 @@ SHOW_NAME, SHOW_RQLEN = 1, 16
 #: Of `net/tcp_states.h`.
 ESTABLISHED, SYN_RECV, CLOSE_WAIT, LISTEN = 1, 3, 8, 10
 
+#: States of a connection that may have unread data.
+OPEN = 1 << ESTABLISHED | 1 << CLOSE_WAIT
+
 #: Where `tcpi_last_data_recv` lies in `struct tcp_info`.
 LAST_DATA_RECV = 52
 
 
-def tcp_sockets(states: int) -> Iterator[tuple[int, int, int]]:
+def tcp_sockets(states: int) -> Iterator[tuple[int, int, int, bool]]:
     """Return the TCP sockets in these states (a bit for each), of IPv4 and IPv6.
 
-    Of each: its local port, unread bytes, and milliseconds since the last data came.
+    Of each: its local port, unread bytes, milliseconds since the last data came, and whether a
+    process has it; otherwise it is in an accept queue.
 
     Raises:
         OSError: netlink cannot be used.
@@ -38,10 +42,11 @@ def tcp_sockets(states: int) -> Iterator[tuple[int, int, int]]:
         request = struct.pack("=BBBBI48x", family, socket.IPPROTO_TCP, info, 0, states)
         for message in _dump(request):
             port = int.from_bytes(message[4:6], "big")
-            (unread,) = struct.unpack_from("=I", message, 56)
+            (size,) = struct.unpack_from("=I", message, 56)
+            (inode,) = struct.unpack_from("=I", message, 68)
             tcp_info = _attribute(message[72:], INET_DIAG_INFO)
             silent = struct.unpack_from("=I", tcp_info, LAST_DATA_RECV) if tcp_info else (0,)
-            yield port, unread, silent[0]
+            yield port, size, silent[0], inode != 0
 
 
 def unix_queues(states: int = 1 << ESTABLISHED | 1 << LISTEN) -> Iterator[tuple[bytes, int, int]]:
@@ -71,18 +76,37 @@ def waiting(listeners: Iterable[Listener]) -> tuple[int, float]:
     Raises:
         OSError: netlink cannot be used.
     """
+    ports, names = _places(listeners)
+    times = [
+        silent / 1000
+        for port, size, silent, _ in tcp_sockets(OPEN if ports else 0)
+        if size and port in ports
+    ]
+    queues = unix_queues() if names else ()
+    more = sum(count for name, count, _ in queues if name.rstrip(b"\0") in names)
+    return len(times) + more, max(times, default=0.0)
+
+
+def unread(listeners: Iterable[Listener]) -> int:
+    """Return how many connections to these listeners have unread data; only those accepted.
+
+    Raises:
+        OSError: netlink cannot be used.
+    """
+    ports, names = _places(listeners)
+    found = tcp_sockets(OPEN if ports else 0)
+    of_tcp = sum(size > 0 and accepted and port in ports for port, size, _, accepted in found)
+    # The kernel lists no connection of an accept queue.
+    queues = unix_queues(1 << ESTABLISHED) if names else ()
+    return of_tcp + sum(count for name, count, _ in queues if name.rstrip(b"\0") in names)
+
+
+def _places(listeners: Iterable[Listener]) -> tuple[set[int], set[bytes]]:
+    """Return the ports, and the names of Unix sockets, of listeners that are open."""
     sockets = [each.socket for each in listeners if each.fileno() >= 0]
     unix = [each for each in sockets if each.family == socket.AF_UNIX]
     ports = {each.getsockname()[1] for each in sockets if each.family != socket.AF_UNIX}
-    times = [
-        silent / 1000
-        for port, unread, silent in tcp_sockets(1 << ESTABLISHED | 1 << CLOSE_WAIT if ports else 0)
-        if unread and port in ports
-    ]
-    names = {os.fsencode(each.getsockname()).rstrip(b"\0") for each in unix}
-    queues = unix_queues() if unix else ()
-    more = sum(count for name, count, _ in queues if name.rstrip(b"\0") in names)
-    return len(times) + more, max(times, default=0.0)
+    return ports, {os.fsencode(each.getsockname()).rstrip(b"\0") for each in unix}
 
 
 def _dump(request: bytes) -> Iterator[bytes]:

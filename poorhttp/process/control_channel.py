@@ -11,7 +11,7 @@ loaded), `PONG`, `FULL` (all its threads are busy, and the main process does not
 begun `refork_after` requests), `REPLACED` (the application has replaced the handler of a signal to
 stop), `PROMOTED` (it has finished its requests, and waits for the
 listening sockets), `ACTIVE` (it has begun a request: `max_rss` is to be checked), `STUCK` (a
-request cannot be interrupted).
+request cannot be interrupted), `FAILED` (it cannot begin: all that follows is the reason).
 
 End of file means that the other process is gone. The worker's side is
 `core/reactor/src/control/channel.rs`. The first message of a worker that another process has forked
@@ -25,6 +25,7 @@ import sys
 from contextlib import suppress
 
 from poorhttp._core import forget_fd, note_fd
+from poorhttp.errors import visible
 from poorhttp.process import fd_passing
 from poorhttp.process.c_socket import socket
 
@@ -49,7 +50,11 @@ STUCK = b"t"
 REFORK = b"k"
 PROMOTED = b"P"
 REPLACED = b"g"
+FAILED = b"e"
 HERE = b"h"
+
+#: Bytes of a reason, at most.
+LONGEST_REASON = 2000
 
 #: Bytes of `struct ucred` (unix(7)): process, user and group ID, 4 each.
 CREDENTIALS = 12
@@ -72,6 +77,8 @@ class ControlChannel:
             end.setblocking(False)
         self.socket = ours
         self._receiving_stopped = False
+        self._has_failed = False
+        self._reason = b""
         self.child_fd = theirs.detach()
         for fd in (ours.fileno(), self.child_fd):
             note_fd(fd)
@@ -122,14 +129,26 @@ class ControlChannel:
         if not self.is_readable:
             return b""
         try:
-            received = self.socket.recv(64)
+            received = self.socket.recv(LONGEST_REASON)
         except BlockingIOError:
             return b""
         except OSError:
             received = b""
         if not received:
             self.close()
+        if not self._has_failed:
+            received, failed, reason = received.partition(FAILED)
+            self._has_failed = bool(failed)
+        else:
+            received, reason = b"", received
+        self._reason = (self._reason + reason)[:LONGEST_REASON]
         return received
+
+    @property
+    def reason(self) -> str:
+        """Why the child cannot begin, on one line; empty if it has not said so."""
+        # Code of the application runs in the child, and may have sent anything.
+        return visible(" ".join(self._reason.decode("utf-8", "replace").split()))
 
     def sender(self) -> tuple[int, int] | None:
         """Return the process and the user ID of the process that has sent `HERE`, by the kernel.
@@ -168,6 +187,12 @@ class ControlChannel:
         forget_fd(self.socket.fileno())
         self.socket.close()
         _opened.discard(self)
+
+
+def report_failure(fd: int, reason: str) -> None:
+    """Tell the main process, in a child with this end of a channel, why the child cannot begin."""
+    with suppress(OSError):
+        os.write(fd, FAILED + reason.encode("utf-8", "replace")[:LONGEST_REASON])
 
 
 def close_all() -> None:

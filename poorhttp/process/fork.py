@@ -16,6 +16,7 @@ from contextlib import suppress
 
 from poorhttp._core import (
     begin_python_fork,
+    end_after_parent,
     end_python_fork,
     end_with_parent,
     forget_title,
@@ -30,6 +31,9 @@ from poorhttp.process.unpatched import get_ident, sleep
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+#: Sent by the kernel to a process of the server when the main process ends.
+ORPHAN_SIGNAL = signal.SIGRTMAX - 3
 
 #: Called first in each child, to close descriptors that are only for the main process.
 after_fork_in_child: list[Callable[[], object]] = []
@@ -184,8 +188,11 @@ def is_own(thread: str) -> bool:
     return thread.startswith("poorhttp-")
 
 
-def set_parent_death_signal(parent: int) -> None:
-    """Have the kernel end this process with the main process, whose process ID is `parent`."""
+def set_parent_death_signal(parent: int, timeout: float | None = None) -> None:
+    """Have the kernel end this process with the main process, whose process ID is `parent`.
+
+    The process gets SIGTERM. With a `timeout` it is killed so many seconds later.
+    """
     # The kernel is about to make the main process the parent of one that a preloader has forked.
     deadline = time.monotonic() + 5
     while os.getppid() != parent and time.monotonic() < deadline:
@@ -196,7 +203,10 @@ def set_parent_death_signal(parent: int) -> None:
             pass  # it exists; this process has changed its user
         except ProcessLookupError:
             os._exit(0)
-    end_with_parent()
+    if timeout is None:
+        end_with_parent()
+    else:
+        end_after_parent(ORPHAN_SIGNAL, timeout)
     if os.getppid() != parent:
         os._exit(0)
 

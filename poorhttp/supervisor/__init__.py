@@ -19,5 +19,6 @@ inspection/        looks into live workers: stacks, profile, memory
 """
 
 from poorhttp.supervisor.launcher import run
+from poorhttp.supervisor.upgrade import report_failure
 
-__all__ = ["run"]
+__all__ = ["report_failure", "run"]

@@ -282,7 +282,8 @@ class Refork:
 
 def _load(service: Service, scoreboard: Scoreboard, channel_fd: int) -> Process:
     """Load the application and be the preloader; return only in the workers."""
-    service.load()
+    with start.reported(channel_fd):
+        service.load()
     # Keep the garbage collector from writing to pages that are shared with the workers. It is not
     # run before: in the holes that it leaves, workers would write to shared pages.
     gc.freeze()

@@ -386,9 +386,11 @@ class Supervisor:
     def _check_start(self) -> None:
         if self.started or self.stop_signal:
             return
-        failed = max(pool.failed for pool in self.generations.serving)
-        if failed:
-            self.exit_code = failed
+        failed = max(self.generations.serving, key=lambda pool: pool.failed)
+        if failed.failed:
+            self.exit_code = failed.failed
+            if self.takeover is not None:
+                self.takeover.fail(f"{failed.name}{failed.cause}")
             self._stop(signal.SIGTERM)
         elif all(pool.complete for pool in self.generations.serving):
             try:
@@ -456,9 +458,9 @@ class Supervisor:
         starting = self.generations.starting
         if not starting or self.stop_signal:
             return
-        if any(pool.failed for pool in starting):
+        if failed := next((pool for pool in starting if pool.failed), None):
             self._cancel_reload()
-            self._not_reloaded("the new one has failed")
+            self._not_reloaded(f"{failed.name}{failed.cause}")
         elif all(pool.complete for pool in starting):
             self.generations.end_reload()
             logs.adopt_settings(starting[0].settings, starting[0].service.privileges.owner)
@@ -565,7 +567,12 @@ class Supervisor:
 
     def _upgrade_failed(self, code: int) -> None:
         assert self.upgrade is not None
+        # It may have reported why, just before.
+        self.upgrade.serves()
+        why = f": {self.upgrade.reason}" if self.upgrade.reason else ""
         self.upgrade.close()
         self.upgrade = None
         if not (self.stop_signal or self.drain_until or self.replaced):
-            self._not_upgraded(f"the new main process ended with {code}; this one keeps serving")
+            self._not_upgraded(
+                f"the new main process ended with {code}; this one keeps serving{why}"
+            )

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from poorhttp import logs
+from poorhttp.errors import visible
 from poorhttp.net import inherited
 from poorhttp.net.listener import Listener
 from poorhttp.process import fork, signals
@@ -30,6 +31,12 @@ if TYPE_CHECKING:
 #: Environment variable with the inherited listeners, and the descriptor for the report.
 VARIABLE = "_POORHTTP_TAKES_OVER"
 
+#: The report that the new main process serves; anything else is why it does not.
+SERVES = b"+"
+
+#: Bytes of a reason, at most.
+LONGEST_REASON = 2000
+
 #: Environment variable with `Takeover.born` and the inherited memory.
 KEPT = "_POORHTTP_KEPT"
 
@@ -39,7 +46,7 @@ class Upgrade:
 
     Attributes:
         pid: its process.
-        fd: readable when it serves.
+        fd: readable when it serves, or has failed.
     """
 
     def __init__(
@@ -57,6 +64,7 @@ class Upgrade:
         Raises:
             OSError: it cannot be forked.
         """
+        self._reason = b""
         self.fd, ready = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         import json  # takes memory
 
@@ -102,9 +110,18 @@ class Upgrade:
     def serves(self) -> bool:
         """Whether it has reported that it serves."""
         try:
-            return os.read(self.fd, 1) == b"+"
+            report = os.read(self.fd, LONGEST_REASON)
         except BlockingIOError:
             return False
+        if report == SERVES:
+            return True
+        self._reason = (self._reason + report)[:LONGEST_REASON]
+        return False
+
+    @property
+    def reason(self) -> str:
+        """Why it has failed, on one line; empty if it has not said so."""
+        return visible(" ".join(self._reason.decode("utf-8", "replace").split()))
 
 
 class Takeover:
@@ -133,14 +150,32 @@ class Takeover:
             listener.owned = True
         # The old main process may have been killed.
         with suppress(BrokenPipeError):
-            os.write(self._ready, b"+")
+            os.write(self._ready, SERVES)
         fork.after_fork_in_child.remove(self._close)
         self._close()
+
+    def fail(self, why: str) -> None:
+        """Report to the old main process why this one ends."""
+        if self._fds:
+            _report(self._ready, why)
 
     def _close(self) -> None:
         """Close the descriptors; in children too, or an application could report for this."""
         while self._fds:
             os.close(self._fds.pop())
+
+
+def report_failure(why: str) -> None:
+    """Report to the old main process, if there is one, why this one ends before it takes over."""
+    ready = os.environ.get(VARIABLE, "").partition(" ")[0]
+    if ready.isdecimal():
+        _report(int(ready), why)
+
+
+def _report(ready: int, why: str) -> None:
+    # The old main process may have been killed.
+    with suppress(OSError):
+        os.write(ready, why.encode("utf-8", "replace")[:LONGEST_REASON])
 
 
 def takeover() -> Takeover | None:

@@ -62,6 +62,7 @@ class WorkerPool:
         spawner: forks them, with `autoreload`; `None`: the main process or the preloader does.
         failed: exit code of a worker that ended before that, and is not replaced; 0: none.
         failure: how that worker ended, in words.
+        cause: why it could not begin, as it has said itself, or else how it ended.
         draining: its workers report that they are not ready, and go on.
         retiring: workers that end are not replaced any more.
         stopping: it was stopped by a signal.
@@ -87,7 +88,7 @@ class WorkerPool:
         self.noun = "worker"
         self.complete = False
         self.failed = 0
-        self.failure = ""
+        self.failure = self.cause = ""
         self.draining = False
         self.retiring = False
         self.stopping = False
@@ -146,13 +147,20 @@ class WorkerPool:
         if is_raw_tcp(self.settings.target):
             # All its threads may be in handlers for a long time.
             return any(worker.serves for worker in self._present)
-        for worker in self._present:
-            status = self.scoreboard.status(worker.slot)
-            # A worker whose threads all have requests cannot answer, and is not hung.
-            is_busy = status is not None and status.is_full() and not worker.kill_stopped_at
-            if worker.serves and (worker.last_answer >= since or is_busy):
-                return True
-        return False
+        return any(
+            worker.serves and (worker.last_answer >= since or self.is_full(worker))
+            for worker in self._present
+        )
+
+    def is_full(self, worker: WorkerHandle) -> bool:
+        """Whether all threads of a worker have requests: it cannot answer a ping, and is not hung.
+
+        Connections of raw TCP are not counted, and a process that is stopped does nothing.
+        """
+        if is_raw_tcp(self.settings.target) or worker.kill_stopped_at or not worker.serves:
+            return False
+        status = self.scoreboard.status(worker.slot)
+        return status is not None and status.is_full()
 
     def responsive(self, now: float) -> int:
         """Return how many serving workers are not stopped, and answer pings in time."""
@@ -162,6 +170,10 @@ class WorkerPool:
         if is_raw_tcp(self.settings.target):
             return len(workers)
         return sum(not worker.is_silent(now) for worker in workers)
+
+    def full(self, now: float) -> int:
+        """Return how many of the other workers cannot answer because they are full."""
+        return sum(worker.is_silent(now) and self.is_full(worker) for worker in self._present)
 
     def statuses(self) -> list[WorkerStatus]:
         """Return the statuses of the workers that are alive."""
@@ -454,6 +466,7 @@ class WorkerPool:
             else:
                 then = "giving up"
                 self.failed = 1
+                self.cause = f"no worker can be forked: {error.strerror}"
             if logs:
                 log.write("error", f"{self.name}no worker can be forked: {error.strerror}; {then}")
             return None
@@ -544,6 +557,7 @@ class WorkerPool:
                 log.write("error", f"{self.noun} {worker.pid} {how} before it served; giving up")
             self.failed = max(code, 1)
             self.failure = how
+            self.cause = worker.channel.reason or f"a worker {how} before it served"
             return
         self.totals.count_restart("stopped" if worker.killed_stopped else "died")
         in_flight = f"it had in flight: {in_flight}" if in_flight else "it had no request in flight"
@@ -580,6 +594,7 @@ class WorkerPool:
     def _on_preloader_exit(self, code: int) -> None:
         preloader, self.preloader = self.preloader, None
         assert preloader is not None
+        preloader.tick(time.monotonic())
         preloader.channel.close()
         if self.hooks is not None and (preloader.ready or self.complete):
             self.hooks.preloader_exit(self, preloader, code)
@@ -592,6 +607,7 @@ class WorkerPool:
             if code <= 0:
                 log.write("error", f"the process that loads the application {how}; giving up")
             self.failed = max(code, 1)
+            self.cause = preloader.channel.reason or f"the process that loads it {how}"
             return
         if self.backoff.fail():
             how += f" and is replaced{self.backoff.text()}"

@@ -6,15 +6,15 @@ import atexit
 import gc
 import os
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from poorhttp import logs
 from poorhttp._core import note_fd, set_process_title
 from poorhttp.config.settings import Settings
 from poorhttp.errors import Failure, Stopped
 from poorhttp.net.listener import close_others
-from poorhttp.process.control_channel import SERVING
+from poorhttp.process.control_channel import SERVING, report_failure
 from poorhttp.process.fork import set_parent_death_signal
 from poorhttp.process.signals import SIGNALS, ignore_at_exit, install_ignored, signal
 from poorhttp.process.worker_context import WorkerContext
@@ -43,6 +43,10 @@ def worker(
     """Return a worker, as `run_child` runs it; `promote` makes it the preloader."""
 
     def run(signals: StopSignals) -> Process | None:
+        with reported(context.channel):
+            return serve(signals)
+
+    def serve(signals: StopSignals) -> Process | None:
         # The preloader receives it only for this process.
         note_fd(context.channel)
         if service.settings.admin is not None:
@@ -60,6 +64,21 @@ def worker(
         return None
 
     return f"worker {context.index + 1}", run
+
+
+@contextmanager
+def reported(channel: int) -> Iterator[None]:
+    """Tell the main process over `channel` why this process cannot go on; the exception stays."""
+    try:
+        yield
+    except Stopped:
+        raise
+    except BaseException as error:
+        from poorhttp.targets.module import describe  # needed only here
+
+        # A message of the server names the place already.
+        report_failure(channel, str(error) if isinstance(error, Failure) else describe(error))
+        raise
 
 
 def write(context: WorkerContext, message: bytes) -> None:
@@ -113,12 +132,12 @@ def run_child(
         while process is not None:
             own = os.getpid()
             label, run = process
-            with StopSignals(service.settings, supervised=True) as signals:
+            with StopSignals(service.settings, supervised=True, parent=parent) as signals:
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
                 service.change_folder()
                 service.privileges.drop()
                 # After the change of the user, which resets the parent-death signal (prctl(2)).
-                set_parent_death_signal(parent)
+                set_parent_death_signal(parent, service.settings.graceful_timeout + 2 * GRACE)
                 kept = others or (service,)
                 close_others(listener for each in kept for listener in each.listeners)
                 name = service.settings.service

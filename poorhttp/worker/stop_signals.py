@@ -38,12 +38,15 @@ class StopSignals:
     `drain_delay` it goes on serving for that time after TERM, or until the next stop signal.
     """
 
-    def __init__(self, settings: Settings | None = None, *, supervised: bool = False) -> None:
+    def __init__(
+        self, settings: Settings | None = None, *, supervised: bool = False, parent: int = 0
+    ) -> None:
         """Prepare the handlers.
 
         Args:
             settings: options of the logs, `graceful_timeout` and `drain_delay`.
             supervised: a main process stops this one, and enforces the timeout.
+            parent: that main process; when it has ended, this process enforces the timeout itself.
         """
         self.settings = settings
         #: USR1 came before the reactor was attached.
@@ -52,6 +55,7 @@ class StopSignals:
         self.reopened_by_signal = self.reopened_by_message = 0
         self.timeout = 0.0 if settings is None else settings.graceful_timeout
         self.supervised = supervised
+        self.parent = parent
         self.reactor: Reactor | None = None
         #: Seconds between TERM and the stop.
         self.delay = 0.0 if supervised or settings is None else settings.drain_delay
@@ -59,6 +63,8 @@ class StopSignals:
         self.before_stop: Callable[[], object] = lambda: None
         self.draining = False
         self.stopping = False
+        #: The main process has ended, and this one has noticed.
+        self.orphaned = False
         #: A stop signal came before the reactor was attached, and its exception may be lost.
         self.stopped_early = False
         self.previous_handlers: dict[int, Any] = {}
@@ -164,6 +170,16 @@ class StopSignals:
                 if self.delay and number == signal.SIGTERM:
                     self.drain(self.reactor)
                     return
+            self.set_alarm(self.timeout + GRACE)
+        elif self.parent and os.getppid() != self.parent and not self.orphaned:
+            # Nobody else names the requests that are cut off then. The kernel kills what does not
+            # come to run Python, a moment later (`set_parent_death_signal`).
+            self.orphaned = True
+            logs.write(
+                "error",
+                "the main process has ended: requests in flight may take "
+                f"{self.timeout:g} s more (graceful_timeout)",
+            )
             self.set_alarm(self.timeout + GRACE)
         self.stopping = True
         self.reactor.stop(graceful=number == signal.SIGTERM)

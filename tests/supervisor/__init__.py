@@ -6,6 +6,7 @@ test_handshakes_at_stop.py   Connections being established when a server stops
 test_health_paths.py         Health paths: answered by the server itself, also while it drains
 test_idle.py                 Nothing wakes up while nothing happens, in all modes
 test_listening_sockets.py    Listening sockets: opening, keeping over a reload, handing over
+test_main_process_killed.py  `kill -9` of the main process: nothing outlives `graceful_timeout`
 test_pidfile.py              Written atomically, refused if its process is alive, replaced if not
 test_preload.py              The process that has loaded the application forks workers (`preload`)
 test_recycling.py            Replacement of workers by `max_requests`, `max_rss` and the like

@@ -1,6 +1,6 @@
 //! All unsafe code: a file descriptor given as a number, memory shared by processes, TCP_INFO, memory of large
 //! `bytes`, text to and from `str`, malloc_trim, PR_SET_MEMORY_MERGE, kernel TLS, buffers that Python wants filled, the
-//! arguments of this process, the actions of signals, and what is done inside fork(2).
+//! arguments of this process, the actions of signals, what follows the end of the parent, and what is done inside fork(2).
 
 #![expect(
     unsafe_code,
@@ -9,13 +9,13 @@
         PyO3 clears the memory of bytes before it fills them, or panics if there is none, and is slow with text; \
         advice on memory is by address; \
         PyO3 gives a buffer as cells, which no other thread may fill; the kernel takes the arguments of a process by address; \
-        no crate has pthread_atfork and sigaction, and a forked process closes descriptors that others own"
+        no crate has pthread_atfork, sigaction and timer_create, and a forked process closes descriptors that others own"
 )]
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
-use std::sync::atomic::AtomicU8;
+use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU64, Ordering};
 
 use poorhttp_reactor::{WorkerStatus, take_descriptors};
 use pyo3::buffer::PyBuffer;
@@ -54,6 +54,66 @@ pub(crate) fn signal_action(number: i32) -> io::Result<usize> {
     match unsafe { libc::sigaction(number, std::ptr::null(), &raw mut action) } {
         0 => Ok(action.sa_sigaction),
         _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The timer of this process that kills it, by the number that the kernel has given; negative: it has none.
+static ORPHAN_TIMER: AtomicI32 = AtomicI32::new(-1);
+/// The process that [`ORPHAN_TIMER`] belongs to: its children inherit the number, and no timer.
+static ORPHAN_TIMER_OF: AtomicI32 = AtomicI32::new(0);
+/// Milliseconds for which this process may go on when its parent has ended.
+static ORPHAN_TIME: AtomicU64 = AtomicU64::new(0);
+
+/// Has the kernel send `number` to this process when its parent ends. Then this process gets TERM, and is killed after
+/// `milliseconds`, also if its threads are in code that no signal interrupts.
+pub(crate) fn end_after_parent(number: i32, milliseconds: u64) -> io::Result<()> {
+    ORPHAN_TIME.store(milliseconds.max(1), Ordering::Relaxed);
+    let own = std::process::id() as i32;
+    if ORPHAN_TIMER_OF.swap(own, Ordering::Relaxed) != own {
+        let mut timer: libc::c_int = -1;
+        // SAFETY: zero is a valid value of each field.
+        let mut event: libc::sigevent = unsafe { std::mem::zeroed() };
+        (event.sigev_notify, event.sigev_signo) = (libc::SIGEV_SIGNAL, libc::SIGKILL);
+        // Not by the C library, whose timers are no numbers, and are in another library in old versions of it.
+        // SAFETY: the kernel reads `event` and writes one number. If it makes no timer, there is only TERM.
+        let failed =
+            unsafe { libc::syscall(libc::SYS_timer_create, libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer) };
+        ORPHAN_TIMER.store(if failed == 0 { timer } else { -1 }, Ordering::Relaxed);
+    }
+    // SAFETY: zero is a valid value of each field, and the function does only what is allowed in a handler.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = on_end_of_parent as extern "C" fn(libc::c_int) as usize;
+        action.sa_flags = libc::SA_RESTART;
+        if libc::sigaction(number, &raw const action, std::ptr::null_mut()) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    // SAFETY: it takes numbers only.
+    match unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, number as libc::c_ulong) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The handler of the signal of [`end_after_parent`].
+extern "C" fn on_end_of_parent(_: libc::c_int) {
+    let time = ORPHAN_TIME.load(Ordering::Relaxed);
+    // SAFETY: these system calls are allowed in a handler. The kernel reads `spec`, which on machines of 64 bits has the form of
+    // the C library; `errno` is that of this thread, and what the handler has interrupted finds its own value there.
+    unsafe {
+        let errno = libc::__errno_location();
+        let before = *errno;
+        let mut spec: libc::itimerspec = std::mem::zeroed();
+        spec.it_value.tv_sec = (time / 1_000) as libc::time_t;
+        spec.it_value.tv_nsec = (time % 1_000 * 1_000_000) as libc::c_long;
+        if ORPHAN_TIMER_OF.load(Ordering::Relaxed) == libc::getpid() {
+            let timer = ORPHAN_TIMER.load(Ordering::Relaxed);
+            let nothing = std::ptr::null_mut::<libc::itimerspec>();
+            libc::syscall(libc::SYS_timer_settime, timer, 0, &raw const spec, nothing);
+        }
+        libc::kill(libc::getpid(), libc::SIGTERM);
+        *errno = before;
     }
 }
 

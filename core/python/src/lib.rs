@@ -95,6 +95,12 @@ mod _core {
         super::title::forget(py);
     }
 
+    /// Has a signal sent to this process when its parent dies, which ends it within a time.
+    #[pyo3::pyfunction]
+    fn end_after_parent(number: i32, seconds: f64) -> pyo3::PyResult<()> {
+        super::ffi::end_after_parent(number, (seconds * 1_000.0) as u64).map_err(Into::into)
+    }
+
     /// Sends TERM to this process when its parent dies.
     #[pyo3::pyfunction]
     fn end_with_parent() -> pyo3::PyResult<()> {

@@ -5,7 +5,7 @@
 | `/-/live`, `/-/ready` | text; everybody may ask |
 | `/metrics`, `/-/metrics` | for Prometheus |
 | `/` | the status page; `/-/events` keeps it up to date, and it has style, script and icon |
-| `/-/status` | the status document (`model.py`) |
+| `/-/status` | the status document (`model.py`); a browser is led to the page |
 | `/-/control/COMMAND` | POST: executes a command; its arguments are a JSON object |
 | `/-/control/jobs/NAME` | the result of a command that takes long |
 """
@@ -33,6 +33,7 @@ PLAIN = "text/plain; charset=utf-8"
 JSON = "application/json"
 
 OK = "200 OK"
+SEE_OTHER = "303 See Other"
 NOT_FOUND = "404 Not Found"
 UNAVAILABLE = "503 Service Unavailable"
 
@@ -42,6 +43,8 @@ REASONS = {200: "OK", 202: "Accepted", 400: "Bad Request", 404: "Not Found", 409
 HEALTH = ("/-/live", "/-/ready")
 METRICS = ("/metrics", "/-/metrics")
 STATUS_PATH = "/-/status"
+#: The page, relative to that: a proxy may have a prefix in front of both.
+PAGE_FROM_STATUS = "../"
 EVENTS = "/-/events"
 PAGE = ("/", EVENTS, "/-/page.css", "/-/page.js", "/-/icon.svg")
 CONTROL = "/-/control/"
@@ -93,6 +96,10 @@ class Application:
             status, content_type = UNAVAILABLE, PLAIN
             text = "not ready: the main process does not answer\n"
         fields = [("Content-Type", content_type), ("Cache-Control", "no-store")]
+        if path == STATUS_PATH:
+            fields.append(("Vary", "Accept"))
+        if status == SEE_OTHER:
+            fields.append(("Location", PAGE_FROM_STATUS))
         fields.append(("X-Content-Type-Options", "nosniff"))
         if status.startswith("405"):
             fields.append(("Allow", "POST" if _is_command(path) else "GET, HEAD"))
@@ -157,6 +164,9 @@ class Application:
 
             return OK, *metrics.render(self.status(), environ.get("HTTP_ACCEPT", ""))
         if path == STATUS_PATH:
+            # With a query, as in /-/status?json, a browser shows the document too.
+            if _prefers_html(environ.get("HTTP_ACCEPT", "")) and not environ["QUERY_STRING"]:
+                return SEE_OTHER, PLAIN, "the status page is at /, this document at ?json\n"
             return OK, JSON, self._questions.ask(STATUS).decode()
         if path.startswith(JOBS):
             answer = self._questions.ask(JOB, _word(path.removeprefix(JOBS)))
@@ -165,6 +175,31 @@ class Application:
             answer = self._questions.ask(COMMAND, " ".join(words))
         status, _, text = answer.decode().partition("\n")
         return f"{status} {REASONS[int(status)]}", JSON, text
+
+
+def _prefers_html(accept: str) -> bool:
+    """Tell whether a client would rather have HTML than JSON (RFC 9110, 12.5.1): a browser.
+
+    Not if it takes either, as curl and programs do (`*/*`, or no `Accept`).
+    """
+    best: dict[str, tuple[int, float]] = {}
+    for part in accept.lower().split(","):
+        media, *parameters = (word.strip() for word in part.split(";"))
+        weight = 1.0
+        for parameter in parameters:
+            name, _, value = parameter.partition("=")
+            if name.strip() == "q":
+                try:
+                    weight = min(1.0, max(0.0, float(value)))
+                except ValueError:
+                    weight = 0.0
+        for wanted in ("text/html", "application/json"):
+            # The most specific range that matches counts.
+            ranges = ("*/*", f"{wanted.partition('/')[0]}/*", wanted)
+            if media in ranges:
+                best[wanted] = max(best.get(wanted, (-1, 0.0)), (ranges.index(media), weight))
+    weights = {wanted: weight for wanted, (_, weight) in best.items()}
+    return weights.get("text/html", 0.0) > weights.get("application/json", 0.0)
 
 
 def _view(path: str) -> View | None:

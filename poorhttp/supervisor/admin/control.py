@@ -150,7 +150,12 @@ class AdminControl:
         now = time.monotonic()
         pools = supervisor.generations.serving
         silent = next((pool for pool in pools if not pool.responsive(now)), None)
-        return f"{silent.name}no worker answers" if silent is not None else ""
+        if silent is None:
+            return ""
+        if full := silent.full(now):
+            workers = "the worker" if silent.count == 1 else f"{full} of {silent.count} workers"
+            return f"{silent.name}all threads of {workers} run requests, and no worker answers"
+        return f"{silent.name}no worker answers"
 
     def log_readiness(self) -> None:
         """Log changes of `/-/ready`."""
@@ -284,8 +289,13 @@ class AdminControl:
     def _begin(self, have: Sequence[Listener]) -> None:
         """Log the address, unless it is that of `have`."""
         if self.listeners and self.listeners != have:
-            where = ", ".join(listener.url for listener in self.listeners)
-            logs.write("info", f"/-/live, /-/ready, /-/metrics and /-/status are at {where}")
+            where = ", ".join(map(_page_url, self.listeners))
+            logs.write("info", f"the status page is at {where}, with /-/ready and /-/metrics")
+
+
+def _page_url(listener: Listener) -> str:
+    """Return the address of the status page; of a Unix socket, its path."""
+    return f"{listener.url}/" if listener.protocol == "http" and "://" in listener.url else listener.url
 
 
 def _opened(

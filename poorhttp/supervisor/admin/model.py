@@ -162,6 +162,8 @@ if TYPE_CHECKING:
         #: Seconds since it was forked.
         age: float
         answers: bool
+        #: All its threads have requests: it does not answer before one of these has ended.
+        full: bool
         requests: int
         connections: int
         in_flight: int
@@ -216,6 +218,8 @@ if TYPE_CHECKING:
         alive: int
         #: Those of them that answer when asked.
         answering: int
+        #: Those of the others that are `Worker.full`.
+        full: int
         #: Requests that the application can have at the same time; `None`: unlimited.
         capacity: int | None
         #: Of all workers, including those that have ended.
@@ -223,6 +227,9 @@ if TYPE_CHECKING:
         workers: list[Worker]
         #: Of each address; none if the kernel does not tell.
         accept_queues: list[AcceptQueue]
+        #: Accepted connections with a request that waits in the kernel, because all threads of a
+        #: worker have requests; 0 as long as none is full, or if the kernel does not tell.
+        unread: int
         #: By reason: the worker died, was worn (`max_requests`, `max_rss`, `max_lifetime`), was
         #: killed because a signal had stopped it, had a request that could not be interrupted
         #: (timeout), or an operator asked for it. More may follow.

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.config.version import VERSION
-from poorhttp.net.accept_queue import accept_queues
+from poorhttp.net.accept_queue import accept_queues, unread
 from poorhttp.supervisor.admin.model import no_figures
 
 TYPE_CHECKING = False
@@ -73,6 +73,7 @@ class StatusDocument:
         certificates = tls.config.certificates if tls is not None else []
         history = self._supervisor.admin.history
         present = generations.figures(settings.service)
+        full = any(pool.is_full(each) for pool in pools for each in pool.workers.values())
         return {
             "name": settings.service,
             "mode": settings.mode,
@@ -82,6 +83,7 @@ class StatusDocument:
             "wanted": serving.count,
             "alive": serving.serving,
             "answering": serving.responsive(now),
+            "full": serving.full(now),
             "capacity": capacity(serving),
             "figures": present,
             "workers": [
@@ -90,6 +92,7 @@ class StatusDocument:
                 for worker in sorted(pool.workers.values(), key=lambda worker: worker.index)
             ],
             "accept_queues": accept_queues(serving.service.listeners),
+            "unread": unread(serving.service.listeners) if full else 0,
             "restarts": totals.restarts,
             "reforks": totals.reforks,
             "slowest": slowest,
@@ -111,6 +114,7 @@ class StatusDocument:
             "state": state(worker),
             "age": now - worker.started,
             "answers": worker.serves and not worker.kill_stopped_at and not worker.is_silent(now),
+            "full": pool.is_full(worker),
             "requests": figures["requests"],
             "connections": sum(figures["connections"].values()),
             "in_flight": figures["in_flight"],

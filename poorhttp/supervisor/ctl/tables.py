@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from poorhttp.errors import visible
-from poorhttp.supervisor.admin.derived.rates import quantile
+from poorhttp.supervisor.admin.derived.rates import quantile, queue_length
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,11 +61,16 @@ def status(document: Status) -> str:
     for each in document["services"]:
         name = f"{each['name']}: " if each["name"] else ""
         text += f"\n{visible(name + each['target'])} at {visible(', '.join(each['urls']))}\n"
+        if each["full"]:
+            full = f"{each['full']} of {each['wanted']} workers are full"
+            text += f"{full}: all their threads run requests, and they answer when one has ended\n"
         for queue in each["accept_queues"]:
             if queue["waiting"]:
                 full = ": it is full" if queue["waiting"] > queue["limit"] else ""
                 waiting = f"{queue['waiting']} connections wait to be accepted"
                 text += f"{visible(queue['url'])}: {waiting}, of {queue['limit']}{full}\n"
+        if each["unread"]:
+            text += f"{each['unread']} requests on accepted connections wait to be read\n"
         for certificate in each["certificates"]:
             rest = certificate["expires"] - document["now"]
             when = f"expires in {period(rest)}" if rest > 0 else f"has expired {period(-rest)} ago"
@@ -89,7 +94,7 @@ def workers(document: Status) -> str:
                 str(worker["index"] + 1),
                 worker["state"],
                 period(worker["age"]),
-                "yes" if worker["answers"] else "no",
+                "yes" if worker["answers"] else "full" if worker["full"] else "no",
                 str(worker["requests"]),
                 str(worker["in_flight"]),
                 str(worker["connections"]),
@@ -168,10 +173,10 @@ def _service(each: Service) -> tuple[str, ...]:
         each["name"],
         each["mode"],
         f"{each['alive']}/{each['wanted']}",
-        str(each["answering"]),
+        str(each["answering"]) + (f" + {each['full']} full" if each["full"] else ""),
         str(figures["in_flight"]),
         "" if capacity is None else str(capacity),
-        str(figures["queued"]),
+        str(queue_length(each)),
         seconds(figures["oldest"]) if figures["oldest"] else "",
         str(sum(figures["connections"].values())),
         str(figures["requests"]),

@@ -18,7 +18,7 @@ from poorhttp.errors import visible
 from poorhttp.process.signals import signal
 from poorhttp.supervisor.admin.derived import units
 from poorhttp.supervisor.admin.derived.notices import notices
-from poorhttp.supervisor.admin.derived.rates import Recent, added, quantile
+from poorhttp.supervisor.admin.derived.rates import Recent, added, quantile, queue_length
 from poorhttp.supervisor.ctl.top_tables import TABLES, Table
 
 TYPE_CHECKING = False
@@ -235,8 +235,9 @@ class Top:
             f"{units.rate(rates['errors'])} errors/s",
             f"p50 {p50}, p99 {p99}",
             f"{figures['in_flight']}{capacity} in flight",
-            f"{figures['queued']} waiting",
-            f"{service['answering']}/{service['wanted']} workers",
+            f"{queue_length(service)} waiting",
+            f"{service['answering']}/{service['wanted']} workers"
+            + (f" and {service['full']} full" if service["full"] else ""),
             f"{sum(figures['connections'].values())} connections",
             f"{units.octets(rates['sent'])}/s sent",
         ]

@@ -108,9 +108,10 @@ def _workers(status: Status, recent: Recent) -> Iterable[Row]:
             if cpu is None:
                 cpu = worker["cpu"] / worker["age"] if worker["age"] > 0 else 0.0
             silent = worker["state"] == "serving" and not worker["answers"]
+            quiet = "full" if worker["full"] else "silent"
             busy = sorted(worker["working_on"], key=lambda each: -each["seconds"])
             work = ", ".join(f"{units.seconds(each['seconds'])} {each['line']}" for each in busy)
-            state = "silent" if silent else worker["state"]
+            state = quiet if silent else worker["state"]
             yield (
                 _number(worker["pid"], str(worker["pid"])),
                 (service["name"], service["name"]),

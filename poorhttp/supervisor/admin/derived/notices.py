@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from poorhttp.supervisor.admin.derived import units
-from poorhttp.supervisor.admin.derived.rates import Recent, added, quantile
+from poorhttp.supervisor.admin.derived.rates import Recent, added, quantile, queue_length
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,9 +55,9 @@ def notices(status: Status, recent: Recent) -> list[str]:
 
 
 def _of_service(service: Service, recent: Recent, now: float) -> Iterator[str]:
-    wanted, answering = service["wanted"], service["answering"]
-    if answering < wanted:
-        yield f"{answering} of {wanted} workers answer"
+    wanted, answering, full = service["wanted"], service["answering"], service["full"]
+    if answering + full < wanted:
+        yield f"{answering} of {wanted} workers answer" + (f", and {full} are full" if full else "")
     for worker in service["workers"]:
         if worker["state"] == "broken":
             yield (
@@ -116,8 +116,7 @@ def _of_capacity(service: Service) -> Iterator[str]:
         return
     threads = "the only thread that runs" if capacity == 1 else f"all {capacity} threads that run"
     taken = f"{threads} requests {'is' if capacity == 1 else 'are'} taken"
-    unaccepted = sum(each["waiting"] for each in service["accept_queues"])
-    if waiting := figures["queued"] + unaccepted:
+    if waiting := queue_length(service):
         yield f"{taken}, and {waiting} more wait: see what the workers work on"
     elif figures["oldest"] >= SOON:
         yield (

@@ -52,6 +52,12 @@ def added(histograms: Iterable[Sequence[int]]) -> list[int]:
     return sums
 
 
+def queue_length(service: Service) -> int:
+    """Return how many requests wait: in a worker for a thread, or in the kernel for a worker."""
+    unaccepted = sum(each["waiting"] for each in service["accept_queues"])
+    return service["figures"]["queued"] + unaccepted + service["unread"]
+
+
 def counters(figures: Figures) -> tuple[int, int, int, int]:
     """Return requests, responses with 5xx, bytes received, bytes sent."""
     return (

@@ -229,6 +229,13 @@ SERVICE = (
         _figure("queued"),
     ),
     Family(
+        "requests_unread",
+        "gauge",
+        "Requests that wait in the kernel on accepted connections while a worker is full; 0 while "
+        "none is.",
+        lambda service: service["unread"],
+    ),
+    Family(
         "accept_queue",
         "gauge",
         "Connections that wait in the kernel until a worker accepts them, by address.",

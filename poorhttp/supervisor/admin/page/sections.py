@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from poorhttp.supervisor.admin.derived import units
-from poorhttp.supervisor.admin.derived.rates import Recent, added, quantile
+from poorhttp.supervisor.admin.derived.rates import Recent, added, quantile, queue_length
 from poorhttp.supervisor.admin.page import charts
 from poorhttp.supervisor.admin.page.html import Html, code, html, join, row, table
 
@@ -82,7 +82,8 @@ def tiles(service: Service, recent: Recent) -> Html:
     oldest = f"the oldest for {units.seconds(figures['oldest'])}" if figures["oldest"] else ""
     full = bool(capacity) and figures["in_flight"] >= (capacity or 0)
     tile = '<div class="tile {}"><dt>{}</dt><dd><b>{}</b> <span>{}</span></dd></div>'
-    unaccepted = sum(each["waiting"] for each in service["accept_queues"])
+    waiting = queue_length(service)
+    in_kernel = waiting - figures["queued"]
     all_connections = sum(figures["connections"].values())
     return html(
         '<dl class="tiles">{}</dl>',
@@ -106,16 +107,17 @@ def tiles(service: Service, recent: Recent) -> Html:
                 ),
                 (
                     "Waiting",
-                    units.count(figures["queued"]),
-                    f"for a thread, {units.count(unaccepted)} to be accepted"
-                    if unaccepted
+                    units.count(waiting),
+                    f"for a thread, {units.count(in_kernel)} of them in the kernel"
+                    if in_kernel
                     else "for a thread",
-                    "bad" if full and (figures["queued"] or unaccepted) else "",
+                    "bad" if full and waiting else "",
                 ),
                 (
                     "Workers",
                     units.count(service["answering"]),
-                    f"of {service['wanted']} answer",
+                    f"of {service['wanted']} answer"
+                    + (f", {service['full']} full" if service["full"] else ""),
                     "bad" if service["answering"] < service["wanted"] else "",
                 ),
                 (
@@ -208,7 +210,8 @@ def workers(found: Sequence[Worker], recent: Recent) -> Html:
         if cpu is None and worker["age"] > 0:
             cpu = worker["cpu"] / worker["age"]
         silent = worker["state"] == "serving" and not worker["answers"]
-        state = "does not answer" if silent else worker["state"]
+        quiet = "full: all threads run requests" if worker["full"] else "does not answer"
+        state = quiet if silent else worker["state"]
         kind = "bad" if silent else STATES.get(state, "")
         rows.append(
             row(
@@ -349,6 +352,8 @@ def connections(service: Service) -> Html:
         )
         for each in service["accept_queues"]
     ]
+    if service["unread"]:
+        states.append(row(("requests not read yet", ""), (units.count(service["unread"]), "n")))
     refused = {f"{status}, {REASONS.get(status, '')}": n for status, n in _refused(service)}
     refused["504, request_timeout"] = figures["timed_out"]
     refused["499, the client left"] = figures["departed"]

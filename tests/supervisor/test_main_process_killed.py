@@ -1,0 +1,93 @@
+"""Processes of a server whose main process was killed (`kill -9`): none outlives `graceful_timeout`."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.testkit.process import children, lives
+from tests.testkit.server import READY, Program, Server, command, mode_options, wait_for
+
+#: In C code, where no handler of Python comes to run, and in Python.
+APPLICATION = """
+import hashlib, sys, time
+
+def hang(how):
+    print("hangs", file=sys.stderr, flush=True)
+    if how == "/python":
+        time.sleep(100_000)
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 2_000_000_000)
+
+def application(environ, start_response):
+    hang(environ["PATH_INFO"])
+"""
+
+LIMIT = ("--graceful-timeout", "0.5")
+
+
+def kill_main(server: Program) -> list[int]:
+    """Kill the main process; return its children."""
+    pids = children(server.process.pid)
+    os.kill(server.process.pid, signal.SIGKILL)
+    server.process.wait()
+    return pids
+
+
+def wait_for_end(pids: list[int]) -> None:
+    wait_for(lambda: not any(map(lives, pids)), "the end of all processes")
+
+
+@pytest.mark.parametrize("how", ["/python", "/native"])
+def test_a_request_that_hangs(how: str, mode: str, tmp_path: Path) -> None:
+    (tmp_path / "hung.py").write_text(APPLICATION)
+    with Server("hung:application", mode, *LIMIT, cwd=tmp_path) as server:
+        server.connect().send_request("GET", how)
+        server.wait_log("hangs")
+        pids = kill_main(server)
+        wait_for_end(pids)
+        if how == "/python":
+            assert "the main process has ended: requests in flight may take 0.5 s" in server.log()
+            assert "stopped with requests still in flight: request 1 GET /python" in server.log()
+        server.kill()
+
+
+def test_a_request_that_ends(mode: str, tmp_path: Path) -> None:
+    """It is answered first. A service manager may send TERM to all that is left meanwhile."""
+    gate = tmp_path / "gate"
+    with Server("tests/apps/gate.py", mode) as server:
+        waiting = server.enter(gate)
+        pids = kill_main(server)
+        server.wait_log("the main process has ended", len(pids))
+        for pid in pids:
+            os.kill(pid, signal.SIGTERM)
+        gate.touch()
+        assert waiting.response().status == 200
+        waiting.close()
+        wait_for_end(pids)
+        server.kill()
+
+
+def test_a_worker_that_a_reload_has_retired(tmp_path: Path) -> None:
+    options = ("--graceful-timeout", "2")
+    with Server("tests/apps/gate.py", "threading", *options) as server:
+        server.enter(tmp_path / "never")
+        before = children(server.process.pid)
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("reloaded: the new version serves")
+        wait_for_end([*before, *kill_main(server)])
+        server.kill()
+
+
+@pytest.mark.parametrize("options", [(), ("--preload",)])
+def test_an_application_that_is_being_loaded(options: tuple[str, ...], tmp_path: Path) -> None:
+    """By a worker, or by the preloader."""
+    (tmp_path / "hung.py").write_text(f"{APPLICATION}\nhang('/native')\n")
+    bind = ("--bind", "127.0.0.1:0")
+    words = command("serve", "hung:application", *bind, *mode_options("forking"), *LIMIT, *options)
+    with Program(*words, cwd=tmp_path) as server:
+        server.wait_log("hangs")
+        assert READY.search(server.log()) is None
+        wait_for_end(kill_main(server))
