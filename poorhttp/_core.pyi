@@ -652,6 +652,12 @@ class Reactor:
                 queues first.
         """
 
+    def give_up(self) -> None:
+        """Cut all connections after `stop`, and end although requests are in flight.
+
+        The next call of each of their applications that sends or receives raises an exception.
+        """
+
     def drain(self) -> None:
         """Report draining to health checks (option `health`); nothing else changes."""
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Mapping, Sequence
 
 from poorhttp import logs, supervisor
@@ -18,14 +19,17 @@ from poorhttp.config.suggestions import option_suggestion
 from poorhttp.errors import ConfigError
 from poorhttp.net import sockets
 from poorhttp.process.standard_streams import open_standard_streams
+from poorhttp.process.unpatched import get_ident
 from poorhttp.targets.routes import Routes
 from poorhttp.targets.wsgi import refuse_asgi
-from poorhttp.worker import wsgi
+from poorhttp.worker import stop_signals, wsgi
 from poorhttp.worker.worker import Worker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
+
+    from poorhttp._core import Reactor
 
 
 #: Options by their names in a file, with those of earlier releases.
@@ -36,7 +40,7 @@ PROCESS_OPTIONS = frozenset(
     (
         *("chdir", "pythonpath", "env", "workers", "preload", "after_fork", "max_requests"),
         *("max_requests_jitter", "max_rss", "max_lifetime", "user", "group", "umask", "pidfile"),
-        *("graceful_timeout", "drain_timeout", "drain_delay", "admin"),
+        *("drain_timeout", "drain_delay", "admin"),
         *("statsd", "statsd_prefix", "statsd_tags", "otel", "admin_token_file"),
         *("proc_name", "tracemalloc", "hook_worker_start", *IN_OWN_PROCESS),
         *(
@@ -51,6 +55,10 @@ PROCESS_OPTIONS = frozenset(
         ),
     )
 )
+
+#: Seconds that requests in flight have when a Server closes, unless `graceful_timeout` is set:
+#: tests close many servers, and an open stream of a browser is no reason to wait for long.
+SERVER_GRACEFUL_TIMEOUT = 5.0
 
 
 def serve(
@@ -167,12 +175,15 @@ class Server:
     ) -> None:
         """Start the server; arguments as for `poorhttp.serve`, except `PROCESS_OPTIONS`.
 
+        `graceful_timeout` is 5 s by default.
+
         Raises:
             poorhttp.errors.ConfigError: an option is wrong or for processes only, or the mode is
                 neither single nor threading.
             poorhttp.errors.ApplicationError: a target cannot be loaded.
             poorhttp.errors.BindError: the address cannot be used.
         """
+        options.setdefault("graceful_timeout", SERVER_GRACEFUL_TIMEOUT)
         self._settings, given = _read_options(app, bind=bind, mode=mode, **options)
         if mode not in ("single", "threading"):
             raise ConfigError(
@@ -206,7 +217,7 @@ class Server:
             streamed_bodies=routes.streamed_bodies,
             tls=certificates,
         )
-        self._reactor = worker.reactor(multithread=threads > 1)
+        self._reactor: Reactor | None = worker.reactor(multithread=threads > 1)
         self.url = self._listeners[0].url
 
         from poorhttp.process import threads as native
@@ -227,17 +238,47 @@ class Server:
         self.close()
 
     def close(self) -> None:
-        """Stop: answer requests in flight, and close the listening socket."""
-        if not self._threads:
+        """Stop: answer requests in flight, and close the listening socket.
+
+        After `graceful_timeout` the connections are cut, and a warning in the error log names the
+        requests. An application that neither sends nor returns keeps its thread, which ends with
+        the program.
+        """
+        if self._reactor is None:
             return
-        self._reactor.stop(graceful=False)
-        while self._threads:
-            self._threads.pop().join()
+        reactor = self._reactor
+        reactor.stop(graceful=False)
+        # A process that was forked from this one has none of the threads, and a request in flight
+        # that closes its own server cannot wait for itself.
+        waits = not reactor.foreign and get_ident() not in [each.ident for each in self._threads]
+        if waits and not self._has_ended(self._settings.graceful_timeout):
+            names = stop_signals.requests_in_flight(self._serving())
+            reactor.give_up()
+            ended = self._has_ended(stop_signals.GRACE)
+            kept = "" if ended else "; the application does not end, and keeps its thread"
+            logs.write(
+                "warning",
+                f"graceful_timeout ({self._settings.graceful_timeout:g} s) is over; cut off: "
+                f"{names}{kept}",
+            )
         # The reactor has descriptors of the listening sockets too.
-        del self._reactor
+        self._reactor = None
+        del reactor
+        self._threads.clear()
         logs.close()
         for listener in self._listeners:
             listener.close()
+
+    def _serving(self) -> list[int]:
+        """Return the identifiers of the threads that have not ended."""
+        return [thread.ident for thread in self._threads if thread.ident and thread.is_alive()]
+
+    def _has_ended(self, timeout: float) -> bool:
+        """Wait until the threads have ended, at most `timeout` seconds."""
+        until = time.monotonic() + timeout
+        for thread in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))
+        return not self._serving()
 
 
 def _read_options(

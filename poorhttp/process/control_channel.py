@@ -6,12 +6,13 @@ To a worker: `PING`, `DRAIN`, `UNDRAIN`, `RETIRE`, `PROMOTE` (retire, and become
 SIGINT and SIGUSR1, whose handlers the application may have replaced.
 
 From a worker: `SERVING`, `BROKEN` (it serves an error page, because the application cannot be
-loaded), `PONG`, `FULL` (all its threads are busy, and the main process does not check for that:
-`supervisor/saturation.py`), `RECYCLE` (it has begun `max_requests` requests), `REFORK` (it has
-begun `refork_after` requests), `REPLACED` (the application has replaced the handler of a signal to
-stop), `PROMOTED` (it has finished its requests, and waits for the
-listening sockets), `ACTIVE` (it has begun a request: `max_rss` is to be checked), `STUCK` (a
-request cannot be interrupted), `FAILED` (it cannot begin: all that follows is the reason).
+loaded), `AGAIN` (it cannot be loaded, perhaps because an older version runs), `PONG`, `FULL` (all
+its threads are busy, and the main process does not check for that: `supervisor/saturation.py`),
+`RECYCLE` (it has begun `max_requests` requests), `REFORK` (it has begun `refork_after` requests),
+`REPLACED` (the application has replaced the handler of a signal to stop), `PROMOTED` (it has
+finished its requests, and waits for the listening sockets), `ACTIVE` (it has begun a request:
+`max_rss` is to be checked), `STUCK` (a request cannot be interrupted), `FAILED` (it cannot begin:
+all that follows is the reason).
 
 End of file means that the other process is gone. The worker's side is
 `core/reactor/src/control/channel.rs`. The first message of a worker that another process has forked
@@ -42,6 +43,7 @@ QUICK_STOP = b"q"
 REOPEN_LOGS = b"o"
 SERVING = b"+"
 BROKEN = b"x"
+AGAIN = b"A"
 PONG = b"."
 RECYCLE = b"m"
 ACTIVE = b"a"

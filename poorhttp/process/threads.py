@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-from poorhttp.process.unpatched import allocate_lock, start_new_thread
+from poorhttp.process.unpatched import allocate_lock, get_ident, start_new_thread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +39,13 @@ def replaced_by() -> str:
 
 
 class NativeThread:
-    """A thread that `threading` knows nothing of; with the methods of `threading.Thread`."""
+    """A thread that `threading` knows nothing of; with the methods of `threading.Thread`.
+
+    Attributes:
+        ident: its identifier; `None` before its start.
+    """
+
+    ident: int | None = None
 
     def __init__(self, target: Callable[..., object], name: str, args: tuple[Any, ...]) -> None:
         self.name = name
@@ -61,6 +67,7 @@ class NativeThread:
             raise
 
     def _run(self) -> None:
+        self.ident = get_ident()
         try:
             # For the application, which may ask for its own thread.
             with suppress(Exception):

@@ -224,13 +224,29 @@ class Generations:
         after = self._spawned(spawners)
         for old, new in zip(before, after, strict=True):
             new.count = old.count
-            old.end_reason = "reloaded"
-            old.detach()
-        self.retiring += before
+            self._detach(old)
         if self.starting:
             self.starting = after
         else:
             self.serving = after
+
+    def replace_pool(self, old: WorkerPool, spawner: Generation) -> None:
+        """Replace one pool, of those that are starting or serving, at once."""
+        pools = self.starting or self.serving
+        new = self._make_pool(spawner.service, spawner)
+        new.count = old.count
+        new.service.serving = True
+        pools[pools.index(old)] = new
+        self._detach(old)
+
+    def detach_pool(self, pool: WorkerPool) -> None:
+        """Have a serving pool end, although the one that replaces it is still starting."""
+        pool.end_reason = "reloaded"
+        pool.detach()
+
+    def _detach(self, pool: WorkerPool) -> None:
+        self.detach_pool(pool)
+        self.retiring.append(pool)
 
     def show_progress(self, spawners: Sequence[Generation]) -> None:
         """Answer waiting clients with a progress page while a slow version loads."""
@@ -239,9 +255,7 @@ class Generations:
     def end_progress(self) -> None:
         """Retire the pools with the progress page."""
         for pool in self.progress:
-            pool.end_reason = "reloaded"
-            pool.detach()
-        self.retiring += self.progress
+            self._detach(pool)
         self.progress = []
 
     def reload_browsers(self) -> None:

@@ -10,6 +10,7 @@ from poorhttp.config.settings import Settings
 from poorhttp.process import signals
 from poorhttp.process.control_channel import (
     ACTIVE,
+    AGAIN,
     BROKEN,
     FULL,
     PING,
@@ -65,6 +66,7 @@ class WorkerHandle:
         full: it has reported that all its threads have requests, and is not being checked yet.
         serves: it has reported that it serves.
         broken: it serves an error page, because its application could not be loaded.
+        again: its application could not be loaded, perhaps because an older version runs.
         balances: its accepts are balanced with those of its siblings.
         generation: reforks that came before it.
         refork_due: it has begun `refork_after` requests.
@@ -95,6 +97,7 @@ class WorkerHandle:
         self.memory_due = 0.0
         self.serves = False
         self.broken = False
+        self.again = False
         self.balances = balances
         self.generation = 0
         self.refork_due = False
@@ -119,6 +122,7 @@ class WorkerHandle:
             self.active = True
             self.memory_due = min(self.memory_due, now + CHECK_INTERVAL)
         self.broken |= BROKEN in received
+        self.again |= AGAIN in received
         if SERVING in received or PONG in received:
             self.last_answer = now
             self.pinged = 0.0

@@ -63,6 +63,9 @@ class WorkerPool:
         failed: exit code of a worker that ended before that, and is not replaced; 0: none.
         failure: how that worker ended, in words.
         cause: why it could not begin, as it has said itself, or else how it ended.
+        failed_at: when it ended.
+        held: a worker that could not load the application has ended, and is replaced by another
+            generation when older ones have ended.
         draining: its workers report that they are not ready, and go on.
         retiring: workers that end are not replaced any more.
         stopping: it was stopped by a signal.
@@ -89,6 +92,8 @@ class WorkerPool:
         self.complete = False
         self.failed = 0
         self.failure = self.cause = ""
+        self.failed_at = 0.0
+        self.held = False
         self.draining = False
         self.retiring = False
         self.stopping = False
@@ -120,6 +125,11 @@ class WorkerPool:
     def broken(self) -> bool:
         """Whether a worker serves an error page in place of the application."""
         return any(worker.broken for worker in self._present)
+
+    @property
+    def again(self) -> bool:
+        """Whether the application may be loadable when older versions have ended."""
+        return self.held or any(worker.again for worker in self._present)
 
     @property
     def ended(self) -> bool:
@@ -420,7 +430,7 @@ class WorkerPool:
 
     def _spawn_missing(self, now: float) -> None:
         """Spawn missing workers; the first one alone, to see whether the application loads."""
-        if self.failed:
+        if self.failed or self.held:
             return
         taken = {worker.index for worker in self._present}
         if self.ordered is not None:
@@ -552,6 +562,10 @@ class WorkerPool:
                 log.write("error", f"{self.noun} {worker.pid} {how} while it ended")
             return
         if not self.complete and not worker.serves:
+            self.failed_at = time.monotonic()
+            if worker.again:
+                self.held = True
+                return
             # It would fail again. A worker that ends with a code above 0 has logged why.
             if code <= 0 and self.spawner is None:
                 log.write("error", f"{self.noun} {worker.pid} {how} before it served; giving up")

@@ -8,15 +8,23 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from types import FrameType
 
 from poorhttp import logs
 from poorhttp._core import note_fd, set_process_title
 from poorhttp.config.settings import Settings
 from poorhttp.errors import Failure, Stopped
 from poorhttp.net.listener import close_others
+from poorhttp.process import threads
 from poorhttp.process.control_channel import SERVING, report_failure
 from poorhttp.process.fork import set_parent_death_signal
-from poorhttp.process.signals import SIGNALS, ignore_at_exit, install_ignored, signal
+from poorhttp.process.signals import (
+    SIGNALS,
+    ignore_at_exit,
+    install,
+    install_ignored,
+    signal,
+)
 from poorhttp.process.worker_context import WorkerContext
 from poorhttp.worker.service import Service
 from poorhttp.worker.stop_signals import GRACE, StopSignals
@@ -27,6 +35,11 @@ if TYPE_CHECKING:
 
     #: What a process does: its label in the log, and a function that may return what follows.
     Process: TypeAlias = tuple[str, Callable[[StopSignals], "Process | None"]]
+
+
+#: Seconds that threads of the application have to end in development: nobody waits for an old
+#: version that has answered everything. They are those that Ctrl-C leaves as well.
+THREADS_END = 1.0
 
 
 def run_worker(service: Service, context: WorkerContext, parent: int) -> NoReturn:
@@ -169,7 +182,8 @@ def run_child(
             # the shutdown of its parent.
             os._exit(code)
         service.drop_application()
-        exit_process(code, service.settings.graceful_timeout)
+        is_developed = service.settings.autoreload != "off"
+        exit_process(code, service.settings.graceful_timeout, THREADS_END if is_developed else None)
 
 
 def set_title(settings: Settings, label: str, name: str) -> None:
@@ -179,12 +193,13 @@ def set_title(settings: Settings, label: str, name: str) -> None:
         set_process_title(text, label, requests=settings.proc_name.requests)
 
 
-def exit_process(code: int, timeout: float) -> NoReturn:
+def exit_process(code: int, timeout: float, threads_end: float | None = None) -> NoReturn:
     """Exit by Python's complete shutdown: threads are joined, `atexit` handlers run.
 
     The stack is not unwound, because its outer frames are those of the main process. A shutdown
     that takes longer than `timeout` seconds is cut short, with all stacks in the error log. If the
     main process has stopped this one, its SIGKILL comes earlier, because it counts from that time.
+    Threads are not joined for longer than `threads_end` seconds, if that is given.
     """
     import faulthandler
 
@@ -198,8 +213,11 @@ def exit_process(code: int, timeout: float) -> NoReturn:
     for stream in (logs.error_log.stream, sys.stderr):
         # The log may be no file, and notebooks replace standard error.
         with suppress(Exception):
-            faulthandler.dump_traceback_later(timeout + 3 * GRACE, exit=True, file=stream)
+            longest = timeout if threads_end is None else min(timeout, threads_end)
+            faulthandler.dump_traceback_later(longest + 3 * GRACE, exit=True, file=stream)
             break
+    if threads_end is not None:
+        wait_for_threads(threads_end, code)
     try:
         _py_exit(code)
     except Exception:
@@ -212,6 +230,48 @@ def exit_process(code: int, timeout: float) -> NoReturn:
         sys.stderr.flush()
     finally:
         os._exit(code)
+
+
+class _ThreadsRemain(BaseException):
+    """Raised when threads have not ended in time."""
+
+
+def wait_for_threads(timeout: float, code: int) -> None:
+    """Wait until threads have ended for which Python's shutdown waits, or end the process.
+
+    In that case, too, handlers of `atexit` run: they remove PID files and sockets.
+    """
+    threading: Any = sys.modules.get("threading")
+    if threading is None or threads.are_replaced():
+        return
+    main = threading.main_thread()
+    if not any(thread is not main and not thread.daemon for thread in threading.enumerate()):
+        return
+    remain = False
+
+    def stop_waiting(number: int, frame: FrameType | None) -> None:
+        nonlocal remain
+        remain = True
+        # Some versions of Python print an exception in `_shutdown`, and return.
+        sys.unraisablehook = lambda _: None
+        raise _ThreadsRemain
+
+    try:
+        install(signal.SIGALRM, stop_waiting)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGALRM,))
+        signal.setitimer(signal.ITIMER_REAL, timeout)
+        # The threads of executors end here.
+        threading._shutdown()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except _ThreadsRemain:
+        pass
+    if remain:
+        try:
+            atexit._run_exitfuncs()
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:
+            os._exit(code)
 
 
 def _py_exit(code: int) -> None:

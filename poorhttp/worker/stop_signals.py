@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from types import FrameType
 
@@ -232,13 +232,19 @@ def is_serve_loop(frame: FrameType) -> bool:
     return frame.f_code.co_name == "serve" and frame.f_globals.get("__name__") in SERVE_MODULES
 
 
-def requests_in_flight() -> str:
-    """Return the numbers and lines of the requests that the application runs, the oldest first."""
+def requests_in_flight(threads: Collection[int] | None = None) -> str:
+    """Return the numbers and lines of the requests that the application runs, the oldest first.
+
+    Only those of some `threads`, by their identifiers, if they are given.
+    """
     import gc
     import sys
 
-    frames: list[FrameType | None] = list(sys._current_frames().values())
-    if "greenlet" in sys.modules:
+    running = sys._current_frames()
+    frames: list[FrameType | None] = [
+        frame for ident, frame in running.items() if threads is None or ident in threads
+    ]
+    if threads is None and "greenlet" in sys.modules:
         # Greenlets that wait have a frame of their own. `isinstance` would run code of proxies.
         kind = sys.modules["greenlet"].greenlet
         frames += [each.gr_frame for each in gc.get_objects() if issubclass(type(each), kind)]

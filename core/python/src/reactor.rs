@@ -476,6 +476,11 @@ impl Reactor {
         self.inner.stop(graceful, last);
     }
 
+    /// Releases the interpreter, as the thread that polls may hold the lock of the connections and wait for it.
+    fn give_up(&self, py: Python<'_>) {
+        py.detach(|| self.inner.give_up());
+    }
+
     fn drain(&self) {
         self.inner.drain();
     }

@@ -14,10 +14,11 @@ from poorhttp import logs
 from poorhttp._core import note_fd
 from poorhttp.dev.reload import pyc_loader
 from poorhttp.dev.reload.application import load_error, wrap
+from poorhttp.dev.reload.shared_state import RUNNING
 from poorhttp.errors import ApplicationError, Stopped
 from poorhttp.logs.frames import strip_frames
 from poorhttp.process import fork
-from poorhttp.process.control_channel import BROKEN, HERE, SERVING
+from poorhttp.process.control_channel import AGAIN, BROKEN, HERE, SERVING
 from poorhttp.worker import start
 
 TYPE_CHECKING = False
@@ -38,6 +39,13 @@ if TYPE_CHECKING:
 #: Seconds within which the watcher reports a file that was saved while it was loaded.
 STALE_WAIT = 0.5
 
+#: Seconds for which a version that cannot be loaded waits for older ones to end before it shows an
+#: error page. Older versions that have answered everything end within `worker.start.THREADS_END`.
+OLDER_WAIT = 2.5
+
+#: Nanoseconds for which the end of an older version may have come too late for this one.
+JUST_ENDED = 250_000_000
+
 
 class Generation:
     """A generation of one service. The supervisor forks its workers by `fork`.
@@ -51,6 +59,7 @@ class Generation:
         page: served in place of an application that cannot or need not be loaded.
         modules_before: number of modules imported before the project's own.
         early: serves `page` only until the generation of the same number has loaded.
+        is_last: it is not loaded once more if it fails.
     """
 
     def __init__(
@@ -65,6 +74,7 @@ class Generation:
     ) -> None:
         self.number = number
         self.early = early
+        self.is_last = False
         self.name = f"{shared.name}-{number}{'-early' if early else ''}"
         self.shared = shared
         self.service_index = service_index
@@ -129,7 +139,7 @@ class Generation:
                 preimporter.prepare_generation()
             else:
                 pyc_loader.install(self.shared.project)
-            application = self.page or self._load(context.index)
+            application = self.page or self._load(context)
             service.application = wrap(application, service.settings, self, preimporter)
             service.loaded = True
             # Loaded objects live as long as the process: the collector need not visit them.
@@ -176,13 +186,17 @@ class Generation:
 
             logs.error_log.show = show
 
-    def _load(self, index: int) -> WSGIApplication:
-        """Return the application for the worker of this number, or a page about its failure."""
+    def _load(self, context: WorkerContext) -> WSGIApplication:
+        """Return the application for this worker, or a page about its failure.
+
+        Raises:
+            Stopped: another worker is to load it, because older versions have ended only now.
+        """
         service = self.service
         self.shared.stack_dump.enable()
         try:
             service.load()
-            start.call_start_hooks(service.settings, index)
+            start.call_start_hooks(service.settings, context.index)
             assert service.application is not None
             return service.application
         except Stopped:
@@ -192,7 +206,34 @@ class Generation:
                 # No code of the project has run: the target is misspelled. The server does not
                 # start.
                 raise
+            if not _is_syntax_error(error) and self._wait_for_older(context):
+                raise Stopped from None
             self._broken = True
             return load_error(error, service.settings, self)
         finally:
             self.shared.stack_dump.disable()
+
+    def _wait_for_older(self, context: WorkerContext) -> bool:
+        """Wait until older versions have ended: they may hold a port or lock that this one needs.
+
+        Returns:
+            Whether they have ended too late for this load. Otherwise they go on, or none did run.
+        """
+        shared, which = self.shared, self.service_index
+        failed = time.monotonic_ns()
+        if 0 <= shared.older(which) < failed - JUST_ENDED:
+            return False
+        # In any case it is loaded once more when they have ended.
+        start.write(context, AGAIN)
+        until = time.monotonic() + OLDER_WAIT
+        while shared.older(which) == RUNNING and time.monotonic() < until:
+            time.sleep(0.005)
+        return shared.older(which) != RUNNING
+
+
+def _is_syntax_error(error: BaseException) -> bool:
+    """Whether a source file cannot be compiled, which no other process has to do with."""
+    cause: BaseException | None = error
+    while isinstance(cause, ApplicationError):
+        cause = cause.__cause__
+    return isinstance(cause, SyntaxError)

@@ -11,8 +11,8 @@ from poorhttp import logs
 from poorhttp._core import adopt_orphans
 from poorhttp.dev.debug.plain_page import PlainPage
 from poorhttp.dev.reload.fork_server import ForkServer
-from poorhttp.dev.reload.generation import Generation
-from poorhttp.dev.reload.shared_state import SharedState
+from poorhttp.dev.reload.generation import JUST_ENDED, OLDER_WAIT, Generation
+from poorhttp.dev.reload.shared_state import RUNNING, SERVING, SharedState
 from poorhttp.process.exit_status import end_of
 from poorhttp.supervisor.generations import Generations
 from poorhttp.supervisor.worker_pool import WorkerPool
@@ -80,6 +80,10 @@ class Reloader:
         self._dump_requested = False
         #: Start a generation when the fork server has imported everything again.
         self._waits_for_fork_server = False
+        #: Until when a pool whose process has ended waits for older versions to end; 0: none does.
+        self._waits_until = 0.0
+        #: Pools with an error page, to be loaded once more when older versions have ended.
+        self._blocked: list[WorkerPool] = []
         adopt_orphans()
 
     def spawners(self, services: Sequence[Service]) -> list[Generation]:
@@ -90,7 +94,12 @@ class Reloader:
         # Forked processes share the objects that exist now; the collector must not write to them.
         gc.collect()
         gc.freeze()
+        is_reload = self._shared is not None
         self._shared = SharedState(services, self.file)
+        if is_reload:
+            # Those that serve are replaced only when these have loaded.
+            for which in range(len(services)):
+                self._shared.note_older(which, SERVING)
         self._start_fork_server()
         return self._next_generation("")
 
@@ -107,9 +116,11 @@ class Reloader:
 
     def due(self) -> float:
         """Return the time at which `tick` has work although nothing is readable."""
-        if self._loading_since and all(pool.complete or pool.failed for pool in self._pools):
-            # The workers have reported since the last tick.
-            return 0.0
+        if self._loading_since and all(
+            pool.complete or pool.failed or pool.held for pool in self._pools
+        ):
+            # The workers have reported since the last tick; or it waits for older versions.
+            return self._waits_until
         return self._check_at
 
     @property
@@ -124,7 +135,9 @@ class Reloader:
         self._read_fork_server()
         self._read_generations(self._shared)
         self._read_watcher(self._shared)
+        self._note_older(self._shared)
         self._check_loading(now)
+        self._check_blocked(now)
         for past in list(self._past):
             if not any(pool.spawner and pool.spawner.shared is past for pool in self.generations):
                 self._past.remove(past)
@@ -231,6 +244,8 @@ class Reloader:
         self._number += 1
         self._loading_since = time.monotonic()
         self._reason = reason
+        self._waits_until = 0.0
+        self._blocked = []
         self._check_at, self._dump_requested = self._loading_since + SLOW_LOADING, False
         application = PlainPage(page) if page else None
         server = self._fork_server
@@ -241,19 +256,99 @@ class Reloader:
 
     def _start_generation(self, reason: str, page: str = "") -> None:
         """Replace the serving generation by a new one."""
+        assert self._shared is not None
         self.generations.replace(self._next_generation(reason, page))
+        self._note_older(self._shared)
+
+    # Older versions, which may hold a port or a lock that the latest one needs
+
+    def _older(self, service: Service) -> list[WorkerPool]:
+        """Return the pools of a service's older versions of which a process is left."""
+        name, latest = service.settings.service, self._pools
+        return [
+            pool
+            for pool in self.generations
+            if pool.settings.service == name
+            and pool not in latest
+            and (pool.workers or pool.ordered)
+            and not (pool.spawner and pool.spawner.page)
+        ]
+
+    def _note_older(self, shared: SharedState) -> None:
+        """Tell generations that are loaded whether older versions run."""
+        for which, service in enumerate(shared.services):
+            older = self._older(service)
+            serve = any(not pool.retiring for pool in older)
+            shared.note_older(which, (SERVING if serve else RUNNING) if older else 0)
+
+    def _waits_for_older(self, pool: WorkerPool, now: float) -> bool:
+        """Load a pool's version once more when older ones have ended; `False` if that is no use."""
+        assert self._shared is not None
+        generation = pool.spawner
+        assert generation is not None
+        if not (pool.held or pool.failed):
+            return False
+        older = self._older(pool.service)
+        if pool.held:
+            for each in older:
+                if not each.retiring:
+                    # A reload, whose error page would replace it anyway.
+                    self.generations.detach_pool(each)
+        elif generation.is_last or generation.page:
+            return False
+        elif not older:
+            ended = self._shared.older(generation.service_index) / 1e9
+            if pool.failed_at - ended > JUST_ENDED / 1e9:
+                return False
+        until = pool.failed_at + OLDER_WAIT
+        if older and now < until:
+            self._waits_until = until
+        elif older and not pool.held:
+            # Its page is shown until they have ended.
+            return False
+        else:
+            self._load_again(pool, is_last=not older)
+        return True
+
+    def _load_again(self, pool: WorkerPool, *, is_last: bool) -> None:
+        """Replace a pool by another that loads the same."""
+        assert self._shared is not None
+        assert pool.spawner is not None
+        which = pool.spawner.service_index
+        self._number += 1
+        self._waits_until = 0.0
+        generation = Generation(self._number, self._shared, which, fork_server=self._fork_server)
+        generation.is_last = is_last
+        self.generations.replace_pool(pool, generation)
+        self._note_older(self._shared)
+        if is_last:
+            self._shared.forget_older(which)
+
+    def _check_blocked(self, now: float) -> None:
+        """Load versions with an error page once more when older ones have ended."""
+        for pool in [each for each in self._blocked if not self._older(each.service)]:
+            self._blocked.remove(pool)
+            if not self._loading_since:
+                self._loading_since = now
+                self._check_at, self._dump_requested = now + SLOW_LOADING, False
+            self._load_again(pool, is_last=False)
 
     def _check_loading(self, now: float) -> None:
         """Report that the latest generation has loaded, or replace it if its process has ended."""
         if not self._loading_since:
             return
         pools = self._pools
+        waiting = [self._waits_for_older(pool, now) for pool in list(pools)]
+        if any(waiting):
+            return
         failed = next((pool for pool in pools if pool.failed), None)
         if failed is not None and (failed.failed not in REPORTED_EXIT_CODES or self._number > 1):
             # The process ended without an exception that could be shown.
             why = f"version {self._number} {failed.failure} while it was loaded"
             self._say(why, "bad")
+            blocked = [index for index, pool in enumerate(pools) if self._older(pool.service)]
             self._start_generation(self._reason, f"{why[0].upper()}{why[1:]}")
+            self._blocked = [self._pools[index] for index in blocked]
         elif all(pool.complete for pool in pools):
             self.generations.end_progress()
             took = f"in {(now - self._loading_since) * 1000:.0f} ms"
@@ -263,6 +358,14 @@ class Reloader:
                 self._say(f"reloaded {took}: {self._reason}", "good")
             self._loading_since = 0.0
             self._check_at = float("inf")
+            self._blocked += [
+                pool for pool in pools if pool.broken and pool.again and self._older(pool.service)
+            ]
+            if self._blocked:
+                self._say(
+                    "a version before it still runs; when that has ended, this one is loaded again",
+                    "info",
+                )
         elif now >= self._check_at:
             self._report_slow_loading(pools)
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import chain
+from mmap import mmap
 
 from poorhttp.dev.reload.stack_dump import StackDump
 from poorhttp.dev.reload.watch.project import Project
@@ -20,6 +21,11 @@ SCOREBOARD_SIZE = 64
 
 #: Bytes of a report.
 MAX_MESSAGE = 1 << 18
+
+#: What stands for older versions of a service that are retiring, and for some that still serve,
+#: because they are replaced only when the next one has loaded. Otherwise their end, in nanoseconds
+#: of the monotonic clock; 0: there are none.
+RUNNING, SERVING = -1, -2
 
 # The first byte of a report.
 MODULES = b"m"
@@ -46,6 +52,8 @@ class SharedState:
         self.watcher = Watcher(self.project)
         self.stack_dump = StackDump()
         self.name = f"{os.getpid()}-{time.time_ns():x}"
+        #: For each service, whether versions before the latest one run; read by generations.
+        self._older = memoryview(mmap(-1, 8 * len(services))).cast("q")
         #: For each service, the sockets on which idle connections pass to the next generation.
         self._handoff_sockets = [
             socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM) for _ in services
@@ -59,6 +67,24 @@ class SharedState:
         """Return the descriptors on which a service sends and receives idle connections."""
         give, take = self._handoff_sockets[which]
         return give.fileno(), take.fileno()
+
+    # Versions before the latest one, which may hold what that needs
+
+    def note_older(self, which: int, state: int) -> None:
+        """Note in the main process that older versions of a service run (`RUNNING`, `SERVING`).
+
+        0: none does; they have ended now if some did.
+        """
+        if state or self._older[which] < 0:
+            self._older[which] = state or time.monotonic_ns()
+
+    def forget_older(self, which: int) -> None:
+        """Have no generation wait for older versions, which have ended."""
+        self._older[which] = 0
+
+    def older(self, which: int) -> int:
+        """Return `RUNNING`, `SERVING`, or when the last older version of a service has ended."""
+        return self._older[which]
 
     # Reports of the fork server and of generations to the main process
 

@@ -74,8 +74,10 @@ class LiveServer:
 
     def shutdown(self) -> None:
         """Finish requests in flight, and stop."""
-        self._server.close()
-        self._stopped.set()
+        try:
+            self._server.close()
+        finally:
+            self._stopped.set()
 
     def server_close(self) -> None:
         """Close the listening socket, if `shutdown` has not."""

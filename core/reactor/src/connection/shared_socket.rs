@@ -20,8 +20,10 @@ pub(crate) struct SharedSocket {
     postponed: Mutex<Postponed>,
     /// The send queue is not empty; read without its lock.
     pub(crate) waiting: AtomicBool,
-    /// The server has ended the connection because its client was too slow.
+    /// The server has ended the connection: because its client was too slow, unless it is `cut_off`.
     disconnected: AtomicBool,
+    /// The server has ended the connection because it stops.
+    cut_off: AtomicBool,
     pub(crate) spool: Arc<Spool>,
 }
 
@@ -33,6 +35,7 @@ impl SharedSocket {
             postponed: Mutex::default(),
             waiting: AtomicBool::new(false),
             disconnected: AtomicBool::new(false),
+            cut_off: AtomicBool::new(false),
             spool,
         }
     }
@@ -90,9 +93,20 @@ impl SharedSocket {
         self.transport.shut_down();
     }
 
+    /// The same because the server stops.
+    pub(crate) fn cut_off(&self) {
+        self.cut_off.store(true, Ordering::Release);
+        self.disconnect();
+    }
+
     /// Whether [`SharedSocket::disconnect`] has ended the connection.
     pub(crate) fn is_disconnected(&self) -> bool {
         self.disconnected.load(Ordering::Acquire)
+    }
+
+    /// Whether that was [`SharedSocket::cut_off`].
+    pub(crate) fn is_cut_off(&self) -> bool {
+        self.cut_off.load(Ordering::Acquire)
     }
 
     /// Sends the last bytes of the connection from another thread: behind the queue, or at once. The socket has room for

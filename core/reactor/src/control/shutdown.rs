@@ -87,11 +87,13 @@ pub(crate) struct Stopping {
     stage: Stage,
     /// When the last connection must have ended.
     force_close_at: u64,
+    /// The reactor ends although requests are in flight.
+    gives_up: bool,
 }
 
 impl Default for Stopping {
     fn default() -> Self {
-        Stopping { stage: Stage::Running, force_close_at: NEVER }
+        Stopping { stage: Stage::Running, force_close_at: NEVER, gives_up: false }
     }
 }
 
@@ -104,6 +106,15 @@ impl Stopping {
 
     pub(crate) fn stage(&self) -> Stage {
         self.stage
+    }
+
+    /// Does not wait for requests in flight any more.
+    pub(crate) fn give_up(&mut self) {
+        self.gives_up = true;
+    }
+
+    pub(crate) fn has_given_up(&self) -> bool {
+        self.gives_up
     }
 
     /// Whether the time to stop is over.

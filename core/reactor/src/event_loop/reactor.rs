@@ -404,6 +404,6 @@ impl Shared {
     }
 
     pub(crate) fn is_finished(&self) -> bool {
-        self.stopping.stage() != Stage::Running && self.connections.live() == 0
+        self.stopping.stage() != Stage::Running && (self.connections.live() == 0 || self.stopping.has_given_up())
     }
 }

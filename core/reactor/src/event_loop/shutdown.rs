@@ -56,6 +56,23 @@ impl Reactor {
         self.wake();
     }
 
+    /// Cuts all connections of a reactor that was stopped, and ends although requests are in flight: the next call of each of
+    /// their applications fails.
+    #[cold]
+    pub fn give_up(&self) {
+        if self.is_foreign() {
+            return;
+        }
+        let mut shared = self.lock();
+        shared.stopping.give_up();
+        let open: Vec<_> = shared.connections.occupied().filter_map(|(_, slot)| slot.socket.clone()).collect();
+        drop(shared);
+        // Without the lock, as a thread that sends may hold a socket and wait for the lock.
+        open.iter().for_each(|socket| socket.cut_off());
+        self.waiters.wake_all();
+        self.wake();
+    }
+
     /// Stops, and passes idle connections to the successor, which listens on the same sockets.
     #[cold]
     fn detach(self: &Arc<Self>) {

@@ -104,9 +104,15 @@ impl Exchange {
         if let Some(Lost::Failed(reason)) = self.stream.as_ref().map(Stream::fault) {
             self.note_fault(&reason);
         }
-        if !self.cut && self.stream.as_ref().is_some_and(|stream| stream.socket().is_disconnected()) {
+        if let Some(stream) = &self.stream
+            && !self.cut
+            && stream.socket().is_disconnected()
+        {
             self.cut = true;
-            self.log_message(Level::Info, "the client does not read its response");
+            // Who has stopped the server has logged that.
+            if !stream.socket().is_cut_off() {
+                self.log_message(Level::Info, "the client does not read its response");
+            }
         }
         self.note_departure();
         SendError::Disconnected

@@ -1,0 +1,160 @@
+"""`poorhttp dev`: applications that take a port, a lock or a database when they are imported."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.development import Project, wait_text
+from tests.testkit.network.port import free_port
+from tests.testkit.server import Server, wait_for
+
+#: Keeps what it holds for a moment after it has been told to end, as most applications do. It loads
+#: so fast that the next version finds it there.
+APP = """\
+import atexit, os, threading, time
+
+{takes}
+{threads}
+VERSION = {version}
+atexit.register(time.sleep, 0.2)
+
+def application(environ, start_response):
+    if environ["PATH_INFO"] == "/waits":
+        open("waits", "w").close()
+        while not os.path.exists("go"): time.sleep(0.01)
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [b"version %d" % VERSION]
+"""
+
+TAKES = {
+    "port": """
+import socket
+held = socket.create_server(("127.0.0.1", {port}))
+""",
+    "abstract": """
+import socket
+held = socket.socket(socket.AF_UNIX)
+held.bind("\\0poorhttp-test-{port}")
+""",
+    "flock": """
+import fcntl
+held = open("lock", "w")
+fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+""",
+    "sqlite": """
+import sqlite3
+held = sqlite3.connect("held.db", timeout=0, isolation_level=None)
+held.execute("begin exclusive")
+""",
+    "pidfile": """
+held = os.open("held.pid", os.O_CREAT | os.O_EXCL)
+atexit.register(os.remove, "held.pid")
+""",
+    "exits": """
+try: held = os.open("held.pid", os.O_CREAT | os.O_EXCL)
+except OSError: os._exit(3)
+atexit.register(os.remove, "held.pid")
+""",
+}
+
+#: A thread that nobody ends.
+THREADS = "threading.Thread(target=threading.Event().wait).start()"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A project in a temporary folder."""
+    return Project(tmp_path)
+
+
+def save(project: Project, kind: str, version: int, port: int = 0, threads: str = "") -> None:
+    takes = TAKES[kind].format(port=port)
+    project.save("app.py", APP.format(takes=takes, threads=threads, version=version))
+
+
+def follow(server: Server, version: int) -> None:
+    """Wait until a version answers; every answer until then is that of the version before."""
+
+    def is_served() -> bool:
+        answer = server.get("/")
+        assert answer.status == 200, f"{answer.body.decode()}\n{server.log()}"
+        return answer.body == f"version {version}".encode()
+
+    wait_for(is_served, f"version {version}")
+
+
+@pytest.mark.parametrize("kind", TAKES)
+@pytest.mark.parametrize("reload", ["on", pytest.param("full", marks=pytest.mark.full)])
+def test_four_saves_of_an_application_that_holds_something(
+    kind: str, reload: str, project: Project
+) -> None:
+    port = free_port()
+    save(project, kind, 1, port)
+    with project.develop("threading", "--autoreload", reload) as server:
+        for version in range(1, 6):
+            save(project, kind, version, port)
+            follow(server, version)
+        assert "an error page" not in server.log()
+        assert "Traceback" not in server.log()
+
+
+#: Does not wait for long until older versions have ended.
+IMPATIENT = (
+    sys.executable,
+    "-c",
+    "import sys; from poorhttp.cli import main; from poorhttp.dev.reload import generation, reloader;"
+    "generation.OLDER_WAIT = reloader.OLDER_WAIT = 0.1; sys.argv = sys.argv[5:]; sys.exit(main())",
+)
+
+
+def test_threads_of_an_old_version_end_and_it_tidies_up(project: Project) -> None:
+    """The file is there until handlers of `atexit` have run."""
+    save(project, "pidfile", 1, threads=THREADS)
+    with project.develop() as server:
+        save(project, "pidfile", 2, threads=THREADS)
+        follow(server, 2)
+        assert "Traceback" not in server.log()
+
+
+@pytest.mark.parametrize("kind", ["port", "exits"])
+def test_what_a_long_request_holds_is_taken_when_it_has_ended(kind: str, project: Project) -> None:
+    port = free_port()
+    save(project, kind, 1, port)
+    with project.develop(launcher=IMPATIENT, tracebacks=True) as server:
+        with server.connect() as client:
+            client.send(b"GET /waits HTTP/1.1\r\nHost: a\r\n\r\n")
+            wait_for((project.folder / "waits").exists, "the request")
+            save(project, kind, 2, port)
+            wait_text(server, {"port": "Address already in use", "exits": "ended with 3"}[kind])
+            server.wait_log("when that has ended, this one is loaded again")
+            (project.folder / "go").write_text("")
+            assert client.response().body == b"version 1"
+        wait_text(server, "version 2")
+
+
+def test_a_mistake_is_shown_at_once(project: Project) -> None:
+    save(project, "port", 1, free_port())
+    with project.develop(tracebacks=True) as server, server.connect() as client:
+        client.send(b"GET /waits HTTP/1.1\r\nHost: a\r\n\r\n")
+        wait_for((project.folder / "waits").exists, "the request")
+        project.save("app.py", "def application(:\n")
+        wait_text(server, "SyntaxError")
+        assert "loaded again" not in server.log()
+        (project.folder / "go").write_text("")
+        assert client.response().body == b"version 1"
+
+
+def test_a_reload_of_the_configuration_frees_what_is_held(project: Project) -> None:
+    port = free_port()
+    save(project, "port", 1, port)
+    with project.develop() as server:
+        save(project, "port", 2, port)
+        follow(server, 2)
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("reloaded: the new version serves")
+        follow(server, 2)
+        assert "Traceback" not in server.log()
