@@ -306,14 +306,14 @@ def _returned_calls(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterato
         if isinstance(value, ast.Call):
             yield value
     for node in nodes:
-        targets = node.targets if isinstance(node, ast.Assign) else ()
+        targets: list[ast.expr] = node.targets if isinstance(node, ast.Assign) else []
         if isinstance(node, ast.AnnAssign):
-            targets = (node.target,)
-        value = getattr(node, "value", None)
-        if isinstance(value, ast.Call) and any(
+            targets = [node.target]
+        made = getattr(node, "value", None)
+        if isinstance(made, ast.Call) and any(
             isinstance(target, ast.Name) and target.id in names for target in targets
         ):
-            yield value
+            yield made
 
 
 def _is_application(function: ast.FunctionDef) -> int:

@@ -41,6 +41,7 @@ from poorhttp.dev.discovery.found_target import FoundTarget
 from poorhttp.errors import UsageError
 from poorhttp.targets import SCHEMES
 from poorhttp.targets.dispatch import TABLE
+from poorhttp.targets.module import SCRIPT
 from poorhttp.targets.source.django import (
     MANAGE,
     SETTINGS_APPLICATION,
@@ -48,7 +49,6 @@ from poorhttp.targets.source.django import (
     Project,
     is_project,
 )
-from poorhttp.targets.module import SCRIPT
 from poorhttp.targets.source.python import MAX_SIZE, Source, Sources, file_of
 from poorhttp.targets.wsgi import DEFAULTS, FACTORIES
 
@@ -482,7 +482,7 @@ class Search:
                 yield [file for file in likely if os.path.isfile(file)]
 
     def _in_all_files(self, root: str, words: Sequence[bytes]) -> Iterator[Seen]:
-        """Yield the certain candidates in all files below a root that contain one of these words."""
+        """Yield the certain candidates in all files below a root that contain one of the words."""
         for file in self._all_files(root, words):
             yield from self._candidates_in(file, root, SURE)
 
@@ -540,7 +540,7 @@ class Search:
     def _paste(self) -> FoundTarget | None:
         """Find an ini file of PasteDeploy; several are an error, unless one is for development."""
         names = [name for name in sorted(os.listdir("."))[:MAX_ENTRIES] if name.endswith(".ini")]
-        declared = {name: found for name in names if (found := paste_targets(name))}
+        declared = {name: written for name in names if (written := paste_targets(name))}
         if DEVELOPMENT_INI in declared:
             found = _of_paste(declared.pop(DEVELOPMENT_INI))
             others = [target for targets in declared.values() for target in targets]
@@ -639,8 +639,10 @@ def _without_factories(seen: Sequence[Seen]) -> list[Seen]:
         one
         for one in seen
         if one[2].factory is None
-        or not (one[2].is_call and one[2].factory in made)
-        and not (one[2].factory in usual and one[2].expression not in DEFAULTS)
+        or not (
+            (one[2].is_call and one[2].factory in made)
+            or (one[2].factory in usual and one[2].expression not in DEFAULTS)
+        )
     ]
 
 
@@ -648,7 +650,7 @@ def _without_factories(seen: Sequence[Seen]) -> list[Seen]:
 
 
 def paste_targets(file: str) -> list[str]:
-    """Return the targets of the applications that an ini file declares: the one called main, or all.
+    """Return the targets of the applications in an ini file: the one called main, or all.
 
     Empty if it is no file of PasteDeploy.
     """
