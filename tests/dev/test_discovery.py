@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from poorhttp.dev.discovery.search import search
+from poorhttp.errors import UsageError
 from tests.support.development import DEV, Started, save, write
 from tests.testkit.server import run, wait_for
 
@@ -36,6 +38,22 @@ def hello(req):
 handlers = {"/": (http.METHOD_GET, hello)}
 """
 
+
+#: pgAdmin 4: a factory in a package, which a file beside it calls and configures.
+DESKTOP = {
+    "pgAdmin4.py": "from pgadmin import create_app\napp = create_app()\n"
+    "app.config['MODE'] = 'desktop'\nif __name__ == '__main__':\n    app.run()\n",
+    "pgAdmin4.wsgi": "from pgAdmin4 import app as application\n",
+    "pgadmin/__init__.py": "from flask import Flask\nclass PgAdmin(Flask): pass\n"
+    "def create_app(app_name=None):\n  app = PgAdmin(__name__)\n"
+    "  @app.get('/')\n  def index(): return app.config.get('MODE', 'not configured')\n"
+    "  return app\n",
+}
+FACTORY_FLASK = "from flask import Flask\ndef create_app(name='x'):\n  return Flask(name)\n"
+PASTE = "[app:main]\nuse = call:shop:main\n[server:main]\nuse = egg:waitress#main\n"
+PASTED = "def main(everything):\n  def app(e, s):\n    s('200 OK', [])\n    return [b'pasted']\n"
+PASTED += "  return app\n"
+ROUTES = "from bottle import route, run\n@route('/')\ndef index(): return 'by Bottle'\n"
 
 MAKER = "a function that makes an application"
 PACKED = "packed in project"
@@ -161,6 +179,31 @@ def fails(folder: Path, *words: str, env: dict[str, str] | None = None) -> str:
             "found a Flask application (.flaskenv): serving shop.py:make()",
             "shop in project",
         ),
+        (DESKTOP, "found a Flask application (pgAdmin4.py): serving pgAdmin4:app", "desktop"),
+        (
+            {"my-site.py": APP},
+            "found an application (my-site.py): serving my-site.py:app",
+            "my-site in project",
+        ),
+        (
+            {"development.ini": PASTE, "production.ini": PASTE, "shop.py": PASTED},
+            "found an application of PasteDeploy (development.ini): serving "
+            "paste:development.ini (and not paste:production.ini)",
+            "pasted",
+        ),
+        (
+            {"hello.py": ROUTES + "run(port=1)\n"},
+            "found Bottle's default application (hello.py): serving hello",
+            "by Bottle",
+        ),
+        (
+            {
+                "own.py": "from bottle import Bottle\nweb = Bottle()\n"
+                "@web.get('/')\ndef index(): return 'Bottle'\nweb.run(port=1)\n"
+            },
+            "found a Bottle application (own.py): serving own:web",
+            "Bottle",
+        ),
         (
             {"index.html": "<%page/>\n% if True:\n1 + 1 = ${1 + 1}\n% endif\n"},
             "found template pages (index.html): serving pages:.",
@@ -179,6 +222,96 @@ def test_found(tmp_path: Path, files: dict[str, str], said: str, answer: str) ->
     with Started(*DEV, cwd=folder) as server:
         assert server.said == said
         assert server.get("/").body.decode().strip() == answer
+
+
+@pytest.mark.parametrize(
+    ("files", "target"),
+    [
+        # Names of modules, and their places.
+        ({"2048.py": APP}, "2048.py:app"),
+        ({"_site.py": APP}, "_site:app"),
+        ({"tasks.py": APP}, "tasks:app"),
+        ({"shop.wsgi": APPLICATION}, "shop.wsgi:application"),
+        ({"my-shop/__init__.py": "", "my-shop/web.py": APP}, "my-shop/web.py:app"),
+        ({"shop/__init__.py": "", "shop/web/__init__.py": "", "shop/web/serving.py": APP},
+         "shop.web.serving:app"),
+        # What may be an application, where nothing else is.
+        ({"serving.py": "from lib import Router\napp = Router()\n"}, "serving:app"),
+        ({"serving.py": "def app(one, two): return two('200 OK', []) and []\n"}, "serving:app"),
+        # Values and factories.
+        ({"lib.py": FACTORY_FLASK, "x.py": "import lib\nweb = lib.create_app()\n"}, "x:web"),
+        ({"lib.py": FACTORY_FLASK, "x.py": "from lib import *\nweb = create_app()\n"}, "x:web"),
+        ({"lib.py": FACTORY_FLASK.replace("='x'", ""),
+          "x.py": "from lib import create_app\nif True:\n  web = create_app('y')\n"}, "x:web"),
+        ({"lib.py": FACTORY_FLASK,
+          "x.py": "from lib import create_app\nfrom w import ProxyFix\n"
+          "app = ProxyFix(create_app())\n"}, "x:app"),
+        ({"app/__init__.py": FACTORY_FLASK,
+          "main.py": "from app import create_app\napp = create_app()\n",
+          "worker.py": "from app import create_app\napp = create_app()\n"}, "main:app"),
+        ({"app/__init__.py": FACTORY_FLASK,
+          "x.py": "from app import create_app as make\napp = make()\n",
+          "queue_of.py": "from app import create_app\nflask_app = create_app()\n"}, "x:app"),
+        ({"shop/__init__.py": "from .making import create_app\n", "shop/making.py": FACTORY_FLASK,
+          "shop/serving.py": "from . import create_app\nsite = create_app()\n"},
+         "shop.serving:site"),
+        # PasteDeploy
+        ({"my.ini": PASTE.replace("app:main", "app:one")}, "paste:my.ini#one"),
+        ({"production.ini": PASTE, "testing.ini": PASTE}, "paste:production.ini"),
+        ({"my.ini": PASTE, "shop.py": APP}, "paste:my.ini"),
+        # Bottle
+        ({"a.py": ROUTES, "b.py": "import bottle, a\n@bottle.get('/b')\ndef b(): pass\n"},
+         "poorhttp.dev.discovery.bottle_default:application('b')"),
+    ],
+)  # fmt: skip
+def test_the_only_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], target: str
+) -> None:
+    write(tmp_path, files)
+    monkeypatch.chdir(tmp_path)
+    found = search(str(tmp_path), "")
+    assert found is not None
+    assert found.target == target
+
+
+@pytest.mark.parametrize(
+    ("files", "seen"),
+    [
+        ({"a.ini": PASTE, "b.ini": PASTE}, "several applications: paste:a.ini, paste:b.ini;"),
+        ({"a.py": ROUTES, "b.py": ROUTES}, "several applications: a, b;"),
+        ({"a-1.py": APP, "b-2.py": APP}, "several applications: a-1.py:app, b-2.py:app;"),
+        (
+            {
+                "lib.py": FACTORY_FLASK,
+                "x.py": "from lib import create_app\napp = create_app()\n",
+                "y.py": "from lib import create_app\napp = create_app('z')\n",
+            },
+            "several applications: x:app, y:app;",
+        ),
+        (
+            {
+                "a.py": "from lib import Router\napp = Router()\n",
+                "b.py": "from lib import Router\napp = Router()\n",
+            },
+            "several applications: a:app, b:app;",
+        ),
+        (
+            {"cli.py": "import typer\napp = typer.Typer()\n", "v.py": "from flask import "
+             "current_app as app\n", "c.py": "class A: pass\napp = A()\n", "d.py": "app = 5\n"},
+            "c.py: app does not look like a WSGI application; cli.py: app does not look like a "
+            "WSGI application; d.py: app does not look like a WSGI application; v.py: app does not",
+        ),
+        ({"setup.ini": "[app]\nname = shop\n[tool]\nuse = x\n"}, "found nothing to serve"),
+    ],
+)  # fmt: skip
+def test_what_was_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], seen: str
+) -> None:
+    write(tmp_path, files)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError) as raised:
+        search(str(tmp_path), "")
+    assert seen in str(raised.value)
 
 
 def test_programs_beside_files(tmp_path: Path) -> None:
@@ -257,6 +390,7 @@ def test_flask_app_of_the_environment(tmp_path: Path) -> None:
         ("both/", "an application (wsgi.py): serving wsgi:application, in both/", "wsgi in both"),
         ("inner", "an application (src/inner.py): serving inner:app", "inner in project"),
         ("two.py", "a Flask application (two.py): serving two.py:web", "two by Flask"),
+        ("my.ini", "an application of PasteDeploy (my.ini): serving paste:my.ini", "pasted"),
         ("shop/app.py:app", "", "app in project"),
         ("packed:create_app()", "", PACKED),
         ("dispatch:shop/table", "", "by the table"),
@@ -276,6 +410,8 @@ def test_a_folder_a_file_a_module(tmp_path: Path, words: str, said: str, answer:
         "both.py": APP,
         "two.py": FLASK % ("web", "web") + "api = web\n",
         "both/wsgi.py": APPLICATION,
+        "my.ini": PASTE.replace("shop:", "pasted:"),
+        "pasted.py": PASTED,
     }
     write(folder, files)
     with Started(*DEV, *words.split(), cwd=folder) as server:

@@ -7,8 +7,13 @@ The first of these that exists is served:
 3. `dispatch_table.py`;
 4. an application in `wsgi.py`, `app.py`, `application.py` or `main.py`, or in packages of these
    names, here or in `src`;
-5. one in any other module or package, here or in `src`; two of them are an error;
-6. template pages; files, with an `index.html`; programs, in `cgi-bin` or called `NAME.cgi`.
+5. what an ini file of PasteDeploy declares, first `development.ini`;
+6. one in any other module or package, here or in `src`; two of them are an error;
+7. template pages; files, with an `index.html`; programs, in `cgi-bin` or called `NAME.cgi`;
+8. something called `application` or `app` that may be one, as far as its source says.
+
+A value that a factory has made takes precedence over that factory, in whatever file it is: the file
+may configure it.
 """
 
 from __future__ import annotations
@@ -16,14 +21,27 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from poorhttp.config.ini import read_file
-from poorhttp.dev.discovery.candidates import MAYBE, SURE, Candidate, Choice, choose, required
+from poorhttp.dev.discovery.candidates import (
+    BOTTLE,
+    BOTTLE_DEFAULT,
+    MAKERS,
+    MAYBE,
+    SURE,
+    Candidate,
+    Choice,
+    choose,
+    likely,
+    required,
+    runs_bottle,
+)
 from poorhttp.dev.discovery.found_target import FoundTarget
 from poorhttp.errors import UsageError
 from poorhttp.targets import SCHEMES
 from poorhttp.targets.dispatch import TABLE
+from poorhttp.targets.module import SCRIPT
 from poorhttp.targets.source.django import (
     MANAGE,
     SETTINGS_APPLICATION,
@@ -31,7 +49,15 @@ from poorhttp.targets.source.django import (
     Project,
     is_project,
 )
-from poorhttp.targets.source.python import Sources, file_of
+from poorhttp.targets.source.python import MAX_SIZE, Source, Sources, file_of
+from poorhttp.targets.wsgi import DEFAULTS, FACTORIES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    #: A candidate, with its file and the root folder of that.
+    Seen: TypeAlias = tuple[str, str, Candidate]
 
 #: Usual names of an application's module, the likeliest first; Flask looks at two of them.
 USUAL_MODULES = ("wsgi", "app", "application", "main")
@@ -42,8 +68,33 @@ NEVER_APPLICATIONS = {
     "noxfile", "setup", "tasks", "test", "tests", "venv",
 }  # fmt: skip
 
+#: Of these, files that are an application if nothing else is: some projects call it so.
+LAST_MODULES = ("build", "dist", "docs", "manage", "tasks")
+
 #: Entries of a folder that are read.
 MAX_ENTRIES = 1000
+
+#: Files that are read if an application is in no likely place, and folders on the way to one.
+MAX_FILES = 1000
+MAX_LEVELS = 4
+
+#: What a message names at most.
+MOST_NAMED = 5
+
+#: One of these is in each file that makes an application, or that is one.
+WORDS = [name.encode() for name in (*MAKERS, *FACTORIES, *DEFAULTS, "environ")]
+
+#: The ini file of PasteDeploy that is for development, by convention.
+DEVELOPMENT_INI = "development.ini"
+
+#: Header of a section of PasteDeploy that declares an application, and a key that it has.
+PASTE_SECTION = re.compile(
+    r"^\[(app|application|composite|composit|pipeline|filter-app)(?::(.*))?\]"
+)
+PASTE_KEY = re.compile(r"^(use|pipeline|paste\.[a-z_0-9]+_factory)\s*=")
+
+#: Target that serves an application of Bottle, without running Bottle's own server.
+BOTTLE_TARGET = "poorhttp.dev.discovery.bottle_default:application"
 
 #: Text that only template pages contain.
 TEMPLATE = re.compile(
@@ -81,7 +132,8 @@ def search(
     if file in (MANAGE, TABLE) and os.path.isfile(target):
         return _in_folder(here or ".", file, debug=debug)
     if os.path.isfile(target):
-        return _in_source(target, target)
+        declared = paste_targets(target) if target.endswith(".ini") else []
+        return _of_paste(declared) if declared else _in_source(target, target)
     is_module = bool(file_of(target)) if file else os.path.isfile(f"{target}__init__.py")
     if target and os.path.isdir(target) and not is_module:
         return _in_folder(target, debug=debug)
@@ -148,8 +200,15 @@ def _in_source(place: str, file: str, root: str = ".") -> FoundTarget | None:
             return None
         return FoundTarget(place, _sentence("a module", file, place), pythonpath=paths)
     only = _only(place, choice)
-    target = f"{place}:{only.expression}"
-    return FoundTarget(target, _sentence(only.what, file, target), pythonpath=paths)
+    shown = f"{place}:{only.expression}".removesuffix(":")
+    target = _served(shown, only, sources.read(file))
+    return FoundTarget(target, _sentence(only.what, file, shown), pythonpath=paths)
+
+
+def _served(target: str, candidate: Candidate, source: Source) -> str:
+    """Return the target that serves a candidate whose own target, which messages show, is given."""
+    runs = candidate.what == BOTTLE and runs_bottle(source)
+    return f"{BOTTLE_TARGET}({target!r})" if runs or candidate.what == BOTTLE_DEFAULT else target
 
 
 def _only(place: str, choice: Choice) -> Candidate:
@@ -208,9 +267,12 @@ class Search:
             self._flask,
             self._table,
             self._usual_modules,
+            self._paste,
             self._other_modules,
+            self._unusual_modules,
             self._pages,
             self._files,
+            self._likely_values,
         ]
         if file == TABLE:
             searches = [self._table]
@@ -224,7 +286,8 @@ class Search:
         raise UsageError(
             f"found nothing to serve in {os.getcwd()}: no manage.py of Django, no {TABLE}, no "
             "application or create_app() in wsgi.py, app.py, application.py, main.py, another "
-            f"module or a package, no index.html, no cgi-bin or .cgi{remarks}; {NAME_IT}"
+            "module or a package, no application in an ini file of PasteDeploy, no index.html, no "
+            f"cgi-bin or .cgi{remarks}; {NAME_IT}"
         )
 
     def django(self) -> FoundTarget:
@@ -280,54 +343,137 @@ class Search:
 
     def _usual_modules(self) -> FoundTarget | None:
         """Find the first of the usual modules; the message names other applications there."""
-        candidates: list[tuple[str, str, Candidate]] = []
+        candidates: list[Seen] = []
         for root in self.sources.roots:
             for name in USUAL_MODULES:
                 file = file_of(os.path.join(root, name))
                 candidates += self._candidates_in(file, root, MAYBE) if file else []
         if not candidates:
             return None
-        file, root, first = candidates[0]
+        file = candidates[0][0]
         same = [each for each in candidates if each[0] == file]
         if len(same) > 1:
-            raise _ambiguous([self._target(*each)[0] for each in same])
-        others = {self._target(*each)[0] for each in candidates if each[2].origin != first.origin}
-        found = self._found_target(file, root, first)
+            raise self._several(same)
+        first = self._configured(candidates[0])
+        made = first[2].factory
+        others = {
+            self._target(*each)[0]
+            for each in candidates
+            if each[2].origin != first[2].origin
+            and not (each[2].is_call and each[2].factory == made)
+        }
+        found = self._found_target(*first)
         if others:
             found.sentence += f" (and not {', '.join(sorted(others))})"
         return found
 
     def _other_modules(self) -> FoundTarget | None:
-        candidates: dict[tuple[str, str], tuple[str, str, Candidate]] = {}
+        seen: list[Seen] = []
         for root in self.sources.roots:
             for files in self._modules(root):
+                of_module: list[Seen] = []
                 for file in files:
-                    of_file = self._candidates_in(file, root, SURE)
-                    for each in of_file:
-                        candidates.setdefault(each[2].origin, each)
-                    if of_file:
+                    of_module += self._candidates_in(file, root, SURE)
+                    if any(not each[2].is_call for each in of_module):
                         break
-        if len(candidates) > 1:
-            raise _ambiguous([self._target(*each)[0] for each in candidates.values()])
-        for each in candidates.values():
-            return self._found_target(*each)
-        return None
+                seen += of_module
+        return self._only_one(seen)
+
+    def _unusual_modules(self) -> FoundTarget | None:
+        """Find an application in any module, however deep in a package, and whatever its name."""
+        seen = [each for root in self.sources.roots for each in self._in_all_files(root, WORDS)]
+        if not seen:
+            for name in LAST_MODULES:
+                if os.path.isfile(f"{name}.py"):
+                    seen += self._candidates_in(f"./{name}.py", ".", SURE)
+        return self._only_one(seen)
+
+    def _likely_values(self) -> FoundTarget | None:
+        """Find a value named application or app that may be an application."""
+        seen: list[Seen] = []
+        for root in self.sources.roots:
+            for file in self._all_files(root, WORDS):
+                source = self.sources.read(file)
+                values = likely(self.sources, source)
+                seen += [(file, root, each) for each in values]
+                name = next((name for name in DEFAULTS if source.has(name)), "")
+                if name and not values and not any(file in each for each in self.remarks):
+                    shown = os.path.normpath(file)
+                    self.remarks.append(f"{shown}: {name} does not look like a WSGI application")
+        del self.remarks[MOST_NAMED:]
+        return self._only_one(seen)
+
+    def _only_one(self, seen: Sequence[Seen]) -> FoundTarget | None:
+        """Return the only application of a list, in which several candidates may stand for one.
+
+        Raises:
+            UsageError: there are several.
+        """
+        found = [
+            self._configured(each) if each[2].is_call else each for each in _without_factories(seen)
+        ]
+        unique: dict[tuple[str, str], Seen] = {}
+        for each in found:
+            unique.setdefault(each[2].origin, each)
+        left = self._without_imported(list(unique.values()))
+        if len(left) > 1:
+            raise self._several(left)
+        return self._found_target(*left[0]) if left else None
+
+    def _several(self, seen: Sequence[Seen]) -> UsageError:
+        return _ambiguous([self._target(*each)[0] for each in seen])
+
+    def _configured(self, seen: Seen) -> Seen:
+        """Return the value that the factory of a candidate has made; without one the candidate.
+
+        Raises:
+            UsageError: there are several such values.
+        """
+        origin = seen[2].factory
+        if not seen[2].is_call or origin is None:
+            return seen
+        made: dict[tuple[str, str], Seen] = {}
+        for root in self.sources.roots:
+            for each in self._in_all_files(root, [origin[1].encode()]):
+                if not each[2].is_call and each[2].factory == origin:
+                    made.setdefault(each[2].origin, each)
+        values = _without_factories(list(made.values()))
+        for name in USUAL_MODULES:
+            for each in values:
+                if os.path.splitext(os.path.basename(each[0]))[0] == name:
+                    return each
+        if len(values) > 1:
+            raise self._several(values)
+        return values[0] if values else seen
+
+    def _without_imported(self, seen: Sequence[Seen]) -> Sequence[Seen]:
+        """Remove modules with routes of Bottle that another one of them imports."""
+        routes = {file for file, _, each in seen if each.what == BOTTLE_DEFAULT}
+        imported: set[str] = set()
+        for file in routes if len(routes) > 1 else ():
+            source = self.sources.read(file)
+            for dots, module, name in source.imports.values():
+                for whole in (module, ".".join(filter(None, [module, name]))):
+                    there = self.sources.imported(source, dots, whole)
+                    imported.add(os.path.normpath(there) if there else "")
+            for star in source.stars:
+                imported.add(os.path.normpath(self.sources.imported(source, *star) or "."))
+        left = [
+            each for each in seen if os.path.normpath(each[0]) not in imported & _normal(routes)
+        ]
+        return left or seen
 
     def _modules(self, root: str) -> Iterator[list[str]]:
         """Return the files of each module and package; of a package only the likely ones."""
         if root == "." and self.is_package:
             yield ["./__init__.py"]
         for name in sorted(os.listdir(root))[:MAX_ENTRIES]:
-            stem = name.removesuffix(".py")
-            if (
-                stem in (*USUAL_MODULES, *NEVER_APPLICATIONS)
-                or not stem.isidentifier()
-                or stem.startswith("_")
-            ):
+            stem, ending = os.path.splitext(name)
+            if name in ("__init__.py", *USUAL_MODULES) or not _may_be_application(name):
                 continue
             path = os.path.join(root, name)
-            if name.endswith(".py"):
-                if not stem.startswith("test_") and not stem.endswith("_test"):
+            if ending in (".py", SCRIPT):
+                if stem not in USUAL_MODULES or ending == SCRIPT:
                     yield [path]
             elif os.path.isfile(os.path.join(path, "__init__.py")) or os.path.isfile(
                 os.path.join(path, "wsgi.py")
@@ -335,9 +481,29 @@ class Search:
                 likely = [os.path.join(path, f"{file}.py") for file in ("__init__", *USUAL_MODULES)]
                 yield [file for file in likely if os.path.isfile(file)]
 
-    def _candidates_in(
-        self, file: str, root: str, certainty: int
-    ) -> list[tuple[str, str, Candidate]]:
+    def _in_all_files(self, root: str, words: Sequence[bytes]) -> Iterator[Seen]:
+        """Yield the certain candidates in all files below a root that contain one of the words."""
+        for file in self._all_files(root, words):
+            yield from self._candidates_in(file, root, SURE)
+
+    def _all_files(self, root: str, words: Sequence[bytes]) -> Iterator[str]:
+        """Yield the files of all modules below a root that contain one of these words."""
+        folders = [(root, 0)]
+        count = 0
+        while folders:
+            folder, level = folders.pop(0)
+            for name in sorted(os.listdir(folder))[:MAX_ENTRIES]:
+                if not _may_be_application(name):
+                    continue
+                path = os.path.join(folder, name)
+                if name.endswith((".py", SCRIPT)):
+                    count += 1
+                    if count <= MAX_FILES and _contains(path, words):
+                        yield path
+                elif level < MAX_LEVELS and os.path.isfile(os.path.join(path, "__init__.py")):
+                    folders.append((path, level + 1))
+
+    def _candidates_in(self, file: str, root: str, certainty: int) -> list[Seen]:
         source = self.sources.read(file)
         if source.error and certainty == MAYBE:
             # Served all the same: the error page shows the error.
@@ -354,8 +520,8 @@ class Search:
         parts = stem.split("/")
         place = ".".join(parts)
         paths = [] if root == "." else [root]
-        if self.is_package and root == ".":
-            place = file
+        if (self.is_package and root == ".") or not all(part.isidentifier() for part in parts):
+            place, paths = file, []
         elif (
             len(parts) == 1
             and place != "wsgi"
@@ -366,9 +532,25 @@ class Search:
         return f"{place}:{candidate.expression}".removesuffix(":"), paths
 
     def _found_target(self, file: str, root: str, candidate: Candidate) -> FoundTarget:
-        target, paths = self._target(file, root, candidate)
+        shown, paths = self._target(file, root, candidate)
         where = os.path.normpath(file)
-        return FoundTarget(target, _sentence(candidate.what, where, target), pythonpath=paths)
+        target = _served(shown, candidate, self.sources.read(file))
+        return FoundTarget(target, _sentence(candidate.what, where, shown), pythonpath=paths)
+
+    def _paste(self) -> FoundTarget | None:
+        """Find an ini file of PasteDeploy; several are an error, unless one is for development."""
+        names = [name for name in sorted(os.listdir("."))[:MAX_ENTRIES] if name.endswith(".ini")]
+        declared = {name: written for name in names if (written := paste_targets(name))}
+        if DEVELOPMENT_INI in declared:
+            found = _of_paste(declared.pop(DEVELOPMENT_INI))
+            others = [target for targets in declared.values() for target in targets]
+            if others:
+                found.sentence += f" (and not {', '.join(others)})"
+            return found
+        for_tests = {name for name in declared if name.startswith("test")}
+        kept = declared.keys() - for_tests or declared.keys()
+        targets = [target for name in sorted(kept) for target in declared[name]]
+        return _of_paste(targets) if targets else None
 
     def _pages(self) -> FoundTarget | None:
         if not os.path.isfile("index.html"):
@@ -422,6 +604,84 @@ def _visible() -> list[str]:
         for name in sorted(os.listdir("."))[:MAX_ENTRIES]
         if not name.startswith((".", "_")) and name not in NEVER_APPLICATIONS
     ]
+
+
+def _may_be_application(name: str) -> bool:
+    """Whether a file or folder of a name may be, or contain, an application."""
+    stem = os.path.splitext(name)[0]
+    is_test = stem.startswith("test_") or stem.endswith("_test")
+    return not (name.startswith((".", "__")) or is_test or stem in NEVER_APPLICATIONS) or (
+        name == "__init__.py"
+    )
+
+
+def _contains(file: str, words: Sequence[bytes]) -> bool:
+    try:
+        content = read_file(file, MAX_SIZE)
+    except OSError:
+        return False
+    return any(word in content for word in words)
+
+
+def _normal(files: set[str]) -> set[str]:
+    return {os.path.normpath(file) for file in files}
+
+
+def _without_factories(seen: Sequence[Seen]) -> list[Seen]:
+    """Remove factories that have made another candidate.
+
+    Of the values that one factory has made, those called application or app stay if there are any:
+    the others may be for a queue of tasks.
+    """
+    made = {each.factory for _, _, each in seen if not each.is_call}
+    usual = {each.factory for _, _, each in seen if each.expression in DEFAULTS}
+    return [
+        one
+        for one in seen
+        if one[2].factory is None
+        or not (
+            (one[2].is_call and one[2].factory in made)
+            or (one[2].factory in usual and one[2].expression not in DEFAULTS)
+        )
+    ]
+
+
+# Files of PasteDeploy
+
+
+def paste_targets(file: str) -> list[str]:
+    """Return the targets of the applications in an ini file: the one called main, or all.
+
+    Empty if it is no file of PasteDeploy.
+    """
+    try:
+        lines = read_file(file, MAX_SIZE).decode(errors="replace").splitlines()
+    except OSError:
+        return []
+    names: list[str] = []
+    name: str | None = None
+    for line in lines:
+        if line.startswith("["):
+            header = PASTE_SECTION.match(line)
+            name = (header[2] or "main").strip() if header else None
+        elif name is not None and PASTE_KEY.match(line):
+            names.append(name)
+            name = None
+    if "main" in names:
+        return [f"paste:{file}"]
+    return [f"paste:{file}#{name}" for name in dict.fromkeys(names)]
+
+
+def _of_paste(targets: Sequence[str]) -> FoundTarget:
+    """Return the only target of these.
+
+    Raises:
+        UsageError: there are several.
+    """
+    if len(targets) > 1:
+        raise _ambiguous(list(targets))
+    file = targets[0].removeprefix("paste:").partition("#")[0]
+    return FoundTarget(targets[0], _sentence("an application of PasteDeploy", file, targets[0]))
 
 
 # Targets of Flask

@@ -49,7 +49,7 @@ class Source:
             self.error = f"{error.msg} in line {error.lineno}"
         except (OSError, ValueError, RecursionError, MemoryError) as error:
             self.error = str(error) or type(error).__name__
-        for statement in _statements(self.tree.body):
+        for statement in self.statements():
             self._take(statement)
 
     def _take(self, statement: ast.stmt) -> None:
@@ -75,6 +75,10 @@ class Source:
             for name in statement.names:
                 bound = name.asname or name.name.partition(".")[0]
                 self.imports[bound] = (0, name.name if name.asname else bound, "")
+
+    def statements(self) -> Iterator[ast.stmt]:
+        """Yield the statements that run when the file is imported, in their order."""
+        return _statements(self.tree.body)
 
     def has(self, name: str) -> bool:
         """Tell whether the file defines or imports a name."""
@@ -144,7 +148,36 @@ class Sources:
             file = self.imported(source, dots, module)
             if file and what:
                 return self.origin(self.read(file), what, depth - 1)
+        if not source.has(name):
+            for star in source.stars:
+                file = self.imported(source, *star)
+                if file and self.read(file).has(name):
+                    return self.origin(self.read(file), name, depth - 1)
         return source, name
+
+    def definition(self, source: Source, called: ast.expr) -> tuple[Source, str]:
+        """Return the file and name of what `create_app` or `lib.create_app` means in a file.
+
+        The name is empty if it is neither, or does not belong to the project.
+        """
+        if isinstance(called, ast.Name):
+            return self.origin(source, called.id)
+        if isinstance(called, ast.Attribute):
+            file = self._module_file(source, called.value)
+            if file:
+                return self.origin(self.read(file), called.attr)
+        return source, ""
+
+    def _module_file(self, source: Source, dotted: ast.expr) -> str:
+        """Return the file of the module that an expression means; empty if it is none."""
+        names: list[str] = []
+        while isinstance(dotted, ast.Attribute):
+            names.insert(0, dotted.attr)
+            dotted = dotted.value
+        if not isinstance(dotted, ast.Name) or dotted.id not in source.imports:
+            return ""
+        dots, module, what = source.imports[dotted.id]
+        return self.imported(source, dots, ".".join(filter(None, [module, what, *names])))
 
     def all_of(self, source: Source) -> list[Source]:
         """Return a file and those that it imports with a star, in order of precedence."""
