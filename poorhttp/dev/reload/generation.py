@@ -179,7 +179,7 @@ class Generation:
     def _load(self, index: int) -> WSGIApplication:
         """Return the application for the worker of this number, or a page about its failure."""
         service = self.service
-        self.shared.stack_dump.enable()
+        self.shared.stack_dump.enable(greenlets=service.settings.mode == "gevent")
         try:
             service.load()
             start.call_start_hooks(service.settings, index)
