@@ -11,7 +11,7 @@ loaded), `PONG`, `FULL` (all its threads are busy, and the main process does not
 begun `refork_after` requests), `REPLACED` (the application has replaced the handler of a signal to
 stop), `PROMOTED` (it has finished its requests, and waits for the
 listening sockets), `ACTIVE` (it has begun a request: `max_rss` is to be checked), `STUCK` (a
-request cannot be interrupted).
+request cannot be interrupted), one of `GREENLETS` (the application has replaced threads by them).
 
 End of file means that the other process is gone. The worker's side is
 `core/reactor/src/control/channel.rs`. The first message of a worker that another process has forked
@@ -49,6 +49,8 @@ STUCK = b"t"
 REFORK = b"k"
 PROMOTED = b"P"
 REPLACED = b"g"
+#: By the package whose greenlets they are; empty if it is not known.
+GREENLETS = {"gevent": b"G", "eventlet": b"E", "": b"U"}
 HERE = b"h"
 
 #: Bytes of `struct ucred` (unix(7)): process, user and group ID, 4 each.

@@ -92,7 +92,7 @@ class StackDump:
         frames: list[_Frame] = []
         for line in dump.decode("utf-8", "surrogateescape").splitlines():
             frame = _Frame(line, here)
-            if (frame.path, frame.name) == LOADER:
+            if (frame.path, frame.name.rpartition(".")[2]) == LOADER:
                 break
             if frame.is_known:
                 frames.append(frame)
