@@ -145,6 +145,8 @@ def _unix(path: str) -> Address:
         )
     if "\0" in path:
         raise ValueError("the path of a unix socket cannot hold a NUL character")
+    if _are_addresses(path.replace(",", " ").split()[1:]):
+        raise ValueError(f'"unix:{path}" is several addresses; write each by itself')
     size = len(os.fsencode(path))
     if size > UNIX_PATH_MAX:
         raise ValueError(
@@ -152,6 +154,14 @@ def _unix(path: str) -> Address:
             f"this has {size}"
         )
     return Address("unix", path=path)
+
+
+def _are_addresses(texts: list[str]) -> bool:
+    """Tell whether there are texts, and all of them are addresses."""
+    try:
+        return bool([parse(text) for text in texts])
+    except ValueError:
+        return False
 
 
 def _tcp(text: str) -> Address:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import posix
 import select
 
-from poorhttp import logs
 from poorhttp._core import forget_fd, note_fd
 from poorhttp.process import signals, threads
 from poorhttp.process.unpatched import allocate_lock, get_ident, poll
@@ -27,12 +26,7 @@ if TYPE_CHECKING:
 def run(worker: Worker) -> None:
     """Serve until the reactor stops. The main thread only waits, to be free for signals."""
     if threads.are_replaced():
-        by = threads.replaced_by()
-        logs.write(
-            "warning",
-            f"the application replaces threads by greenlets ({by or 'unknown package'}): requests "
-            "run in threads nevertheless; mode = gevent runs them in greenlets of gevent",
-        )
+        worker.note_greenlets(threads.replaced_by())
     reactor = worker.reactor(multithread=True)
     # Not a lock: a signal that arrives just before the wait would be handled only after the next.
     wakeups, write = posix.pipe2(posix.O_NONBLOCK | posix.O_CLOEXEC)

@@ -175,8 +175,11 @@ def _advice(error: OSError, address: str, path: str) -> str:
         return "; another program listens there: stop it or choose another name"
     if isinstance(error, socket.gaierror):
         return "; the host must be a name or address of this machine"
+    if error.errno == errno.EADDRINUSE:
+        from poorhttp.net import port_users  # needed only here
+
+        return port_users.advice(int(address.rpartition(":")[2]))
     return {
-        errno.EADDRINUSE: "; another program listens there: stop it or choose another port",
         errno.EACCES: "; ports below 1024 are for root: choose a higher one",
         errno.EADDRNOTAVAIL: "; the host must be an address of this machine",
         errno.EBADF: "; no such descriptor was inherited",

@@ -9,6 +9,10 @@ from contextlib import suppress
 
 from poorhttp.config.address import Address
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ipaddress import IPv4Address, IPv6Address
+
 #: Part of a file name in /proc/PID/maps of every server of poorhttp.
 _CORE = b"/poorhttp/_core"
 
@@ -16,7 +20,7 @@ _CORE = b"/poorhttp/_core"
 _TITLES = (b": main", b": standalone", b": worker ")
 
 #: State of a listening TCP socket in /proc/net/tcp, which lists those first.
-_LISTENS = "0A"
+LISTENS = "0A"
 
 
 def server_on(address: Address) -> int:
@@ -49,23 +53,34 @@ def listeners_at(host: str, port: int) -> dict[int, int]:
     exact: dict[int, int] = {}
     others: dict[int, int] = {}
     for table in ("tcp", "tcp6"):
-        for words in _rows(table):
-            if words[3] != _LISTENS:
+        for words in rows(table):
+            if words[3] != LISTENS:
                 break
-            text, _, number = words[1].rpartition(":")
-            if int(number, 16) != port:
+            if port_of(words[1]) != port:
                 continue
-            # Words of four bytes, in the order of the machine.
-            raw = bytes.fromhex(text)
-            if sys.byteorder == "little":
-                raw = b"".join(raw[at : at + 4][::-1] for at in range(0, len(raw), 4))
-            found = ipaddress.ip_address(raw)
-            found = getattr(found, "ipv4_mapped", None) or found
+            found = ip_address(words[1])
             if found == wanted:
                 exact[int(words[9])] = int(words[7])
             elif found.is_unspecified and (found.version == 6 or wanted.version == 4):
                 others[int(words[9])] = int(words[7])
     return exact or others
+
+
+def port_of(text: str) -> int:
+    """Return the port of an address in a table of /proc/net, `0100007F:1F90`."""
+    return int(text.rpartition(":")[2], 16)
+
+
+def ip_address(text: str) -> IPv4Address | IPv6Address:
+    """Return the IP address of an address in a table of /proc/net."""
+    import ipaddress
+
+    # Words of four bytes, in the order of the machine.
+    raw = bytes.fromhex(text.rpartition(":")[0])
+    if sys.byteorder == "little":
+        raw = b"".join(raw[at : at + 4][::-1] for at in range(0, len(raw), 4))
+    found = ipaddress.ip_address(raw)
+    return getattr(found, "ipv4_mapped", None) or found
 
 
 def is_loopback(host: str) -> bool:
@@ -87,22 +102,23 @@ def is_server(pid: int) -> bool:
 def _inodes(address: Address) -> Iterator[str]:
     if address.kind == "unix":
         path = address.path if address.abstract else os.path.abspath(address.path)
-        for words in _rows("unix"):
+        for words in rows("unix"):
             if words[7:] and " ".join(words[7:]) == path:
                 yield words[6]
     for table in ("tcp", "tcp6") if address.kind == "tcp" else ():
-        for words in _rows(table):
-            if words[3] != _LISTENS:
+        for words in rows(table):
+            if words[3] != LISTENS:
                 break
-            if int(words[1].rpartition(":")[2], 16) == address.port:
+            if port_of(words[1]) == address.port:
                 yield words[9]
 
 
-def _rows(table: str) -> Iterator[list[str]]:
-    with suppress(OSError), open(f"/proc/net/{table}", errors="surrogateescape") as rows:
-        next(rows)
-        for row in rows:
-            yield row.split()
+def rows(table: str) -> Iterator[list[str]]:
+    """Yield the words of each line of a table of /proc/net, but not those of its heading."""
+    with suppress(OSError), open(f"/proc/net/{table}", errors="surrogateescape") as lines:
+        next(lines)
+        for line in lines:
+            yield line.split()
 
 
 def _target(folder: str, fd: str) -> str:

@@ -29,6 +29,10 @@ DAY = 24 * 3600
 _loaded: WeakSet[Tls] = WeakSet()
 
 
+#: The warnings that were logged last, by service: a reload repeats none that still holds.
+_warned: dict[str, list[str]] = {}
+
+
 def _close_all() -> None:
     for tls in _loaded:
         tls.close()
@@ -140,9 +144,12 @@ class Tls:
         self.log_warnings()
 
     def log_warnings(self) -> None:
-        """Log what is wrong with the files, although they can be used."""
-        for warning in self.warnings():
-            logs.write("warning", warning)
+        """Log what is wrong with the files, although they can be used, unless it was logged."""
+        service = self._settings.service
+        before, _warned[service] = _warned.get(service, []), self.warnings()
+        for warning in _warned[service]:
+            if warning not in before:
+                logs.write("warning", warning)
 
     def warnings(self) -> list[str]:
         """Return sentences about files that can be used, but not for long or not by everybody."""

@@ -11,8 +11,9 @@ its threads are busy, and the main process does not check for that: `supervisor/
 `RECYCLE` (it has begun `max_requests` requests), `REFORK` (it has begun `refork_after` requests),
 `REPLACED` (the application has replaced the handler of a signal to stop), `PROMOTED` (it has
 finished its requests, and waits for the listening sockets), `ACTIVE` (it has begun a request:
-`max_rss` is to be checked), `STUCK` (a request cannot be interrupted), `FAILED` (it cannot begin:
-all that follows is the reason).
+`max_rss` is to be checked), `STUCK` (a request cannot be interrupted), one of `GREENLETS` (the
+application has replaced threads by them), `FAILED` (it cannot begin: all that follows is the
+reason).
 
 End of file means that the other process is gone. The worker's side is
 `core/reactor/src/control/channel.rs`. The first message of a worker that another process has forked
@@ -53,6 +54,8 @@ REFORK = b"k"
 PROMOTED = b"P"
 REPLACED = b"g"
 FAILED = b"e"
+#: By the package whose greenlets they are; empty if it is not known.
+GREENLETS = {"gevent": b"G", "eventlet": b"E", "": b"U"}
 HERE = b"h"
 
 #: Bytes of a reason, at most.

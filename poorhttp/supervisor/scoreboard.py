@@ -115,7 +115,10 @@ class Totals:
 
     Attributes:
         ended: the sums of the workers that have ended, as a status.
+        greenlets: the package for which it was logged that threads are greenlets; None: for none.
     """
+
+    greenlets: str | None = None
 
     def __init__(self) -> None:
         self._memory = SharedStatuses(1)

@@ -13,6 +13,7 @@ from poorhttp.process.control_channel import (
     AGAIN,
     BROKEN,
     FULL,
+    GREENLETS,
     PING,
     PONG,
     PROMOTED,
@@ -71,6 +72,7 @@ class WorkerHandle:
         generation: reforks that came before it.
         refork_due: it has begun `refork_after` requests.
         replaced: the application has replaced the handler of a signal to stop.
+        greenlets: the package by whose greenlets the application has replaced threads; None: by none.
         promoted: it has finished its requests, and waits to become the preloader.
         certificates: how often its service had read certificates again when it last got them.
         recycle_reason: why it is to be replaced; empty: it is not.
@@ -102,6 +104,7 @@ class WorkerHandle:
         self.generation = 0
         self.refork_due = False
         self.replaced = False
+        self.greenlets: str | None = None
         self.promoted = False
         self.certificates = 0
         self.recycle_reason = ""
@@ -131,6 +134,9 @@ class WorkerHandle:
         self.refork_due |= REFORK in received
         self.promoted |= PROMOTED in received
         self.replaced |= REPLACED in received
+        for package, message in GREENLETS.items():
+            if message in received:
+                self.greenlets = package
         if STUCK in received:
             self.recycle_reason = self.timeout = CANNOT_WAIT
 

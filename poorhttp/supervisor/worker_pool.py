@@ -29,6 +29,7 @@ from poorhttp.supervisor.worker_handle import CANNOT_WAIT, WorkerHandle
 from poorhttp.worker import start
 from poorhttp.worker.service import Service
 from poorhttp.worker.stop_signals import GRACE
+from poorhttp.worker.worker import log_greenlets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -209,6 +210,10 @@ class WorkerPool:
                 worker.give_up(in_flight, self.noun, now, asked=self.stopping)
             elif worker.kill_at and not worker.serves and worker.next_term <= now:
                 self._repeat_term(worker, now)
+            if worker.greenlets not in (None, self.totals.greenlets) and not self.retiring:
+                # Other workers, and those of a reload, report the same.
+                self.totals.greenlets = worker.greenlets
+                log_greenlets(worker.greenlets, self.name)
             if worker.timeout and self.hooks is not None:
                 self.hooks.worker_timeout(self, worker)
         if self.preloader is not None:
@@ -221,6 +226,8 @@ class WorkerPool:
             self.preloader.retire(now + self.stop_timeout)
         self._spawn_missing(now)
         if self.serving >= self.count:
+            if not self.complete and all(each.greenlets is None for each in self.workers.values()):
+                self.totals.greenlets = None
             self.complete = True
         self._check_recovery(now)
         for worker in self._present:

@@ -11,7 +11,7 @@ from poorhttp._core import Reactor, Request, RequestName
 from poorhttp.config.address import is_raw_tcp
 from poorhttp.config.settings import Settings
 from poorhttp.net.listener import Listener
-from poorhttp.process.control_channel import REFORK
+from poorhttp.process.control_channel import GREENLETS, REFORK
 from poorhttp.process.fork import is_own, other_threads
 from poorhttp.process.signals import STOP_SIGNALS, signal
 from poorhttp.process.worker_context import WorkerContext
@@ -194,6 +194,14 @@ class Worker:
             for listener in self._listeners:
                 listener.release()
 
+    def note_greenlets(self, package: str) -> None:
+        """Have it logged once, however many workers there are, that threads are greenlets."""
+        if self._context is None:
+            log_greenlets(package)
+        else:
+            with suppress(OSError):
+                os.write(self._context.channel, GREENLETS.get(package, GREENLETS[""]))
+
     def _offer_upgrade(self, environ: dict[str, Any], request: Request) -> None:
         # It imports all of `socket`, which few workers need.
         from poorhttp.worker.upgrade import offered
@@ -251,6 +259,15 @@ class Worker:
                 # Only this assignment: the next signal may arrive at once, and an exception of its
                 # handler must not escape.
                 raised = error
+
+
+def log_greenlets(package: str, service: str = "") -> None:
+    """Log that the application replaces threads by greenlets, although the mode is `threading`."""
+    logs.write(
+        "warning",
+        f"{service}the application replaces threads by greenlets ({package or 'unknown package'}): "
+        "requests run in threads nevertheless; mode = gevent runs them in greenlets of gevent",
+    )
 
 
 def log_not_reforked(threads: Iterable[str]) -> None:

@@ -9,6 +9,7 @@ import select
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,21 +18,48 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.development import APP, IMPATIENT, PART, Project, version, wait_text
+from tests.support.development import (
+    APP,
+    IMPATIENT,
+    PART,
+    Project,
+    version,
+    wait_text,
+    write,
+)
 from tests.testkit.client import HANG, Connection
+from tests.testkit.network.port import free_port
 from tests.testkit.process import children, lives, stopped, watches
-from tests.testkit.server import MODES, Server, command, environment, join, wait_for
+from tests.testkit.server import (
+    MODES,
+    ROOT,
+    Program,
+    Server,
+    command,
+    environment,
+    join,
+    wait_for,
+)
 
 #: Is loaded when somebody lets it.
 WAITS = """\
-import os, signal
+import os, time
 
 def wait():
-    # Not `time.sleep`: in mode gevent the hub would be seen, and not who waits for it.
-    while not os.path.exists("go"): signal.sigtimedwait([], 0.01)
+
+    while not os.path.exists("go"): time.sleep(0.01)
 
 VERSION = {version}
 wait()
+"""
+
+#: A factory that runs a line first.
+CREATES = """\
+import os, time
+
+def create():
+    {}
+    return lambda environ, start_response: start_response("204 No Content", []) or []
 """
 
 
@@ -71,13 +99,57 @@ def test_a_version_that_takes_long_says_where_it_is(
         wait_for(lambda: where in page(), "the place where it waits")
         assert "/__poorhttp__/" in page()
         server.wait_log("has been loading for 2 s: part.py, line 5")
-        assert b"has been loading" in kept.request("GET", "/").body
+        answer = kept.request("GET", "/")
+        assert b"has been loading" in answer.body
+        assert answer.status == 503
         (project.folder / "go").write_text("")
         server.wait_log("reloaded in")
         # Whoever has given the page may not have heard of it by now.
         wait_for(lambda: kept.request("GET", "/").status == 200, "an answer")
         assert kept.request("GET", "/").json()["part"] == "2"
         assert version(server) == "1"
+
+
+@pytest.mark.parametrize(
+    ("names", "target", "place"),
+    [
+        (["josé/shop.py"], "shop:create()", "shop.py"),
+        (["lib/site-packages/shop.py"], "shop:create()", "{}/lib/site-packages/shop.py"),
+        (
+            # The package of the application is seen, and not the library that it calls.
+            [f"lib/site-packages/{name}.py" for name in ("library", "shop/app", "shop/__init__")],
+            "shop.app:create()",
+            "{}/lib/site-packages/shop/app.py",
+        ),
+    ],
+)
+def test_a_first_version_that_takes_long_says_where_it_is(
+    names: list[str], target: str, place: str, tmp_path: Path
+) -> None:
+    """Not the line of the command that loads it; and clients may come again, until it serves."""
+    library, *users = names
+    sources = {library: CREATES.format("while not os.path.exists('go'): time.sleep(0.01)")}
+    for name in users:
+        sources[name] = CREATES.format("library.create()").replace("import", "import library,", 1)
+    write(tmp_path, sources)
+    (tmp_path / "josé").mkdir(exist_ok=True)
+    # A command in a file that belongs to nobody, as `bin/poorhttp` of an installation does.
+    write(tmp_path, {"bin/impatient": IMPATIENT[-1]})
+    port = free_port()
+    command_line = (sys.executable, tmp_path / "bin/impatient", *command("dev", target))
+    with Program(
+        *(*command_line, "--bind", f"127.0.0.1:{port}"),
+        cwd=tmp_path / "josé",
+        env={"PYTHONPATH": f"{ROOT}:{tmp_path}/lib/site-packages"},
+    ) as program:
+        program.wait_log(f"version 1 has been loading for 2 s: {place.format(tmp_path)}, line 4\n")
+        with Connection(("127.0.0.1", port)) as connection:
+            for method, body in (("GET", None), ("HEAD", None), ("POST", b"name=value")):
+                answer = connection.request(method, "/", body=body)
+                assert answer.status == 503
+                assert ("Retry-After", "2") in answer.headers
+            (tmp_path / "josé/go").touch()
+            program.wait_line()
 
 
 @pytest.mark.parametrize("end", ["os._exit(0)", "os._exit(7)", "os.kill(os.getpid(), 11)"])

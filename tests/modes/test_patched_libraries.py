@@ -32,6 +32,8 @@ def test_it_serves_reloads_and_stops(mode: str, replaced: str, options: tuple[st
         for pid in before:
             wait_for_end(pid)
         assert server.get("/").status == 200
+        # Those of the reload say what is known.
+        assert server.log().count("the application replaces threads") == (mode == "threading")
 
 
 def test_requests_run_in_threads_beside_each_other() -> None:

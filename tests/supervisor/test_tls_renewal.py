@@ -217,8 +217,16 @@ def test_check(tmp_path: Path, ours: str) -> None:
     )
     assert f"certificate {paths[1]} for b.example: valid for 5 days (" in found.stdout
     assert f"warning: {paths[1]}: the certificate expires in 5 days" in found.stdout
+    key = tmp_path / "b.pem"
+    key.chmod(0o600)
     with Server(APP, "single", *options, bind=BIND) as server:
-        server.wait_log(f"{paths[1]}: the certificate expires in 5 days")
+        # What still holds is not said again by a reload, and what is new is said.
+        for reloads, mode in enumerate((0o600, 0o644, 0o600, 0o644)):
+            key.chmod(mode)
+            server.process.send_signal(signal.SIGHUP)
+            server.wait_log("reloaded: the new version serves", reloads + 1)
+        assert server.log().count(f"{paths[1]}: the certificate expires in 5 days") == 1
+        assert server.log().count(f"{paths[1]}: everybody can read this private key") == 2
 
 
 def test_expiry_is_a_metric(ours: str) -> None:

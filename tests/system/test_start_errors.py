@@ -108,6 +108,28 @@ def test_occupied_port(mode: str) -> None:
         assert address in says(5, "serve", ECHO, "--bind", address, *MODES[mode])
 
 
+@pytest.mark.parametrize(("family", "host"), [("AF_INET", "127.0.0.1"), ("AF_INET6", "::1")])
+def test_port_of_a_connection(family: str, host: str) -> None:
+    """Programs that open connections have ports, too."""
+    with (
+        socket.create_server((host, 0), family=socket.AddressFamily[family]) as server,
+        socket.create_connection(server.getsockname()[:2]) as client,
+        socket.socket(socket.AddressFamily[family]) as reserving,
+    ):
+        reserving.bind((host, 0))
+        within = f"[{host}]" if ":" in host else host
+        listening, connected, reserved = (
+            says(5, "serve", ECHO, "--bind", f"{within}:{each.getsockname()[1]}")
+            for each in (server, client, reserving)
+        )
+        assert "; another program listens there: stop it" in listening
+        peer = f"{within}:{server.getsockname()[1]}"
+        assert f"no program listens there: it is the local port of a connection to {peer}." in (
+            connected
+        )
+        assert "no program listens there, but one has reserved it" in reserved
+
+
 def test_address_that_is_not_ours(folder: Path) -> None:
     # 192.0.2.0/24 is for documentation (RFC 5737): no machine has it.
     assert "192.0.2.1" in says(5, "serve", ECHO, "--bind", "192.0.2.1:0")

@@ -270,6 +270,60 @@ def test_mistakes_in_the_environment(variable: str, value: str, complaint: str) 
         loader.load({}, {variable: value})
 
 
+#: The end of messages about quotes around a whole value.
+QUOTED = ": the value stands in quotes, which would be a part of it; write it without$"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "complaint"),
+    [
+        ("target", '"shop:app"', QUOTED),
+        ("target", "'shop:app'", QUOTED),
+        ("mode", '"threading"', QUOTED),
+        ("workers", "'4'", QUOTED),
+        ("preload", '"on"', QUOTED),
+        ("access_log", "`/var/log/shop.log`", QUOTED),
+        ("bind", '"127.0.0.1:80"', QUOTED),
+        ("bind", "'127.0.0.1:80', '127.0.0.1:81'", QUOTED),
+        ("bind", "127.0.0.1:80,127.0.0.1:81", "has 2 values; write each by itself: "),
+        ("bind", "[::1]:80, [::1]:81 :82", "has 3 values; write each by itself: "),
+        ("bind", "unix:a.sock,unix:b.sock", "has 2 values; write each by itself: "),
+        ("bind", '["[::1]:80", "[::1]:81"]', "has 2 values; write each by itself: "),
+        ("bind", "[::1]:80,", r"do not belong to it; write \[::1\]:80$"),
+        ("bind", '["127.0.0.1:80"]', r"do not belong to it; write 127.0.0.1:80$"),
+        ("bind", "'localhost':80", "do not belong to it; write localhost:80$"),
+        ("workers", "4;", "do not belong to it; write 4$"),
+        ("mode", "threading,", "do not belong to it; write threading$"),
+        ("request_timeout", "1,5", "is not a time; write seconds"),
+    ],
+)
+def test_quotes_and_commas_of_other_languages(
+    name: str, text: str, complaint: str, ini: Path
+) -> None:
+    with pytest.raises(ConfigError, match=rf"^x\.ini:2: {name}.*{complaint}"):
+        load(ini, f"[http]\n{name} = {text}\n")
+    variable = OPTIONS[name].variable
+    with pytest.raises(ConfigError, match=rf"^{variable}.*{complaint}"):
+        loader.load({}, {variable: text})
+    flag = OPTIONS[name].flag or "TARGET"
+    with pytest.raises(UsageError, match=rf"^{flag}.*{complaint}"):
+        loader.load({name: [text]}, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("access_log_format", '"%r" "%{Referer}i"'),
+        ("access_log_format", '"%r"'),
+        ("bind", "unix:/run/a,b.sock"),
+        ("target", 'shop:create("test")'),
+        ("target", "static:/srv/Joe's"),
+    ],
+)
+def test_quotes_and_commas_of_a_value(name: str, text: str) -> None:
+    assert loader.load({name: [text]}, {})[0].written(name) == [text]
+
+
 @pytest.mark.parametrize("service", ["POORHTTP", "POORHTTP_ADMIN", "POORHTTP_2_METRICS"])
 def test_variables_of_kubernetes_are_not_ours(service: str) -> None:
     """Those of its documentation, "Environment variables" of a Service."""

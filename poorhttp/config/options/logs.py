@@ -65,6 +65,7 @@ class Logs:
         "connection has ended. `json` writes an object on each line. docs/reference/logs.md lists "
         "all directives and keys.",
         aliases=("access-logformat",),
+        quotes=True,
     )
     access_log_sample = Option(
         share,

@@ -26,6 +26,12 @@ METAVARS = {
     "switch": "SWITCH",
 }
 
+#: Pairs of quotes, as other languages write texts. None of the places of options has quotes.
+QUOTES = ('""', "''", "``", "\u201c\u201d")
+
+#: What surrounds the values of a list elsewhere.
+LISTS = "\"'`\u201c\u201d,;"
+
 #: One object for all options without `fixed`.
 NONE: Mapping[str, str] = {}
 
@@ -46,6 +52,7 @@ class Option(Generic[T_co]):
         fixed: further ones that take no value, and the text for which each stands.
         shared: the same for all services of a server, so it is set in `[http]` only.
         hosted: may also be set for a virtual host, in `[host:NAME]`.
+        quotes: a value may begin and end with a quote.
         words: values that may follow the flag of a switch, which means `on` without any; empty for
             all other options.
     """
@@ -68,6 +75,7 @@ class Option(Generic[T_co]):
         fixed: Mapping[str, str] = NONE,
         shared: bool = False,
         hosted: bool = False,
+        quotes: bool = False,
     ) -> None:
         self.parse = parse
         self.default_texts = [default] if isinstance(default, str) else list(default)
@@ -80,6 +88,7 @@ class Option(Generic[T_co]):
         self.fixed = fixed
         self.shared = shared
         self.hosted = hosted
+        self.quotes = quotes
         self.words: tuple[str, ...] = getattr(parse, "words", ())
         self.default = self.read([("default", text) for text in self.default_texts])
 
@@ -113,7 +122,7 @@ class Option(Generic[T_co]):
         if len(texts) != 1:
             where, text = texts[1]
             raise ValueError(f'{where}: takes one value, and there is a second, "{text}"')
-        return parse_at(self.parse, *texts[0])
+        return parse_at(self.parse, *texts[0], quotes=self.quotes)
 
 
 class Repeatable(Option["tuple[T_co, ...]"]):
@@ -139,7 +148,7 @@ class Repeatable(Option["tuple[T_co, ...]"]):
         given = [(where, text) for where, text in texts if text or self.default_texts]
         if self.default_texts and not given:
             raise ValueError(f"{self.name}: needs at least one value")
-        return tuple(parse_at(self.item, where, text) for where, text in given)
+        return tuple(parse_at(self.item, where, text, several=True) for where, text in given)
 
 
 class WordList(Repeatable[T_co]):
@@ -163,9 +172,52 @@ class WordList(Repeatable[T_co]):
         return super().read(words)
 
 
-def parse_at(parse: Callable[[str], T_co], where: str, text: str) -> T_co:
-    """Parse `text`; a ValueError begins with `where`, its place."""
+def parse_at(
+    parse: Callable[[str], T_co],
+    where: str,
+    text: str,
+    *,
+    several: bool = False,
+    quotes: bool = False,
+) -> T_co:
+    """Parse `text`; a ValueError begins with `where`, its place.
+
+    Args:
+        parse: reads a value.
+        where: the place of the text.
+        text: the text, with quotes and commas that belong to another syntax if it is wrong.
+        several: whether the option takes several values, each in a text of its own.
+        quotes: whether the text may stand in quotes.
+    """
+    if not quotes and len(text) > 1 and text[0] + text[-1] in QUOTES:
+        raise ValueError(
+            f"{where}: the value stands in quotes, which would be a part of it; write it without"
+        )
     try:
         return parse(text)
     except ValueError as error:
+        for inside in (text, text.strip("[]()")):
+            parts = [part.strip(LISTS) for part in inside.replace(",", " ").split()]
+            if several and len(parts) > 1 and _all_parse(parse, parts):
+                raise ValueError(
+                    f'{where}: "{text}" has {len(parts)} values; write each by itself: the option '
+                    "once more on the command line, a line of its own in a file or a variable"
+                ) from None
+        # Not without its commas: 1,5 is not 15.
+        unquoted = "".join(letter for letter in text if letter not in "".join(QUOTES))
+        for near in (text.strip(LISTS), text.strip(f"{LISTS}[]() "), unquoted):
+            if near != text and _all_parse(parse, [near]):
+                raise ValueError(
+                    f'{where}: "{text}" has quotes, commas or brackets that do not belong to it; '
+                    f"write {near}"
+                ) from None
         raise ValueError(f"{where}: {error}") from None
+
+
+def _all_parse(parse: Callable[[str], object], texts: Sequence[str]) -> bool:
+    try:
+        for text in texts:
+            parse(text)
+    except ValueError:
+        return False
+    return True

@@ -20,17 +20,20 @@ class PlainPage:
 
     Attributes:
         reloads: the page reloads itself when there is a new generation, even without `live`.
+        retry_after: seconds after which the request may be repeated; 0 if that would not help.
     """
 
     reloads = True
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, retry_after: int = 0) -> None:
         self.text = text.strip()
+        self.retry_after = retry_after
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request."""
         if not wants_html(environ):
-            return send(environ, start_response, f"{self.text}\n", html=False)
+            text = f"{self.text}\n"
+            return send(environ, start_response, text, html=False, retry_after=self.retry_after)
         heading, _, rest = self.text.partition("\n")
         more = f"<pre>{for_html(rest)}</pre>\n" if rest.strip() else ""
         page = (
@@ -38,4 +41,4 @@ class PlainPage:
             f"<title>{for_html(heading)}</title>\n<style>{STYLE}</style>\n"
             f"<h1>{for_html(heading)}</h1>\n{more}<p>{note(environ)}</p>\n"
         )
-        return send(environ, start_response, page, html=True)
+        return send(environ, start_response, page, html=True, retry_after=self.retry_after)

@@ -26,6 +26,7 @@ ANSWERED_EXCEPTION = "poorhttp.debug.answered"
 FRAMEWORK_DETAILS = "poorhttp.debug.more"
 
 STATUS = "500 Internal Server Error"
+UNAVAILABLE = "503 Service Unavailable"
 
 STYLE = """
 body { margin: 3em auto; max-width: 60em; padding: 0 1em; font: 16px/1.5 sans-serif; }
@@ -47,10 +48,12 @@ def send(
     *,
     html: bool,
     error: BaseException | None = None,
+    retry_after: int = 0,
 ) -> Iterable[bytes]:
     """Answer with a page; with an `error`, also in place of a response that was started.
 
-    A lone surrogate is shown as an escape.
+    With `retry_after` the status is 503, and the client may repeat its request after so many
+    seconds. A lone surrogate is shown as an escape.
     """
     body = page.encode("utf-8", "backslashreplace")
     fields = [
@@ -59,7 +62,9 @@ def send(
         ("Cache-Control", "no-store"),
         ("Vary", "Accept"),
     ]
-    if error is None:
+    if retry_after:
+        start_response(UNAVAILABLE, [*fields, ("Retry-After", str(retry_after))])
+    elif error is None:
         start_response(STATUS, fields)
     else:
         start_response(STATUS, fields, (type(error), error, error.__traceback__))  # type: ignore[arg-type]

@@ -193,7 +193,7 @@ class Generation:
             Stopped: another worker is to load it, because older versions have ended only now.
         """
         service = self.service
-        self.shared.stack_dump.enable()
+        self.shared.stack_dump.enable(greenlets=service.settings.mode == "gevent")
         try:
             service.load()
             start.call_start_hooks(service.settings, context.index)

@@ -21,8 +21,12 @@ from poorhttp.worker.service import Service
 #: Seconds of loading after which a warning names the line at which the generation is.
 SLOW_LOADING = 10.0
 
-#: Seconds that the generation has to write its stack dump.
-DUMP_WAIT = 0.2
+#: Seconds that the generation has to write its stack dump. gevent's hub looks for signals that are
+#: handled in Python three times a second.
+DUMP_WAIT = 0.5
+
+#: Seconds after which a client may repeat a request that came while a slow generation was loading.
+RETRY_AFTER = 2
 
 #: New library modules that make a fork server worth its memory after one was not needed.
 WORTH_FORK_SERVER = 20
@@ -399,7 +403,7 @@ class Reloader:
         for index, pool in enumerate(pools):
             if not pool.complete:
                 shown = f"\n{trace or place}" if pool.settings.debug != "off" else ""
-                page = PlainPage(text + shown)
+                page = PlainPage(text + shown, retry_after=RETRY_AFTER)
                 early.append(Generation(self._number, self._shared, index, page, early=True))
         self.generations.show_progress(early)
 

@@ -218,6 +218,10 @@ class Project:
         root = self._root_of(folder)
         return not root or not self._is_in_environment(folder, root)
 
+    def is_of_python(self, path: str) -> bool:
+        """Whether a file belongs to the standard library."""
+        return path.startswith(self._standard) and not any(place in path for place in _INSTALLED)
+
     def walk(self) -> Iterator[tuple[str, str, list[os.DirEntry[str]]]]:
         """Walk through the folders that matter, each once, breadth first.
 
@@ -392,6 +396,12 @@ def _package(file: str) -> str:
     while len(folder) > 1 and os.path.isfile(os.path.join(os.path.dirname(folder), "__init__.py")):
         folder = os.path.dirname(folder)
     return folder
+
+
+def package_of(file: str) -> str:
+    """Return the folder of the outermost package that a module belongs to; without one its file."""
+    folder = os.path.dirname(file)
+    return _package(file) if os.path.isfile(os.path.join(folder, "__init__.py")) else file
 
 
 def _installed(name: str, path: Sequence[str]) -> str:
