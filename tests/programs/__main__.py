@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 from tests.packages import lacking
@@ -50,8 +51,9 @@ def run(name: str, application: type[Application]) -> tuple[list[str], bool]:
         environment.make(name, application)
     cells, failed = [], False
     visits: list[Visit] = []
-    with tempfile.TemporaryDirectory(prefix=f"{name}-") as top:
-        place = Place(name, application, Path(top))
+    with ExitStack() as stack:
+        top = stack.enter_context(tempfile.TemporaryDirectory(prefix=f"{name}-"))
+        place = stack.enter_context(closing(Place(name, application, Path(top))))
         print(f"{name:10} is prepared", flush=True)
         place.prepare()
         for server in (application.reference, *MODES):

@@ -43,17 +43,17 @@ class Application:
     #: The path that is asked until the server answers, with any status.
     path = "/"
 
-    def __init__(self, server: str = "", url: str = "") -> None:
-        """`server` is the reference or a mode, `url` begins all URLs of the program."""
-        self.server = server
+    def __init__(self, url: str, server: str = "") -> None:
+        """`url` begins all URLs of the program; `server` is the reference or a mode."""
         self.url = url
+        self.server = server
 
     def prepare(self) -> None:
         """Write files and data into the current folder, `wsgi.py` for instance."""
 
-    def command(self, port: int) -> list[str]:
+    def command(self) -> list[str]:
         """The command that starts `server`; words of a reference that is not gunicorn differ."""
-        bind = ("--bind", f"127.0.0.1:{port}")
+        bind = ("--bind", self.url.removeprefix("http://"))
         if self.server == "gunicorn":
             return ["python", "-m", "gunicorn", self.target, *bind, *self.gunicorn_options]
         workers = ("--workers", str(self.workers)) if self.server == "forking" else ()

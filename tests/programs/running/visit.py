@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.programs.running.application import LIMIT, Application
-from tests.programs.running.environment import FOLDER, variables
-from tests.testkit.network.port import free_port
+from tests.programs.running.environment import variables
+from tests.support.proxies import reserve
 from tests.testkit.server import ROOT, Program, wait_for
 
 
@@ -31,13 +31,16 @@ class Visit:
 class Place:
     """The folder of a program: prepared once, and given to each server as it was then.
 
-    Its path stays the same, since configurations and databases contain it.
+    Its path and the URL stay the same, since configurations and databases contain them.
     """
 
     def __init__(self, name: str, application: type[Application], top: Path) -> None:
         self.name, self.application = name, application
         self.folder, self._prepared = top / "site", top / "prepared"
         self.variables = variables(name, application, self.folder)
+        # Open until the end, so that nobody else is given the port.
+        self._port = reserve()
+        self.url = f"http://127.0.0.1:{self._port.getsockname()[1]}"
 
     def prepare(self) -> None:
         """Let the program write its files; a RuntimeError with its words if it fails."""
@@ -56,24 +59,26 @@ class Place:
         if self.application.target:
             self._serve(visit)
         else:
-            self._drive(visit, "")
+            self._drive(visit)
         visit.seconds = time.monotonic() - began
         return visit
 
-    def inside(self, *words: str) -> Program:
-        """A process that prepares the program, or visits it."""
-        python = str(FOLDER / self.name / "bin" / "python")
-        command = (python, "-m", "tests.programs.running.inside", self.name, str(self.folder))
-        return Program(*command, *words, cwd=ROOT, env=self.variables)
+    def close(self) -> None:
+        """Give up the port."""
+        self._port.close()
+
+    def inside(self, *server: str) -> Program:
+        """A process that prepares the program, or visits it under a server."""
+        words = ("python", "-m", "tests.programs.running.inside", self.name, self.folder, self.url)
+        return Program(*words, *server, cwd=ROOT, env=self.variables)
 
     def _serve(self, visit: Visit) -> None:
-        port = free_port()
-        words = self.application(visit.server).command(port)
+        words = self.application(self.url, visit.server).command()
         env = self.variables
         with Program(*words, cwd=self.folder, env=env, merged=True) as server:
             try:
-                wait_for(lambda: self._is_ended_or_answers(server, port), "answer")
-                self._drive(visit, f"http://127.0.0.1:{port}")
+                wait_for(lambda: self._answers(server), "answer")
+                self._drive(visit)
                 visit.fault = visit.fault or ending(server)
             except (AssertionError, OSError, http.client.HTTPException) as error:
                 visit.fault = f"the server does not answer: {error or type(error).__name__}"
@@ -81,17 +86,18 @@ class Place:
         if "panicked at" in visit.log:
             visit.fault = visit.fault or "the server's log tells of a panic"
 
-    def _is_ended_or_answers(self, server: Program, port: int) -> bool:
+    def _answers(self, server: Program) -> bool:
         code = server.process.poll()
         assert code is None, f"exit code {code}"
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=LIMIT)
+        address = self.url.removeprefix("http://")
+        connection = http.client.HTTPConnection(address, timeout=LIMIT)
         with suppress(ConnectionRefusedError):
             connection.request("GET", self.application.path)
             return connection.getresponse().status > 0
         return False
 
-    def _drive(self, visit: Visit, url: str) -> None:
-        with self.inside(visit.server, url) as clients:
+    def _drive(self, visit: Visit) -> None:
+        with self.inside(visit.server) as clients:
             try:
                 code: int | str = clients.process.wait(LIMIT)
             except subprocess.TimeoutExpired:
