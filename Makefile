@@ -5,6 +5,7 @@
 #   make test [TESTS=tests/protocol/test_wsgi.py] [PYTEST="-k close -x"] [JOBS=4]
 #   make test-full              every test in every mode it has, too
 #   make test-all               the same under every Python that is found
+#   make programs [PROGRAMS="hgweb trac"]   programs of others with their real clients, under three modes and gunicorn
 #   make lint   make format   make bench   make clean
 #   make proxy-nginx            a proxy before two of them on http://127.0.0.1:8000; proxy-lighttpd, proxy-haproxy, …
 #   make proxy-nginx CASE=site PORT=8443 SERVERS="8081 8082"   another of its configurations, other ports
@@ -35,6 +36,7 @@ BIND    = 127.0.0.1:8080
 OPTIONS = --access-log -
 TESTS   = tests
 PYTEST  =
+PROGRAMS =
 MINUTES = 30
 MODES   = forking threading
 TIME    = 60
@@ -57,7 +59,7 @@ sources = $(shell find core \( -name target -o -name fuzz \) -prune -o \( -name 
 
 studies = $(filter-out bench,$(shell sed -n 's/^    "\(.*\)": .*,$$/\1/p' loadtests/studies/catalogue.py)) compare
 
-.PHONY: run test test-full test-all packages lint format bench $(studies) advise instructions footprint figures docs docs-links peers soak fuzz corpus miri mutants wheels sdist clean
+.PHONY: run test test-full test-all programs packages lint format bench $(studies) advise instructions footprint figures docs docs-links peers soak fuzz corpus miri mutants wheels sdist clean
 
 run: $(VENV)/run.ready
 	$(python) -m poorhttp serve $(APP) --mode $(MODE) --bind $(BIND) $(OPTIONS)
@@ -73,6 +75,11 @@ test: packages $(VENV)/test.ready
 
 test-full: packages $(VENV)/test.ready
 	$(tests) --full
+
+# Installs each program once, into .venv/programs; then no network is needed.
+programs: $(VENV)/run.ready
+	@$(python) tests/packages.py programs || true
+	$(python) -m tests.programs $(PROGRAMS)
 
 # What is missing in the end is named, and tests that need it are skipped.
 packages:

@@ -1,8 +1,9 @@
-"""Debian packages that tests need: `packages.py [build]` installs those that are missing.
+"""Debian packages that tests need: `packages.py [build|programs]` installs those that are missing.
 
 Installs as root, or with sudo if it asks for no password; otherwise prints which packages are
 missing, which tests are left out without them, and the command that installs them. `build` is only
-about what the product is built with. The exit code is 1 if something is missing in the end.
+about what the product is built with, `programs` about `make programs`. The exit code is 1 if
+something is missing in the end.
 
 Uses the standard library only: it runs before there is a virtual environment.
 """
@@ -62,6 +63,12 @@ TESTS = {
     "chromium": ("chromium", "pages in a browser"),
     "chromedriver": ("chromium-driver", "pages in a browser"),
 }
+#: What `make programs` needs, and `make test` does not.
+PROGRAMS = {
+    "lighttpd": TESTS["lighttpd"],
+    "php-cgi": TESTS["php-cgi"],
+    "/usr/share/dokuwiki/doku.php": ("dokuwiki", "DokuWiki, by CGI"),
+}
 
 #: What a program is tested with, and has packages of its own.
 PARTS = {
@@ -109,7 +116,7 @@ def lacking(program: str) -> str:
     """Why a program cannot be used; empty if it is installed with its parts."""
     for name in (program, *PARTS.get(program, ())):
         if not is_present(name):
-            package = {**BUILD, **TESTS}[name][0]
+            package = {**BUILD, **TESTS, **PROGRAMS}[name][0]
             return f"{name} is not installed (Debian: apt install {package})"
     return ""
 
@@ -137,7 +144,8 @@ def root() -> list[str] | None:
 
 def main(arguments: list[str]) -> int:
     """Install what is missing, or tell what is; 1 if something is missing then."""
-    names = BUILD if arguments == ["build"] else {**BUILD, **TESTS}
+    chosen = {"build": BUILD, "programs": {**BUILD, **PROGRAMS}}
+    names = chosen.get(" ".join(arguments), {**BUILD, **TESTS})
     packages = missing(names)
     if packages and shutil.which("apt-get") is not None and (words := root()) is not None:
         print("installing the Debian packages", *packages, flush=True)

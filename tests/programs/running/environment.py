@@ -1,0 +1,87 @@
+"""The virtual environment of a program, `.venv/programs/NAME`: made once, and kept.
+
+It has the servers beside the program. Ours is linked from this tree and not built again, so the
+environment has the Python that runs this.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+from tests.programs.running.application import Application
+from tests.testkit.server import ROOT
+
+FOLDER = ROOT / ".venv" / "programs"
+
+#: The reference, and what one of our modes is made of; a program may ask for others.
+SERVERS = ("gunicorn==27.0.1", "gevent==26.9.0")
+
+#: Seconds after which an installation is ended.
+LIMIT = 3600
+
+#: A proxy that refuses everything: programs are used without a network.
+NOWHERE = "http://127.0.0.1:9"
+
+
+def distributions(application: type[Application]) -> list[str]:
+    """What pip installs, with versions."""
+    theirs = {each.partition("==")[0] for each in application.requirements}
+    servers = (each for each in SERVERS if each.partition("==")[0] not in theirs)
+    return [*servers, *application.requirements]
+
+
+def wanted(application: type[Application]) -> str:
+    """What an environment is made of: the text of its file `made-of.txt`."""
+    return "\n".join([str(ROOT), sys.version, *distributions(application), ""])
+
+
+def is_made(name: str, application: type[Application]) -> bool:
+    """Whether the environment is there and is made of what the program asks for now."""
+    made_of = FOLDER / name / "made-of.txt"
+    return made_of.exists() and made_of.read_text() == wanted(application)
+
+
+def make(name: str, application: type[Application]) -> None:
+    """Make the environment anew; a RuntimeError with pip's last lines if that fails."""
+    folder = FOLDER / name
+    shutil.rmtree(folder, ignore_errors=True)
+    python = str(folder / "bin" / "python")
+    for words in (
+        [sys.executable, "-m", "venv", str(folder)],
+        [python, "-m", "pip", "install", *distributions(application)],
+    ):
+        done = subprocess.run(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=LIMIT,
+            check=False,
+        )
+        if done.returncode:
+            last = "\n".join(done.stdout.splitlines()[-15:])
+            raise RuntimeError(f"{' '.join(words)}: exit code {done.returncode}\n{last}")
+    packages = sysconfig.get_path("purelib", "venv", {"base": str(folder)})
+    (Path(packages) / "poorhttp").symlink_to(ROOT / "poorhttp")
+    (folder / "made-of.txt").write_text(wanted(application))
+
+
+def variables(name: str, application: type[Application], home: Path) -> dict[str, str]:
+    """The environment variables of servers and clients: nothing of whoever runs this."""
+    path = [str(FOLDER / name / "bin"), os.environ.get("PATH", os.defpath), "/usr/sbin"]
+    return {
+        "PATH": os.pathsep.join(path),
+        "PYTHONPATH": "",
+        "HOME": str(home),
+        "LANG": "C.UTF-8",
+        "http_proxy": NOWHERE,
+        "https_proxy": NOWHERE,
+        "no_proxy": "127.0.0.1,localhost",
+        **dict(each.split("=", 1) for each in application.environ),
+    }

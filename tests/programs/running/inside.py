@@ -1,0 +1,31 @@
+"""Runs the functions of a program in its environment: `inside NAME FOLDER URL [SERVER]`.
+
+The Python is the one of the program's environment. Without a server, the program is prepared in the
+folder. With one, its clients do their steps; each is a line of JSON on standard output.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+from tests.programs.running.application import load
+
+
+def main(name: str, folder: str, url: str, server: str = "") -> None:
+    """Prepare the program, or visit it under a server."""
+    # Clients print to standard output too: that goes to standard error.
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as output:
+        os.dup2(2, 1)
+        application = load(name)(url, server)
+        os.chdir(folder)
+        if not server:
+            application.prepare()
+            return
+        for step, seen in application.drive():
+            print(json.dumps([step, seen], sort_keys=True), file=output, flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
