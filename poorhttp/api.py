@@ -22,7 +22,7 @@ from poorhttp.process.standard_streams import open_standard_streams
 from poorhttp.process.unpatched import get_ident
 from poorhttp.targets.routes import Routes
 from poorhttp.targets.wsgi import refuse_asgi
-from poorhttp.worker import stop_signals, wsgi
+from poorhttp.worker import stop_signals
 from poorhttp.worker.worker import Worker
 
 TYPE_CHECKING = False
@@ -224,7 +224,7 @@ class Server:
 
         self._threads = [
             native.create(
-                wsgi.serve, f"poorhttp-{number}", (application, self._reactor), daemon=True
+                worker.serve, f"poorhttp-{number}", (application, self._reactor), daemon=True
             )
             for number in range(1, threads + 1)
         ]
@@ -251,10 +251,10 @@ class Server:
         # A process that was forked from this one has none of the threads, and a request in flight
         # that closes its own server cannot wait for itself.
         waits = not reactor.foreign and get_ident() not in [each.ident for each in self._threads]
-        if waits and not self._has_ended(self._settings.graceful_timeout):
-            names = stop_signals.requests_in_flight(self._serving())
+        if waits and not self._join(self._settings.graceful_timeout):
+            names = stop_signals.requests_in_flight(reactor)
             reactor.give_up()
-            ended = self._has_ended(stop_signals.GRACE)
+            ended = self._join(stop_signals.GRACE)
             kept = "" if ended else "; the application does not end, and keeps its thread"
             logs.write(
                 "warning",
@@ -269,16 +269,12 @@ class Server:
         for listener in self._listeners:
             listener.close()
 
-    def _serving(self) -> list[int]:
-        """Return the identifiers of the threads that have not ended."""
-        return [thread.ident for thread in self._threads if thread.ident and thread.is_alive()]
-
-    def _has_ended(self, timeout: float) -> bool:
-        """Wait until the threads have ended, at most `timeout` seconds."""
+    def _join(self, timeout: float) -> bool:
+        """Wait until the threads have ended, at most `timeout` seconds; `False` if one has not."""
         until = time.monotonic() + timeout
         for thread in self._threads:
             thread.join(max(0.0, until - time.monotonic()))
-        return not self._serving()
+        return not any(thread.is_alive() for thread in self._threads)
 
 
 def _read_options(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
 
@@ -232,19 +232,16 @@ def is_serve_loop(frame: FrameType) -> bool:
     return frame.f_code.co_name == "serve" and frame.f_globals.get("__name__") in SERVE_MODULES
 
 
-def requests_in_flight(threads: Collection[int] | None = None) -> str:
+def requests_in_flight(of: Reactor | None = None) -> str:
     """Return the numbers and lines of the requests that the application runs, the oldest first.
 
-    Only those of some `threads`, by their identifiers, if they are given.
+    Only those `of` a reactor, if that is given: a program may have several.
     """
     import gc
     import sys
 
-    running = sys._current_frames()
-    frames: list[FrameType | None] = [
-        frame for ident, frame in running.items() if threads is None or ident in threads
-    ]
-    if threads is None and "greenlet" in sys.modules:
+    frames: list[FrameType | None] = list(sys._current_frames().values())
+    if "greenlet" in sys.modules:
         # Greenlets that wait have a frame of their own. `isinstance` would run code of proxies.
         kind = sys.modules["greenlet"].greenlet
         frames += [each.gr_frame for each in gc.get_objects() if issubclass(type(each), kind)]
@@ -253,8 +250,10 @@ def requests_in_flight(threads: Collection[int] | None = None) -> str:
         outer = frame
         while outer is not None:
             if is_serve_loop(outer):
-                request = outer.f_locals.get("request") or outer.f_locals.get("connection")
-                if request is not None:
+                local = outer.f_locals
+                request = local.get("request") or local.get("connection")
+                reactor = local.get("requests") or local.get("connections")
+                if request is not None and of in (None, reactor):
                     found[request.number] = request.name
             outer = outer.f_back
     named = [str(found[number]) for number in sorted(found)]

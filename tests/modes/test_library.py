@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import socket
 import subprocess
+import sys
 import threading
+import types
 import urllib.error
 import urllib.request
 from collections.abc import Iterable
@@ -18,7 +22,7 @@ from poorhttp.api import PROCESS_OPTIONS
 from poorhttp.errors import BindError, ConfigError
 from tests.support.library_program import LibraryProgram
 from tests.testkit.client import HANG, Connection
-from tests.testkit.server import MODES, ROOT, command, environment
+from tests.testkit.server import MODES, ROOT, command, environment, wait_for
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
@@ -142,6 +146,90 @@ def test_the_block_may_raise() -> None:
         raise LookupError(get(server.url))
     with pytest.raises(urllib.error.URLError):
         get(server.url)
+
+
+def opened(server: poorhttp.Server) -> Connection:
+    host, _, port = server.url.rpartition("/")[2].partition(":")
+    return Connection((host, int(port)))
+
+
+@pytest.mark.parametrize("mode", ["threading", "single"])
+def test_an_endless_response_does_not_keep_a_server_from_closing(
+    mode: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        start_response("200 OK", [("Content-Type", "text/plain")])
+        return itertools.repeat(b"on and on")
+
+    before = threading.active_count()
+    server = poorhttp.Server(application, mode=mode, graceful_timeout=0.1)
+    with opened(server) as client:
+        client.send(b"GET /for-ever HTTP/1.0\r\n\r\n")
+        assert client.socket.recv(8) == b"HTTP/1.1"
+        server.close()
+        # The end of the connection would look like the end of the response.
+        client.rest()
+        assert client.was_reset
+    assert threading.active_count() == before
+    log = capfd.readouterr().err
+    assert "warning: graceful_timeout (0.1 s) is over; cut off: request 1 GET /for-ever\n" in log
+    assert "the client" not in log
+
+
+def test_a_request_that_does_not_end_keeps_only_its_thread(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Requests of other servers are not named."""
+    begun, go = threading.Semaphore(0), threading.Event()
+
+    def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        begun.release()
+        go.wait()
+        return hello(environ, start_response)
+
+    before = threading.active_count()
+    other = poorhttp.Server(application, threads=1)
+    server = poorhttp.Server(application, graceful_timeout=0.1)
+    with opened(other) as patient, opened(server) as client:
+        for number, one in enumerate((patient, client)):
+            one.send(b"GET /%d HTTP/1.1\r\nHost: a\r\n\r\n" % number)
+            assert begun.acquire(timeout=HANG)
+        server.close()
+        assert client.at_end()
+        assert threading.active_count() == before + 2
+        log = capfd.readouterr().err
+        assert "cut off: request 1 GET /1; the application does not end, and keeps its th" in log
+        go.set()
+        assert patient.response().status == 200
+    other.close()
+    assert capfd.readouterr().err == ""
+    wait_for(lambda: threading.active_count() == before, "the end of its thread")
+
+
+def test_a_request_closes_its_own_server() -> None:
+    def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        server.close()
+        return hello(environ, start_response)
+
+    server = poorhttp.Server(application)
+    assert get(server.url).startswith(b"hello from ")
+    with pytest.raises(urllib.error.URLError):
+        get(server.url)
+
+
+def test_a_server_of_raw_connections() -> None:
+    def handler(connection: socket.socket, address: object) -> None:
+        connection.sendall(connection.recv(100))
+
+    module = types.ModuleType("raw_connections")
+    module.__dict__["handler"] = handler
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "raw_connections", module)
+        server = poorhttp.Server("tcp:raw_connections:handler")
+    host, _, port = server.url.rpartition("/")[2].partition(":")
+    with server, socket.create_connection((host, int(port)), HANG) as client:
+        client.sendall(b"raw")
+        assert client.recv(100) == b"raw"
 
 
 SCRIPT = """

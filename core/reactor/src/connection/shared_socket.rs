@@ -83,23 +83,28 @@ impl SharedSocket {
     /// Ends the connection; the next call of its owner fails. Does not wait for a thread that is sending: that one fails
     /// and drops the queue.
     pub(crate) fn disconnect(&self) {
+        self.note_disconnected();
+        self.transport.reset_on_close();
+        self.transport.shut_down();
+    }
+
+    /// The same by a reset at once, because the server stops: its owner may never close the socket.
+    pub(crate) fn cut_off(&self) {
+        self.cut_off.store(true, Ordering::Release);
+        self.note_disconnected();
+        self.transport.reset();
+    }
+
+    fn note_disconnected(&self) {
         self.disconnected.store(true, Ordering::Release);
         if let Ok(mut guard) = self.send_queue.try_lock()
             && let Some(send_queue) = &mut *guard
         {
             send_queue.give_up();
         }
-        self.transport.reset_on_close();
-        self.transport.shut_down();
     }
 
-    /// The same because the server stops.
-    pub(crate) fn cut_off(&self) {
-        self.cut_off.store(true, Ordering::Release);
-        self.disconnect();
-    }
-
-    /// Whether [`SharedSocket::disconnect`] has ended the connection.
+    /// Whether [`SharedSocket::disconnect`] or [`SharedSocket::cut_off`] has ended the connection.
     pub(crate) fn is_disconnected(&self) -> bool {
         self.disconnected.load(Ordering::Acquire)
     }

@@ -191,7 +191,7 @@ impl Exchange {
 
     /// Whether the server has ended the connection before the response was complete, and logged why.
     pub fn is_cut(&self) -> bool {
-        self.cut
+        self.cut || self.stream.as_ref().is_some_and(|stream| stream.socket().is_cut_off())
     }
 
     /// Whether the application should wait for the client.
