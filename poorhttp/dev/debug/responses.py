@@ -47,6 +47,7 @@ def send(
     *,
     html: bool,
     error: BaseException | None = None,
+    status: str = STATUS,
 ) -> Iterable[bytes]:
     """Answer with a page; with an `error`, also in place of a response that was started.
 
@@ -60,9 +61,9 @@ def send(
         ("Vary", "Accept"),
     ]
     if error is None:
-        start_response(STATUS, fields)
+        start_response(status, fields)
     else:
-        start_response(STATUS, fields, (type(error), error, error.__traceback__))  # type: ignore[arg-type]
+        start_response(status, fields, (type(error), error, error.__traceback__))  # type: ignore[arg-type]
     return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
 
 
