@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 
 from poorhttp import logs
+from poorhttp.dev import template_errors
 from poorhttp.dev.debug import handled_errors, responses
 from poorhttp.dev.debug.handled_errors import HandledError, NotingStartResponse
 from poorhttp.dev.debug.responses import ANSWERED_EXCEPTION, DEBUG, FRAMEWORK_DETAILS
@@ -116,11 +117,13 @@ class ErrorPages:
             raise error
         debugger = responses.debugger_of(self) if responses.wants_html(environ) else None
         html = debugger is not None
-        extra, *more = environ.pop(FRAMEWORK_DETAILS, ("",))
+        more = environ.pop(FRAMEWORK_DETAILS, None)
+        template = template_errors.excerpt(error)
         if debugger is not None:
-            page = debugger.page(error, environ, contexts, extra, tuple(more) or None)
+            extra = template.html if template else ""
+            page = debugger.page(error, environ, contexts, extra, more)
         else:
-            page = format_traceback(error)
+            page = format_traceback(error) + (template.text if template else "")
         status = handled.status if error is handled.cause else responses.STATUS
         # Raises the exception if the head was sent, or in a process forked by the application.
         sent = responses.send(environ, start_response, page, html=html, error=error, status=status)
@@ -142,6 +145,11 @@ class ErrorPages:
         name = getattr(start_response, "name", None)
         what = request_line(environ, start_response)
         logs.exception(f"{what}: the application failed", error, name)
+        template = template_errors.excerpt(error) if logs.error_log.show is None else None
+        if template is not None:
+            # Otherwise the terminal shows it with the traceback.
+            text = f"{what}: failed in the template {template.place}"
+            logs.write("error", text, name, traceback=template.text)
 
 
 class Body:

@@ -21,8 +21,8 @@ DEBUG = "poorhttp.debug"
 #: In the environ: the exception that a framework has handled, for the error page.
 ANSWERED_EXCEPTION = "poorhttp.debug.answered"
 
-#: In the environ: further parts of the page by the framework. HTML for everybody; and a title, with
-#: a function that makes HTML for those who have entered the PIN.
+#: In the environ: a further part of the page by the framework. A title, and a function that makes
+#: HTML for those who have entered the PIN.
 FRAMEWORK_DETAILS = "poorhttp.debug.more"
 
 STATUS = "500 Internal Server Error"
