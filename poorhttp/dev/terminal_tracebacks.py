@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 
+from poorhttp.dev import template_errors
 from poorhttp.dev.escape import for_terminal
 from poorhttp.logs.frames import format_traceback, short_path, strip_frames
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
     from rich.text import Text
+
+    from poorhttp.dev.template_errors import Excerpt
 
 #: Lines of source shown before and after that of a frame.
 CONTEXT = 2
@@ -35,6 +38,9 @@ MAX_LIBRARY_FRAMES = 4
 #: Exceptions of a group that are shown.
 MOST_MEMBERS = 10
 
+#: Control characters of a traceback.
+LAYOUT = "\n\t"
+
 _CAUSE_LINE = "The above exception was the direct cause of the following one:"
 _CONTEXT_LINE = "While the above exception was handled, another one occurred:"
 
@@ -48,10 +54,10 @@ def show(message: str, error: BaseException, owns: Callable[[str], bool]) -> Non
         owns: tells whether a file is the user's own.
     """
     stream = sys.stderr
+    template = template_errors.excerpt(error)
     if not (_wants_colour(stream) and _has_rich()):
-        stream.write(
-            for_terminal(message) + "\n" + for_terminal(format_traceback(error), keep="\n\t")
-        )
+        text = f"{format_traceback(error)}{template.text if template else ''}"
+        stream.write(f"{for_terminal(message)}\n{for_terminal(text, keep=LAYOUT)}")
         stream.flush()
         return
     from io import StringIO
@@ -59,10 +65,13 @@ def show(message: str, error: BaseException, owns: Callable[[str], bool]) -> Non
     from rich.console import Console
 
     # Written at once, since lines of requests go to the same terminal.
-    text = StringIO()
-    console = Console(file=text, force_terminal=True, soft_wrap=True, highlight=False)
-    _Renderer(console, owns).show(message, strip_frames(error))
-    stream.write(text.getvalue())
+    drawn = StringIO()
+    console = Console(file=drawn, force_terminal=True, soft_wrap=True, highlight=False)
+    renderer = _Renderer(console, owns)
+    renderer.show(message, strip_frames(error))
+    if template is not None:
+        renderer.show_template(template)
+    stream.write(drawn.getvalue())
     stream.flush()
 
 
@@ -80,6 +89,13 @@ class _Renderer:
 
         self._line(for_terminal(message), "bold red")
         self._exception(TracebackException.from_exception(error), "")
+
+    def show_template(self, template: Excerpt) -> None:
+        """Draw the lines of a template."""
+        first, *lines = template.text.splitlines()
+        self._line(for_terminal(first), "bold cyan")
+        for line in lines:
+            self._line(for_terminal(line.expandtabs(4)), "red" if line[2:3] == ">" else "dim")
 
     def _exception(self, error: TracebackException, indent: str) -> None:
         # Without recursion: the chain of causes may be long.

@@ -6,6 +6,7 @@ logging_config.py   the option `log_config`: configures Python's `logging`
 relay.py            forwards both logs to Python's `logging`
 json_formatter.py   JSON lines from records of `logging`, and the request of each record
 frames.py           tracebacks without the frames of the server
+source_errors.py    names the file of a source that cannot be compiled
 """
 
 from __future__ import annotations
@@ -374,6 +375,10 @@ def make_writer(sink: Sink, settings: Settings) -> LogWriter:
 
 def exception(message: str, error: BaseException, request: RequestName | None = None) -> None:
     """Write a message, and the traceback of `error` below it."""
+    if isinstance(error, (SyntaxError, ValueError, MemoryError, RecursionError)):
+        from poorhttp.logs.source_errors import name_file
+
+        name_file(error)
     if error_log.show is not None:
         try:
             error_log.show(message, error)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from types import TracebackType
 
 from poorhttp.errors import ApplicationError, Failure
+from poorhttp.logs.source_errors import name_file
 
 #: Folder of the server's modules.
 SERVER_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -25,6 +26,7 @@ def strip_frames(error: BaseException) -> BaseException:
         The exception to show: the cause of an ApplicationError, if the application has raised it.
     """
     for each in _chain(error):
+        name_file(each)
         # The message of an ApplicationError says everything.
         whole = isinstance(each, ApplicationError)
         each.__traceback__ = _stripped(each.__traceback__, everywhere=whole)

@@ -11,6 +11,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from types import ModuleType, TracebackType
 
 from poorhttp.config.suggestions import nearest
+from poorhttp.logs.source_errors import name_file
 from poorhttp.process.privileges import closed_folder, user_name
 from poorhttp.process.signals import signal
 
@@ -132,6 +133,7 @@ def _imported(load: Callable[[], ModuleType], what: str) -> ModuleType:
             raise
         if type(error) is ApplicationError:
             raise
+        name_file(error)
         raise ApplicationError(f"{what} cannot be imported: {describe(error)}") from error
 
 

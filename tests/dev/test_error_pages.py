@@ -161,6 +161,120 @@ def test_timeout_is_left_alone() -> None:
         assert server.get("/nap", HTML).status == 504
 
 
+# Exceptions that the application handles
+
+
+@pytest.fixture(scope="module")
+def handling(serve: Serve) -> Server:
+    return serve("tests/apps/handling.py", "--debug", "on", tracebacks=True)
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        *((path, 500) for path in ("logged", "quiet", "printed", "written", "info", "lazy")),
+        ("busy", 503),
+    ],
+)
+def test_handled(handling: Server, path: str, status: int) -> None:
+    """What it logs, prints or passes to `start_response` is shown, and is in the log once."""
+    end = "\nKeyError: 'no pears in 1'\n"
+    before = handling.log().count(end)
+    page = handling.get(f"/{path}", HTML)
+    assert page.status == status
+    assert "<title>KeyError: &#39;no pears in 1&#39;" in text_of(page)
+    assert re.findall('class="function">(.*?)<', text_of(page))[-1] == "fail"
+    text = handling.get(f"/{path}", "Accept: */*")
+    assert (text.status, text.get("Content-Type")) == (status, "text/plain; charset=utf-8")
+    assert text_of(text).endswith(end)
+    # Lines of a later request come behind those of earlier ones.
+    handling.get("/logged")
+    handling.wait_log(end, before + 3)
+    assert handling.log().count(end) == before + 3
+
+
+def test_handled_and_left(handling: Server) -> None:
+    """A response that is fine, or is not about an exception of this request, stays as it is."""
+    for path in ("fine", "none", "thread"):
+        assert text_of(handling.get(f"/{path}", HTML)) == "sorry"
+    assert text_of(handling.get("/late", HTML)) == "somesorry"
+    # A program gets what it understands, a person the page.
+    assert text_of(handling.get("/json", "Accept: */*")) == "sorry"
+    assert "<title>KeyError" in text_of(handling.get("/json", HTML))
+
+
+def test_handled_without_debug() -> None:
+    with Server("tests/apps/handling.py", "threading", tracebacks=True) as server:
+        for path in ("logged", "quiet", "printed", "written", "info", "lazy", "busy"):
+            assert text_of(server.get(f"/{path}", HTML)) == "sorry"
+
+
+BOTTLE = """
+from bottle import Bottle, HTTPError
+application = Bottle()
+@application.get("/before")
+def before():
+    basket = {"apples": 41}
+    return basket["pears"]
+@application.get("/busy")
+def busy():
+    raise HTTPError(503, "later")
+"""
+PYRAMID = """
+import logging
+from pyramid.config import Configurator
+from pyramid.response import Response
+def before(request):
+    basket = {"apples": 41}
+    return Response(basket["pears"])
+def busy(request):
+    return Response("later", status=503)
+def failed(error, request):
+    logging.getLogger("shop").exception("failed")
+    return Response("sorry", status=500)
+with Configurator() as config:
+    for view in (before, busy):
+        config.add_route(view.__name__, view.__name__)
+        config.add_view(view, route_name=view.__name__)
+    config.add_exception_view(failed, context=Exception)
+    application = config.make_wsgi_app()
+"""
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize("source", [BOTTLE, PYRAMID], ids=["bottle", "pyramid"])
+def test_framework_that_answers_itself(tmp_path: Path, mode: str, source: str) -> None:
+    (tmp_path / "shop.py").write_text(source)
+    with Server(
+        "shop.py", mode, "--debug", "on", "--workers", "1", cwd=tmp_path, tracebacks=True
+    ) as server:
+        console = Console(server)
+        assert "<title>KeyError: &#39;pears&#39;" in console.html
+        assert "before" in re.findall('class="function">(.*?)<', console.html)
+        console.enter(pin_of(server))
+        assert "apples" in console.again().partition("basket<td>")[2][:40]
+        busy = server.get("/busy", HTML)
+        assert busy.status == 503
+        assert "later" in text_of(busy)
+        assert server.log().count("Traceback") == 2
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize("source", ["flask", "django"])
+def test_framework_with_its_own_switch_off(tmp_path: Path, mode: str, source: str) -> None:
+    """With Flask's or Django's debug mode off, their own page for errors is what is developed."""
+    text = {"flask": FLASK, "django": DJANGO.replace("DEBUG=True", "DEBUG=False")}[source]
+    (tmp_path / "shop.py").write_text(text)
+    env = {"FLASK_DEBUG": "0"}
+    with Server(
+        "shop.py", mode, "--debug", "on", cwd=tmp_path, env=env, tracebacks=True
+    ) as server:
+        page = server.get("/before", HTML)
+        assert page.status == 500
+        assert "Werkzeug" not in text_of(page)
+        assert "JSONDecodeError" not in text_of(page)
+
+
 # The console
 
 

@@ -24,7 +24,27 @@ BROKEN = {
     "other": ("import broken_too\n", "", ("IndentationError", "broken_too.py", "line 2")),
     "missing": ("application_ = 1\n", "", ('did you mean "', "application_")),
     "factory": ("def make():\n    1 / 0\n", ":make()", ("ZeroDivisionError", "in make")),
-    "null": ("a = 1\0\n", "", ("null bytes",)),
+    "null": ("a = 1\nb = '\0'\n", "", ("null bytes", "shop.py", "line 2")),
+    "deep": ("import packed.deep.null\n", "", ("null bytes", "packed/deep/null.py", "line 3")),
+    "from": (
+        "from packed.deep import (\n  wide\n)\n",
+        "",
+        ("null bytes; it is in UTF-16", "packed/deep/wide.py", "line 1"),
+    ),
+    "relative": ("import packed.relative\n", "", ("packed/relative.py", "packed/deep/null.py")),
+    "nested": ("import packed.deep.nested\n", "", ("nested too deeply", "packed/deep/nested.py")),
+    "encoded": ("import packed.deep.encoded\n", "", ("packed/deep/encoded.py", "unknown encod")),
+}
+
+#: Modules whose errors Python does not say the file of.
+PACKED = {
+    "__init__.py": b"",
+    "relative.py": b"from .deep import null\n",
+    "deep/__init__.py": b"",
+    "deep/null.py": b"a = 1\n\nb = '\0'\n",
+    "deep/wide.py": "a = 1\n".encode("utf-16"),
+    "deep/nested.py": b"a = " + b"-" * 100_000 + b"1\n",
+    "deep/encoded.py": b"# coding: of-nobody\n",
 }
 
 
@@ -32,6 +52,9 @@ BROKEN = {
 def failed(folder: Path, source: str, suffix: str = "") -> Iterator[Server]:
     (folder / "shop.py").write_text(source)
     (folder / "broken_too.py").write_text("if True:\na = 1\n")
+    (folder / "packed" / "deep").mkdir(parents=True)
+    for name, content in PACKED.items():
+        (folder / "packed" / name).write_bytes(content)
     # The debugger is that of the failure, so the server has none.
     with Server(APP, "threading", env={"FAILED_TARGET": f"{folder}/shop.py{suffix}"}) as server:
         yield server

@@ -526,14 +526,20 @@ def test_polling(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WATCHFILES_POLL_DELAY_MS", "20")
     watched = Watched(Project([(str(folder), CODE)]), folder)
     assert watches(watched.watcher.pid) == 0
+
+    def write(path: Path, text: str) -> None:
+        """Not seen before it is whole, which would be another change."""
+        with stopped(watched.watcher.pid):
+            path.write_text(text)
+
     # All of it within the same second, which notify's own polling would take for one.
     for text in ("one", "two", "ten"):
-        (folder / "app.py").write_text(text)
+        write(folder / "app.py", text)
         assert watched.message() == {str(folder / "app.py"): "code"}
     (folder / "fresh/deep").mkdir(parents=True)
-    (folder / "fresh/deep/x.py").write_text("x")
+    write(folder / "fresh/deep/x.py", "x")
     assert watched.message() == {str(folder / "fresh/deep/x.py"): "code"}
-    (folder / "fresh/deep/x.py").write_text("xx")
+    write(folder / "fresh/deep/x.py", "xx")
     assert watched.message() == {str(folder / "fresh/deep/x.py"): "code"}
     shutil.rmtree(folder / "fresh")
     assert watched.message() == {str(folder / "fresh/deep/x.py"): "code"}

@@ -11,9 +11,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-#: Lines of a template that are shown before and behind the one that has failed.
-CONTEXT = 5
-
 
 def pass_exceptions_on() -> None:
     """Replace Django's function for the technical error page, which it calls with `DEBUG` only.
@@ -46,31 +43,10 @@ def pass_exceptions_on() -> None:
             page = original(request, kind, error, traceback, status_code).content.decode()
             return f'<iframe class="values" srcdoc="{for_html(page)}"></iframe>'
 
-        environ[FRAMEWORK_DETAILS] = (
-            template_of(error),
-            "Django's page: request and settings",
-            technical,
-        )
+        environ[FRAMEWORK_DETAILS] = "Django's page: request and settings", technical
         response = HttpResponseServerError()
         # The server logs the exception; Django must not log it as well.
         response._has_been_logged = True
         return response
 
     debug.technical_500_response = technical_500_response
-
-
-def template_of(error: BaseException) -> str:
-    """Return the lines of a template around the one that has failed, as HTML; or empty."""
-    details = getattr(error, "template_debug", None)
-    if not isinstance(details, dict):
-        return ""
-    failed = details["line"]
-    lines = "".join(
-        # Some versions of Django escape the lines.
-        f"{'&gt;' if number == failed else ' '} {number:>4} | "
-        f"{(str(line) if hasattr(line, '__html__') else for_html(line)).rstrip()}\n"
-        for number, line in details["source_lines"]
-        if abs(number - failed) <= CONTEXT
-    )
-    name = for_html(f"{details['name']}:{failed}")
-    return f'<h2>Template</h2><div class="frame"><h4>{name}</h4><pre>{lines}</pre></div>'

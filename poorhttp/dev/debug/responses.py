@@ -21,8 +21,8 @@ DEBUG = "poorhttp.debug"
 #: In the environ: the exception that a framework has handled, for the error page.
 ANSWERED_EXCEPTION = "poorhttp.debug.answered"
 
-#: In the environ: further parts of the page by the framework. HTML for everybody; and a title, with
-#: a function that makes HTML for those who have entered the PIN.
+#: In the environ: a further part of the page by the framework. A title, and a function that makes
+#: HTML for those who have entered the PIN.
 FRAMEWORK_DETAILS = "poorhttp.debug.more"
 
 STATUS = "500 Internal Server Error"
@@ -48,6 +48,7 @@ def send(
     *,
     html: bool,
     error: BaseException | None = None,
+    status: str = STATUS,
     retry_after: int = 0,
 ) -> Iterable[bytes]:
     """Answer with a page; with an `error`, also in place of a response that was started.
@@ -63,11 +64,12 @@ def send(
         ("Vary", "Accept"),
     ]
     if retry_after:
-        start_response(UNAVAILABLE, [*fields, ("Retry-After", str(retry_after))])
-    elif error is None:
-        start_response(STATUS, fields)
+        status = UNAVAILABLE
+        fields.append(("Retry-After", str(retry_after)))
+    if error is None:
+        start_response(status, fields)
     else:
-        start_response(STATUS, fields, (type(error), error, error.__traceback__))  # type: ignore[arg-type]
+        start_response(status, fields, (type(error), error, error.__traceback__))  # type: ignore[arg-type]
     return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
 
 

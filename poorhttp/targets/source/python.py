@@ -46,7 +46,7 @@ class Source:
                 warnings.simplefilter("ignore")
                 self.tree = ast.parse(read_file(file, MAX_SIZE), file)
         except SyntaxError as error:
-            self.error = f"{error.msg} in line {error.lineno}"
+            self.error = f"{error.msg} in line {error.lineno}" if error.lineno else error.msg
         except (OSError, ValueError, RecursionError, MemoryError) as error:
             self.error = str(error) or type(error).__name__
         for statement in self.statements():

@@ -1,0 +1,88 @@
+"""An application that handles its exceptions itself and answers 500, for tests of error pages."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from _typeshed.wsgi import StartResponse, WSGIEnvironment
+
+FAILED = "500 Failed"
+
+shop = logging.getLogger("shop")
+#: Its records reach no handler that writes.
+quiet = logging.getLogger("quiet")
+quiet.addHandler(logging.NullHandler())
+quiet.propagate = False
+
+
+def fail() -> NoReturn:
+    basket = {"apples": 41}
+    raise KeyError(f"no pears in {len(basket)}")
+
+
+def elsewhere() -> None:
+    try:
+        raise ValueError("of another thread")
+    except ValueError:
+        shop.exception("elsewhere")
+
+
+def in_thread() -> None:
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join()
+
+
+def lazy(start_response: StartResponse) -> Iterator[bytes]:
+    """Fail and start the response only when the body is read."""
+    try:
+        fail()
+    except KeyError:
+        shop.exception("lazy")
+    start_response(FAILED, [("Content-Type", "text/html")])
+    yield b""
+    yield b"sorry"
+
+
+def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    """Answer by the path, which says how the exception is handled."""
+    path = environ["PATH_INFO"].strip("/")
+    errors = environ["wsgi.errors"]
+    handle: dict[str, Callable[[], object]] = {
+        "logged": lambda: shop.exception("failed"),
+        "json": lambda: shop.exception("failed"),
+        "fine": lambda: shop.exception("failed"),
+        "busy": lambda: shop.exception("failed"),
+        "quiet": lambda: quiet.exception("failed"),
+        "printed": traceback.print_exc,
+        "written": lambda: errors.write(traceback.format_exc()),
+        "thread": in_thread,
+    }
+    headers = [("Content-Type", "application/json" if path == "json" else "text/html")]
+    if path == "lazy":
+        return lazy(start_response)
+    if path == "none":
+        start_response(FAILED, headers)
+        return [b"sorry"]
+    try:
+        fail()
+    except KeyError:
+        if path == "info":
+            start_response("200 OK", headers)
+            start_response(FAILED, headers, sys.exc_info())
+            return [b"sorry"]
+        if path == "late":
+            start_response("200 OK", headers)(b"some")
+        if path in handle:
+            handle[path]()
+    if path != "late":
+        start_response({"fine": "200 OK", "busy": "503 Busy"}.get(path, FAILED), headers)
+    return iter([b"sorry"]) if path == "busy" else [b"sorry"]
