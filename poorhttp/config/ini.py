@@ -13,8 +13,12 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Callable
 
 from poorhttp.errors import ConfigError
+
+#: Opens a file for reading, and returns the descriptor.
+Opener = Callable[[str], int]
 
 #: Most bytes of a file. The longest configuration that was seen has a few kilobytes.
 MOST_BYTES = 16 << 20
@@ -51,16 +55,18 @@ class Section:
         self.entries: list[Entry] = []
 
 
-def read_file(path: str, limit: int = -1) -> bytes:
+def read_file(path: str, limit: int = -1, opener: Opener | None = None) -> bytes:
     """Return the content of a regular file, at most `limit` bytes if it is not negative.
 
     Not of a named pipe, whose opening could block, and which a reload could not read again. Links
-    are followed: who may write the folder of a configuration file decides what it says anyway.
+    are followed: who may write the folder of a configuration file decides what it says anyway. An
+    `opener` may refuse that.
 
     Raises:
         OSError: it cannot be read, or is no regular file.
     """
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    fd = os.open(path, flags) if opener is None else opener(path)
     with open(fd, "rb") as file:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file")
@@ -70,15 +76,15 @@ def read_file(path: str, limit: int = -1) -> bytes:
     return content
 
 
-def read(file: str) -> list[Section]:
-    """Read a file (UTF-8).
+def read(file: str, opener: Opener | None = None) -> list[Section]:
+    """Read a file (UTF-8), which `opener` opens, if there is one.
 
     Raises:
         ConfigError: it cannot be read, a line is not valid, or a section is repeated; with file and
             line.
     """
     try:
-        content = read_file(file)
+        content = read_file(file, opener=opener)
         text = content.decode("utf-8-sig")
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error
