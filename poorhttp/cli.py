@@ -15,6 +15,7 @@ from poorhttp.process.standard_streams import open_standard_streams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from poorhttp.config.ini import Opener
     from poorhttp.dev.discovery.discover import Discovery
 
 
@@ -169,6 +170,11 @@ RUN = {
 }
 
 
+#: Commands that look for a file if none is named: not `dev`, whose configuration is another one
+#: than that of a deployment.
+FINDING = ("serve", "check", "compile")
+
+
 class CommandLine(Arguments):
     """The command line, and the settings from it, the environment and the file.
 
@@ -180,6 +186,8 @@ class CommandLine(Arguments):
     def __init__(self) -> None:
         super().__init__()
         self.discovery: Discovery | None = None
+        #: Opens the file, if it was found.
+        self._opener: Opener | None = None
         self._settings: Settings | None = None
 
     def run(self) -> int:
@@ -196,14 +204,33 @@ class CommandLine(Arguments):
             print(f"poorhttp: {note}", file=sys.stderr)
         return RUN[self.command](self)
 
+    def _load(self) -> list[Settings]:
+        """Load the settings; from a file of the current folder, if nothing is named to serve."""
+        defaults = development.DEFAULTS if self.command == "dev" else None
+
+        def load() -> list[Settings]:
+            return loader.load(
+                self.values, os.environ, self.file, defaults, self.flags, self._opener
+            )
+
+        services = load()
+        if self.file is None and self.command in FINDING:
+            found = next(filter(os.path.lexists, loader.FOUND), None)
+            if found and not (services[0].serves or services[0].django):
+                from poorhttp.process.safe_open import open_found
+
+                self.file, self._opener = found, open_found
+                services = load()
+                print(f"poorhttp: {found} of this folder is read", file=sys.stderr)
+        return services
+
     def settings(self) -> list[Settings]:
         """Return the settings of each service.
 
         Raises:
             Failure: an option, a variable or the file is wrong.
         """
-        defaults = development.DEFAULTS if self.command == "dev" else None
-        services = loader.load(self.values, os.environ, self.file, defaults, self.flags)
+        services = self._load()
         self._settings = services[0]
         if self.discovery is None and services[0].django:
             from poorhttp.dev.discovery.discover import Discovery
@@ -222,7 +249,8 @@ class CommandLine(Arguments):
                 raise UsageError(
                     f"there is nothing to {self.command}{of_service}; name an application, for "
                     f"example: poorhttp {self.command} {COMMANDS[self.command].example} (or put "
-                    f"target = ... into the section of a file, and name it with -c){finds}"
+                    f"target = ... into a section of {loader.FOUND[0]}, or of a file that -c "
+                    f"names){finds}"
                 )
         for settings in services:
             if settings.https:

@@ -13,12 +13,12 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Callable
 
 from poorhttp.errors import ConfigError
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
+#: Opens a file for reading, and returns the descriptor.
+Opener = Callable[[str], int]
 
 #: Most bytes of a file. The longest configuration that was seen has a few kilobytes.
 MOST_BYTES = 16 << 20
@@ -55,40 +55,45 @@ class Section:
         self.entries: list[Entry] = []
 
 
-def read_file(
-    path: str, limit: int = -1, check: Callable[[os.stat_result], None] | None = None
-) -> bytes:
+def open_file(path: str) -> int:
+    """Open a configuration file, without waiting for a pipe or a device.
+
+    Links are followed: who may write the folder of a configuration file decides what it says
+    anyway.
+
+    Raises:
+        OSError: as `os.open`.
+    """
+    return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+
+
+def read_file(path: str, limit: int = -1, opener: Opener = open_file) -> bytes:
     """Return the content of a regular file, at most `limit` bytes if it is not negative.
 
-    Not of a named pipe, whose opening could block, and which a reload could not read again. Links
-    are followed: who may write the folder of a configuration file decides what it says anyway.
-    `check` is told what the file is, after opening and before reading.
+    Not of a named pipe, whose opening could block, and which a reload could not read again.
 
     Raises:
         OSError: it cannot be read, or is no regular file.
     """
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    fd = opener(path)
     with open(fd, "rb") as file:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise OSError(errno.EINVAL, "it is not a regular file")
-        if check is not None:
-            check(found)
         content = file.read(limit if limit >= 0 else MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
         raise OSError(errno.EFBIG, f"it has more than {MOST_BYTES} bytes")
     return content
 
 
-def read(file: str, check: Callable[[os.stat_result], None] | None = None) -> list[Section]:
-    """Read a file (UTF-8); `check` as of `read_file`.
+def read(file: str, opener: Opener | None = None) -> list[Section]:
+    """Read a file (UTF-8), which `opener` opens; by default `open_file`.
 
     Raises:
         ConfigError: it cannot be read, a line is not valid, or a section is repeated; with file and
             line.
     """
     try:
-        content = read_file(file, check=check)
+        content = read_file(file, opener=opener or open_file)
         text = content.decode("utf-8-sig")
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from error

@@ -14,8 +14,6 @@ from poorhttp.errors import ConfigError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from poorhttp.config import ini
 
 #: The sections of an ini file: common options, hooks, and the prefixes of sections for a service or
@@ -29,6 +27,10 @@ _SECTIONS = (
     f"options belong in [{SECTION}], those of one service in [{SERVICE}NAME], those of a host in "
     f"[{HOST}NAME], hooks in [{HOOKS}]"
 )
+
+#: Files that a command without a file and a target looks for in the current folder: those that
+#: `poorhttp init` writes.
+FOUND = ("poorhttp.ini", ".deploy/poorhttp.ini")
 
 #: Options of content: a host that sets one of them inherits none of them.
 CONTENT = ("target", "mount", "static")
@@ -45,7 +47,7 @@ def load(
     file: str | None = None,
     defaults: Mapping[str, str] | None = None,
     flags: Mapping[str, Sequence[str]] | None = None,
-    check: Callable[[os.stat_result], None] | None = None,
+    opener: ini.Opener | None = None,
 ) -> list[Settings]:
     """Return the settings of each service in the file; without service sections, of one service.
 
@@ -64,13 +66,13 @@ def load(
         defaults: defaults of the command that differ from those of the options, by their names.
         flags: what was written on the command line for each of its texts, if it was another name
             of the option.
-        check: told what the opened file is (its owner, for instance), before it is read.
+        opener: opens the file; by default as `open` does.
 
     Raises:
         UsageError: a value on the command line is wrong.
         ConfigError: the file or a variable is wrong, even if another source overrides the value.
     """
-    sections = [] if file is None else _sections(file, check)
+    sections = [] if file is None else _sections(file, opener)
     common = [section for name in (SECTION, HOOKS) for section in sections if section.name == name]
     named = [section for section in sections if section.name.startswith(SERVICE)]
     hosts = [section for section in sections if section.name.startswith(HOST)]
@@ -215,10 +217,10 @@ def _is_service_link(variable: str) -> bool:
     return words[-3:-2] == ["PORT"] and words[-2].isdigit() and words[-1] in ("TCP", "UDP", "SCTP")
 
 
-def _sections(file: str, check: Callable[[os.stat_result], None] | None) -> list[ini.Section]:
+def _sections(file: str, opener: ini.Opener | None) -> list[ini.Section]:
     from poorhttp.config import ini  # takes memory, which a server without a file need not
 
-    sections = ini.read(file, check)
+    sections = ini.read(file, opener)
     hosts: dict[str, int] = {}
     for section in sections:
         where = f"{file}:{section.line}"

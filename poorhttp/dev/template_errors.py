@@ -93,7 +93,9 @@ def _of_mako(error: BaseException) -> Excerpt | None:
     while traceback is not None:
         with suppress(KeyError):
             info = _get_module_info(traceback.tb_frame.f_code.co_filename)
-            numbers = info.get_module_source_metadata(info.code, full_line_map=True)["full_line_map"]
+            numbers = info.get_module_source_metadata(info.code, full_line_map=True)[
+                "full_line_map"
+            ]
             failed = numbers[traceback.tb_lineno - 1]
             name = info.template_filename or info.template_uri or "template"
             found = Excerpt(name, list(enumerate(info.source.splitlines(), 1)), failed)

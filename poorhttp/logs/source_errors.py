@@ -29,9 +29,9 @@ def name_file(error: BaseException) -> None:
     if isinstance(error, SyntaxError):
         if error.filename is not None:
             return
-    elif type(error) not in (ValueError, MemoryError, RecursionError):
-        return
-    elif type(error) is ValueError and NULL_BYTES not in str(error):
+    elif type(error) not in (ValueError, MemoryError, RecursionError) or (
+        type(error) is ValueError and NULL_BYTES not in str(error)
+    ):
         return
     with suppress(Exception):
         for path in _candidates(error):
@@ -54,9 +54,8 @@ def _add(error: BaseException, path: str, content: bytes) -> None:
         error.msg = f"{error.msg}{hint}"
         error.filename, error.lineno = path, line
         error.args = (error.msg, (path, line, None, None))
-    else:
-        if path not in str(error):
-            error.args = (f"{error}{hint} ({path}, line {line})",)
+    elif path not in str(error):
+        error.args = (f"{error}{hint} ({path}, line {line})",)
 
 
 def _content(path: str) -> bytes | None:

@@ -61,6 +61,48 @@ def open_regular(path: str) -> int:
     return fd
 
 
+def open_found(path: str) -> int:
+    """Open a regular file that was found, and that nobody has named, for reading.
+
+    Whoever has written such a file decides what this process does, and nobody has said that they
+    may: so it has to belong to root or to this process's user, and not everybody may write it. As
+    root, nobody else may write the file or the folders of its path, in which another file could
+    take its place.
+
+    Args:
+        path: relative to the current folder.
+
+    Raises:
+        OSError: as `open_regular`, or with a sentence that says whose file it is.
+    """
+    fd = open_regular(path)
+    try:
+        _check_found(path, os.fstat(fd))
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _check_found(path: str, found: os.stat_result) -> None:
+    own = os.geteuid()
+    others = stat.S_IWOTH | (stat.S_IWGRP if own == 0 else 0)
+    why = ""
+    if found.st_uid not in (0, own):
+        from poorhttp.process.privileges import user_name
+
+        why = f"it belongs to user {user_name(found.st_uid)}"
+    elif found.st_mode & others:
+        why = f"others may write it (mode {stat.S_IMODE(found.st_mode):04o})"
+    elif own == 0 and not all(map(_is_private, {os.path.dirname(path) or ".", "."})):
+        why = "others may write its folder"
+    if why:
+        raise PermissionError(
+            errno.EPERM,
+            f"it was only found in this folder, and {why}: write -c {path} if you trust it",
+        )
+
+
 def write_file(path: str, content: bytes, *, replace: bool = False, mode: int = 0o666) -> None:
     """Put a complete file in place, for root and others: no link is written through.
 
@@ -212,9 +254,9 @@ def _check(link: os.stat_result, folder: int, name: str) -> None:
     )
 
 
-def _is_private(folder: int) -> bool:
-    """Whether only root and this process's user may write a folder."""
-    found = os.fstat(folder)
+def _is_private(folder: int | str) -> bool:
+    """Whether only root and this process's user may write a folder: its descriptor, or its path."""
+    found = os.stat(folder)
     return found.st_uid in (0, os.geteuid()) and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 GATE = "tests/apps/gate.py"
 TOKEN = "correct-horse-battery-staple"
-AT = re.compile(r"/-/status are at http://127\.0\.0\.1:(\d+)")
+AT = re.compile(r"the status page is at http://127\.0\.0\.1:(\d+)")
 
 #: Protocol cases that fit into the smaller limits of the address.
 LONGEST = 1000
@@ -152,7 +152,7 @@ def test_other_machines_need_a_token(address: str, tmp_path: Path) -> None:
     file.write_text(TOKEN)
     file.chmod(0o640)
     with Server(GATE, "threading", "--admin", address, "--admin-token-file", str(file)) as server:
-        (port,) = re.findall(r"/-/status are at http://\S+:(\d+)", server.log())
+        (port,) = re.findall(r"the status page is at http://\S+:(\d+)", server.log())
         where = ("::1" if address.startswith("[") else "127.0.0.1", int(port))
         with Connection(where) as connection:
             assert connection.request("GET", "/-/ready").status == 200

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import json
 import os
@@ -14,14 +15,19 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from poorhttp.cli import main
 from poorhttp.errors import UsageError, visible
-from poorhttp.supervisor.ctl import commands, tables
+from poorhttp.supervisor.admin import model
+from poorhttp.supervisor.ctl import commands, shape, tables
 from poorhttp.supervisor.ctl.arguments import SUBCOMMANDS, Arguments
+from poorhttp.supervisor.ctl.commands import SHOWN
 from tests.support.health_probe import ask, wait_status
 from tests.support.load import Load
 from tests.support.nobody import IS_ROOT, Nobody
@@ -30,7 +36,7 @@ from tests.support.status_documents import DOCUMENTS, HOSTILE
 from tests.support.upgrade import wait_for_end
 from tests.testkit.client import HANG, Connection
 from tests.testkit.process import lives, workers
-from tests.testkit.server import Program, Server, command, environment, run, wait_for
+from tests.testkit.server import Program, Server, command, environment, join, run, wait_for
 from tests.testkit.versions import Versions, told
 
 GATE = "tests/apps/gate.py"
@@ -83,8 +89,10 @@ def test_reload(versions: Versions, control: Control) -> None:
             assert control.says("reload") == "reloaded: the new version serves\n"
             assert told(server)["version"] == "2"
             versions.set("broken")
-            assert control.fails("reload") == (
-                "not reloaded; the previous version keeps serving: the new one has failed"
+            assert re.fullmatch(
+                r"not reloaded; the previous version keeps serving: tests\.apps\.versioned cannot be "
+                r"imported: \w+: this version is broken \(/.*/versioned\.py, line \d+\)",
+                control.fails("reload"),
             )
             versions.set("3")
             assert json.loads(control.says("--json", "reload"))["ok"] is True
@@ -280,7 +288,10 @@ def test_restart(versions: Versions, control: Control, tmp_path: Path) -> None:
         wait_for_end(server.process.pid, server)
         versions.set("broken")
         said = control.fails("restart")
-        assert re.fullmatch(r"the new main process ended with \d; this one keeps serving", said)
+        assert re.fullmatch(
+            r"the new main process ended with 4; this one keeps serving: .*versioned\.py, line \d+\)",
+            said,
+        )
         assert lives(after["pid"])
         assert control.says("stop") == "the server has stopped\n"
         assert not lives(after["pid"])
@@ -401,7 +412,7 @@ def test_ways_to_a_server(folder: Path) -> None:
     # The application is asked for the status document, which it does not have.
     with Server(app, "threading", "-c", str(config), tracebacks=True) as server:
         token = ("--token-file", str(folder / "token"))
-        (where,) = re.findall(r"/-/status are at http://(\S+)", server.log())
+        (where,) = re.findall(r"the status page is at http://(\S+)/ ", server.log())
         pid = f"process {server.process.pid},"
         # The system has chosen the port.
         assert pid in ctl("-c", str(config), "status")[1]
@@ -445,6 +456,112 @@ def test_ways_to_a_server(folder: Path) -> None:
     )
     pidfile.write_text("none")
     assert "does not hold a process ID" in ctl("--pidfile", str(pidfile), "status")[1]
+
+
+def answer(head: str, body: str = "", kind: str = "application/json", length: int = -1) -> bytes:
+    """A response of a program that is no server of ours."""
+    size = len(body) if length < 0 else length
+    return (
+        f"HTTP/1.1 {head}\r\nContent-Type: {kind}\r\nContent-Length: {size}\r\n\r\n{body}".encode()
+    )
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+#: What another program may answer at the address.
+OTHER_PROGRAMS = {
+    "JSON": answer("200 OK", '{"status": "ok"}'),
+    "a list": answer("200 OK", "[]"),
+    "a JSON error": answer("404 Not Found", '{"message": null}'),
+    "HTML": answer("200 OK", "<html>", "text/html"),
+    "a gateway": answer("503 Service Unavailable", "<html>", "text/html"),
+    "a redirect": answer("302 Found\r\nLocation: https://localhost/"),
+    "a login": answer('401 Unauthorized\r\nWWW-Authenticate: Basic realm="router"'),
+    "half a body": answer("200 OK", '{"ok":', length=100),
+    "half a head": b"HTTP/1.1 200 OK\r\nContent-Ty",
+    "half a chunk": CHUNKED + b'ff\r\n{"ok"',
+    "no chunk": CHUNKED + b"zz\r\n",
+    "SSH": b"SSH-2.0-OpenSSH_9.2\r\n",
+    "TLS": b"\x15\x03\x03\x00\x02\x02\x32",
+    "nothing": b"",
+}
+
+
+@contextlib.contextmanager
+def answering(response: bytes) -> Iterator[str]:
+    """An address at which each connection gets this response."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    with listener.accept()[0] as client:
+                        client.recv(65536)
+                        client.sendall(response)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield f"127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            join(thread)
+
+
+@pytest.mark.parametrize("name", OTHER_PROGRAMS)
+def test_another_program(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with answering(OTHER_PROGRAMS[name]) as where:
+        for word in (*SHOWN, "reload", "stop", "drain", "add", "stacks"):
+            assert main(["ctl", "--admin", where, word]) == 5
+            said = capsys.readouterr()
+            begin = f"poorhttp: {where}: this is not the admin address of a poorhttp server"
+            assert said.err.startswith(begin), (word, said)
+            assert said.err.count("\n") == 1
+            assert not said.out
+
+
+def test_another_version(capsys: pytest.CaptureFixture[str]) -> None:
+    document: Any = DOCUMENTS["in order"]()
+    del document["services"][0]["unread"]
+    document["version"] = "0.9\x1b[2J"
+    with answering(answer("200 OK", json.dumps(document))) as where:
+        assert main(["ctl", "--admin", where, "status"]) == 5
+    said = capsys.readouterr().err
+    assert (
+        r"this is poorhttp 0.9\x1b[2J, whose status has another form (services[0].unread)" in said
+    )
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_the_shape_of_the_document(name: str) -> None:
+    document: Any = DOCUMENTS[name]()
+    assert shape.missing(document, shape.STATUS) == ""
+    worker = document["services"][0]["workers"][0]
+    for value in (None, "1", True if name == "in order" else None):
+        worker["figures"]["waiting"]["counts"][3] = value
+        place = "services[0].workers[0].figures.waiting.counts[3]"
+        assert shape.missing(document, shape.STATUS) == ("" if value is True else place)
+
+
+def test_the_shape_is_that_of_the_model() -> None:
+    """`model.py` has the types of each member."""
+    classes = {
+        node.name: [each.target.id for each in node.body if isinstance(each, ast.AnnAssign)]  # type: ignore[union-attr]
+        for node in ast.walk(ast.parse(Path(model.__file__).read_text()))
+        if isinstance(node, ast.ClassDef)
+    }
+    for name in (
+        "Status",
+        "Service",
+        "Worker",
+        "Figures",
+        "Request",
+        "Finished",
+        "Refusal",
+        "Slot",
+    ):
+        found: Any = getattr(shape, name.upper())
+        assert sorted(found) == sorted(classes[name]), name
 
 
 MISTAKES = [

@@ -108,7 +108,7 @@ def test_questions(mode: str, admin: Admin) -> None:
                         connection.close()
             response = kept.request("GET", "/-/metrics")
             assert response.get("Content-Type") == "text/plain; version=0.0.4; charset=utf-8"
-        assert "/-/live, /-/ready, /-/metrics and /-/status are at unix:" in server.log()
+        assert "the status page is at unix:" in server.log()
         # The ordinary address knows nothing of it.
         assert server.get("/-/live").status == 500
         server.tracebacks = True
@@ -299,7 +299,7 @@ def test_the_address_follows_a_reload(admin: Admin, folder: Path, tmp_path: Path
         assert not os.path.exists(other.path)
         configure("127.0.0.1:0")
         reload("reloaded: the new version serves")
-        (port,) = re.findall(r"status are at http://127.0.0.1:(\d+)", server.log())
+        (port,) = re.findall(r"the status page is at http://127.0.0.1:(\d+)", server.log())
         # A reload that fails after the address was opened gives it up again.
         (tmp_path / "broken.py").write_text("import nothing_of_that_name")
         config.write_text(

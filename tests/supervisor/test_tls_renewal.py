@@ -233,8 +233,8 @@ def test_expiry_is_a_metric(ours: str) -> None:
     with Server(
         APP, "single", "--tls-certificate", ours, "--admin", "127.0.0.1:0", bind=BIND
     ) as server:
-        server.wait_log("/-/status are at")
-        port = re.search(r"/-/status are at http://127.0.0.1:(\d+)", server.log())
+        server.wait_log("the status page is at")
+        port = re.search(r"the status page is at http://127.0.0.1:(\d+)", server.log())
         assert port
         with socket.create_connection(("127.0.0.1", int(port[1])), HANG) as sock:
             sock.sendall(b"GET /-/metrics HTTP/1.0\r\n\r\n")

@@ -24,7 +24,7 @@ class Admin:
     def __init__(self, server: Server) -> None:
         self.server = server
         found = re.search(
-            r"/-/status are at (?:(http://127\.0\.0\.1:(\d+))|unix:(\S+))", server.log()
+            r"the status page is at (?:(http://127\.0\.0\.1:(\d+))|unix:(\S+))", server.log()
         )
         assert found, server.log()
         self.url = found[1] or ""

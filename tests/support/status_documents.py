@@ -136,6 +136,7 @@ def worker(index: int, *, pid: int = 0, state: str = "serving", requests: int = 
         "state": state,
         "age": 86_400.5 + index,
         "answers": state == "serving",
+        "full": False,
         "requests": requests,
         "connections": 51,
         "in_flight": 3,
@@ -176,6 +177,7 @@ def service(name: str = "", workers: int = 2) -> Service:
         "wanted": workers,
         "alive": workers,
         "answering": workers,
+        "full": 0,
         "capacity": 8 * workers,
         "figures": figures(30_000),
         "workers": [worker(index) for index in range(workers)],
@@ -183,6 +185,7 @@ def service(name: str = "", workers: int = 2) -> Service:
             {"url": "https://127.0.0.1:8443", "waiting": 7, "limit": 2048},
             {"url": "unix:/run/poorhttp.sock", "waiting": 0, "limit": 1024},
         ],
+        "unread": 4,
         "restarts": {"died": 1, "worn": 12, "stopped": 0, "timeout": 2, "asked": 3},
         "reforks": 4,
         "slowest": [
@@ -235,7 +238,7 @@ def fresh() -> Status:
     made = document()
     only = service(workers=0)
     only.update({"figures": no_figures(), "slowest": [], "errors": [], "certificates": []})
-    only.update({"refusals": [], "accept_queues": []})
+    only.update({"refusals": [], "accept_queues": [], "unread": 0})
     only.update({"wanted": 1, "capacity": 8, "restarts": dict.fromkeys(only["restarts"], 0)})
     only["history"] = []
     starting = worker(0, state="starting", requests=0)
@@ -258,7 +261,8 @@ def troubled() -> Status:
         shop["workers"], ("starting", "serving", "retiring", "broken", "stopped"), strict=True
     ):
         each["state"], each["answers"] = state, state == "serving"
-    shop["alive"], shop["answering"] = 2, 1
+    shop["workers"][1]["answers"], shop["workers"][1]["full"] = False, True
+    shop["alive"], shop["answering"], shop["full"] = 2, 1, 1
     chat["mode"], chat["capacity"] = "gevent", None
     chat["certificates"] = [{"file": "/etc/ssl/chat.pem", "expires": NOW - 1}]
     made["services"] = [shop, chat]

@@ -290,7 +290,8 @@ class AdminControl:
         """Log the address, unless it is that of `have`."""
         if self.listeners and self.listeners != have:
             where = ", ".join(map(_page_url, self.listeners))
-            logs.write("info", f"the status page is at {where}, with /-/ready and /-/metrics")
+            others = "/-/live, /-/ready, /-/metrics and /-/status beside it"
+            logs.write("info", f"the status page is at {where} ({others})")
 
 
 def _page_url(listener: Listener) -> str:

@@ -7,8 +7,10 @@ import json
 import socket
 import sys
 
+from poorhttp.config.version import VERSION
 from poorhttp.errors import ConfigError, Failure, visible
 from poorhttp.net.running_servers import is_loopback, listeners_at
+from poorhttp.supervisor.ctl import shape
 from poorhttp.supervisor.ctl.find import Place
 
 TYPE_CHECKING = False
@@ -28,6 +30,14 @@ class Unreachable(Failure):
     """No server answers."""
 
     exit_code = 5
+
+
+class Stranger(Unreachable):
+    """Something else answers: another program, or another version of the server."""
+
+    def __init__(self, place: Place, why: str = "") -> None:
+        what = f"{place.address}: this is not the admin address of a poorhttp server"
+        super().__init__(f"{what}: {why}" if why else what)
 
 
 class Unavailable(Unreachable):
@@ -94,9 +104,24 @@ class Client:
         Raises:
             Failure: it cannot be had.
         """
-        document: Any = self._json("GET", "/-/status")[1]
-        found: Status = document
-        return found
+        code, document = self._json("GET", "/-/status")
+        if code != 200:
+            self._check_answer(document)
+            raise Failure(f"{self.place.address}: {visible(document['message'])}")
+        place = shape.missing(document, shape.STATUS)
+        if not place and document["reloads"]["last"] is not None:
+            place = shape.missing(document["reloads"]["last"], shape.RELOAD, "reloads.last")
+        if place and not {"version", "services", "reloads"} <= document.keys():
+            raise Stranger(self.place)
+        if place:
+            version = visible(str(document["version"]))[:40]
+            raise Unreachable(
+                f"{self.place.address}: this is poorhttp {version}, whose status has another form "
+                f"({place}) than that of {VERSION}: use the command of that installation"
+            )
+        found: Any = document
+        status: Status = found
+        return status
 
     def command(self, name: str, arguments: dict[str, object]) -> tuple[int, dict[str, Any]]:
         """Send a command; return the status, and the members of the answer.
@@ -104,7 +129,8 @@ class Client:
         Raises:
             Failure: there is none.
         """
-        return self._json("POST", f"/-/control/{name}", json.dumps(arguments).encode())
+        found = self._json("POST", f"/-/control/{name}", json.dumps(arguments).encode())
+        return found[0], self._check_answer(found[1])
 
     def job(self, name: str) -> tuple[int, dict[str, Any]]:
         """Return the answer to a command that takes long; status 202: it is not there yet.
@@ -112,7 +138,13 @@ class Client:
         Raises:
             Failure: there is none.
         """
-        return self._json("GET", f"/-/control/jobs/{name}")
+        found = self._json("GET", f"/-/control/jobs/{name}")
+        return found[0], self._check_answer(found[1])
+
+    def _check_answer(self, answer: dict[str, Any]) -> dict[str, Any]:
+        if shape.missing(answer, shape.ANSWER):
+            raise Stranger(self.place)
+        return answer
 
     def request(self, method: str, path: str, body: bytes | None = None) -> tuple[int, str, bytes]:
         """Send a request; return status, content type and body of the answer.
@@ -131,13 +163,26 @@ class Client:
             connection.request(method, path, body, headers)
             response = connection.getresponse()
             text = response.read(LARGEST + 1)
-            if len(text) > LARGEST:
-                raise http.client.HTTPException("its answer is too large")
-        except (OSError, http.client.HTTPException) as error:
-            why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        except http.client.RemoteDisconnected as error:
+            why = "it closes the connection without an answer, as an address of HTTPS may do"
+            raise Stranger(self.place, why) from error
+        except http.client.IncompleteRead as error:
+            raise Stranger(self.place, "its answer ends too early") from error
+        except http.client.HTTPException as error:
+            raise Stranger(self.place, "it does not speak HTTP, or speaks HTTPS") from error
+        except TimeoutError as error:
+            why = f"no complete answer in {TIMEOUT:.0f} s"
+            raise Unreachable(f"no server answers at {where}: {why}") from error
+        except OSError as error:
+            why = error.strerror or str(error) or type(error).__name__
             raise Unreachable(f"no server answers at {where}: {why}") from error
         finally:
             connection.close()
+        if len(text) > LARGEST:
+            raise Stranger(self.place, "its answer is too large")
+        realms = response.headers.get_all("WWW-Authenticate", [])
+        if response.status == 401 and not any('realm="poorhttp"' in each for each in realms):
+            raise Stranger(self.place)
         if response.status == 401:
             why = "it refuses this token" if self.place.token else "it needs a token"
             raise ConfigError(f"{where}: {why}: --token-file FILE, its admin_token_file")
@@ -148,14 +193,12 @@ class Client:
     ) -> tuple[int, dict[str, Any]]:
         where = self.place.address
         status, content_type, text = self.request(method, path, body)
-        if status == 503:
+        if status == 503 and text.startswith(b"not ready: "):
             raise Unavailable(f"{where}: the main process does not answer")
         try:
             found = json.loads(text) if content_type == "application/json" else None
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
-            raise Unreachable(f"{where}: this is not the admin address of a poorhttp server")
-        if path == "/-/status" and status != 200:
-            raise Failure(f"{where}: {visible(str(found.get('message', status)))}")
+            raise Stranger(self.place)
         return status, found

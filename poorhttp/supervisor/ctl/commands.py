@@ -9,11 +9,12 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
+from poorhttp.config.version import VERSION
 from poorhttp.errors import Failure, UsageError, printable, visible
 from poorhttp.process.safe_open import safe_open
 from poorhttp.supervisor.ctl import tables
 from poorhttp.supervisor.ctl.arguments import Arguments, usage
-from poorhttp.supervisor.ctl.client import Client, Unavailable, Unreachable
+from poorhttp.supervisor.ctl.client import Client, Stranger, Unavailable, Unreachable
 from poorhttp.supervisor.ctl.find import find
 
 TYPE_CHECKING = False
@@ -98,18 +99,24 @@ def _control(client: Client, arguments: Arguments, *, as_json: bool) -> int:
         members["form"] = arguments.options["--format"]
     before = client.status()["pid"] if command in ("stop", "restart") else 0
     status, answer = client.command(command, members)
-    if status == 202 and "job" in answer:
+    if status == 202 and isinstance(answer.get("job"), str):
         answer = _result(client, answer["job"], before)
     elif command == "stop" and answer["ok"]:
         answer = _ended(client, before)
-    if "result" in answer and "error" in answer["result"]:
-        answer = {"ok": False, "message": answer["result"]["error"]}
+    if not isinstance(answer.get("result", {}), dict):
+        raise Stranger(client.place)
+    if "error" in answer.get("result", {}):
+        answer = {"ok": False, "message": str(answer["result"]["error"])}
     if as_json:
         _print_json(answer.get("result", answer))
     elif not answer["ok"]:
         raise Failure(visible(answer["message"]))
     elif "result" in answer:
-        _print_result(command, answer["result"], arguments.options.get("--output", ""))
+        try:
+            _print_result(command, answer["result"], arguments.options.get("--output", ""))
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            why = f"the result has another form than that of {VERSION}: another version answers"
+            raise Failure(f"{client.place.address}: {why}") from error
     else:
         _print(f"{visible(answer['message'])}\n")
     return 0 if answer["ok"] else 1

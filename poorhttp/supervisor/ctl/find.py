@@ -1,5 +1,7 @@
 """Finds the address `admin` of a server: by option, by its file, by its pidfile, by its processes.
 
+Without an option, `poorhttp.ini` of the current folder names the server, if `admin` is set in it.
+
 Anybody can write a file with a number, listen at an address, or have memory of that name. So a
 server is taken for one only if its process belongs to a user who may be asked (`Place.check`).
 
@@ -12,14 +14,16 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-from poorhttp.config import address, loader
+from poorhttp.config import address, ini, loader
 from poorhttp.config.address import Address
+from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError, UsageError, visible
 from poorhttp.process.privileges import groups_of, members_of, user_ids, user_name
-from poorhttp.process.safe_open import open_regular
+from poorhttp.process.safe_open import open_found, open_regular
 from poorhttp.supervisor.admin.protection import read_token_file
 from poorhttp.supervisor.admin.questions import MEMORY_NAME
 
@@ -100,12 +104,56 @@ def find(options: Mapping[str, str], environ: Mapping[str, str]) -> Place:
     text = options.get("--admin") or environ.get("POORHTTP_ADMIN", "off")
     if text != "off":
         return Place(_connectable(_parse(text, "--admin")), token)
-    return Place(_only_one(), token)
+    return _by_found_file(environ, token) or Place(_only_one(), token)
+
+
+def _by_found_file(environ: Mapping[str, str], token: Token | None) -> Place | None:
+    """Return where the server answers whose file is in the current folder; `None`: there is none.
+
+    A file that cannot be used is left out with a message: it may be the mistake that an operator
+    is about to undo.
+    """
+    file = next(filter(os.path.lexists, loader.FOUND), "")
+    if not file:
+        return None
+    try:
+        settings = loader.load({}, environ, file, opener=open_found)[0]
+        if settings.admin is None:
+            return None
+        place = _by_settings(file, settings, token)
+    except ConfigError as error:
+        print(f"poorhttp: {file} of this folder is left out: {error}", file=sys.stderr)
+        return None
+    print(f"poorhttp: {place.address}, by {file} of this folder", file=sys.stderr)
+    return place
 
 
 def _by_file(file: str, environ: Mapping[str, str], token: Token | None) -> Place:
     found: list[os.stat_result] = []
-    settings = loader.load({}, environ, file, check=found.append)[0]
+
+    def opener(path: str) -> int:
+        fd = ini.open_file(path)
+        found.append(os.fstat(fd))
+        return fd
+
+    settings = loader.load({}, environ, file, opener=opener)[0]
+    return _by_settings(file, settings, token, found[0])
+
+
+def _by_settings(
+    file: str, settings: Settings, token: Token | None, found: os.stat_result | None = None
+) -> Place:
+    """Return where the server answers that has been started with settings of a file.
+
+    Args:
+        file: its name.
+        settings: what it says.
+        token: to send, instead of the token that the file names.
+        found: owner and mode of the file, unless only who asks and root may write it.
+
+    Raises:
+        ConfigError: they do not tell.
+    """
     admin = settings.admin
     if admin is None:
         raise ConfigError(
@@ -115,7 +163,8 @@ def _by_file(file: str, environ: Mapping[str, str], token: Token | None) -> Plac
     loader.change_folder(settings)
     if not token and settings.admin_token_file is not None:
         token = Token(settings.admin_token_file, settings.origin("admin_token_file"))
-        _check_writers(found[0], token, file, settings.origin("admin_token_file"))
+        if found is not None:
+            _check_writers(found, token, file, settings.origin("admin_token_file"))
     if admin.kind == "fd" or (admin.kind == "tcp" and admin.port == 0):
         if settings.pidfile is None:
             raise ConfigError(
