@@ -53,8 +53,8 @@ WHEELS  =
 python  = $(VENV)/bin/python
 # A command with a Rust toolchain on its path, which is installed for this user if there is none.
 rust    = $(python) core/bootstrap.py run
-# Built here and not in pip's usual isolation: cargo's work is kept, and no network is needed again.
-install = $(rust) $(python) -m pip install --quiet --no-build-isolation
+# Says what it does and how far it is. Quiet itself, so that a step is one line.
+install = @$(python) core/bootstrap.py install
 sources = $(shell find core \( -name target -o -name fuzz \) -prune -o \( -name '*.rs' -o -name 'Cargo.*' \) -print)
 
 studies = $(filter-out bench,$(shell sed -n 's/^    "\(.*\)": .*,$$/\1/p' loadtests/studies/catalogue.py)) compare
@@ -62,10 +62,12 @@ studies = $(filter-out bench,$(shell sed -n 's/^    "\(.*\)": .*,$$/\1/p' loadte
 .PHONY: run test test-full test-all programs packages lint format bench $(studies) advise instructions footprint figures docs docs-links peers soak fuzz corpus miri mutants wheels sdist clean
 
 run: $(VENV)/run.ready
+	@echo "start: $(APP) on http://$(BIND), at once; Ctrl-C ends it" >&2
 	$(python) -m poorhttp serve $(APP) --mode $(MODE) --bind $(BIND) $(OPTIONS)
 
 # Every folder of proxy/ is one: proxy-lighttpd, proxy-nginx, proxy-haproxy, proxy-apache2, proxy-caddy.
 proxy-%: $(VENV)/run.ready
+	@echo "start: two servers behind $*, in a few seconds; Ctrl-C ends them" >&2
 	$(python) -m proxy $* $(CASE) $(PORT:%=--port %) $(if $(SERVERS),--servers $(SERVERS))
 
 tests = $(rust) $(python) -m tests $(JOBS:%=--jobs %) $(if $(PYTEST),--options="$(PYTEST)") $(TESTS)
@@ -91,7 +93,7 @@ test-all: $(VENV)/lint.ready
 
 lint: $(VENV)/test.ready $(VENV)/lint.ready
 	$(rust) cargo fmt --manifest-path core/Cargo.toml --all --check
-	PYO3_PYTHON=$(abspath $(python)) $(rust) cargo clippy --quiet --manifest-path core/Cargo.toml --workspace --all-targets -- -D warnings
+	PYO3_PYTHON=$(abspath $(python)) $(rust) cargo clippy --manifest-path core/Cargo.toml --workspace --all-targets -- -D warnings
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
@@ -168,26 +170,26 @@ clean:
 $(VENV)/venv.ready: core/bootstrap.py
 	@command -v $(PYTHON) >/dev/null || { echo "No $(PYTHON) here. Install Python 3.10 or newer, or name one: make PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) tests/packages.py build || true
-	$(PYTHON) core/bootstrap.py venv $(VENV)
+	@$(PYTHON) core/bootstrap.py venv $(VENV)
 	@touch $@
 
 # An installation from when the distribution had the name of another project, `poorhttp`, goes first: pip would delete
 # the command, which is both theirs, when it went later.
 $(VENV)/run.ready: $(VENV)/venv.ready setup.cfg pyproject.toml $(sources)
 	@$(python) -m pip --quiet uninstall --yes poorhttp 2>/dev/null
-	$(install) --config-settings editable_mode=compat --editable .
+	$(install) --editable .
 	@touch $@
 
 $(VENV)/test.ready: setup.cfg | $(VENV)/run.ready
-	$(install) --config-settings editable_mode=compat --editable '.[gevent,test,lab,docs]'
+	$(install) --editable '.[gevent,test,lab,docs]'
 	@touch $@
 
 $(VENV)/lint.ready: setup.cfg | $(VENV)/run.ready
-	$(install) --config-settings editable_mode=compat --editable '.[lint]'
+	$(install) --editable '.[lint]'
 	@touch $@
 
 $(VENV)/docs.ready: setup.cfg | $(VENV)/run.ready
-	$(install) --config-settings editable_mode=compat --editable '.[docs]'
+	$(install) --editable '.[docs]'
 	@touch $@
 
 # Only its tools: the source is not built for this machine.
@@ -196,7 +198,7 @@ $(VENV)/wheels.ready: setup.cfg | $(VENV)/venv.ready
 	@touch $@
 
 $(VENV)/lab.ready: setup.cfg | $(VENV)/run.ready
-	$(install) --config-settings editable_mode=compat --editable '.[dev,gevent,pages,lab]'
+	$(install) --editable '.[dev,gevent,pages,lab]'
 	@touch $@
 
 $(VENV)/peers.ready: loadtests/servers/peers.txt | $(VENV)/lab.ready

@@ -19,6 +19,7 @@ from distutils.command.install_data import install_data
 
 from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
+from setuptools_rust import build_rust
 
 ROOT = Path(__file__).resolve().parent
 
@@ -57,6 +58,18 @@ class BuildPackages(build_py):
             for name in TEMPLATES:
                 ignore = shutil.ignore_patterns("*.py", "__pycache__")
                 shutil.copytree(ROOT / name, target / name, ignore=ignore)
+
+
+class BuildCore(build_rust):
+    """Compiles the core, and reports how far that is."""
+
+    def run(self) -> None:
+        """Run cargo; what it lacks is said in words."""
+        sys.path.insert(0, str(ROOT / "core"))
+        import compiling
+
+        with compiling.reported():
+            super().run()
 
 
 class InstallPages(install_data):
@@ -102,6 +115,7 @@ class VendorCrates(sdist):
 setup(
     cmdclass={
         "build_py": BuildPackages,
+        "build_rust": BuildCore,
         "install_data": InstallPages,
         "sdist": VendorCrates,
     },

@@ -1,6 +1,7 @@
 """Makes the virtual environment, and installs Rust where there is none, before `make` builds.
 
     bootstrap.py venv FOLDER        a virtual environment with pip and the build tools
+    bootstrap.py install WHAT ...   what pip installs, the source (`.`, '.[test]') or packages
     bootstrap.py tools EXTRA        the packages of an extra of setup.cfg
     bootstrap.py run COMMAND ...    the command, with a Rust toolchain on its PATH
 
@@ -21,6 +22,12 @@ import sys
 import tempfile
 import urllib.request
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from progress import Step
+
 PYTHON_FLOOR = (3, 10)
 BUILD_TOOLS = ["setuptools>=77", "setuptools-rust>=1.10"]
 RUSTUP = "https://static.rust-lang.org/rustup/dist/%s/rustup-init"
@@ -35,7 +42,8 @@ def stop(text: str) -> None:
 
 
 def say(text: str) -> None:
-    sys.stderr.write(f"bootstrap: {text}\n")
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
 
 
 def rust_floor() -> "tuple[int, ...]":
@@ -62,6 +70,23 @@ def make_venv(folder: str) -> None:
             f"poorhttp needs {dotted(PYTHON_FLOOR)} or newer.\n"
             "Name another interpreter: make PYTHON=python3.12 ..."
         )
+    from progress import Step
+
+    try:
+        with Step(
+            "environment",
+            f"{folder}, with Python {platform.python_version()} and the build tools: about 10 s",
+        ) as step:
+            fill_venv(folder, step)
+    except subprocess.CalledProcessError:
+        stop(
+            f"pip could not install {' and '.join(BUILD_TOOLS)}.\n"
+            "Is a package index within reach? See what pip said above."
+        )
+
+
+def fill_venv(folder: str, step: "Step") -> None:
+    """Create it; CalledProcessError if pip cannot install the build tools."""
     for module in ("venv", "ensurepip"):
         try:
             __import__(module)
@@ -71,14 +96,12 @@ def make_venv(folder: str) -> None:
     else:
         import venv
 
-        say(f"virtual environment {folder}, Python {platform.python_version()}")
+        step.report(f"making the folder {folder}")
         venv.create(folder, with_pip=True)
     python = os.path.join(folder, "bin", "python")
+    step.report(f"installing {' and '.join(BUILD_TOOLS)}")
     if subprocess.call([python, "-m", "pip", "install", "--quiet", *BUILD_TOOLS]) != 0:
-        stop(
-            f"pip could not install {' and '.join(BUILD_TOOLS)}.\n"
-            "Is a package index within reach? See what pip said above."
-        )
+        raise subprocess.CalledProcessError(1, "pip")
 
 
 def make_virtualenv(folder: str) -> None:
@@ -100,9 +123,11 @@ def install_tools(extra: str) -> None:
 
     setup = configparser.ConfigParser()
     setup.read(os.path.join(ROOT, "setup.cfg"), encoding="utf-8")
-    packages = setup["options.extras_require"][extra].split("\n")
-    command = [sys.executable, "-m", "pip", "install", "--quiet"]
-    subprocess.run(command + [package for package in packages if package], check=True)
+    packages = [line for line in setup["options.extras_require"][extra].split("\n") if line]
+    from progress import Step
+
+    with Step("packages", f"of the extra {extra} in setup.cfg: a minute the first time") as step:
+        run_pip(packages, dict(os.environ), step.report)
 
 
 # Rust
@@ -163,14 +188,15 @@ def target_triple() -> str:
     return f"{machine[platform.machine().lower()]}-{system}"
 
 
-def install_with_rustup() -> None:
+def install_with_rustup(report: "Callable[[str], None]") -> None:
     """Fetch rustup's installer and let it install; OSError, KeyError or CalledProcessError."""
     address = RUSTUP % target_triple()
-    say("fetching " + address)
+    report("fetching " + address)
     with tempfile.TemporaryDirectory() as folder:
         installer = os.path.join(folder, "rustup-init")
         with urllib.request.urlopen(address, timeout=60) as answer, open(installer, "wb") as file:
             shutil.copyfileobj(answer, file)
+        report("rustup installs the compiler and the standard library")
         os.chmod(installer, 0o700)
         command = [installer, "-y", "--quiet", "--no-modify-path", "--profile", "minimal"]
         for component in COMPONENTS:
@@ -178,9 +204,9 @@ def install_with_rustup() -> None:
         subprocess.run(command, env=own_environment(), check=True, stdout=subprocess.DEVNULL)
 
 
-def install_with_puccinialin() -> None:
+def install_with_puccinialin(report: "Callable[[str], None]") -> None:
     """The same by way of PyPI; CalledProcessError."""
-    say("trying puccinialin from PyPI")
+    report("trying puccinialin from PyPI")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "puccinialin"]
     subprocess.run(pip, check=True)
     command = [sys.executable, "-m", "puccinialin", "--location", rust_home()]
@@ -189,45 +215,145 @@ def install_with_puccinialin() -> None:
     subprocess.run([rustup, "component", "add", *COMPONENTS], env=own_environment(), check=True)
 
 
-def rust_environment() -> "dict[str, str]":
-    """An environment with a Rust toolchain that is new enough, installed if need be."""
+def found_rust() -> "tuple[dict[str, str] | None, tuple[int, ...], str]":
+    """Find a Rust toolchain that is new enough.
+
+    Returns:
+        The environment in which it is found, its version, and the path of its cargo. Without one
+        None, and the version of the one that is too old, if any. Ends without a C compiler.
+    """
     if shutil.which("cc") is None:
         stop(
-            "No C compiler: Rust links with `cc`. Install one (as root), then run make again:\n"
+            "No C compiler: Rust links with `cc`. Install one (as root), then try again:\n"
             "    apt install gcc libc6-dev          (Debian, Ubuntu)\n"
             "    dnf install gcc                    (Fedora)\n"
             "    apk add gcc musl-dev               (Alpine)"
         )
-    floor = rust_floor()
-    found = ()  # type: tuple[int, ...]
+    old = ()  # type: tuple[int, ...]
     for environment in (usual_environment(), own_environment()):
         version = rust_version(environment)
-        if version >= floor:
-            return environment
-        found = found or version
-    say(
-        f"Rust {dotted(found)} is too old, {dotted(floor)} or newer is needed"
-        if found
-        else "no Rust found"
-    )
-    say("installing it for this user alone into " + rust_home())
-    for install in (install_with_rustup, install_with_puccinialin):
-        try:
-            install()
-        except (OSError, KeyError, subprocess.CalledProcessError) as error:
-            say(f"{install.__name__} did not work: {type(error).__name__}: {error}")
-            continue
-        if rust_version(own_environment()) >= floor:
-            return own_environment()
-    stop(
-        f"poorhttp is partly written in Rust, and no Rust {dotted(floor)} or newer was found\n"
-        "or could be fetched. Install it in one of these ways, then run make again:\n"
+        if version >= rust_floor():
+            return environment, version, shutil.which("cargo", path=environment["PATH"]) or "cargo"
+        old = old or version
+    return None, old, ""
+
+
+def no_rust(old: "tuple[int, ...]") -> str:
+    """Say that there is no Rust toolchain that is new enough, and how to install one."""
+    floor = dotted(rust_floor())
+    found = f"Rust {dotted(old)} is too old" if old else "no Rust was found"
+    return (
+        f"poorhttp is partly written in Rust, and needs Rust {floor} or newer: {found}.\n"
+        "Install it in one of these ways, then try again:\n"
         "    curl --proto '=https' -sSf https://sh.rustup.rs | sh  (any Linux; for you alone)\n"
         "    apt install cargo rustc                               (Debian 13 and newer; as root)\n"
         "    apt install cargo-web rustc-web                       (Debian 12; as root)\n"
-        "Behind a proxy, set https_proxy and run make again."
+        "    make run                                              (in a clone; for you alone)\n"
+        "Behind a proxy, set https_proxy before."
     )
+
+
+def rust_environment(*, says_found: bool = False) -> "dict[str, str]":
+    """An environment with a Rust toolchain that is new enough, installed if need be."""
+    environment, version, cargo = found_rust()
+    if environment is not None:
+        if says_found:
+            say(f"toolchain: Rust {dotted(version)} ({cargo})")
+        return environment
+    from progress import Step
+
+    floor = dotted(rust_floor())
+    found = f"Rust {dotted(version)} is too old" if version else "no Rust found"
+    text = f"{found}; installing Rust {floor} or newer for this user alone into {rust_home()}"
+    try:
+        with Step("toolchain", f"{text}: about a minute, 150 MB to fetch") as step:
+            for install in (install_with_rustup, install_with_puccinialin):
+                try:
+                    install(step.report)
+                except (OSError, KeyError, subprocess.CalledProcessError) as error:
+                    why = f"{type(error).__name__}: {error}"
+                    step.say(f"toolchain: {install.__name__} did not work: {why}")
+                    continue
+                if rust_version(own_environment()) >= rust_floor():
+                    return own_environment()
+            raise RuntimeError
+    except RuntimeError:
+        stop(no_rust(version))
     raise AssertionError("unreachable")
+
+
+# The packages
+
+
+def install(arguments: "list[str]") -> None:
+    """Have pip install these, with the toolchain, and report what it does; end if it fails."""
+    import threading
+
+    from compiling import PIPE, about
+    from progress import Step
+
+    environment = rust_environment(says_found=True)
+    read, write = os.pipe()
+    environment = dict(environment, **{PIPE: f"/proc/{os.getpid()}/fd/{write}"})
+    extras = re.findall(r"\[(.*?)\]", " ".join(arguments))
+    if extras:
+        names = " and ".join(extras).replace(",", ", ")
+        text = f"of the extras {names} in setup.cfg: a minute or two the first time"
+        name = "packages"
+    else:
+        name = "compiling"
+        before = os.path.isdir(os.path.join(ROOT, "core", "target", "release"))
+        takes = "only what has changed" if before else about()
+        text = f"the core, in Rust: {takes}"
+    # Built here and not in pip's usual isolation: cargo's work is kept, and no network is needed
+    # again.
+    options = ["--no-build-isolation", "--config-settings=editable_mode=compat"]
+
+    def read_build(report: "Callable[[str], None]") -> None:
+        with open(read, encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                report(line.rstrip())
+
+    with Step(name, text) as step:
+        reader = threading.Thread(target=read_build, args=(step.report,))
+        reader.start()
+        try:
+            run_pip([*options, *arguments], environment, step.report)
+        finally:
+            os.close(write)
+            reader.join()
+
+
+def run_pip(
+    arguments: "list[str]", environment: "dict[str, str]", report: "Callable[[str], None]"
+) -> None:
+    """Have pip install, and report what it does; if it fails, end with what it has said."""
+    command = [sys.executable, "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
+    command += ["--progress-bar=off", "--no-color", *arguments]
+    output = []  # type: list[str]
+    collected = 0
+    pip = subprocess.Popen(
+        command,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+    )
+    with pip:
+        for line in pip.stdout or ():
+            output.append(line)
+            word, _, rest = line.strip().partition(" ")
+            if word == "Collecting":
+                collected += 1
+                report(f"{collected} packages found, {rest.partition(' (')[0]}")
+            elif word == "Downloading":
+                report(f"{collected} packages found, fetching {os.path.basename(rest)}")
+            elif line.startswith("Installing collected packages:"):
+                report(f"installing {rest.count(',') + 1} packages")
+    if pip.returncode != 0:
+        stop(f"{''.join(output)}\npip could not install {arguments[-1]}: see above why.")
 
 
 def main(arguments: "list[str]") -> None:
@@ -235,11 +361,13 @@ def main(arguments: "list[str]") -> None:
         make_venv(arguments[1])
     elif len(arguments) == 2 and arguments[0] == "tools":
         install_tools(arguments[1])
+    elif len(arguments) > 1 and arguments[0] == "install":
+        install(arguments[1:])
     elif len(arguments) > 1 and arguments[0] == "run":
         environment = rust_environment()
         os.execvpe(arguments[1], arguments[1:], environment)
     else:
-        stop("usage: bootstrap.py venv FOLDER | tools EXTRA | run COMMAND ...")
+        stop("usage: bootstrap.py venv FOLDER | install WHAT ... | tools EXTRA | run COMMAND ...")
 
 
 if __name__ == "__main__":

@@ -16,9 +16,15 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+
+sys.path.insert(0, str(ROOT / "core"))
+
+# isort: split
+import progress  # noqa: E402
 
 #: The crates whose tests need no interpreter: all but the extension.
 CRATES = sorted({path.parent.name for path in (ROOT / "core").glob("*/Cargo.toml")} - {"python"})
@@ -48,15 +54,10 @@ class Cargo:
     def __init__(self) -> None:
         crates = [word for crate in CRATES for word in ("-p", f"poorhttp-{crate}")]
         words = ["--quiet", "--manifest-path", str(ROOT / "core" / "Cargo.toml"), *crates]
-        print("building Rust's tests", flush=True)
         # Not beside tests that run a program of these crates, which would wait for the compiler.
         # Of what does not compile `cargo test` says so.
-        subprocess.run(
-            ["cargo", "build", *words, "--all-targets"],
-            stderr=subprocess.DEVNULL,
-            check=False,
-            timeout=LIMIT,
-        )
+        with progress.Step("compiling", "Rust's tests: a few minutes the first time") as step:
+            run_cargo(["build", *words[1:], "--all-targets"], step.report)
         self._output = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self._process = subprocess.Popen(
             ["cargo", "test", *words, "--no-fail-fast"],
@@ -67,7 +68,10 @@ class Cargo:
 
     def outcomes(self) -> Counter[str]:
         """Wait for the end, print what it said if anything failed, and count the tests."""
-        code = self._process.wait(LIMIT)
+        if self._process.poll() is None:
+            with progress.Step("cargo test", "still running: a minute or two"):
+                self._process.wait(LIMIT)
+        code = self._process.returncode
         self._output.seek(0)
         text = self._output.read()
         self._output.close()
@@ -84,17 +88,28 @@ class Cargo:
         return found
 
 
+def run_cargo(words: list[str], report: Callable[[str], None]) -> None:
+    """Run cargo, and report how far it is; what it says otherwise is left to later runs."""
+    cargo = subprocess.Popen(
+        ["cargo", *words], stderr=subprocess.PIPE, env={**os.environ, **progress.CARGO}
+    )
+    with cargo:
+        assert cargo.stderr is not None
+        progress.read_cargo(cargo.stderr.fileno(), report, lambda line: None)
+
+
 def compile_tests() -> None:
     """Rewrite the assertions of all tests, in a fresh clone: else each parallel process does it."""
     if not [*(ROOT / "tests" / "__pycache__").glob("conftest.*-pytest-*.pyc")]:
-        subprocess.run(
-            [sys.executable, "-m", "pytest", "--collect-only", "-qq"],
-            cwd=ROOT,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            check=False,
-            timeout=LIMIT,
-        )
+        with progress.Step("compiling", "the tests in Python: half a minute the first time"):
+            subprocess.run(
+                [sys.executable, "-m", "pytest", "--collect-only", "-qq"],
+                cwd=ROOT,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                check=False,
+                timeout=LIMIT,
+            )
 
 
 def pytest(*words: str) -> Counter[str]:

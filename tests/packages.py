@@ -87,7 +87,10 @@ if [ ! -e $policy ]; then
     printf '#!/bin/sh\\nexit 101\\n' >$policy
     chmod 755 $policy
 fi
-install() { timeout 900 apt-get install -qq --yes --no-install-recommends "$@" >/dev/null; }
+# How far it is, apt writes to standard output, between other lines.
+install() {
+    timeout 900 apt-get install -qq --yes --no-install-recommends -o APT::Status-Fd=1 "$@"
+}
 timeout 300 apt-get update -qq
 # One that this release does not have must not keep away the others.
 install "$@" || for package; do install "$package"; done
@@ -142,15 +145,35 @@ def root() -> list[str] | None:
     return ["sudo", "-n"] if asked.returncode == 0 else None
 
 
+def install(command: list[str], packages: list[str]) -> None:
+    """Run the command that installs these packages, and report how far it is."""
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../core"))
+    from progress import Step
+
+    names = " ".join(packages)
+    apt = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+    )
+    with Step("Debian packages", f"{names}: up to some minutes") as step, apt:
+        for line in apt.stdout or ():
+            # `pmstatus:nginx:45.0:Installing nginx` or `dlstatus:3:20.0:Retrieving file 3 of 9`
+            kind, _, rest = line.rstrip().partition(":")
+            parts = rest.split(":", 2)
+            if kind in ("dlstatus", "pmstatus") and len(parts) == 3:
+                step.report(f"{float(parts[1]):.0f} %, {parts[2]}")
+
+
 def main(arguments: list[str]) -> int:
     """Install what is missing, or tell what is; 1 if something is missing then."""
     chosen = {"build": BUILD, "programs": {**BUILD, **PROGRAMS}}
     names = chosen.get(" ".join(arguments), {**BUILD, **TESTS})
     packages = missing(names)
     if packages and shutil.which("apt-get") is not None and (words := root()) is not None:
-        print("installing the Debian packages", *packages, flush=True)
-        command = [*words, "sh", "-c", INSTALL, "sh", *packages]
-        subprocess.run(command, stdin=subprocess.DEVNULL, check=False, timeout=3600)
+        install([*words, "sh", "-c", INSTALL, "sh", *packages], list(packages))
         packages = missing(names)
     if not packages:
         return 0

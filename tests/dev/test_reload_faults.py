@@ -136,7 +136,8 @@ def test_a_first_version_that_takes_long_says_where_it_is(
     # A command in a file that belongs to nobody, as `bin/poorhttp` of an installation does.
     write(tmp_path, {"bin/impatient": IMPATIENT[-1]})
     port = free_port()
-    command_line = (sys.executable, tmp_path / "bin/impatient", *command("dev", target))
+    launcher = str(tmp_path / "bin/impatient")
+    command_line = (sys.executable, launcher, *command("dev", target))
     with Program(
         *(*command_line, "--bind", f"127.0.0.1:{port}"),
         cwd=tmp_path / "josé",
