@@ -160,6 +160,8 @@ class Project:
             `code`: a new generation starts; `asset`: pages reload; `configuration`: settings are
             read again; `outside`: a library has changed, the fork server starts again; or empty.
         """
+        if self._matches_any(self._exclude, path):
+            return ""
         if path in self.files:
             return "configuration"
         folder, name = os.path.split(path)
