@@ -150,8 +150,10 @@ class Snapshot:
                 before_it, now = old.get(name), new.get(name)
                 if before_it is None or now is None or is_other(now, before_it):
                     path = os.path.join(folder, name)
-                    is_added = before_it is None and path in self._project.archives
-                    if (later is None and not is_added) or _is_later(path, later or loaded):
+                    oldest = later
+                    if oldest is None and before_it is None and path in self._project.archives:
+                        oldest = loaded
+                    if oldest is None or _is_later(path, oldest):
                         changed[path] = self._kind(folder, path) or self._project.kind(path)
         self.absent = [root for root, place in self._places.items() if place is None]
         return {path: kind for path, kind in changed.items() if kind}
