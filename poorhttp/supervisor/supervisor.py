@@ -235,6 +235,10 @@ class Supervisor:
         """Wait for a signal, for a message of a child, or until something is due."""
         if self.pending_signals or self._may_be_more or self._is_over():
             return
+        is_changed = self.reloader is not None and self.reloader.configuration_changed
+        if is_changed and self.started and not self.stop_signal:
+            # It was saved during the start, which has ended in this round.
+            return
         poller = select.poll()
         fds = [wakeups, *self.admin.filenos(), *self.generations.filenos()]
         timed = (self.admin, self.watchdog, self.saturation, self.generations)

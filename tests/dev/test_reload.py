@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import time
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,32 @@ def test_saves_of_equal_size_within_a_second(reload: str, project: Project) -> N
             os.utime(new, (second, second))
             os.replace(new, project.folder / "part.py")
             wait_text(server, f'"part": "{number}"')
+
+
+@pytest.mark.parametrize("folder", ["lib", "site-packages"])
+def test_an_archive_on_the_path_is_replaced(
+    folder: str, project: Project, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """One of the project, and an egg that is installed; its folders differ each time."""
+    path = tmp_path_factory.mktemp("path") / folder / "stock.egg"
+    path.parent.mkdir()
+
+    def replace(number: int) -> None:
+        with zipfile.ZipFile(path.with_name("new"), "w") as archive:
+            archive.writestr("stock.py", f"#{'.' * number}\nVERSION = {number}\n")
+        path.with_name("new").replace(path)
+
+    replace(1)
+    os.utime(path, (1, 1))
+    project.save("part.py", "from stock import VERSION\n")
+    with project.develop(
+        env={"PYTHONPATH": f"{ROOT}{os.pathsep}{path}"}, tracebacks=True
+    ) as server:
+        wait_text(server, '"part": "1"')
+        for number in (2, 3):
+            replace(number)
+            wait_text(server, f'"part": "{number}"')
+        assert "Traceback" not in server.log()
 
 
 def test_a_kept_connection_is_never_answered_by_the_version_before(

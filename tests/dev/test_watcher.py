@@ -186,12 +186,45 @@ def test_a_save_that_leaves_no_trace(folder: Path) -> None:
     path.write_text("two")
     os.utime(path, ns=(written, written))
     assert snapshot.changed(str(path)) == {str(path): "code"}
-    # Of one that was written long ago, time and size say enough.
+    # Of one that claims to have been written long ago, its ctime tells; of others' writes, too.
     os.utime(path, (1, 1))
     snapshot.compare_all()
-    path.write_text("ten")
-    os.utime(path, (1, 1))
-    assert snapshot.changed(str(path)) == {}
+    for polled in (False, True):
+        path.write_text("ten")
+        os.utime(path, (1, 1))
+        for expected in ({str(path): "code"}, {}):
+            found = snapshot.compare_all() if polled else snapshot.changed(str(path))
+            assert found == expected
+
+
+@pytest.mark.parametrize("polls", [False, True])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cp -p {new} {old}",
+        "rm {old} && cp -p {new} {old}",
+        "cp -p {new} {old}.tmp && mv {old}.tmp {old}",
+        "cat {new} > {old} && touch -r {new} {old}",
+        "ln -f {new} {old}",
+    ],
+)
+def test_a_file_of_equal_size_and_time_takes_its_place(
+    command: str, folder: Path, polls: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if polls:
+        monkeypatch.setenv("WATCHFILES_FORCE_POLLING", "true")
+        monkeypatch.setenv("WATCHFILES_POLL_DELAY_MS", "20")
+    watched = Watched(Project([(str(folder), CODE)]), folder)
+    old, new = folder / "app.py", folder.parent / "new.py"
+    for text in ("other", "third"):
+        new.write_text(text)
+        os.utime(new, (1, 1))
+        subprocess.run(["sh", "-c", command.format(old=old, new=new)], check=True, timeout=HANG)
+        assert str(old) in watched.message()
+        # Of a link the next write would change both.
+        new.unlink()
+    watched.watcher.close()
+    assert watched.notices == []
 
 
 def test_a_file_that_appears_moves_and_vanishes(folder: Path, watched: Watched) -> None:
@@ -368,6 +401,86 @@ def test_a_file_that_is_a_link(folder: Path) -> None:
     watched.watcher.close()
 
 
+@pytest.mark.parametrize("polls", [False, True])
+def test_links_that_lead_elsewhere_now(
+    polls: bool, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To files, folders and other links; each target is followed, the new one as well."""
+    if polls:
+        monkeypatch.setenv("WATCHFILES_FORCE_POLLING", "true")
+        monkeypatch.setenv("WATCHFILES_POLL_DELAY_MS", "20")
+    outside = folder.parent / "outside"
+    for number in "12":
+        (outside / number).mkdir(parents=True)
+        for name in ("settings.yml", "views.py"):
+            (outside / number / name).write_text("first")
+            os.utime(outside / number / name, (1, 1))
+
+    def lead(link: Path, target: str) -> None:
+        new = link.with_name("new~")
+        new.symlink_to(target)
+        new.replace(link)
+
+    lead(outside / "current", "1")
+    lead(outside / "settings", "current/settings.yml")
+    lead(folder / "one.yml", "../outside/1/settings.yml")
+    lead(folder / "chain.yml", "../outside/settings")
+    lead(folder / "shop", "../outside/current")
+    lead(folder / "later.yml", str(outside / "later/settings.yml"))
+    watched = Watched(Project([(str(folder), CODE)]), folder)
+
+    def told() -> set[str]:
+        """All names that are told until everything that has happened is."""
+        return {os.path.relpath(path, folder) for path in watched.settle()}
+
+    files = [outside / "1/settings.yml", outside / "1/views.py"]
+    names = {"one.yml", "chain.yml", "shop/settings.yml", "shop/views.py"}
+    for _ in range(2):
+        for file in files:
+            file.write_text(f"{file.read_text()}, saved")
+        assert told() == names
+    lead(folder / "one.yml", "../outside/2/settings.yml")
+    assert told() == {"one.yml"}
+    replace(outside / "2/settings.yml", "again")
+    assert told() == {"one.yml"}
+    lead(outside / "current", "2")
+    assert told() == names - {"one.yml"}
+    for text in ("now", "then"):
+        (outside / "2/settings.yml").write_text(text)
+        assert told() == names - {"shop/views.py"}
+    (outside / "1/settings.yml").write_text("nobody cares")
+    assert told() == set()
+    # Over one link of three.
+    lead(outside / "settings", "1/settings.yml")
+    assert told() == {"chain.yml"}
+    replace(outside / "1/settings.yml", "here again")
+    assert told() == {"chain.yml"}
+    # What it leads to is there at last.
+    (outside / "later").mkdir()
+    (outside / "later/settings.yml").write_text("late")
+    assert watched.message() == {str(folder / "later.yml"): "code"}
+    watched.watcher.close()
+    assert watched.notices == []
+
+
+@pytest.mark.parametrize("command", ["mv {new} {old}", "cp {new} {old}", "cp -p {new} {old}"])
+def test_an_archive_of_modules_is_replaced(command: str, folder: Path) -> None:
+    old, new = folder.parent / "lib/shop.zip", folder.parent / "new.zip"
+    egg = folder.parent / "lib/site-packages/shop.egg"
+    egg.parent.mkdir(parents=True)
+    for path in (old, egg):
+        path.write_text("first")
+    watched = Watched(Project([(str(folder), CODE)]), folder)
+    watched.watcher.watch_also([str(old / "shop/web"), str(egg)])
+    watched.settle()
+    for path, kind in ((old, "code"), (egg, "outside")):
+        new.write_text("other")
+        words = command.format(old=path, new=new)
+        subprocess.run(["sh", "-c", words], check=True, timeout=HANG)
+        assert watched.message() == {str(path): kind}
+    watched.watcher.close()
+
+
 def test_a_configuration_file_elsewhere(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     etc = folder.parent / "etc"
     etc.mkdir()
@@ -432,10 +545,10 @@ def installed(folder: Path) -> Path:
     return path
 
 
-def watch_installed(watched: Watched, installed: Path) -> None:
-    """Have the package watched beside the three folders of the project."""
+def watch_installed(watched: Watched, installed: Path, folders: int = 4) -> None:
+    """Have the package watched beside the three folders of the project, and others."""
     watched.watcher.watch_also([str(installed)])
-    wait_for(lambda: watches(watched.watcher.pid) == 4, "four folders are watched")
+    wait_for(lambda: watches(watched.watcher.pid) == folders, f"{folders} folders are watched")
     assert watched.settle() == {}
 
 
@@ -480,8 +593,10 @@ def test_modules_of_a_zip_file_do_not_keep_others_from_being_watched(
 ) -> None:
     archive = installed.parent / "archive.zip"
     archive.write_bytes(b"PK")
+    os.utime(archive, (1, 1))
     watched.watcher.watch_also([str(archive)])
-    watch_installed(watched, installed)
+    # That of the archive, too.
+    watch_installed(watched, installed, 5)
     replace(installed / "__init__.py", "second")
     assert watched.message() == {str(installed / "__init__.py"): "outside"}
 

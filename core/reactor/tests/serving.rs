@@ -657,6 +657,42 @@ fn an_unread_request_is_answered_during_a_graceful_stop() {
     wait_for_the_end(&reactor);
 }
 
+/// One application notices it by its next call, another never returns: the threads without a request end all the same.
+#[test]
+fn a_reactor_that_gives_up_cuts_off_its_connections() {
+    let (told, learnt) = channel();
+    let (_go, wait) = channel::<()>();
+    let wait = Mutex::new(wait);
+    let mut server = Server::new(4, options(patient()), move |mut exchange| {
+        start(&mut exchange, &[]);
+        let _ = exchange.write(b"x");
+        if exchange.number() == 1 {
+            let _ = wait.lock().unwrap().recv();
+        } else {
+            while exchange.write(&[b'x'; 10_000]).is_ok() {}
+            told.send((exchange.is_lost(), exchange.is_cut())).unwrap();
+        }
+    });
+    let mut clients = Vec::new();
+    for _ in 0..2 {
+        let mut client = server.connect();
+        client.get("/");
+        client.head();
+        clients.push(client);
+    }
+    server.reactor.stop(false, true);
+    server.reactor.give_up();
+    assert_eq!(learnt.recv_timeout(HANG), Ok((true, true)));
+    while server.threads.iter().filter(|thread| !thread.is_finished()).count() > 1 {
+        thread::sleep(Duration::from_millis(1));
+    }
+    for mut client in clients {
+        assert!(client.stream.read_to_end(&mut Vec::new()).is_err(), "the end would look like that of the response");
+    }
+    // The one that never returns.
+    server.threads.clear();
+}
+
 /// Who comes to the others is none of its business.
 #[test]
 fn a_retiring_reactor_is_not_woken_for_the_backlog() {

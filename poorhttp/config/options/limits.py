@@ -63,8 +63,8 @@ class TimeLimits:
         "30",
         "How long requests in flight may take to finish when the server stops or reloads, or a "
         "worker is replaced.",
-        reason="0 does not wait. gunicorn 30. Kubernetes kills after 30 seconds, systemd after "
-        "90, `docker stop` after 10.",
+        reason="0 does not wait. 5 in a `poorhttp.Server`. gunicorn 30. Kubernetes kills after 30 "
+        "seconds, systemd after 90, `docker stop` after 10.",
         aliases=(
             *("timeout-graceful-shutdown", "workers-kill-timeout", "worker-reload-mercy"),
             "shutdown-timeout",

@@ -7,6 +7,7 @@ generation.py       one generation: forks its workers, loads the application in 
 fork_server.py      process that has imported the libraries and is forked for each generation
 preimport/          imports libraries in the fork server
 preforked.py        process that is forked before it is needed
+own_writes.py       recognises files that the application writes itself
 pyc_loader.py       imports the project's modules, never from a stale `.pyc`
 application.py      wraps the application for development
 import_tracker.py   reports modules that requests import

@@ -207,7 +207,10 @@ class _ForkServerProcess:
         # Collected objects leave gaps in shared pages, which generations would write to.
         gc.disable()
         from poorhttp.dev.reload.preimport.preimport import Preimporter
+        from poorhttp.dev.reload.pyc_loader import forget_folders
 
+        # The main process may have read archives that were replaced since.
+        forget_folders()
         begun = time.monotonic()
         for service in self.shared.services:
             modes.prepare(service.mode, service.settings)

@@ -12,7 +12,7 @@ import time
 
 from poorhttp import logs
 from poorhttp._core import note_fd
-from poorhttp.dev.reload import pyc_loader
+from poorhttp.dev.reload import own_writes, pyc_loader
 from poorhttp.dev.reload.application import load_error, wrap
 from poorhttp.dev.reload.shared_state import RUNNING
 from poorhttp.errors import ApplicationError, Stopped
@@ -139,6 +139,8 @@ class Generation:
                 preimporter.prepare_generation()
             else:
                 pyc_loader.install(self.shared.project)
+            if self.page is None:
+                own_writes.report(self.shared)
             application = self.page or self._load(context)
             service.application = wrap(application, service.settings, self, preimporter)
             service.loaded = True

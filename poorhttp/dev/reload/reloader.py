@@ -12,6 +12,7 @@ from poorhttp._core import adopt_orphans
 from poorhttp.dev.debug.plain_page import PlainPage
 from poorhttp.dev.reload.fork_server import ForkServer
 from poorhttp.dev.reload.generation import JUST_ENDED, OLDER_WAIT, Generation
+from poorhttp.dev.reload.own_writes import OwnWrites
 from poorhttp.dev.reload.shared_state import RUNNING, SERVING, SharedState
 from poorhttp.process.exit_status import end_of
 from poorhttp.supervisor.generations import Generations
@@ -79,6 +80,12 @@ class Reloader:
         self._loading_since = 0.0
         #: The files that have changed, for messages.
         self._reason = ""
+        self._own_writes = OwnWrites()
+        #: Changed files that have no effect yet, by kind, and until when.
+        self._delayed: dict[str, list[str]] = {}
+        self._delayed_until = float("inf")
+        #: Files of which the user was told that the application writes them.
+        self._announced: set[str] = set()
         #: When to act on a generation that loads slowly.
         self._check_at = float("inf")
         self._dump_requested = False
@@ -99,7 +106,7 @@ class Reloader:
         gc.collect()
         gc.freeze()
         is_reload = self._shared is not None
-        self._shared = SharedState(services, self.file)
+        self._shared = SharedState(services, self.file, self._own_writes)
         if is_reload:
             # Those that serve are replaced only when these have loaded.
             for which in range(len(services)):
@@ -124,8 +131,8 @@ class Reloader:
             pool.complete or pool.failed or pool.held for pool in self._pools
         ):
             # The workers have reported since the last tick; or it waits for older versions.
-            return self._waits_until
-        return self._check_at
+            return min(self._waits_until, self._delayed_until)
+        return min(self._check_at, self._delayed_until)
 
     @property
     def _pools(self) -> list[WorkerPool]:
@@ -213,6 +220,17 @@ class Reloader:
             paths.setdefault(kind, []).append(path)
         for notice in paths.get("notice", ()):
             self._say(notice, "warning")
+        paths.pop("notice", None)
+        changed = [path for some in paths.values() for path in some]
+        pause = self._own_writes.pause(changed) if changed else 0.0
+        if pause:
+            self._announce_pause(changed, pause, shared)
+            self._delayed_until = time.monotonic() + pause
+        for kind, some in paths.items():
+            self._delayed[kind] = list(dict.fromkeys([*self._delayed.get(kind, ()), *some]))
+        if pause or not self._delayed or (not changed and time.monotonic() < self._delayed_until):
+            return
+        paths, self._delayed, self._delayed_until = self._delayed, {}, float("inf")
         outside, code = paths.get("outside", []), paths.get("code", [])
         state = _file_state(self.file) if "configuration" in paths else self._configuration_state
         if state != self._configuration_state:
@@ -230,6 +248,21 @@ class Reloader:
             self._start_generation(_file_names(code or outside, shared))
         elif "asset" in paths:
             self.generations.reload_browsers()
+
+    def _announce_pause(self, paths: Sequence[str], pause: float, shared: SharedState) -> None:
+        """Say, once for each file, that the application writes it and how to leave it out."""
+        fresh = [path for path in paths if path not in self._announced]
+        if fresh:
+            self._announced.update(fresh)
+            here = shared.services[0].folder + "/"
+            some = sorted(fresh)[:MOST_NAMED]
+            options = " ".join(f"--reload-exclude {path.removeprefix(here)}" for path in some)
+            self._say(
+                f"the application itself has written {_file_names(fresh, shared)} again after a "
+                f"reload: the next reload waits {pause:g} s, and later ones longer; leave it out "
+                f"with reload_exclude ({options})",
+                "warning",
+            )
 
     # Actions
 

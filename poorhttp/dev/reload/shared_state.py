@@ -9,6 +9,7 @@ from contextlib import suppress
 from itertools import chain
 from mmap import mmap
 
+from poorhttp.dev.reload.own_writes import OwnWrites
 from poorhttp.dev.reload.stack_dump import StackDump
 from poorhttp.dev.reload.watch.project import Project
 from poorhttp.dev.reload.watch.watcher import Watcher
@@ -30,6 +31,7 @@ RUNNING, SERVING = -1, -2
 # The first byte of a report.
 MODULES = b"m"
 FOLDERS = b"f"
+WRITTEN = b"w"
 
 
 class SharedState:
@@ -40,16 +42,20 @@ class SharedState:
         scoreboards: one for each service, for the workers of all its generations.
         project: the user's own files.
         watcher: reports changes of these files.
+        own_writes: which files the application writes itself.
         stack_dump: shows the line at which a slow generation is.
         name: prefix of the generations' names, unique among all servers.
     """
 
-    def __init__(self, services: Sequence[Service], file: str | None) -> None:
+    def __init__(
+        self, services: Sequence[Service], file: str | None, own_writes: OwnWrites
+    ) -> None:
         """Start the watcher; `file` is the configuration file, if there is one."""
         self.services = services
         self.scoreboards = [Scoreboard(SCOREBOARD_SIZE) for _ in services]
         self.project = Project.of([service.settings for service in services], file)
         self.watcher = Watcher(self.project)
+        self.own_writes = own_writes
         self.stack_dump = StackDump()
         self.name = f"{os.getpid()}-{time.time_ns():x}"
         #: For each service, whether versions before the latest one run; read by generations.
@@ -100,8 +106,17 @@ class SharedState:
         """Report folders of loaded modules, which are then watched."""
         self._send(FOLDERS, folders)
 
+    def report_written(self, path: str) -> None:
+        """Report a file of the project that the application opens for writing."""
+        self._send(WRITTEN, [path])
+
+    def report_program(self) -> None:
+        """Report that the application has started a program."""
+        with suppress(OSError):
+            self._sender.send(WRITTEN)
+
     def receive_modules(self) -> list[str]:
-        """Return reported modules; have reported folders watched."""
+        """Return reported modules; note reported files, and have reported folders watched."""
         names: list[str] = []
         while True:
             try:
@@ -111,6 +126,8 @@ class SharedState:
             words = os.fsdecode(message[1:]).split("\n")
             if message[:1] == MODULES:
                 names += words
+            elif message[:1] == WRITTEN:
+                self.own_writes.note(words[0])
             else:
                 self.watcher.watch_also(words)
 

@@ -154,8 +154,9 @@ class ImportScan:
             if spec is None or spec.submodule_search_locations is None:
                 return None
             return PathFinder.find_spec(name, list(spec.submodule_search_locations))
-        except (ImportError, OSError, ValueError, AttributeError, KeyError):
-            # A finder may need a package that is not imported here.
+        except Exception:
+            # A finder may need a package that is not imported here. That of archives compiles the
+            # module, whose source may be wrong.
             return None
 
 

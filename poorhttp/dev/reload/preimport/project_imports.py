@@ -72,7 +72,11 @@ class ProjectImports:
         """
         if "." in spec.name or not spec.has_location:
             return False
-        own = PathFinder.find_spec(spec.name, self.own)
+        try:
+            own = PathFinder.find_spec(spec.name, self.own)
+        except Exception:
+            # The finder of archives compiles the module.
+            return True
         return own is not None and own.loader is not None
 
     def name_of(self, file: str) -> tuple[str, bool]:

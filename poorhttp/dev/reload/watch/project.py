@@ -83,6 +83,7 @@ class Project:
     Attributes:
         roots: the folders to be watched, without those that a walk from another root reaches.
         files: single files that matter wherever they are.
+        archives: archives on Python's path from which modules were imported.
         is_truncated: the last `walk` has left folders out because there are too many.
     """
 
@@ -105,6 +106,7 @@ class Project:
             live: pages reload themselves. Otherwise files that only browsers see are ignored.
         """
         self._roles = {_absolute(path): role for path, role in roots}
+        self.archives: set[str] = set()
         self.files = [_absolute(path) for path in files]
         self.is_truncated = False
         self._include = [Glob(text) for text in include]
@@ -160,8 +162,12 @@ class Project:
             `code`: a new generation starts; `asset`: pages reload; `configuration`: settings are
             read again; `outside`: a library has changed, the fork server starts again; or empty.
         """
+        if self._matches_any(self._exclude, path):
+            return ""
         if path in self.files:
             return "configuration"
+        if path in self.archives:
+            return "code" if self.owns(path) else "outside"
         folder, name = os.path.split(path)
         if not self.owns(path):
             return "outside" if name.endswith((".py", ".so")) else ""
