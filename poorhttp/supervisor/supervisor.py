@@ -21,7 +21,7 @@ from poorhttp.config.options.development import is_on
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError, Failure
 from poorhttp.net.systemd import Notifier
-from poorhttp.process import fork, signals
+from poorhttp.process import fork, signals, terminal_modes
 from poorhttp.process.exit_status import MOST, changed_children
 from poorhttp.process.own_files import FOLDER, own_files
 from poorhttp.process.privileges import apply_umask
@@ -276,7 +276,11 @@ class Supervisor:
             self._upgrade_failed(code)
         elif any(each.reap(pid, code) for each in (self.reloader, self.generations.hooks) if each):
             return
-        elif not any(pool.reap(pid, code) for pool in self._pools):
+        elif any(pool.reap(pid, code) for pool in self._pools):
+            if code != 0 and self.reloader is not None:
+                # It may have been killed at the prompt of a debugger.
+                terminal_modes.restore()
+        else:
             logs.write("debug", f"process {pid}, which the server did not start, has ended")
 
     def _admit(self) -> None:
@@ -312,7 +316,7 @@ class Supervisor:
         elif self.stop_signal or self.drain_until or self.replaced:
             self._drop(number)
         elif number == signal.SIGHUP:
-            if self.reloader is not None and self.reloader.is_terminal_closed:
+            if self.reloader is not None and self.reloader.ends_with_terminal:
                 self._stop(signal.SIGINT)
             else:
                 self._reload()

@@ -13,6 +13,7 @@ from poorhttp.dev.debug.plain_page import PlainPage
 from poorhttp.dev.reload.fork_server import ForkServer
 from poorhttp.dev.reload.generation import Generation
 from poorhttp.dev.reload.shared_state import SharedState
+from poorhttp.process import signals
 from poorhttp.process.exit_status import end_of
 from poorhttp.supervisor.generations import Generations
 from poorhttp.supervisor.worker_pool import WorkerPool
@@ -95,9 +96,13 @@ class Reloader:
         return self._next_generation("")
 
     @property
-    def is_terminal_closed(self) -> bool:
-        """Whether the terminal in which the server was started has been closed."""
-        return self._has_terminal and not _has_terminal()
+    def ends_with_terminal(self) -> bool:
+        """Whether HUP says that the terminal was closed in which the server was started.
+
+        By nohup(1), which has HUP ignored, the server outlives it.
+        """
+        is_closed = self._has_terminal and not _has_terminal()
+        return is_closed and signals.original(signals.signal.SIGHUP) != signals.signal.SIG_IGN
 
     def filenos(self) -> Iterator[int]:
         """Return the descriptors that are readable when `tick` has work."""
