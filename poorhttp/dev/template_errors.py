@@ -1,7 +1,7 @@
 """Finds the line of a template at which an exception was raised, for Django and Mako.
 
-Their tracebacks have only lines of the library or of generated code. Those of Jinja2 and Bottle have
-the lines of the template, and Chameleon's messages name them.
+Their tracebacks have only lines of the library or of generated code. Those of Jinja2 and Bottle
+have the lines of the template, and Chameleon's messages name them.
 """
 
 from __future__ import annotations
@@ -93,7 +93,9 @@ def _of_mako(error: BaseException) -> Excerpt | None:
     while traceback is not None:
         with suppress(KeyError):
             info = _get_module_info(traceback.tb_frame.f_code.co_filename)
-            numbers = info.get_module_source_metadata(info.code, full_line_map=True)["full_line_map"]
+            numbers = info.get_module_source_metadata(info.code, full_line_map=True)[
+                "full_line_map"
+            ]
             failed = numbers[traceback.tb_lineno - 1]
             name = info.template_filename or info.template_uri or "template"
             found = Excerpt(name, list(enumerate(info.source.splitlines(), 1)), failed)

@@ -1,7 +1,7 @@
 """Names the file of a source that Python cannot compile, where Python's error does not.
 
-It does not for null bytes, and for source that is nested too deeply. If the module was imported by a
-statement, Python also removes from the traceback what would tell.
+It does not for null bytes, and for source that is nested too deeply. If the module was imported by
+a statement, Python also removes from the traceback what would tell.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def name_file(error: BaseException) -> None:
             return
     elif type(error) not in (ValueError, MemoryError, RecursionError):
         return
-    elif type(error) is ValueError and NULL_BYTES not in str(error):
+    if type(error) is ValueError and NULL_BYTES not in str(error):
         return
     with suppress(Exception):
         for path in _candidates(error):
@@ -54,9 +54,8 @@ def _add(error: BaseException, path: str, content: bytes) -> None:
         error.msg = f"{error.msg}{hint}"
         error.filename, error.lineno = path, line
         error.args = (error.msg, (path, line, None, None))
-    else:
-        if path not in str(error):
-            error.args = (f"{error}{hint} ({path}, line {line})",)
+    elif path not in str(error):
+        error.args = (f"{error}{hint} ({path}, line {line})",)
 
 
 def _content(path: str) -> bytes | None:

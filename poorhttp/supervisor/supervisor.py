@@ -424,8 +424,11 @@ class Supervisor:
 
     # Reload
 
-    def _reload(self) -> None:
-        """Start the workers of a new configuration beside those that serve."""
+    def _reload(self, saved: str = "") -> None:
+        """Start the workers of a new configuration beside those that serve.
+
+        `saved`: the files for which the development server does so.
+        """
         if self.upgrade is not None or not self.started:
             self._defer(signal.SIGHUP, "a reload")
             return
@@ -433,7 +436,7 @@ class Supervisor:
             self._say("the version that was being loaded is abandoned for a newer one", "warning")
         self._cancel_reload()
         self.admin.begin("reload")
-        self._say("reloading", "info")
+        self._say(f"reloading: {saved}" if saved else "reloading", "info")
         self.notifier.reloading()
         try:
             if change := own_files.change:
@@ -519,8 +522,8 @@ class Supervisor:
             return
         reloader.tick(now)
         if reloader.configuration_changed and self.started:
-            reloader.configuration_changed = False
-            self._reload()
+            saved, reloader.configuration_changed = reloader.configuration_changed, ""
+            self._reload(saved)
         # Fork its workers at once.
         self.generations.tick(now)
 

@@ -266,9 +266,7 @@ def test_framework_with_its_own_switch_off(tmp_path: Path, mode: str, source: st
     text = {"flask": FLASK, "django": DJANGO.replace("DEBUG=True", "DEBUG=False")}[source]
     (tmp_path / "shop.py").write_text(text)
     env = {"FLASK_DEBUG": "0"}
-    with Server(
-        "shop.py", mode, "--debug", "on", cwd=tmp_path, env=env, tracebacks=True
-    ) as server:
+    with Server("shop.py", mode, "--debug", "on", cwd=tmp_path, env=env, tracebacks=True) as server:
         page = server.get("/before", HTML)
         assert page.status == 500
         assert "Werkzeug" not in text_of(page)

@@ -66,7 +66,7 @@ def at_prompt(folder: Path, words: list[str], kind: str) -> Iterator[pexpect.spa
     (folder / "app.py").write_text(APP % source)
     with terminal(folder, words) as child:
         child.expect(r"listening on .*\n")
-        port = port_of(child.after)
+        port = port_of(str(child.after))
 
         def get() -> None:
             with suppress(Exception), Connection(("127.0.0.1", port)) as connection:
@@ -117,7 +117,7 @@ def hang_up(folder: Path, before: str) -> tuple[int, int]:
     """Serve in a terminal that is closed then; the port and the process ID of the server."""
     (folder / "app.py").write_text(APP % "pass")
     log = folder / "log"
-    with terminal(folder, [*DEV], f"{before} sh -c 'exec \"$@\" >log 2>&1' sh") as child:
+    with terminal(folder, [*DEV], f"{before} sh -c 'exec \"$@\" >log 2>&1' sh"):
         wait_for(lambda: log.exists() and "listening on" in log.read_text(), "the server")
         port = port_of(log.read_text())
         with Connection(("127.0.0.1", port)) as connection:

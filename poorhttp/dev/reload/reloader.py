@@ -40,7 +40,7 @@ class Reloader:
 
     Attributes:
         generations: the worker pools; the supervisor sets it.
-        configuration_changed: the settings must be read again.
+        configuration_changed: files for which the settings must be read again; empty: none.
     """
 
     generations: Generations
@@ -58,9 +58,9 @@ class Reloader:
         self._say = say
         self.uses_fork_server = uses_fork_server
         self.file = file
-        self.configuration_changed = False
-        #: Inode, time and size of the configuration file when it was read last.
-        self._configuration_state: tuple[int, int, int] | None = None
+        self.configuration_changed = ""
+        #: Inode, time and size of the files of the configuration when they were read last.
+        self._configuration_state: list[tuple[int, int, int]] = []
         self._has_terminal = _has_terminal()
         self._shared: SharedState | None = None
         #: Of earlier settings, whose workers still have requests in flight.
@@ -202,11 +202,13 @@ class Reloader:
         for notice in paths.get("notice", ()):
             self._say(notice, "warning")
         outside, code = paths.get("outside", []), paths.get("code", [])
-        state = _file_state(self.file) if "configuration" in paths else self._configuration_state
+        state = self._configuration_state
+        if "configuration" in paths:
+            state = [_file_state(path) for path in shared.project.files]
         if state != self._configuration_state:
             # A watcher that has just started reports the latest save a second time.
             self._configuration_state = state
-            self.configuration_changed = True
+            self.configuration_changed = _file_names(paths["configuration"], shared)
         elif outside and self.uses_fork_server:
             self._reason = _file_names(outside, shared)
             self._say(
