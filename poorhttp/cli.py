@@ -17,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp.config.ini import Opener
     from poorhttp.dev.discovery.discover import Discovery
+    from poorhttp.dev.discovery.flask_files import FlaskFiles
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -83,8 +84,10 @@ def _serve(line: CommandLine) -> int:
 def dev(line: CommandLine) -> int:
     """Run the development server until a stop signal; finds the target if none is named."""
     from poorhttp.dev.discovery.discover import Discovery
+    from poorhttp.dev.discovery.flask_files import FlaskFiles
 
     line.discovery = Discovery()
+    line.flask_files = FlaskFiles(os.environ)
     return serve(line)
 
 
@@ -181,6 +184,7 @@ class CommandLine(Arguments):
     Attributes:
         discovery: finds the target if none is named, or the project of `--django`; None: a missing
             target is an error.
+        flask_files: variables of an application of Flask, for the development server.
     """
 
     def __init__(self) -> None:
@@ -188,6 +192,7 @@ class CommandLine(Arguments):
         self.discovery: Discovery | None = None
         #: Opens the file, if it was found.
         self._opener: Opener | None = None
+        self.flask_files: FlaskFiles | None = None
         self._settings: Settings | None = None
 
     def run(self) -> int:
@@ -230,6 +235,11 @@ class CommandLine(Arguments):
         Raises:
             Failure: an option, a variable or the file is wrong.
         """
+        files = self.flask_files
+        if files is not None:
+            files.forget(os.environ)
+            if files.is_for_command:
+                files.read(os.environ, os.getcwd())
         services = self._load()
         self._settings = services[0]
         if self.discovery is None and services[0].django:
@@ -239,7 +249,13 @@ class CommandLine(Arguments):
         if self.discovery is not None:
             # It reads some, such as DJANGO_SETTINGS_MODULE.
             loader.set_variables(services[0])
+            if files is not None:
+                self.discovery.changes = files.changes()
             self.discovery.complete(services)
+            if files is not None:
+                if self.discovery.found_flask and not files.is_for_command:
+                    files.read(os.environ, services[0].chdir)
+                services[0].variable_files = files.paths
         for settings in services:
             if not settings.serves:
                 of_service = f" for service {settings.service}" if settings.service else ""

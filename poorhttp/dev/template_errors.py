@@ -1,7 +1,7 @@
 """Finds the line of a template at which an exception was raised, for Django and Mako.
 
-Their tracebacks have only lines of the library or of generated code. Those of Jinja2 and Bottle have
-the lines of the template, and Chameleon's messages name them.
+Their tracebacks have only lines of the library or of generated code. Those of Jinja2 and Bottle
+have the lines of the template, and Chameleon's messages name them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Names the file of a source that Python cannot compile, where Python's error does not.
 
-It does not for null bytes, and for source that is nested too deeply. If the module was imported by a
-statement, Python also removes from the traceback what would tell.
+It does not for null bytes, and for source that is nested too deeply. If the module was imported by
+a statement, Python also removes from the traceback what would tell.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def name_file(error: BaseException) -> None:
     if isinstance(error, SyntaxError):
         if error.filename is not None:
             return
-    elif type(error) not in (ValueError, MemoryError, RecursionError) or (
-        type(error) is ValueError and NULL_BYTES not in str(error)
-    ):
+    elif type(error) not in (ValueError, MemoryError, RecursionError):
+        return
+    if type(error) is ValueError and NULL_BYTES not in str(error):
         return
     with suppress(Exception):
         for path in _candidates(error):

@@ -15,6 +15,7 @@ fd_passing.py         file descriptors over a Unix socket
 own_files.py          modules of the server that are imported later, as they were at the start
 shared_imports.py     modules that workers share, because the main process imports them too
 standard_streams.py   opens descriptors 0 to 2 that are closed
+terminal_modes.py     restores the terminal that a debugger has left without echo
 orphans.py            reaps orphans as process 1
 exit_status.py        how child processes have ended
 """

@@ -8,6 +8,7 @@ from poorhttp import _core, logs
 from poorhttp.config import loader
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError, Failure, Stopped
+from poorhttp.process import terminal_modes
 from poorhttp.process.own_files import own_files
 from poorhttp.process.privileges import Privileges
 from poorhttp.supervisor.supervisor import ReadSettings, Supervisor
@@ -50,6 +51,7 @@ def run(
         )
     folder = loader.folder()
     loader.change_folder(settings)
+    terminal_modes.save()
     try:
         with StopSignals(settings) as signals:
             logs.error_log.open(settings, Privileges(settings).owner)
@@ -68,6 +70,9 @@ def run(
                     raise
     except Stopped:
         return 0
+    finally:
+        # All processes have ended that may have read from it.
+        terminal_modes.restore()
 
 
 def _merge_memory(settings: Settings) -> None:

@@ -21,7 +21,7 @@ from poorhttp.config.options.development import is_on
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError, Failure
 from poorhttp.net.systemd import Notifier
-from poorhttp.process import fork, signals
+from poorhttp.process import fork, signals, terminal_modes
 from poorhttp.process.exit_status import MOST, changed_children
 from poorhttp.process.own_files import FOLDER, own_files
 from poorhttp.process.privileges import apply_umask
@@ -280,7 +280,11 @@ class Supervisor:
             self._upgrade_failed(code)
         elif any(each.reap(pid, code) for each in (self.reloader, self.generations.hooks) if each):
             return
-        elif not any(pool.reap(pid, code) for pool in self._pools):
+        elif any(pool.reap(pid, code) for pool in self._pools):
+            if code != 0 and self.reloader is not None:
+                # It may have been killed at the prompt of a debugger.
+                terminal_modes.restore()
+        else:
             logs.write("debug", f"process {pid}, which the server did not start, has ended")
 
     def _admit(self) -> None:
@@ -316,7 +320,7 @@ class Supervisor:
         elif self.stop_signal or self.drain_until or self.replaced:
             self._drop(number)
         elif number == signal.SIGHUP:
-            if self.reloader is not None and self.reloader.is_terminal_closed:
+            if self.reloader is not None and self.reloader.ends_with_terminal:
                 self._stop(signal.SIGINT)
             else:
                 self._reload()
@@ -426,8 +430,11 @@ class Supervisor:
 
     # Reload
 
-    def _reload(self) -> None:
-        """Start the workers of a new configuration beside those that serve."""
+    def _reload(self, saved: str = "") -> None:
+        """Start the workers of a new configuration beside those that serve.
+
+        `saved`: the files for which the development server does so.
+        """
         if self.upgrade is not None or not self.started:
             self._defer(signal.SIGHUP, "a reload")
             return
@@ -435,7 +442,7 @@ class Supervisor:
             self._say("the version that was being loaded is abandoned for a newer one", "warning")
         self._cancel_reload()
         self.admin.begin("reload")
-        self._say("reloading", "info")
+        self._say(f"reloading: {saved}" if saved else "reloading", "info")
         self.notifier.reloading()
         try:
             if change := own_files.change:
@@ -521,8 +528,8 @@ class Supervisor:
             return
         reloader.tick(now)
         if reloader.configuration_changed and self.started:
-            reloader.configuration_changed = False
-            self._reload()
+            saved, reloader.configuration_changed = reloader.configuration_changed, ""
+            self._reload(saved)
         # Fork its workers at once.
         self.generations.tick(now)
 

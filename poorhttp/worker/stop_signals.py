@@ -11,7 +11,7 @@ from poorhttp import logs
 from poorhttp._core import Reactor, signal_action
 from poorhttp.config.settings import Settings
 from poorhttp.errors import Stopped
-from poorhttp.process import signals
+from poorhttp.process import signals, terminal_modes
 from poorhttp.process.control_channel import REPLACED
 from poorhttp.process.signals import MAIN_PROCESS_SIGNALS, STOP_SIGNALS, signal
 
@@ -211,6 +211,7 @@ class StopSignals:
                 self.reactor.flush_log()
             logs.close()
         finally:
+            terminal_modes.restore()
             os._exit(0)
 
 

@@ -24,12 +24,24 @@ def large() -> None:
     raise ValueError("v" * 1_000_000)
 
 
+def mako() -> None:
+    from mako.template import Template
+
+    Template("one\n${fruit.kind}\n", uri="basket.html").render()
+
+
 def command() -> None:
     raise ValueError("clear \x1b[2J all")
 
 
 def main(name: str) -> None:
-    own = {"/library": library, "/syntax": syntax, "/large": large, "/command": command}
+    own = {
+        "/library": library,
+        "/syntax": syntax,
+        "/large": large,
+        "/command": command,
+        "/mako": mako,
+    }
     try:
         {**raising.FAILURES, **own}[name]()
     except BaseException as error:

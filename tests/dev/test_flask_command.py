@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.development import Started, write
+from tests.support.development import DEV, Started, save, write
 from tests.support.installed import installed
-from tests.testkit.server import ROOT, run
+from tests.testkit.server import ROOT, run, wait_for
 
 SHOP = """
 from flask import Flask
@@ -99,6 +99,97 @@ def test_mistakes(project: Path, words: str, code: int, said: str) -> None:
     done = run(*FLASK, *words.split(), cwd=project, env=variables)
     assert (done.returncode, done.stderr.count("\n")) == (code, 1), done.stderr
     assert done.stderr.startswith(f"poorhttp: {said}")
+
+
+READS = """
+import os
+from flask import Flask
+app = Flask(__name__)
+@app.get("/")
+def index():
+    names = os.environ.get("SHOWN", "").split()
+    return " ".join(os.environ.get(name, "-") for name in names) + f" {app.debug} {app.name}"
+"""
+
+
+def files_project(folder: Path) -> None:
+    installed(folder / "installed")
+    write(
+        folder,
+        {
+            "project/one.py": READS,
+            "project/two.py": READS,
+            ".env": "ABOVE=above\nHERE=above\n",
+            "project/.flaskenv": "FLASK_APP=one.py # a comment\nBOTH=flaskenv\n"
+            "export F='${BOTH}'\n",
+            "project/.env": "BOTH=env\nTAKEN=env\n",
+        },
+    )
+
+
+@pytest.mark.parametrize("words", [(*FLASK, "dev"), DEV], ids=["flask", "poorhttp"])
+def test_files_of_variables(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """`.env` and `.flaskenv` have their latest values, and those of the environment stay."""
+    files_project(tmp_path)
+    project = tmp_path / "project"
+    shown = {"SHOWN": "BOTH F TAKEN ABOVE", "TAKEN": "environment"}
+    with Started(*words, cwd=project, env=env(project, **shown)) as server:
+        assert server.get("/").body == b"env flaskenv environment - True one"
+        save(project / ".env", "BOTH=saved\nTAKEN=saved\n")
+        wait_for(lambda: server.get("/").body == b"saved flaskenv environment - True one", "it")
+        assert "reloading: .env\n" in server.log()
+        # The next one above counts, and what was a variable of the file is none.
+        (project / ".env").unlink()
+        wait_for(
+            lambda: server.get("/").body == b"flaskenv flaskenv environment above True one", "it"
+        )
+        save(project / ".flaskenv", "FLASK_APP=two:app\nFLASK_DEBUG=0\n")
+        wait_for(lambda: server.get("/").body == b"- - environment above False two", "it")
+
+
+@pytest.mark.parametrize(
+    ("words", "extra", "answer"),
+    [
+        ("--env-file other dev", {}, "other flaskenv True one"),
+        ("-e other --app two --no-debug dev", {}, "other flaskenv False two"),
+        ("--app two dev", {"FLASK_ENV_FILE": "other"}, "other flaskenv True two"),
+        ("--app two dev", {"FLASK_SKIP_DOTENV": "1"}, "- - True two"),
+        ("dev", {"FLASK_APP": "two"}, "env flaskenv True two"),
+        ("--debug dev", {"FLASK_DEBUG": "0"}, "env flaskenv True one"),
+    ],
+)
+def test_other_files_of_variables(
+    tmp_path: Path, words: str, extra: dict[str, str], answer: str
+) -> None:
+    files_project(tmp_path)
+    project = tmp_path / "project"
+    write(project, {"other": "BOTH=other\n"})
+    variables = env(project, SHOWN="BOTH F", **extra)
+    with Started(*FLASK, *words.split(), cwd=project, env=variables) as server:
+        assert server.get("/").body.decode() == answer
+        if "env-file" in words:
+            save(project / "other", "BOTH=saved\n")
+            wait_for(lambda: server.get("/").body == b"saved flaskenv True one", "the new value")
+
+
+def test_options_in_a_file_of_variables(tmp_path: Path) -> None:
+    files_project(tmp_path)
+    project = tmp_path / "project"
+    write(project, {".env": "POORHTTP_THREADS=3\nPOORHTTP_MODE=single\n"})
+    with Started(*FLASK, "dev", cwd=project, env=env(project)) as server:
+        assert server.mode == "single"
+
+
+@pytest.mark.parametrize("words", [(*FLASK, "dev"), DEV], ids=["flask", "poorhttp"])
+def test_files_without_their_library(tmp_path: Path, words: tuple[str, ...]) -> None:
+    files_project(tmp_path)
+    project = tmp_path / "project"
+    write(tmp_path, {"hidden/dotenv.py": "raise ImportError('hidden')\n", "project/app.py": READS})
+    variables = env(project, SHOWN="BOTH")
+    variables["PYTHONPATH"] = f"{tmp_path}/hidden:{variables['PYTHONPATH']}"
+    with Started(*words, cwd=project, env=variables) as server:
+        assert server.get("/").body.startswith(b"- True ")
+        assert sum("python-dotenv" in line for line in server.log().splitlines()) == 1
 
 
 def test_a_tool_with_a_function_of_its_own(project: Path) -> None:

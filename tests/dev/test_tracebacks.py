@@ -120,6 +120,15 @@ def test_syntax_error() -> None:
     assert re.search(r'File "/nowhere/shop.py", line 2\n +b = = 2\n +\^\nSyntaxError', text)
 
 
+def test_template() -> None:
+    """The line of a template, where the traceback has only lines of generated code."""
+    lines = "In the template basket.html:2\n       1 | one\n  >    2 | ${fruit.kind}\n"
+    assert in_pipe("/mako").endswith(lines)
+    text = in_terminal("/mako")
+    assert plain(text).endswith(lines)
+    assert f"{ESCAPE}[31m  >    2 | ${{fruit.kind}}" in text
+
+
 def test_colour() -> None:
     colour = re.compile(r"\x1b\[[\d;]*3\d")
     assert colour.search(in_terminal("/before"))

@@ -69,7 +69,10 @@ class Isso(Application):
         comment = {"author": "Änne", "email": "a@site.example", "website": None, "title": "Post"}
         first = {**comment, "text": "Hello **you** ✓", "parent": None, "notification": 0}
         yield "comment", ask("POST", "/new?uri=%2Fpost%2F", first)
-        yield "reply", ask("POST", "/new?uri=%2Fpost%2F", {**first, "parent": 1, "text": "a " * 9000})
+        yield (
+            "reply",
+            ask("POST", "/new?uri=%2Fpost%2F", {**first, "parent": 1, "text": "a " * 9000}),
+        )
         yield "both", ask("GET", "/?uri=%2Fpost%2F&nested_limit=5")
         yield "numbers", ask("POST", "/count", ["/post/", "/other/"])
         yield "change", ask("PUT", "/id/1", {"text": "*Changed*", "author": "A", "website": None})

@@ -79,4 +79,7 @@ class Moto(Application):
         queue = sqs.create_queue(QueueName="jobs")["QueueUrl"]
         sqs.send_message(QueueUrl=queue, MessageBody="✓")
         yield "queue", sqs.receive_message(QueueUrl=queue)["Messages"][0]["Body"]
-        yield "identity", boto3.client("sts", endpoint_url=self.url).get_caller_identity()["Account"]
+        yield (
+            "identity",
+            boto3.client("sts", endpoint_url=self.url).get_caller_identity()["Account"],
+        )

@@ -97,7 +97,9 @@ class Radicale(Application):
             found = calendar.search(start=after, end=before, event=True)
             yield "events of three days", sorted(map(summary, found))
             later = BEGIN + timedelta(days=365)
-            found = calendar.search(start=later, end=later + timedelta(days=30), event=True, expand=True)
+            found = calendar.search(
+                start=later, end=later + timedelta(days=30), event=True, expand=True
+            )
             yield "events that repeat", sorted(map(summary, found))
             calendar.save_todo(uid="todo", summary="Brot", due=BEGIN)
             todo = calendar.todos()[0]

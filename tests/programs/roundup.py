@@ -73,7 +73,9 @@ class Roundup(Application):
             yield "REST change", [written.status_code, written.json()["data"]["attribute"]]
             again = session.put(issue, json=change["data"], headers=change["headers"])
             yield "REST change of an old version", again.status_code
-            removed = session.delete(issue, headers={"If-Match": session.get(issue).headers["ETag"]})
+            removed = session.delete(
+                issue, headers={"If-Match": session.get(issue).headers["ETag"]}
+            )
             yield "REST delete", [removed.status_code, session.get(issue).status_code]
             options = session.options(issue)
             yield "REST options", [options.status_code, options.headers["Allow"]]

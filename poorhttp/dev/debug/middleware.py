@@ -69,14 +69,15 @@ class ErrorPages:
         def fail(error: BaseException) -> Iterable[bytes]:
             return self.fail(error, environ, start_response, contexts, handled)
 
-        body: Any = None
+        body: Iterable[bytes] = []
         streams = False
         try:
             body = self.application(environ, noting)
             if ANSWERED_EXCEPTION in environ:
                 raise environ.pop(ANSWERED_EXCEPTION)
-            if self.replaces(handled, environ, start_response):
-                return Closed(fail(handled.cause), body)  # type: ignore[arg-type]
+            cause = handled.cause
+            if cause is not None and self.replaces(handled, environ, start_response):
+                return Closed(fail(cause), body)
             streams = type(body) not in (list, tuple, wsgi.FileWrapper)
         except BaseException as error:
             return fail(error)

@@ -9,13 +9,18 @@ from collections.abc import Iterator
 from poorhttp.targets.source.python import Source, Sources, last_name
 from poorhttp.targets.wsgi import DEFAULTS, FACTORIES
 
+APPLICATION = "an application"
+FLASK = "a Flask application"
+BOTTLE = "a Bottle application"
+BOTTLE_DEFAULT = "Bottle's default application"
+
 #: Functions and classes that make a WSGI application.
 MAKERS = {
-    "APIFlask": "a Flask application",
-    "Bottle": "a Bottle application",
-    "Eve": "a Flask application",
-    "Flask": "a Flask application",
-    "default_app": "a Bottle application",
+    "APIFlask": FLASK,
+    "Bottle": BOTTLE,
+    "Eve": FLASK,
+    "Flask": FLASK,
+    "default_app": BOTTLE,
     "get_wsgi_application": "a Django application",
     "make_wsgi_app": "a Pyramid application",
 }
@@ -55,10 +60,6 @@ BOTTLE_ROUTES = {"delete", "error", "get", "hook", "mount", "patch", "post", "pu
 
 #: Certainty, without running the file.
 SURE, MAYBE, NOT = 2, 1, 0
-
-APPLICATION = "an application"
-BOTTLE = "a Bottle application"
-BOTTLE_DEFAULT = "Bottle's default application"
 
 #: Longest chain of functions and classes that is followed from a call to what it makes.
 MAX_DEPTH = 4

@@ -26,10 +26,19 @@ TIMEOUT = 60.0
 
 
 class Discovery:
-    """Searches once: the result is kept when the configuration is read again."""
+    """Searches once: the result is kept when the configuration is read again.
+
+    Attributes:
+        changes: differs after a file was saved that may name another application.
+        found_flask: an application of Flask was found.
+    """
+
+    changes = ""
+    found_flask = False
 
     def __init__(self) -> None:
-        self._answers: dict[tuple[str, str, bool, bool], FoundTarget | None] = {}
+        self._answers: dict[tuple[str, str, bool, bool, str], FoundTarget | None] = {}
+        self._sentences: set[str] = set()
         self._static: dict[str, StaticFiles] = {}
 
     def complete(self, services: Sequence[Settings]) -> None:
@@ -50,19 +59,22 @@ class Discovery:
             if settings.serves and not (settings.target or settings.django):
                 continue
             chdir, target = settings.chdir, settings.target
-            question = chdir, target, settings.django, settings.debug != "off"
+            debug = settings.debug != "off"
+            question = chdir, target, settings.django, debug, self.changes
             is_complete = ":" in target and not os.path.exists(os.path.join(chdir, target))
             if is_complete and not settings.django:
                 # It names a callable, not only a folder, a file or a module.
                 continue
             if question not in self._answers:
-                self._answers[question] = found = _search(*question)
-                if found is not None:
+                self._answers[question] = found = _search(*question[:4])
+                if found is not None and found.sentence not in self._sentences:
+                    self._sentences.add(found.sentence)
                     # The project's names are in it.
                     print(f"poorhttp: {visible(found.sentence)}", file=sys.stderr)
             found = self._answers[question]
             if found is not None:
                 found.apply(settings, os.environ)
+                self.found_flask |= found.is_flask
             if settings.django and settings.debug == "off":
                 self._add_static_files(settings)
 

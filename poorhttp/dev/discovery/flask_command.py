@@ -5,9 +5,13 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 import click
 from flask.cli import ScriptInfo, pass_script_info
 
+from poorhttp.dev.discovery import flask_files
 from poorhttp.errors import Failure, UsageError
 
 
@@ -39,9 +43,10 @@ def command(info: ScriptInfo, words: tuple[str, ...]) -> None:
             )
             return
         target, roots = "", list[str]()
-        if info.app_import_path:
+        from_file = _forget_files()
+        if info.app_import_path and info.app_import_path != from_file:
             target, roots = search.of_flask(Sources(), info.app_import_path)
-        elif info.create_app is not None:
+        elif info.create_app is not None and not from_file:
             raise UsageError(
                 "this command makes its application by a function of its own; "
                 "say where that is: poorhttp dev 'module:function()'"
@@ -50,3 +55,26 @@ def command(info: ScriptInfo, words: tuple[str, ...]) -> None:
     except Failure as failure:
         click.echo(f"poorhttp: {failure}", err=True)
         click.get_current_context().exit(failure.exit_code)
+
+
+def _forget_files() -> str:
+    """Remove the variables that Flask has read from files: `poorhttp dev` reads them itself.
+
+    So it sees when they change. Returns FLASK_APP, if it is one of them.
+    """
+    before, options = [], sys.argv[1:]
+    while options and options[0] != "dev":
+        before.append(options.pop(0))
+    for number, word in enumerate(before):
+        if word in ("-e", "--env-file"):
+            os.environ["FLASK_ENV_FILE"] = os.path.abspath("".join(before[number + 1 : number + 2]))
+        elif word.startswith("--env-file="):
+            os.environ["FLASK_ENV_FILE"] = os.path.abspath(word.partition("=")[2])
+    kept = flask_files.started_with()
+    if any(word in ("--debug", "--no-debug") for word in before):
+        kept.add("FLASK_DEBUG")
+    variables = flask_files.find_variables()["variables"]
+    read = [name for name in variables if name not in kept and name in os.environ]
+    for name in read:
+        del os.environ[name]
+    return variables["FLASK_APP"] if "FLASK_APP" in read else ""

@@ -21,6 +21,7 @@ class FoundTarget:
         pythonpath: folders of its modules.
         environment: variables to be set unless they are.
         sentence: message that describes it.
+        is_flask: it is an application of Flask, for which `.env` and `.flaskenv` are read.
     """
 
     def __init__(
@@ -32,6 +33,7 @@ class FoundTarget:
         folder: str = "",
         pythonpath: Sequence[str] = (),
         environment: dict[str, str] | None = None,
+        is_flask: bool = False,
     ) -> None:
         self.target = target
         self.sentence = sentence
@@ -39,6 +41,7 @@ class FoundTarget:
         self.folder = folder
         self.pythonpath = list(pythonpath)
         self.environment = environment or {}
+        self.is_flask = is_flask
 
     def apply(self, settings: Settings, environ: MutableMapping[str, str]) -> None:
         """Set options and environment variables."""

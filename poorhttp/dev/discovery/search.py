@@ -24,9 +24,11 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 
 from poorhttp.config.ini import read_file
+from poorhttp.dev.discovery import flask_files
 from poorhttp.dev.discovery.candidates import (
     BOTTLE,
     BOTTLE_DEFAULT,
+    FLASK,
     MAKERS,
     MAYBE,
     SURE,
@@ -201,8 +203,12 @@ def _in_source(place: str, file: str, root: str = ".") -> FoundTarget | None:
         return FoundTarget(place, _sentence("a module", file, place), pythonpath=paths)
     only = _only(place, choice)
     shown = f"{place}:{only.expression}".removesuffix(":")
-    target = _served(shown, only, sources.read(file))
-    return FoundTarget(target, _sentence(only.what, file, shown), pythonpath=paths)
+    return FoundTarget(
+        _served(shown, only, sources.read(file)),
+        _sentence(only.what, file, shown),
+        pythonpath=paths,
+        is_flask=only.what.endswith(FLASK),
+    )
 
 
 def _served(target: str, candidate: Candidate, source: Source) -> str:
@@ -328,12 +334,15 @@ class Search:
     def _flask(self) -> FoundTarget | None:
         path, where = os.environ.get("FLASK_APP", ""), "FLASK_APP"
         if not path:
-            path, where = _flaskenv(), ".flaskenv"
+            path, where = _flask_app()
         if not path:
             return None
         target, roots = of_flask(self.sources, path)
         return FoundTarget(
-            target, _sentence("a Flask application", where, target), pythonpath=roots
+            target,
+            _sentence("a Flask application", where, target),
+            pythonpath=roots,
+            is_flask=True,
         )
 
     def _table(self) -> FoundTarget | None:
@@ -534,8 +543,12 @@ class Search:
     def _found_target(self, file: str, root: str, candidate: Candidate) -> FoundTarget:
         shown, paths = self._target(file, root, candidate)
         where = os.path.normpath(file)
-        target = _served(shown, candidate, self.sources.read(file))
-        return FoundTarget(target, _sentence(candidate.what, where, shown), pythonpath=paths)
+        return FoundTarget(
+            _served(shown, candidate, self.sources.read(file)),
+            _sentence(candidate.what, where, shown),
+            pythonpath=paths,
+            is_flask=candidate.what.endswith(FLASK),
+        )
 
     def _paste(self) -> FoundTarget | None:
         """Find an ini file of PasteDeploy; several are an error, unless one is for development."""
@@ -728,14 +741,30 @@ def of_flask(sources: Sources, path: str) -> tuple[str, list[str]]:
     return f"{place}:{_only(place, choice).expression}", paths
 
 
-def _flaskenv() -> str:
-    """Return FLASK_APP of `.flaskenv`, which Flask reads if python-dotenv is installed."""
+def _flask_app() -> tuple[str, str]:
+    """Return FLASK_APP of the files that Flask reads, and the name of the file; or empty texts.
+
+    Without python-dotenv, Flask reads none. Then it is taken from `.flaskenv`.
+    """
+    found = flask_files.find_variables()
+    path = found["variables"].get("FLASK_APP", "")
+    if path:
+        for file in reversed(found["paths"]):
+            if os.path.isfile(file) and _assigned(file):
+                return path, os.path.relpath(file)
+        return path, flask_files.NAMES[0]
+    unread = flask_files.NAMES[0] if flask_files.NAMES[0] in found["unread"] else ""
+    return (_assigned(unread), unread) if unread else ("", "")
+
+
+def _assigned(file: str) -> str:
+    """Return FLASK_APP of a file; empty if it does not set it."""
     try:
-        lines = read_file(".flaskenv", 1 << 16).decode(errors="replace").splitlines()
+        lines = read_file(file, 1 << 16).decode(errors="replace").splitlines()
     except OSError:
         return ""
     for line in lines:
-        name, equals, value = line.removeprefix("export ").partition("=")
+        name, equals, value = line.strip().removeprefix("export ").partition("=")
         if equals and name.strip() == "FLASK_APP":
-            return value.strip().strip("\"'")
+            return value.partition(" #")[0].strip().strip("\"'")
     return ""

@@ -14,6 +14,7 @@ from poorhttp.dev.reload.fork_server import ForkServer
 from poorhttp.dev.reload.generation import JUST_ENDED, OLDER_WAIT, Generation
 from poorhttp.dev.reload.own_writes import OwnWrites
 from poorhttp.dev.reload.shared_state import RUNNING, SERVING, SharedState
+from poorhttp.process import signals
 from poorhttp.process.exit_status import end_of
 from poorhttp.supervisor.generations import Generations
 from poorhttp.supervisor.worker_pool import WorkerPool
@@ -44,7 +45,7 @@ class Reloader:
 
     Attributes:
         generations: the worker pools; the supervisor sets it.
-        configuration_changed: the settings must be read again.
+        configuration_changed: files for which the settings must be read again; empty: none.
     """
 
     generations: Generations
@@ -62,9 +63,9 @@ class Reloader:
         self._say = say
         self.uses_fork_server = uses_fork_server
         self.file = file
-        self.configuration_changed = False
-        #: Inode, time and size of the configuration file when it was read last.
-        self._configuration_state: tuple[int, int, int] | None = None
+        self.configuration_changed = ""
+        #: Inode, time and size of the files of the configuration when they were read last.
+        self._configuration_state: list[tuple[int, int, int]] = []
         self._has_terminal = _has_terminal()
         self._shared: SharedState | None = None
         #: Of earlier settings, whose workers still have requests in flight.
@@ -115,9 +116,13 @@ class Reloader:
         return self._next_generation("")
 
     @property
-    def is_terminal_closed(self) -> bool:
-        """Whether the terminal in which the server was started has been closed."""
-        return self._has_terminal and not _has_terminal()
+    def ends_with_terminal(self) -> bool:
+        """Whether HUP says that the terminal was closed in which the server was started.
+
+        By nohup(1), which has HUP ignored, the server outlives it.
+        """
+        is_closed = self._has_terminal and not _has_terminal()
+        return is_closed and signals.original(signals.signal.SIGHUP) != signals.signal.SIG_IGN
 
     def filenos(self) -> Iterator[int]:
         """Return the descriptors that are readable when `tick` has work."""
@@ -232,11 +237,13 @@ class Reloader:
             return
         paths, self._delayed, self._delayed_until = self._delayed, {}, float("inf")
         outside, code = paths.get("outside", []), paths.get("code", [])
-        state = _file_state(self.file) if "configuration" in paths else self._configuration_state
+        state = self._configuration_state
+        if "configuration" in paths:
+            state = [_file_state(path) for path in shared.project.files]
         if state != self._configuration_state:
             # A watcher that has just started reports the latest save a second time.
             self._configuration_state = state
-            self.configuration_changed = True
+            self.configuration_changed = _file_names(paths["configuration"], shared)
         elif outside and self.uses_fork_server:
             self._reason = _file_names(outside, shared)
             self._say(

@@ -100,7 +100,7 @@ class Project:
 
         Args:
             roots: folders and their roles; the last one of a folder counts.
-            files: the configuration file.
+            files: the configuration file, and files with variables.
             include: globs of further files whose save starts a new generation.
             exclude: globs of files that are ignored.
             live: pages reload themselves. Otherwise files that only browsers see are ignored.
@@ -149,7 +149,7 @@ class Project:
         explicit.sort(key=lambda root: ROLES.index(root[1]))
         return cls(
             [*roots, (os.getcwd(), CODE), *((folder, CODE) for folder in path), *explicit],
-            files=[file] if file else [],
+            files=[*([file] if file else []), *services[0].variable_files],
             include=list(dict.fromkeys(include)),
             exclude=list(dict.fromkeys([*exclude, *written])),
             live=any(one.live for one in everything),

@@ -1,0 +1,144 @@
+"""`poorhttp dev` in a terminal: what Ctrl-C leaves of it, and what its end leaves of the server."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import termios
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from tests.support.development import DEV, save
+from tests.testkit.client import HANG, Connection
+from tests.testkit.server import command, environment, join, wait_for
+
+APP = """
+import os
+def application(environ, start_response):
+    if environ["PATH_INFO"] == "/stop":
+        %s
+    start_response("200 OK", [])
+    return [str(os.getppid()).encode()]
+"""
+
+#: The first is readline's prompt. The second is one of a library that sets the modes itself.
+PROMPTS = {
+    "breakpoint": ("breakpoint()", r"\(Pdb\) "),
+    "raw": (
+        "import sys, termios, tty; tty.setraw(0, termios.TCSANOW); print('prompt: ', end='', "
+        "file=sys.stderr, flush=True); os.read(0, 1)",
+        "prompt: ",
+    ),
+}
+
+
+@contextmanager
+def terminal(folder: Path, words: list[str], before: str = "") -> Iterator[pexpect.spawn[str]]:
+    """A shell in a terminal of its own that runs a command, and stays when that has ended."""
+    line = f"trap : INT QUIT; {before} {shlex.join(words)}; echo ended; read line"
+    env = environment({"POORHTTP_BIND": "127.0.0.1:0", "TERM": "xterm"})
+    child = pexpect.spawn(
+        "/bin/sh", ["-c", line], cwd=folder, env=env, timeout=HANG, encoding="utf-8"
+    )
+    try:
+        yield child
+    finally:
+        child.close(force=True)
+
+
+def port_of(text: str) -> int:
+    found = re.search(r"listening on http://127.0.0.1:(\d+)", text)
+    assert found, text
+    return int(found[1])
+
+
+@contextmanager
+def at_prompt(folder: Path, words: list[str], kind: str) -> Iterator[pexpect.spawn[str]]:
+    """A server with a request that waits at a prompt, which has the terminal without echo."""
+    source, prompt = PROMPTS[kind]
+    (folder / "app.py").write_text(APP % source)
+    with terminal(folder, words) as child:
+        child.expect(r"listening on .*\n")
+        port = port_of(str(child.after))
+
+        def get() -> None:
+            with suppress(Exception), Connection(("127.0.0.1", port)) as connection:
+                connection.request("GET", "/stop")
+
+        thread = threading.Thread(target=get)
+        thread.start()
+        child.expect(prompt)
+        wait_for(lambda: not echoes(child), "the prompt without echo")
+        yield child
+        child.close(force=True)
+        join(thread)
+
+
+def echoes(child: pexpect.spawn[str]) -> bool:
+    flags: int = termios.tcgetattr(child.child_fd)[3]
+    return bool(flags & termios.ECHO and flags & termios.ICANON)
+
+
+@pytest.mark.parametrize("kind", PROMPTS)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT], ids=["INT", "QUIT"])
+def test_the_terminal_echoes_again(tmp_path: Path, kind: str, number: signal.Signals) -> None:
+    with at_prompt(tmp_path, [*DEV], kind) as child:
+        # A prompt that reads each character takes Ctrl-C as one.
+        os.killpg(os.tcgetpgrp(child.child_fd), number)
+        child.expect("ended")
+        assert echoes(child)
+
+
+@pytest.mark.parametrize("options", ["--supervisor off", ""])
+def test_the_terminal_of_serve(tmp_path: Path, options: str) -> None:
+    words = command("serve", "app:application", *options.split())
+    with at_prompt(tmp_path, words, "breakpoint") as child:
+        for _ in range(2):
+            child.sendintr()
+        child.expect("ended")
+        assert echoes(child)
+
+
+def test_a_version_that_is_replaced_at_a_prompt(tmp_path: Path) -> None:
+    with at_prompt(tmp_path, [*DEV, "--graceful-timeout", "0.5"], "breakpoint") as child:
+        save(tmp_path / "app.py", APP % "pass")
+        child.expect("reloaded")
+        wait_for(lambda: echoes(child), "the terminal with echo")
+
+
+def hang_up(folder: Path, before: str) -> tuple[int, int]:
+    """Serve in a terminal that is closed then; the port and the process ID of the server."""
+    (folder / "app.py").write_text(APP % "pass")
+    log = folder / "log"
+    with terminal(folder, [*DEV], f"{before} sh -c 'exec \"$@\" >log 2>&1' sh"):
+        wait_for(lambda: log.exists() and "listening on" in log.read_text(), "the server")
+        port = port_of(log.read_text())
+        with Connection(("127.0.0.1", port)) as connection:
+            pid = int(connection.request("GET", "/").body)
+    # The terminal is closed, as a window or ssh does it, and the shell has ended.
+    return port, pid
+
+
+def test_it_ends_with_its_terminal(tmp_path: Path) -> None:
+    _, pid = hang_up(tmp_path, "")
+    wait_for(lambda: not Path(f"/proc/{pid}").exists(), "the end of the server")
+
+
+@pytest.mark.parametrize("before", ["nohup", "setsid"])
+def test_it_outlives_its_terminal(tmp_path: Path, before: str) -> None:
+    port, pid = hang_up(tmp_path, before)
+    try:
+        save(tmp_path / "app.py", APP.replace("os.getppid()", "'new'") % "pass")
+        wait_for(lambda: "reloaded" in (tmp_path / "log").read_text(), "the new version")
+        with Connection(("127.0.0.1", port)) as connection:
+            assert connection.request("GET", "/").body == b"new"
+    finally:
+        os.kill(pid, signal.SIGTERM)
+        wait_for(lambda: not Path(f"/proc/{pid}").exists(), "the end of the server")
