@@ -459,7 +459,9 @@ def test_ways_to_a_server(folder: Path) -> None:
 def answer(head: str, body: str = "", kind: str = "application/json", length: int = -1) -> bytes:
     """A response of a program that is no server of ours."""
     size = len(body) if length < 0 else length
-    return f"HTTP/1.1 {head}\r\nContent-Type: {kind}\r\nContent-Length: {size}\r\n\r\n{body}".encode()
+    return (
+        f"HTTP/1.1 {head}\r\nContent-Type: {kind}\r\nContent-Length: {size}\r\n\r\n{body}".encode()
+    )
 
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -523,7 +525,9 @@ def test_another_version(capsys: pytest.CaptureFixture[str]) -> None:
     with answering(answer("200 OK", json.dumps(document))) as where:
         assert main(["ctl", "--admin", where, "status"]) == 5
     said = capsys.readouterr().err
-    assert r"this is poorhttp 0.9\x1b[2J, whose status has another form (services[0].unread)" in said
+    assert (
+        r"this is poorhttp 0.9\x1b[2J, whose status has another form (services[0].unread)" in said
+    )
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
@@ -544,7 +548,16 @@ def test_the_shape_is_that_of_the_model() -> None:
         for node in ast.walk(ast.parse(Path(model.__file__).read_text()))
         if isinstance(node, ast.ClassDef)
     }
-    for name in ("Status", "Service", "Worker", "Figures", "Request", "Finished", "Refusal", "Slot"):
+    for name in (
+        "Status",
+        "Service",
+        "Worker",
+        "Figures",
+        "Request",
+        "Finished",
+        "Refusal",
+        "Slot",
+    ):
         found: Any = getattr(shape, name.upper())
         assert sorted(found) == sorted(classes[name]), name
 

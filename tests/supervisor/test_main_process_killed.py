@@ -1,4 +1,4 @@
-"""Processes of a server whose main process was killed (`kill -9`): none outlives `graceful_timeout`."""
+"""Servers whose main process was killed (`kill -9`): nothing outlives `graceful_timeout`."""
 
 from __future__ import annotations
 

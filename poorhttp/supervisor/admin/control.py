@@ -296,7 +296,11 @@ class AdminControl:
 
 def _page_url(listener: Listener) -> str:
     """Return the address of the status page; of a Unix socket, its path."""
-    return f"{listener.url}/" if listener.protocol == "http" and "://" in listener.url else listener.url
+    return (
+        f"{listener.url}/"
+        if listener.protocol == "http" and "://" in listener.url
+        else listener.url
+    )
 
 
 def _opened(
