@@ -88,8 +88,8 @@ def test_reload(versions: Versions, control: Control) -> None:
             assert told(server)["version"] == "2"
             versions.set("broken")
             assert re.fullmatch(
-                r"not reloaded; the previous version keeps serving: tests\.apps\.versioned cannot be "
-                r"imported: \w+: this version is broken \(/.*/versioned\.py, line \d+\)",
+                r"not reloaded; the previous version keeps serving: tests\.apps\.versioned cannot "
+                r"be imported: \w+: this version is broken \(/.*/versioned\.py, line \d+\)",
                 control.fails("reload"),
             )
             versions.set("3")
@@ -287,7 +287,7 @@ def test_restart(versions: Versions, control: Control, tmp_path: Path) -> None:
         versions.set("broken")
         said = control.fails("restart")
         assert re.fullmatch(
-            r"the new main process ended with 4; this one keeps serving: .*versioned\.py, line \d+\)",
+            r"the new main process ended with 4; this one keeps serving: .*d\.py, line \d+\)",
             said,
         )
         assert lives(after["pid"])
@@ -327,6 +327,51 @@ def test_requests(control: Control, tmp_path: Path) -> None:
         assert "number from 1 to 300" in control.fails("profile", "301")
         gate.touch()
         assert busy.response().status == 200
+
+
+def test_a_full_worker(control: Control, tmp_path: Path) -> None:
+    """It is no dead one, and what waits in the kernel for it is counted."""
+    gate = tmp_path / "gate"
+    options = ("--workers", "1", "--threads", "1")
+    with Server(GATE, "threading", *control.options, *options) as server:
+        kept = server.connect()
+        assert kept.request("GET", "/process").status == 200
+        busy = server.enter(gate)
+        kept.send_request("GET", "/process")
+        new = server.connect()
+        new.send_request("GET", "/process")
+
+        def status() -> dict[str, Any]:
+            service: dict[str, Any] = control.status()["services"][0]
+            return service
+
+        # One that was accepted, and one that was not.
+        wait_for(lambda: (status()["unread"], status()["full"]) == (1, 1), "a full worker")
+        assert status()["accept_queues"][0]["waiting"] == 1
+        text = control.says("status")
+        why = "all threads of the worker run requests, and no worker answers"
+        assert f": not ready: {why}\n" in text
+        row = next(line for line in text.splitlines() if line.startswith("threading"))
+        assert row.split()[:8] == ["threading", "1/1", "0", "+", "1", "full", "1", "1"]
+        assert row.split()[8] == "2"
+        assert "1 of 1 workers are full: all their threads run requests" in text
+        assert "1 requests on accepted connections wait to be read" in text
+        (line,) = control.says("workers").splitlines()[1:]
+        assert " full " in line
+        assert wait_status(control.path, 503) == f"not ready: {why}"
+        gate.touch()
+        for each in (busy, kept, new):
+            assert each.response().status == 200
+        wait_for(lambda: control.status()["ready"], "an answer")
+        assert (status()["unread"], status()["full"], status()["answering"]) == (0, 0, 1)
+        # One that does not run at all is silent.
+        (worker,) = workers(server.process.pid)
+        os.kill(worker, signal.SIGSTOP)
+        try:
+            wait_for(lambda: not control.status()["ready"], "a worker that was stopped")
+            assert (status()["full"], status()["answering"]) == (0, 0)
+        finally:
+            os.kill(worker, signal.SIGCONT)
 
 
 def test_upgraded_connections(mode: str, control: Control) -> None:

@@ -131,8 +131,8 @@ def _mount(plan: Plan) -> None:
     elif not prefix.startswith("/"):
         plan.explain(
             setting,
-            "A SCRIPT_NAME begins with a slash: gunicorn answers all requests with 500. Write mount "
-            f"= /{prefix.strip('/')}={application} instead of target.",
+            "A SCRIPT_NAME begins with a slash: gunicorn answers all requests with 500. Write "
+            f"mount = /{prefix.strip('/')}={application} instead of target.",
         )
     elif planned is None:
         plan.explain(setting, f"Its application is not known: write mount = {prefix}=TARGET.")
