@@ -300,6 +300,19 @@ def test_restart(versions: Versions, control: Control, tmp_path: Path) -> None:
 # What it shows
 
 
+def test_a_restart_with_a_configuration_that_is_wrong(control: Control, tmp_path: Path) -> None:
+    ini = tmp_path / "server.ini"
+    ini.write_text(f"[http]\nchdir = {Path.cwd()}\ntarget = {GATE}\n")
+    with Server(GATE, "threading", *control.options, "-c", str(ini)):
+        ini.write_text("[http]\nthreads = +x\n")
+        why = f"{ini}:2: threads: "
+        said = control.fails("restart")
+        begin = "the new main process ended with 3; this one keeps serving: "
+        assert said.startswith(f"{begin}{why}"), said
+        begin = "not reloaded; the previous version keeps serving: "
+        assert control.fails("reload").startswith(f"{begin}{why}")
+
+
 def test_requests(control: Control, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     with Server(GATE, "threading", *control.options) as server:
@@ -561,6 +574,32 @@ def test_another_program(name: str, capsys: pytest.CaptureFixture[str]) -> None:
             assert said.err.startswith(begin), (word, said)
             assert said.err.count("\n") == 1
             assert not said.out
+
+
+def test_a_main_process_that_was_killed(
+    control: Control, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pidfile = tmp_path / "pid"
+    options = ("--pidfile", str(pidfile), "--graceful-timeout", "600")
+    with Server(GATE, "threading", *control.options, *options) as server:
+        busy = server.enter(tmp_path / "gate")
+        os.kill(server.process.pid, signal.SIGKILL)
+        server.process.wait()
+        for word in SUBCOMMANDS.keys() - {"top"}:
+            more = {"log-level": ["debug"], "profile": ["1"]}.get(word, [])
+            assert main(["ctl", *control.options, word, *more]) == 5, word
+            said = capsys.readouterr().err
+            # While its process that answers there ends, the main process is missing.
+            assert re.match(
+                rf"poorhttp: (no server answers at unix:{control.path}: |"
+                rf"unix:{control.path}: the main process does not answer)",
+                said,
+            ), said
+        assert main(["ctl", "--pidfile", str(pidfile), "status"]) == 3
+        assert f"process {server.process.pid} has ended" in capsys.readouterr().err
+        (tmp_path / "gate").touch()
+        assert busy.response().status == 200
+        server.kill()
 
 
 def test_another_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -131,7 +131,7 @@ def _mount(plan: Plan) -> None:
     elif not prefix.startswith("/"):
         plan.explain(
             setting,
-            "A SCRIPT_NAME begins with a slash: gunicorn answers all requests with 500. Write "
+            "A SCRIPT_NAME begins with a slash: gunicorn refuses all requests with this. Write "
             f"mount = /{prefix.strip('/')}={application} instead of target.",
         )
     elif planned is None:
