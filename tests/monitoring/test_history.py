@@ -200,7 +200,8 @@ def test_what_stands_out() -> None:
     service["figures"]["queued"] = 2
     service["accept_queues"] = [{"url": "http://127.0.0.1:80", "waiting": 3, "limit": 100}]
     service["unread"] = 4
-    assert said(quiet, later)[1].startswith("all 16 threads that run requests are taken, and 9 ")
+    # Two of the four are known to a worker.
+    assert said(quiet, later)[1].startswith("all 16 threads that run requests are taken, and 7 ")
     # A full worker is no dead one.
     service["answering"], service["full"] = 0, 2
     assert not any("workers answer" in each for each in said(quiet, later))
