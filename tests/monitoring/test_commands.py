@@ -21,11 +21,14 @@ from typing import Any
 import pytest
 
 from poorhttp.cli import main
+from poorhttp.config.address import parse
 from poorhttp.errors import UsageError, visible
 from poorhttp.supervisor.admin import model
 from poorhttp.supervisor.ctl import commands, shape, tables
 from poorhttp.supervisor.ctl.arguments import SUBCOMMANDS, Arguments
+from poorhttp.supervisor.ctl.client import Client
 from poorhttp.supervisor.ctl.commands import SHOWN
+from poorhttp.supervisor.ctl.find import Place
 from tests.support.health_probe import ask, wait_status
 from tests.support.load import Load
 from tests.support.nobody import IS_ROOT, Nobody
@@ -608,7 +611,11 @@ def test_another_version(capsys: pytest.CaptureFixture[str]) -> None:
     document["version"] = "0.9\x1b[2J"
     with answering(answer("200 OK", json.dumps(document))) as where:
         assert main(["ctl", "--admin", where, "status"]) == 5
-    said = capsys.readouterr().err
+        said = capsys.readouterr().err
+        # What is to be stopped or replaced may be older than this command.
+        assert Client(Place(parse(where))).pid() == document["pid"]
+        assert main(["ctl", "--admin", where, "status", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out) == document
     assert (
         r"this is poorhttp 0.9\x1b[2J, whose status has another form (services[0].unread)" in said
     )

@@ -96,6 +96,9 @@ STATUS: Shape = {
     "configuration": [dict.fromkeys(("service", "option", "value", "origin"), str)],
 }
 
+#: What the document of each version has.
+ANY_STATUS: Shape = {"version": str, "pid": int, "services": [{}]}
+
 #: A reload of `reloads`.
 RELOAD: Shape = {"when": float, "result": str}
 
