@@ -205,9 +205,22 @@ class CommandLine(Arguments):
                 "GUNICORN_CMD_ARGS is not read; write its options after poorhttp serve, which "
                 "takes most of them (docs/reference/command.md)"
             )
+        if self.command in ("serve", "dev", "check"):
+            self._note_prefix()
         for note in self.notes:
             print(f"poorhttp: {note}", file=sys.stderr)
         return RUN[self.command](self)
+
+    def _note_prefix(self) -> None:
+        """Note that SCRIPT_NAME, by which gunicorn mounts an application, has no effect here."""
+        given = [text for text in self.values.get("env", []) if text.startswith("SCRIPT_NAME=/")]
+        prefix = given[-1].partition("=")[2] if given else os.environ.get("SCRIPT_NAME", "")
+        if len(prefix) > 1 and "mount" not in self.values:
+            target = self.values.get("target", ["TARGET"])[0]
+            self.notes.append(
+                "SCRIPT_NAME mounts nothing here, as it does with gunicorn; write --mount "
+                f"{prefix.rstrip('/')}={target} instead of {target} (docs/reference/command.md)"
+            )
 
     def _load(self) -> list[Settings]:
         """Load the settings; from a file of the current folder, if nothing is named to serve."""

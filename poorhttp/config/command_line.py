@@ -314,6 +314,8 @@ def usage(command: str = "", *, everything: bool = False) -> str:
         )
     command = command or "serve"
     discovery = COMMANDS[command].discovery
+    default = "" if discovery else " Default without TARGET: poorhttp.ini of the current folder."
+    reads = f"Read an ini file.{default}"
     rest = "" if everything else f"\npoorhttp {command} {HELP_ALL_FLAG} shows all options.\n"
     return (
         f"Usage: poorhttp {command} {'[TARGET]' if discovery else 'TARGET'} [OPTION ...]\n"
@@ -322,7 +324,7 @@ def usage(command: str = "", *, everything: bool = False) -> str:
         "Each option can also be set in the section [http] of FILE, as like_this = VALUE, and in\n"
         "the environment, as POORHTTP_LIKE_THIS. The command line takes precedence over the\n"
         "environment, and the environment over the file.\n\n"
-        f"{entry('-c, --config FILE', 'Read an ini file.')}"
+        f"{entry('-c, --config FILE', reads)}"
         f"{entry('-h, --help', 'Show the most important options.')}"
         f"{entry(HELP_ALL_FLAG, 'Show all options.')}"
         f"{option_help(command, everything=everything)}{rest}"

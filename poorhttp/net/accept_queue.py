@@ -1,4 +1,4 @@
-"""What waits in the kernel: connections that no worker has accepted, requests that none has read."""
+"""What waits in the kernel: connections that nobody has accepted, requests that nobody has read."""
 
 from __future__ import annotations
 

@@ -421,6 +421,25 @@ def test_variables_of_the_application_and_of_a_platform(project: Path) -> None:
         assert server.get("/").body.decode().splitlines()[:1] == ["value"]
 
 
+@pytest.mark.parametrize(
+    ("words", "environ", "noted"),
+    [
+        ((), {"SCRIPT_NAME": "/a/"}, True),
+        (("-e", "SCRIPT_NAME=/a"), {}, True),
+        ((), {"SCRIPT_NAME": "/"}, False),
+        (("-e", "SCRIPT_NAME=x"), {}, False),
+        (("--mount", "/a=shop:application"), {"SCRIPT_NAME": "/a"}, False),
+        ((), {}, False),
+    ],
+)
+def test_the_prefix_of_gunicorn_in_a_variable(
+    words: tuple[str, ...], environ: dict[str, str], noted: bool, project: Path
+) -> None:
+    done = run(*command("check", "shop:application", *words), cwd=project, env=environ)
+    said = "SCRIPT_NAME mounts nothing here, as it does with gunicorn; write --mount /a=shop:appl"
+    assert (done.returncode, said in done.stderr) == (0, noted), done.stderr
+
+
 @pytest.mark.threading_only
 def test_a_certificate_of_gunicorn_is_served_at_every_address(project: Path) -> None:
     subprocess.run(

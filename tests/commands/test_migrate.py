@@ -9,7 +9,8 @@ import pytest
 
 from poorhttp.config import loader
 from poorhttp.config.migrate import sources
-from poorhttp.config.migrate.equivalents.plan import Plan
+from poorhttp.config.migrate.equivalents.plan import Plan, clean
+from poorhttp.config.other_servers.translations import worker_class
 from poorhttp.errors import ConfigError
 from tests.testkit.server import ROOT, command, run
 
@@ -91,7 +92,12 @@ def carries_a_setting(name: str, line: str) -> bool:
         ("gunicorn -k gthread app", {"mode": "threading", "threads": "1"}),
         ("gunicorn -k gevent --worker-connections=50 app", {"max_connections": "50"}),
         ("gunicorn -k egg:gunicorn#gevent app", {"mode": "gevent"}),
-        ("gunicorn -k eventlet app", {"mode": "gevent"}),
+        ("SCRIPT_NAME=/a gunicorn app", {"mount": "/a=app"}),
+        ("env SCRIPT_NAME=/a gunicorn app:x", {"mount": "/a=app:x"}),
+        ("gunicorn -e SCRIPT_NAME=/a/ -e B=1 app", {"mount": "/a=app", "env": "B=1"}),
+        ("gunicorn --env SCRIPT_NAME=/a --env SCRIPT_NAME=/b app", {"mount": "/b=app"}),
+        ("gunicorn -e SCRIPT_NAME=/a --paste p.ini", {"mount": "/a=paste:p.ini"}),
+        ("SCRIPT_NAME=/a waitress-serve app:x", {"env": "SCRIPT_NAME=/a", "target": "app:x"}),
         ("gunicorn -t 60 app", {"request_timeout": "60"}),
         ("gunicorn -k gthread --keep-alive 5 app", {"keepalive_timeout": "5"}),
         ("gunicorn --paste p.ini#shop", {"target": "paste:p.ini#shop"}),
@@ -233,6 +239,54 @@ def test_variables_of_the_application() -> None:
     assert options(migrated("A=1 waitress-serve a:b"))["env"] == ["A=1"]
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.service", "[Service]\nEnvironment=SCRIPT_NAME=/a\nExecStart=/usr/bin/gunicorn app\n"),
+        ("Dockerfile", 'FROM x\nENV SCRIPT_NAME=/a\nCMD ["gunicorn", "app"]\n'),
+        ("Dockerfile", 'FROM x\nENV GUNICORN_CMD_ARGS="-e SCRIPT_NAME=/a"\nCMD gunicorn app\n'),
+        ("Procfile", "web: SCRIPT_NAME=/a gunicorn app\n"),
+        ("run.sh", "export SCRIPT_NAME=/a\nexec gunicorn app\n"),
+        ("gunicorn.conf.py", "raw_env = ['B=1', 'SCRIPT_NAME=/a']\nwsgi_app = 'app'\n"),
+    ],
+)
+def test_a_variable_of_gunicorn_is_a_mount(name: str, text: str, tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    (tmp_path / name).write_text(text)
+    plan = sources.read([str(tmp_path / name)], {})
+    found = options(plan)
+    assert found["mount"] == ["/a=app"]
+    assert "target" not in found
+    assert "SCRIPT_NAME" not in " ".join(found.get("env", []))
+    assert "# target =" not in plan.text("a test")
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ("/", "The application is at the root"),
+        ("a", "Write mount = /a=app instead of target"),
+        ("$PREFIX", "write mount = /PREFIX=app with it"),
+        ("/a?b", "mount"),
+    ],
+)
+def test_a_variable_of_gunicorn_that_is_no_mount(value: str, why: str) -> None:
+    plan = migrated(f"gunicorn -e SCRIPT_NAME='{value}' app")
+    assert options(plan)["target"] == ["app"]
+    assert "mount" not in options(plan)
+    assert why in flat(plan)
+
+
+def test_eventlet_is_what_the_command_line_says_of_it() -> None:
+    with pytest.raises(ValueError, match="eventlet") as raised:
+        worker_class("eventlet")
+    advice = str(raised.value).partition("eventlet; ")[2].partition(" (")[0]
+    for name in ("eventlet", "gunicorn.workers.geventlet.EventletWorker", "egg:gunicorn#eventlet"):
+        plan = migrated(f"gunicorn -k {name} app")
+        assert "mode" not in options(plan)
+        assert advice.replace("gevent", "mode = gevent", 1) in plan.warnings[0]
+
+
 def test_a_log_format_of_gunicorn() -> None:
     line = "gunicorn --access-logfile - --access-logformat '%(h)s %({X-A}i)s %(M)s %(L)s %(z)s' app"
     plan = migrated(line)
@@ -256,6 +310,33 @@ def test_a_value_that_ours_refuses_is_explained() -> None:
     assert "99999999 is out of range" in text
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "gunicorn -w 2 -w 2 app",
+        "gunicorn -e A=1 -e SCRIPT_NAME=/a app",
+        "gunicorn --paste a.ini app",
+        "gunicorn app two two",
+        "uwsgi --http :80 -w a --master --master --wsgi-file b.py",
+        "waitress-serve --unix-socket /s --port 80 a:b",
+        *SOURCES,
+    ],
+)
+def test_each_setting_is_counted_once(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What follows from the place of a server (PORT, sockets of systemd) is not counted."""
+    monkeypatch.chdir(CASES / "sources")
+    plan = migrated(line)
+    read, carried, explained = plan.counts()
+    text = plan.text("a test")
+    end = text.partition("# What has no equivalent")[2]
+    assert read == carried + explained
+    assert f"of {read} settings" in text
+    written = [each for each, _ in plan.explanations if each is not None and each.is_written]
+    assert all(f"{clean(each.place)}: "[:60] in " ".join(end.split()) for each in written)
+    shown = len({id(each) for each in written}.difference(plan._carried))
+    assert (shown, any("LISTEN_FDS" in each.text for each in written)) == (explained, False)
+
+
 # The file of a command line
 
 
@@ -275,6 +356,33 @@ def test_a_file_of_uwsgi_on_its_command_line(tmp_path: Path) -> None:
     (tmp_path / "a.ini").write_text("[uwsgi]\nhttp = :81\n[two]\nmodule = two:app\nhttp = :82\n")
     assert options(migrated(f"uwsgi --ini {tmp_path}/a.ini -w one"))["target"] == ["one"]
     assert options(migrated(f"uwsgi {tmp_path}/a.ini:two"))["target"] == ["two:app"]
+
+
+@pytest.mark.parametrize(
+    ("module", "target"),
+    [
+        ("DEBUG = True\n", "start.py"),
+        ("def app():\n    pass\n", "start.py"),
+        ("from flask import Flask as application\n", "shop.conf"),
+        ("if True:\n    application = 1\n", "shop.conf"),
+        ("from other import *\n", "shop.conf"),
+        ("globals()['appli' + 'cation'] = 1\n", "shop.conf"),
+        (None, "shop.conf"),
+    ],
+)
+def test_a_module_of_uwsgi_beside_a_file(module: str | None, target: str, tmp_path: Path) -> None:
+    """uWSGI serves the file if the module has no application."""
+    (tmp_path / "src" / "shop").mkdir(parents=True)
+    if module is not None:
+        (tmp_path / "src" / "shop" / "conf.py").write_text(module)
+    text = f"[uwsgi]\nhttp = :80\nchdir = {tmp_path}\npythonpath = src\nmodule = shop.conf\n"
+    (tmp_path / "uwsgi.ini").write_text(f"{text}wsgi-file = start.py\n")
+    for source in ([str(tmp_path / "uwsgi.ini")], ["uwsgi", "--ini", str(tmp_path / "uwsgi.ini")]):
+        plan = sources.read(source, {})
+        assert options(plan)["target"] == [target]
+        why = f"uWSGI finds no application in {tmp_path}/src/shop/conf.py, and serves wsgi-file"
+        assert (why in flat(plan)) is (target == "start.py")
+        assert ("in that case, write target = start.py" in flat(plan)) is (target != "start.py")
 
 
 def test_conditions_of_uwsgi(tmp_path: Path) -> None:

@@ -67,6 +67,42 @@ def plain() -> Iterator[Address]:
         yield Address(server)
 
 
+@pytest.mark.parametrize(
+    ("accept", "is_browser"),
+    [
+        # Firefox and Chromium; curl, Python and `fetch`; others.
+        ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", True),
+        ("text/html, application/json;q=0.9", True),
+        ("*/*", False),
+        ("", False),
+        ("application/json, text/plain, */*", False),
+        ("application/json, text/html;q=0.9", False),
+        ("text/html, application/json", False),
+        ("text/*", True),
+        ("TEXT/HTML", True),
+        ("text/html;q=0, */*", False),
+        ("text/html;q=x", False),
+        ("application/*;q=0.2, text/*;q=0.3, text/html;q=0.1", False),
+    ],
+)
+def test_a_browser_is_led_to_the_page(accept: str, is_browser: bool, plain: Address) -> None:
+    with plain.connect() as connection:
+        fields = [f"Accept: {accept}"] if accept else []
+        for method in ("GET", "HEAD"):
+            response = connection.request(method, "/-/status", *fields)
+            assert response.status == (303 if is_browser else 200)
+            assert response.get("Vary") == "Accept"
+            # Also behind a prefix of a proxy.
+            assert response.get("Location") == ("../" if is_browser else None)
+        response = connection.request("GET", "/-/status?json", *fields)
+        assert response.json()["pid"] == plain.server.process.pid
+
+
+def test_a_browser_needs_the_token_first(protected: Address) -> None:
+    with protected.connect() as connection:
+        assert connection.request("GET", "/-/status", "Accept: text/html").status == 401
+
+
 @pytest.fixture(scope="module")
 def protected(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
     file = tmp_path_factory.mktemp("token") / "token"

@@ -23,11 +23,14 @@ from typing import Any
 import pytest
 
 from poorhttp.cli import main
+from poorhttp.config.address import parse
 from poorhttp.errors import UsageError, visible
 from poorhttp.supervisor.admin import model
 from poorhttp.supervisor.ctl import commands, shape, tables
 from poorhttp.supervisor.ctl.arguments import SUBCOMMANDS, Arguments
+from poorhttp.supervisor.ctl.client import Client
 from poorhttp.supervisor.ctl.commands import SHOWN
+from poorhttp.supervisor.ctl.find import Place
 from tests.support.health_probe import ask, wait_status
 from tests.support.load import Load
 from tests.support.nobody import IS_ROOT, Nobody
@@ -90,8 +93,8 @@ def test_reload(versions: Versions, control: Control) -> None:
             assert told(server)["version"] == "2"
             versions.set("broken")
             assert re.fullmatch(
-                r"not reloaded; the previous version keeps serving: tests\.apps\.versioned cannot be "
-                r"imported: \w+: this version is broken \(/.*/versioned\.py, line \d+\)",
+                r"not reloaded; the previous version keeps serving: tests\.apps\.versioned cannot "
+                r"be imported: \w+: this version is broken \(/.*/versioned\.py, line \d+\)",
                 control.fails("reload"),
             )
             versions.set("3")
@@ -289,7 +292,7 @@ def test_restart(versions: Versions, control: Control, tmp_path: Path) -> None:
         versions.set("broken")
         said = control.fails("restart")
         assert re.fullmatch(
-            r"the new main process ended with 4; this one keeps serving: .*versioned\.py, line \d+\)",
+            r"the new main process ended with 4; this one keeps serving: .*d\.py, line \d+\)",
             said,
         )
         assert lives(after["pid"])
@@ -300,6 +303,19 @@ def test_restart(versions: Versions, control: Control, tmp_path: Path) -> None:
 
 
 # What it shows
+
+
+def test_a_restart_with_a_configuration_that_is_wrong(control: Control, tmp_path: Path) -> None:
+    ini = tmp_path / "server.ini"
+    ini.write_text(f"[http]\nchdir = {Path.cwd()}\ntarget = {GATE}\n")
+    with Server(GATE, "threading", *control.options, "-c", str(ini)):
+        ini.write_text("[http]\nthreads = +x\n")
+        why = f"{ini}:2: threads: "
+        said = control.fails("restart")
+        begin = "the new main process ended with 3; this one keeps serving: "
+        assert said.startswith(f"{begin}{why}"), said
+        begin = "not reloaded; the previous version keeps serving: "
+        assert control.fails("reload").startswith(f"{begin}{why}")
 
 
 def test_requests(control: Control, tmp_path: Path) -> None:
@@ -329,6 +345,51 @@ def test_requests(control: Control, tmp_path: Path) -> None:
         assert "number from 1 to 300" in control.fails("profile", "301")
         gate.touch()
         assert busy.response().status == 200
+
+
+def test_a_full_worker(control: Control, tmp_path: Path) -> None:
+    """It is no dead one, and what waits in the kernel for it is counted."""
+    gate = tmp_path / "gate"
+    options = ("--workers", "1", "--threads", "1")
+    with Server(GATE, "threading", *control.options, *options) as server:
+        kept = server.connect()
+        assert kept.request("GET", "/process").status == 200
+        busy = server.enter(gate)
+        kept.send_request("GET", "/process")
+        new = server.connect()
+        new.send_request("GET", "/process")
+
+        def status() -> dict[str, Any]:
+            service: dict[str, Any] = control.status()["services"][0]
+            return service
+
+        # One that was accepted, and one that was not.
+        wait_for(lambda: (status()["unread"], status()["full"]) == (1, 1), "a full worker")
+        assert status()["accept_queues"][0]["waiting"] == 1
+        text = control.says("status")
+        why = "all threads of the worker run requests, and no worker answers"
+        assert f": not ready: {why}\n" in text
+        row = next(line for line in text.splitlines() if line.startswith("threading"))
+        assert row.split()[:8] == ["threading", "1/1", "0", "+", "1", "full", "1", "1"]
+        assert row.split()[8] == "2"
+        assert "1 of 1 workers are full: all their threads run requests" in text
+        assert "1 requests on accepted connections wait to be read" in text
+        (line,) = control.says("workers").splitlines()[1:]
+        assert " full " in line
+        assert wait_status(control.path, 503) == f"not ready: {why}"
+        gate.touch()
+        for each in (busy, kept, new):
+            assert each.response().status == 200
+        wait_for(lambda: control.status()["ready"], "an answer")
+        assert (status()["unread"], status()["full"], status()["answering"]) == (0, 0, 1)
+        # One that does not run at all is silent.
+        (worker,) = workers(server.process.pid)
+        os.kill(worker, signal.SIGSTOP)
+        try:
+            wait_for(lambda: not control.status()["ready"], "a worker that was stopped")
+            assert (status()["full"], status()["answering"]) == (0, 0)
+        finally:
+            os.kill(worker, signal.SIGCONT)
 
 
 def test_upgraded_connections(mode: str, control: Control) -> None:
@@ -520,13 +581,43 @@ def test_another_program(name: str, capsys: pytest.CaptureFixture[str]) -> None:
             assert not said.out
 
 
+def test_a_main_process_that_was_killed(
+    control: Control, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pidfile = tmp_path / "pid"
+    options = ("--pidfile", str(pidfile), "--graceful-timeout", "600")
+    with Server(GATE, "threading", *control.options, *options) as server:
+        busy = server.enter(tmp_path / "gate")
+        os.kill(server.process.pid, signal.SIGKILL)
+        server.process.wait()
+        for word in SUBCOMMANDS.keys() - {"top"}:
+            more = {"log-level": ["debug"], "profile": ["1"]}.get(word, [])
+            assert main(["ctl", *control.options, word, *more]) == 5, word
+            said = capsys.readouterr().err
+            # While its process that answers there ends, the main process is missing.
+            assert re.match(
+                rf"poorhttp: (no server answers at unix:{control.path}: |"
+                rf"unix:{control.path}: the main process does not answer)",
+                said,
+            ), said
+        assert main(["ctl", "--pidfile", str(pidfile), "status"]) == 3
+        assert f"process {server.process.pid} has ended" in capsys.readouterr().err
+        (tmp_path / "gate").touch()
+        assert busy.response().status == 200
+        server.kill()
+
+
 def test_another_version(capsys: pytest.CaptureFixture[str]) -> None:
     document: Any = DOCUMENTS["in order"]()
     del document["services"][0]["unread"]
     document["version"] = "0.9\x1b[2J"
     with answering(answer("200 OK", json.dumps(document))) as where:
         assert main(["ctl", "--admin", where, "status"]) == 5
-    said = capsys.readouterr().err
+        said = capsys.readouterr().err
+        # What is to be stopped or replaced may be older than this command.
+        assert Client(Place(parse(where))).pid() == document["pid"]
+        assert main(["ctl", "--admin", where, "status", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out) == document
     assert (
         r"this is poorhttp 0.9\x1b[2J, whose status has another form (services[0].unread)" in said
     )

@@ -191,7 +191,7 @@ def test_what_stands_out() -> None:
     service["history"][-2]["died"] = 2
     service["history"][0]["died"] = 1
     service["figures"].update({"in_flight": 16, "queued": 0})
-    service["accept_queues"] = []
+    service["accept_queues"], service["unread"] = [], 0
     assert [each.partition(":")[0] for each in said(quiet, later)[:-1]] == [
         "2 workers have died in the last minutes",
         "all 16 threads that run requests are taken, for up to 13 s, and others have to wait",
@@ -199,7 +199,14 @@ def test_what_stands_out() -> None:
     ]
     service["figures"]["queued"] = 2
     service["accept_queues"] = [{"url": "http://127.0.0.1:80", "waiting": 3, "limit": 100}]
-    assert said(quiet, later)[1].startswith("all 16 threads that run requests are taken, and 5 ")
+    service["unread"] = 4
+    # Two of the four are known to a worker.
+    assert said(quiet, later)[1].startswith("all 16 threads that run requests are taken, and 7 ")
+    # A full worker is no dead one.
+    service["answering"], service["full"] = 0, 2
+    assert not any("workers answer" in each for each in said(quiet, later))
+    service["full"] = 1
+    assert said(quiet, later)[0] == "0 of 2 workers answer, and 1 are full"
 
 
 @pytest.mark.parametrize(

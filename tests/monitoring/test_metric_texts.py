@@ -146,6 +146,7 @@ def test_values() -> None:
         assert value("connections_by_state", state=state) == number
     assert value("connections") == 51
     assert value("upgraded") == 8
+    assert value("requests_unread") == 4
     assert value("utilization") == 3 / 16
     assert value("workers_by_state", state="serving") == 2
     assert value("workers_by_state", state="retiring") == 0

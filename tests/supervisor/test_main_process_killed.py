@@ -1,4 +1,4 @@
-"""After `kill -9` of the main process, none of its processes outlives `graceful_timeout`."""
+"""Servers whose main process was killed (`kill -9`): nothing outlives `graceful_timeout`."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ test_cli.py                       The command line: arguments, messages and exit
 test_conf_files.py                The files of conf/, each with the program that it configures
 test_container.py                 conf/container: the server as process 1, with few privileges
 test_first_build.py               What the first build says meanwhile, and if something is missing
+test_found_configuration.py       `poorhttp.ini` of the current folder, which nobody has named
 test_kubernetes.py                conf/kubernetes: numbers and names agree
 test_packaging.py                 The name of the distribution: `poorhttpd`
 test_privileges.py                `user` and `group`: the change of the process's user

@@ -27,6 +27,9 @@ SHELLS = ("sh", "bash", "dash")
 #: gunicorn reads flags from this variable, too.
 GUNICORN_VARIABLE = "GUNICORN_CMD_ARGS"
 
+#: gunicorn takes this variable for the prefix at which the application is.
+MOUNTED = "SCRIPT_NAME"
+
 #: Longest line of a shell, of which `shlex` copies a word for each of its letters.
 LONGEST_LINE = 16_384
 
@@ -163,6 +166,15 @@ def _read_variables(command: ServerCommand, variables: Mapping[str, str]) -> Non
         except ValueError as error:
             raise ConfigError(f"{GUNICORN_VARIABLE}: {error}") from None
         _read_flags(found, [(word, word) for word in words], GUNICORN_VARIABLE)
+        is_set = any(
+            word.startswith(f"{MOUNTED}=")
+            for setting in (*command.settings, *found.settings)
+            for word in (setting.words if setting.name == "raw_env" else ())
+        )
+        if MOUNTED in variables and not is_set:
+            text = f"{MOUNTED}={variables[MOUNTED]}"
+            # It is a variable of a unit, an image or a shell, and has been read there.
+            found.settings.append(Setting("raw_env", text, MOUNTED, text, is_written=False))
     prefix = f"{command.server.upper()}_"
     for name, value in variables.items():
         if command.server in ("uwsgi", "uvicorn", "granian") and name.startswith(prefix):
@@ -170,7 +182,8 @@ def _read_variables(command: ServerCommand, variables: Mapping[str, str]) -> Non
             found.settings.append(Setting(plain, value, name, value))
     given = {setting.name: setting for setting in command.settings if setting.name}
     for setting in found.settings:
-        if setting.name in given:
+        # Variables do not replace each other.
+        if setting.name in given and setting.name not in ("raw_env", "env"):
             setting.note = f"{given[setting.name].place} sets it too, which takes precedence."
     command.settings = found.settings + command.settings
     command.files = found.files + command.files

@@ -103,7 +103,8 @@ def read_unit(text: str, file: str) -> ServerCommand:
             setting.note = "The socket unit says where it listens: poorhttp uses its sockets too."
     if sockets:
         why = "poorhttp uses the sockets that systemd passes, unless bind is set."
-        command.settings.append(Setting(SOCKETS, "", file, "LISTEN_FDS", note=why))
+        passed = Setting(SOCKETS, "", file, "LISTEN_FDS", note=why, is_written=False)
+        command.settings.append(passed)
     command.settings += settings
     return command
 
@@ -128,6 +129,8 @@ def _of_unit(name: str, value: str) -> str:
         return "Type=notify fits: poorhttp tells systemd when it is ready."
     if name == "Type":
         return "Write Type=notify: poorhttp stays in the foreground, and tells when it is ready."
+    if name == "EnvironmentFile":
+        return f"{_UNIT} If it sets SCRIPT_NAME for gunicorn, write mount = /PREFIX=TARGET here."
     if name == "PIDFile":
         return "Remove it: systemd knows the process that it has started."
     return _UNIT

@@ -19,6 +19,7 @@ from poorhttp.config.migrate.environment import public
 from poorhttp.config.migrate.equivalents import gunicorn, more_servers, uwsgi
 from poorhttp.config.migrate.equivalents.plan import Plan, Setting
 from poorhttp.config.migrate.source_files import SourceFiles
+from poorhttp.config.migrate.uwsgi_application import note_module
 from poorhttp.config.migrate.uwsgi_file import UwsgiFile
 from poorhttp.errors import ConfigError
 
@@ -76,7 +77,9 @@ def _read_file(file: str, environ: Mapping[str, str], files: SourceFiles) -> Pla
     if name.endswith((".yaml", ".yml", ".xml", ".json")) or re.search(r"^\[uwsgi\]", text, re.M):
         source = UwsgiFile(environ, files)
         source.read(file, text)
-        return uwsgi.plan_for(source.finish())
+        settings = source.finish()
+        note_module(settings, folder, files, file)
+        return uwsgi.plan_for(settings)
     if re.search(r"^\[server:", text, re.M):
         raise ConfigError(
             f"{file}: is a PasteDeploy file, which needs no other: poorhttp serve paste:{file}, or "
@@ -151,7 +154,10 @@ def _follow(
             each.name == "bind" for each in [*settings, *given.values()]
         ):
             text = "gunicorn listens there where PORT is set"
-            settings.append(Setting("bind", "0.0.0.0:$PORT", "PORT", text))
+            port = Setting("bind", "0.0.0.0:$PORT", "PORT", text, is_written=False)
+            settings.append(port)
+    if command.server == "uwsgi":
+        note_module([*settings, *command.settings], folder, files, file)
     plan = PLANS[command.server]([*settings, *command.settings])
     plan.warnings += warnings
     return plan

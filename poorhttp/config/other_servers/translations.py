@@ -30,6 +30,12 @@ WORKER_CLASSES = {
     "geventwebsocket.gunicorn.workers.GeventWebSocketWorker": "gevent",
 }
 
+#: What to do about eventlet, with a gap for what to write.
+EVENTLET = (
+    "not supported: its authors advise against eventlet; write {}, and replace what the "
+    "application imports from eventlet"
+)
+
 #: Directives of gunicorn's `access_log_format`, and ours.
 ATOMS = {
     **{name: f"%{name}" for name in "hlutrmUHsBTD"},
@@ -61,10 +67,7 @@ def worker_class(text: str) -> str:
         return WORKER_CLASSES[text]
     kind = text.lower()
     if "eventlet" in kind:
-        raise ValueError(
-            f'"{text}" is not supported: its authors advise against eventlet; write gevent, and '
-            "replace what the application imports from eventlet (docs/reference/command.md)"
-        )
+        raise ValueError(f'"{text}" is {EVENTLET.format("gevent")} (docs/reference/command.md)')
     if any(word in kind for word in ("uvicorn", "asgi", "asyncio", "uvloop", "trio", "tornado")):
         raise ValueError(
             f'"{text}" is for ASGI or Tornado; this server runs WSGI applications: write threading '

@@ -190,7 +190,7 @@ def usage() -> str:
     return (
         "Usage: poorhttp ctl [OPTION ...] COMMAND [ARGUMENT ...]\n\n"
         "Show or control a running server through its address `admin`. If no option names the\n"
-        "server, it must be the only one that this user runs.\n\n"
+        "server, poorhttp.ini of the current folder does, or it is the only one of this user.\n\n"
         f"Commands:\n{commands}\nOptions:\n{options}\n"
         "Exit codes: 0 done, 1 not done, 2 wrong command line, 3 wrong configuration or token,\n"
         "5 no server answers.\n"

@@ -99,7 +99,27 @@ class Client:
         self.place = place
 
     def status(self) -> Status:
-        """Return the status document.
+        """Return the status document, of the version of this command.
+
+        Raises:
+            Failure: it cannot be had.
+        """
+        document = self.document()
+        place = shape.missing(document, shape.STATUS)
+        if not place and document["reloads"]["last"] is not None:
+            place = shape.missing(document["reloads"]["last"], shape.RELOAD, "reloads.last")
+        if place:
+            version = visible(document["version"])[:40]
+            raise Unreachable(
+                f"{self.place.address}: this is poorhttp {version}, whose status has another form "
+                f"({place}) than that of {VERSION}: use the command of that installation"
+            )
+        found: Any = document
+        status: Status = found
+        return status
+
+    def document(self) -> dict[str, Any]:
+        """Return the status document of a server of any version.
 
         Raises:
             Failure: it cannot be had.
@@ -108,20 +128,18 @@ class Client:
         if code != 200:
             self._check_answer(document)
             raise Failure(f"{self.place.address}: {visible(document['message'])}")
-        place = shape.missing(document, shape.STATUS)
-        if not place and document["reloads"]["last"] is not None:
-            place = shape.missing(document["reloads"]["last"], shape.RELOAD, "reloads.last")
-        if place and not {"version", "services", "reloads"} <= document.keys():
+        if shape.missing(document, shape.ANY_STATUS):
             raise Stranger(self.place)
-        if place:
-            version = visible(str(document["version"]))[:40]
-            raise Unreachable(
-                f"{self.place.address}: this is poorhttp {version}, whose status has another form "
-                f"({place}) than that of {VERSION}: use the command of that installation"
-            )
-        found: Any = document
-        status: Status = found
-        return status
+        return document
+
+    def pid(self) -> int:
+        """Return the main process, also of another version: it may be about to be replaced.
+
+        Raises:
+            Failure: it does not answer.
+        """
+        found: int = self.document()["pid"]
+        return found
 
     def command(self, name: str, arguments: dict[str, object]) -> tuple[int, dict[str, Any]]:
         """Send a command; return the status, and the members of the answer.

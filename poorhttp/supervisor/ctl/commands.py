@@ -57,6 +57,10 @@ def main(words: Sequence[str]) -> int:
 
         return top.run(client.status)
     if arguments.command in SHOWN:
+        if as_json and arguments.command == "status":
+            # A program may know that version.
+            _print_json(client.document())
+            return 0
         document = client.status()
         if as_json:
             _print_json(_part(arguments.command, document))
@@ -97,7 +101,7 @@ def _control(client: Client, arguments: Arguments, *, as_json: bool) -> int:
             members[option.removeprefix("--")] = True
     if "--format" in arguments.options:
         members["form"] = arguments.options["--format"]
-    before = client.status()["pid"] if command in ("stop", "restart") else 0
+    before = client.pid() if command in ("stop", "restart") else 0
     status, answer = client.command(command, members)
     if status == 202 and isinstance(answer.get("job"), str):
         answer = _result(client, answer["job"], before)
@@ -136,7 +140,7 @@ def _result(client: Client, job: str, before: int) -> dict[str, Any]:
         pause = min(2 * pause, LONGEST)
         try:
             status, answer = client.job(job)
-            if status == 404 and before and (now := client.status()["pid"]) != before:
+            if status == 404 and before and (now := client.pid()) != before:
                 return {"ok": True, "message": f"process {now} has taken over"}
         except Unreachable:
             # While one process takes over from another, a connection may be cut off.
@@ -156,7 +160,7 @@ def _ended(client: Client, before: int) -> dict[str, Any]:
         time.sleep(pause)
         pause = min(2 * pause, LONGEST)
         try:
-            now = client.status()["pid"]
+            now = client.pid()
         except Unavailable:
             continue
         except Unreachable:

@@ -26,7 +26,8 @@ FIGURES: Shape = {
     **dict.fromkeys(("cache_hits", "cache_misses"), int),
     **dict.fromkeys(("interpreter_wait", "oldest"), float),
     "responses": {f"{hundred}xx": int for hundred in range(1, 6)},
-    **dict.fromkeys(("refused", "connections"), {EACH: int}),
+    "refused": {EACH: int},
+    "connections": {EACH: int},
     **dict.fromkeys(("waiting", "application", "sending"), HISTOGRAM),
 }
 
@@ -61,7 +62,9 @@ WORKER: Shape = {
 SLOT: Shape = {
     **dict.fromkeys(("begin", "end"), float),
     **dict.fromkeys(("requests", "errors", "received", "sent", "died", "memory"), int),
-    **dict.fromkeys(("waiting", "application", "sending"), [int]),
+    "waiting": [int],
+    "application": [int],
+    "sending": [int],
 }
 
 SERVICE: Shape = {
@@ -74,7 +77,8 @@ SERVICE: Shape = {
     "workers": [WORKER],
     "accept_queues": [{"url": str, "waiting": int, "limit": int}],
     "restarts": {EACH: int},
-    **dict.fromkeys(("slowest", "errors"), [FINISHED]),
+    "slowest": [FINISHED],
+    "errors": [FINISHED],
     "refusals": [REFUSAL],
     "certificates": [{"file": str, "expires": float}],
     "history": [SLOT],
@@ -91,6 +95,9 @@ STATUS: Shape = {
     "reloads": {"succeeded": int, "failed": int, "last": object},
     "configuration": [dict.fromkeys(("service", "option", "value", "origin"), str)],
 }
+
+#: What the document of each version has.
+ANY_STATUS: Shape = {"version": str, "pid": int, "services": [{}]}
 
 #: A reload of `reloads`.
 RELOAD: Shape = {"when": float, "result": str}

@@ -12,6 +12,7 @@ from poorhttp.config.migrate.equivalents.addresses import (
 )
 from poorhttp.config.migrate.equivalents.log_formats import from_gunicorn
 from poorhttp.config.migrate.equivalents.plan import (
+    UNKNOWN_VARIABLE,
     Plan,
     Rule,
     Setting,
@@ -22,17 +23,23 @@ from poorhttp.config.migrate.equivalents.plan import (
     option,
     switch,
 )
-from poorhttp.config.other_servers.translations import WORKER_CLASSES, watched
+from poorhttp.config.other_servers.translations import EVENTLET, WORKER_CLASSES, watched
 
 #: Worker classes beside those that our command line knows, by the beginning of their names.
 CLASSES = {
     "geventwebsocket": "gevent",
-    "eventlet": "gevent",
-    "gunicorn.workers.geventlet": "gevent",
     "ggevent": "gevent",
     "meinheld": "forking",
     "egg:meinheld": "forking",
 }
+
+#: The beginning of a variable that says where the application is mounted.
+PREFIX_VARIABLE = "SCRIPT_NAME="
+
+MOUNTED = (
+    "the application is mounted there; the variable itself is not set, add it to env if the "
+    "application reads it"
+)
 
 ASGI = (
     "It runs ASGI applications, and poorhttp serves WSGI only: keep the old server for this "
@@ -80,8 +87,64 @@ def plan_for(settings: list[Setting]) -> Plan:
         allowed,
         "gunicorn's default of forwarded_allow_ips, for the addresses that this machine reaches",
     )
+    _application(plan)
     plan.apply(RULES, _unknown)
     return plan
+
+
+def _application(plan: Plan) -> None:
+    """Plan the application, and where it is mounted: at the variable SCRIPT_NAME."""
+    for setting in plan.all("wsgi_app", "paste"):
+        apply = RULES[setting.name].apply
+        assert apply is not None
+        apply(plan, setting)
+    _mount(plan)
+
+
+def _mount(plan: Plan) -> None:
+    """Mount the application at the variable SCRIPT_NAME; gunicorn takes its prefix from that."""
+    found = [
+        (setting, word.partition("=")[2].strip())
+        for setting in plan.all("raw_env")
+        for word in setting.words
+        if word.startswith(PREFIX_VARIABLE)
+    ]
+    for setting, _ in found:
+        others = [word for word in setting.words if not word.startswith(PREFIX_VARIABLE)]
+        if others and not plan.from_environment(setting, "env"):
+            plan.set("env", others, setting)
+    for setting, prefix in found[:-1]:
+        plan.explain(setting, f"SCRIPT_NAME = {prefix} is not in use: it is set again behind it.")
+    if not found:
+        return
+    setting, prefix = found[-1]
+    planned = plan.options.get("target")
+    application = planned.values[0] if planned is not None else "TARGET"
+    if UNKNOWN_VARIABLE.search(prefix):
+        plan.explain(
+            setting,
+            "SCRIPT_NAME comes from the environment, which was not known here: instead of target, "
+            f"write mount = /PREFIX={application} with it.",
+        )
+    elif prefix.strip("/") == "":
+        plan.follow(setting, "The application is at the root, as without SCRIPT_NAME.")
+    elif not prefix.startswith("/"):
+        plan.explain(
+            setting,
+            "A SCRIPT_NAME begins with a slash: gunicorn refuses all requests with this. Write "
+            f"mount = /{prefix.strip('/')}={application} instead of target.",
+        )
+    elif planned is None:
+        plan.explain(setting, f"Its application is not known: write mount = {prefix}=TARGET.")
+    elif plan.set(
+        "mount",
+        f"{prefix.rstrip('/')}={application}",
+        setting,
+        MOUNTED if setting.is_written else "the application is mounted there",
+    ):
+        plan.options["mount"].comments[:0] = planned.comments
+        plan.options["mount"].settings += planned.settings
+        del plan.options["target"]
 
 
 def _listen(plan: Plan) -> None:
@@ -118,6 +181,12 @@ def _mode(plan: Plan) -> None:
         plan.explain(of_class, ASGI)
         plan.warnings.append(f"{of_class.text}: {ASGI}")
         return
+    if "eventlet" in name.lower():
+        assert of_class is not None
+        why = f"It is {EVENTLET.format('mode = gevent')}."
+        plan.explain(of_class, why)
+        plan.warnings.append(f"{of_class.text}: {EVENTLET.format('mode = gevent')}")
+        return
     found = [CLASSES[begin] for begin in CLASSES if name.startswith(begin)]
     mode = WORKER_CLASSES.get(name) or (found[-1] if found else "")
     because: Setting | str = of_class or "gunicorn's default, worker_class = 'sync'"
@@ -140,8 +209,6 @@ def _mode(plan: Plan) -> None:
             plan.explain(threads, "A worker of this mode has one thread.")
     elif mode == "gevent":
         note = "needs the extra gevent"
-        if name.startswith("eventlet") or "geventlet" in name:
-            note += "; there are no eventlet workers here, and it patches like gevent"
         if threads is not None:
             plan.explain(threads, "Greenlets are used here, as with gunicorn's gevent workers.")
     plan.set("mode", mode, because, note)

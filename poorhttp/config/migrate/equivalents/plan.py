@@ -41,6 +41,8 @@ class Setting:
         text: the setting as it is written there.
         note: an explanation that its reader has for it; then it becomes no option.
         used_as_placeholder: another setting of uWSGI has used its value.
+        is_written: it stands in the configuration; otherwise it follows from others, or from where
+            the server is started, and is not counted.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Setting:
     text: str
     note: str = ""
     used_as_placeholder: bool = False
+    is_written: bool = True
 
     @property
     def words(self) -> list[str]:
@@ -71,10 +74,15 @@ class Setting:
 
 @dataclass
 class Planned:
-    """The values of an option, and why it has them: a comment for each setting or default."""
+    """The values of an option, and why it has them: a comment for each setting or default.
+
+    Attributes:
+        settings: those that are carried over by it.
+    """
 
     values: list[str]
     comments: list[str] = field(default_factory=list)
+    settings: list[Setting] = field(default_factory=list)
 
 
 @dataclass
@@ -157,10 +165,24 @@ class Plan:
         comments = [comment + (f"; {note}" if note else "")]
         if before is not None:
             comments = [*before.comments, *comments]
-        self.options[option] = Planned(texts, list(dict.fromkeys(comments)))
+        planned = Planned(texts, list(dict.fromkeys(comments)))
+        if before is not None and OPTIONS[option].repeatable:
+            planned.settings += before.settings
+        self.options[option] = planned
         if isinstance(because, Setting):
+            planned.settings.append(because)
             self.done(because)
+        if before is not None and before.values != texts:
+            self._replace(before, planned, comment)
         return True
+
+    def _replace(self, before: Planned, planned: Planned, comment: str) -> None:
+        """Explain the settings that have set an option before."""
+        kept = {id(each) for other in self.options.values() for each in other.settings}
+        for setting in before.settings:
+            if id(setting) not in kept:
+                self._carried.discard(id(setting))
+                self.explain(setting, f"Not in use, but: {comment}.")
 
     def done(self, setting: Setting) -> None:
         """Count a setting as carried over."""
@@ -170,7 +192,8 @@ class Plan:
     def explain(self, setting: Setting | None, why: str, page: str = "") -> None:
         """Explain what has no equivalent, or needs none."""
         text = f"{why} See {page}." if page else why
-        if (setting, text) not in self.explanations:
+        # The same object: a command line may have two settings that are alike.
+        if not any(one is setting and other == text for one, other in self.explanations):
             self.explanations.append((setting, text))
         if setting is not None:
             self._seen.add(id(setting))
@@ -232,8 +255,9 @@ class Plan:
 
     def counts(self) -> tuple[int, int, int]:
         """Return how many settings were read, became options, and were explained."""
-        explained = len(self._seen) - len(self._carried)
-        return len(self.settings), len(self._carried), explained
+        written = [each for each in self.settings if each.is_written]
+        carried = sum(id(each) in self._carried for each in written)
+        return len(written), carried, len(written) - carried
 
     def text(self, source: str) -> str:
         """Return the ini file.
@@ -255,7 +279,7 @@ class Plan:
             "",
             f"[{loader.SECTION}]",
         ]
-        if "target" not in self.options:
+        if not {"target", "mount"} & self.options.keys():
             lines += ["# Not known; it may also be an argument: poorhttp serve TARGET -c FILE"]
             lines += ["# target = package.module:application", ""]
         for name in OPTIONS:

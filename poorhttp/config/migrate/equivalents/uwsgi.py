@@ -81,12 +81,15 @@ def _application(plan: Plan) -> None:
     for setting in (module, file):
         if setting is None or plan.from_environment(setting, "target"):
             continue
-        if "target" in plan.options:
+        text = setting.one.partition(" #")[0].strip()
+        if module is not None and "target" in plan.options:
             plan.explain(
-                setting, "One application is served at /; mount = /PREFIX=TARGET adds one."
+                setting,
+                f"uWSGI serves it only if {module.one} has no application: in that case, write "
+                f"target = {text if ':' in text else text + suffix}. One application is served at "
+                "/; mount = /PREFIX=TARGET adds one.",
             )
             continue
-        text = setting.one.partition(" #")[0].strip()
         if setting is module:
             text = text.removesuffix(".py")
         target(plan, setting, text if ":" in text else text + suffix)

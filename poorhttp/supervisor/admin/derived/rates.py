@@ -55,7 +55,8 @@ def added(histograms: Iterable[Sequence[int]]) -> list[int]:
 def queue_length(service: Service) -> int:
     """Return how many requests wait: in a worker for a thread, or in the kernel for a worker."""
     unaccepted = sum(each["waiting"] for each in service["accept_queues"])
-    return service["figures"]["queued"] + unaccepted + service["unread"]
+    # A worker may know of requests that it has not read yet: they are in both numbers.
+    return unaccepted + max(service["figures"]["queued"], service["unread"])
 
 
 def counters(figures: Figures) -> tuple[int, int, int, int]:

@@ -83,7 +83,7 @@ def tiles(service: Service, recent: Recent) -> Html:
     full = bool(capacity) and figures["in_flight"] >= (capacity or 0)
     tile = '<div class="tile {}"><dt>{}</dt><dd><b>{}</b> <span>{}</span></dd></div>'
     waiting = queue_length(service)
-    in_kernel = waiting - figures["queued"]
+    in_kernel = service["unread"] + sum(each["waiting"] for each in service["accept_queues"])
     all_connections = sum(figures["connections"].values())
     return html(
         '<dl class="tiles">{}</dl>',
