@@ -79,12 +79,5 @@ class Moto(Application):
         queue = sqs.create_queue(QueueName="jobs")["QueueUrl"]
         sqs.send_message(QueueUrl=queue, MessageBody="✓")
         yield "queue", sqs.receive_message(QueueUrl=queue)["Messages"][0]["Body"]
-<<<<<<< HEAD
-        yield (
-            "identity",
-            boto3.client("sts", endpoint_url=self.url).get_caller_identity()["Account"],
-        )
-=======
         sts = boto3.client("sts", endpoint_url=self.url)
         yield "identity", sts.get_caller_identity()["Account"]
->>>>>>> prog1

@@ -73,14 +73,8 @@ class Roundup(Application):
             yield "REST change", [written.status_code, written.json()["data"]["attribute"]]
             again = session.put(issue, json=change, headers=of)
             yield "REST change of an old version", again.status_code
-<<<<<<< HEAD
-            removed = session.delete(
-                issue, headers={"If-Match": session.get(issue).headers["ETag"]}
-            )
-=======
             of = {"If-Match": session.get(issue).headers["ETag"]}
             removed = session.delete(issue, headers=of)
->>>>>>> prog1
             yield "REST delete", [removed.status_code, session.get(issue).status_code]
             options = session.options(issue)
             yield "REST options", [options.status_code, options.headers["Allow"]]
