@@ -72,7 +72,7 @@ class WorkerHandle:
         generation: reforks that came before it.
         refork_due: it has begun `refork_after` requests.
         replaced: the application has replaced the handler of a signal to stop.
-        greenlets: the package by whose greenlets the application has replaced threads; None: by none.
+        greenlets: the package by whose greenlets the application has replaced threads, or None.
         promoted: it has finished its requests, and waits to become the preloader.
         certificates: how often its service had read certificates again when it last got them.
         recycle_reason: why it is to be replaced; empty: it is not.
