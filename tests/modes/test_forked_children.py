@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.testkit.network.port import free_port
 from tests.testkit.process import children
 from tests.testkit.server import Server, run, wait_for
 
@@ -114,7 +115,9 @@ def test_what_was_ignored_at_the_start_stays_ignored() -> None:
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize("action", ["/sleep?python", "/sleep?library", "/daemon"])
 def test_a_child_keeps_no_port(mode: str, how: signal.Signals, action: str) -> None:
-    server = Server(APP, mode)
+    # No other test gets it when it is free.
+    bind = (f"127.0.0.1:{free_port()}",)
+    server = Server(APP, mode, bind=bind)
     workers = children(server.process.pid)
     child = int(get(server, action))
     try:
@@ -125,7 +128,7 @@ def test_a_child_keeps_no_port(mode: str, how: signal.Signals, action: str) -> N
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", server.port), 5)
         assert alive(child)
-        with Server(APP, mode, bind=(f"127.0.0.1:{server.port}",)) as again:
+        with Server(APP, mode, bind=bind) as again:
             assert again.get("/").status == 200
     finally:
         os.kill(child, signal.SIGKILL)

@@ -17,6 +17,7 @@ from poorhttp.config.options.server import MODES as OURS
 from poorhttp.modes import forking, single
 from tests.conftest import Serve
 from tests.testkit.client import HANG, Closed, Connection
+from tests.testkit.network.port import free_port
 from tests.testkit.process import children, lives, opened, wait_for_end
 from tests.testkit.server import AT_ONCE, MODES, ROOT, Server, patched, run, wait_for
 
@@ -160,7 +161,9 @@ def test_idle_connections_do_not_hold_it(mode: str, number: signal.Signals) -> N
 
 
 def test_no_new_connections_while_it_stops(mode: str, tmp_path: Path) -> None:
-    with Server(GATE, mode, *PATIENT) as server:
+    # No other test gets it when it is free.
+    bind = (f"127.0.0.1:{free_port()}",)
+    with Server(GATE, mode, *PATIENT, bind=bind) as server:
         connection = server.enter(tmp_path / "gate")
         server.process.send_signal(signal.SIGTERM)
         (tmp_path / "gate").touch()

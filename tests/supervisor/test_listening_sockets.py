@@ -22,6 +22,7 @@ from poorhttp.net.inherited import listeners_from_json, listeners_to_json
 from poorhttp.net.listener import Listener
 from poorhttp.net.sockets import listeners_of, open_listeners
 from tests.testkit.client import HANG, Connection
+from tests.testkit.network.port import free_port
 from tests.testkit.process import children, fdinfo
 from tests.testkit.server import ROOT, Program, Server, command, mode_options, wait_for
 
@@ -385,7 +386,9 @@ def test_closed_server_frees_its_port(mode: str) -> None:
         start_response("200 OK", [])
         return [b"kept"]
 
-    with poorhttp.Server(application, mode=mode) as server:
+    # No other test gets it when it is free.
+    bind = f"127.0.0.1:{free_port()}"
+    with poorhttp.Server(application, mode=mode, bind=bind) as server:
         with urllib.request.urlopen(server.url, timeout=HANG) as answer:
             assert answer.read() == b"kept"
         host, _, port = server.url.removeprefix("http://").partition(":")
