@@ -248,6 +248,18 @@ class CommandLine(Arguments):
         Raises:
             Failure: an option, a variable or the file is wrong.
         """
+        if self.flask_files is None:
+            return self._read()
+        before = dict(os.environ)
+        try:
+            return self._read()
+        except BaseException:
+            # Workers of the version that goes on get the environment of that.
+            os.environ.clear()
+            os.environ.update(before)
+            raise
+
+    def _read(self) -> list[Settings]:
         files = self.flask_files
         if files is not None:
             files.forget(os.environ)

@@ -48,8 +48,9 @@ class Command:
 DISCOVERY = """\
 TARGET may be a folder or a Python file; by default it is the current folder. The server searches
 it, in this order, for manage.py of a Django project, FLASK_APP, dispatch_table.py, an application
-or create_app() in wsgi.py, app.py, application.py, main.py, then in another module or package, also
-in src; template pages, index.html, cgi-bin. It reads source files and does not run them.
+or create_app() in wsgi.py, app.py, application.py, main.py, then in a file of PasteDeploy, another
+module or a package, also in src; template pages, index.html, cgi-bin. It reads source files and
+does not run them.
 
 """
 

@@ -176,8 +176,13 @@ def test_options_in_a_file_of_variables(tmp_path: Path) -> None:
     files_project(tmp_path)
     project = tmp_path / "project"
     write(project, {".env": "POORHTTP_THREADS=3\nPOORHTTP_MODE=single\n"})
-    with Started(*FLASK, "dev", cwd=project, env=env(project)) as server:
+    with Started(*FLASK, "dev", cwd=project, env=env(project, SHOWN="BOTH")) as server:
         assert server.mode == "single"
+        # If one is wrong, the version that goes on keeps its variables.
+        save(project / ".env", "POORHTTP_THREADS=many\nBOTH=saved\n")
+        server.wait_log("not reloaded; the previous version keeps serving: POORHTTP_THREADS")
+        save(project / "one.py", READS.replace('return "', 'return "new" + "'))
+        wait_for(lambda: server.get("/").body == b"newflaskenv True one", "the new version")
 
 
 @pytest.mark.parametrize("words", [(*FLASK, "dev"), DEV], ids=["flask", "poorhttp"])

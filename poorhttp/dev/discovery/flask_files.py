@@ -6,11 +6,13 @@ by python-dotenv, in a process of its own: the main process stays small.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import MutableMapping
 from contextlib import suppress
 
+from poorhttp.config.ini import read_file
 from poorhttp.errors import ConfigError, visible
 from poorhttp.process import child_answer
 
@@ -113,9 +115,11 @@ def find_variables() -> dict[str, Any]:
     paths = [path for name in names if (path := dotenv.find_dotenv(name, usecwd=True))]
     if further and os.path.isfile(further):
         paths.append(further)
-    for path in paths:
+    for path in filter(os.path.isfile, paths):
         try:
-            read = dotenv.dotenv_values(path, encoding="utf-8")
+            # Not by its name: another user may have put a named pipe in its place.
+            text = read_file(path).decode()
+            read = dotenv.dotenv_values(stream=io.StringIO(text))
         except (OSError, ValueError) as error:
             found["error"] = f"{os.path.abspath(path)} cannot be read: {error}"
             return found
