@@ -13,6 +13,7 @@ from poorhttp.dev.reload.own_writes import (
     FIRST_PAUSE,
     LONGEST_PAUSE,
     QUIET,
+    RECENT_PROGRAM,
     OwnWrites,
 )
 from tests.support.development import Project, wait_text
@@ -120,3 +121,6 @@ def test_a_program_may_have_written_it() -> None:
         writes.note("")
         pauses.append(writes.pause(["/a"]))
     assert pauses == [0.0] * AT_ONCE_BY_PROGRAM + [FIRST_PAUSE]
+    # Nor is it the program's that a developer saves later.
+    now += RECENT_PROGRAM
+    assert writes.pause(["/a"]) == 0

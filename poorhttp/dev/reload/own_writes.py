@@ -37,6 +37,10 @@ AGAIN = 0.5
 #: Seconds within which the watcher reports a file that was opened for writing.
 RECENT = 6.0
 
+#: Seconds within which a program that the application has started counts as the writer. A developer
+#: who saves a file again and again takes longer.
+RECENT_PROGRAM = 2.0
+
 #: Changes by the application that take effect at once, and as many if only a program that it has
 #: started can have made them.
 AT_ONCE = 2
@@ -92,7 +96,7 @@ class OwnWrites:
         """Take a clock, in seconds."""
         self._clock = clock
         self._written: dict[str, float] = {}
-        self._program_at = -RECENT
+        self._program_at = -RECENT_PROGRAM
         #: How often each file was changed by the application, one change soon after another.
         self._counts: dict[str, int] = {}
         self._last = 0.0
@@ -111,7 +115,7 @@ class OwnWrites:
         names = [os.path.realpath(path) for path in paths]
         if all(now - self._written.get(name, -RECENT) < RECENT for name in names):
             at_once = AT_ONCE
-        elif now - self._program_at < RECENT:
+        elif now - self._program_at < RECENT_PROGRAM:
             at_once = AT_ONCE_BY_PROGRAM
         else:
             return 0.0

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Iterable
 from itertools import islice
 
+from poorhttp.dev.reload.watch.snapshot import archive_of
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -27,8 +29,9 @@ def folders(names: Iterable[str]) -> set[str]:
     for name in names:
         if name.partition(".")[0] not in sys.stdlib_module_names:
             file = attributes(sys.modules.get(name)).get("__file__")
-            if isinstance(file, str) and os.path.isabs(file):
-                found.add(os.path.dirname(file))
+            # Those of archives are relative if the entry of the path is.
+            if isinstance(file, str) and (os.path.isabs(file) or archive_of(os.path.abspath(file))):
+                found.add(os.path.dirname(os.path.abspath(file)))
     return found
 
 
