@@ -21,9 +21,6 @@ FOLDER = ROOT / ".venv" / "programs"
 #: The reference, and what one of our modes is made of; a program may ask for others.
 SERVERS = ("gunicorn==27.0.1", "gevent==26.9.0")
 
-#: Seconds after which an installation is ended.
-LIMIT = 3600
-
 #: A proxy that refuses everything: programs are used without a network.
 NOWHERE = "http://127.0.0.1:9"
 
@@ -47,7 +44,7 @@ def is_made(name: str, application: type[Application]) -> bool:
 
 
 def make(name: str, application: type[Application]) -> None:
-    """Make the environment anew; a RuntimeError with pip's last lines if that fails."""
+    """Make the environment anew, and print what pip collects; a RuntimeError if that fails."""
     folder = FOLDER / name
     shutil.rmtree(folder, ignore_errors=True)
     python = str(folder / "bin" / "python")
@@ -55,18 +52,23 @@ def make(name: str, application: type[Application]) -> None:
         [sys.executable, "-m", "venv", str(folder)],
         [python, "-m", "pip", "install", *distributions(application)],
     ):
-        done = subprocess.run(
+        process = subprocess.Popen(
             words,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=LIMIT,
-            check=False,
         )
-        if done.returncode:
-            last = "\n".join(done.stdout.splitlines()[-15:])
-            raise RuntimeError(f"{' '.join(words)}: exit code {done.returncode}\n{last}")
+        with process:
+            assert process.stdout
+            lines = []
+            for line in process.stdout:
+                lines.append(line)
+                if line.startswith("Collecting "):
+                    print(f"{name:10} {line}", end="", flush=True)
+        if process.returncode:
+            last = "".join(lines[-15:])
+            raise RuntimeError(f"{' '.join(words)}: exit code {process.returncode}\n{last}")
     packages = sysconfig.get_path("purelib", "venv", {"base": str(folder)})
     (Path(packages) / "poorhttp").symlink_to(ROOT / "poorhttp")
     (folder / "made-of.txt").write_text(wanted(application))

@@ -46,7 +46,7 @@ class Place:
         """Let the program write its files; a RuntimeError with its words if it fails."""
         self.folder.mkdir()
         with self.inside() as process:
-            if code := process.process.wait(LIMIT):
+            if code := ended(process):
                 raise RuntimeError(f"prepare: exit code {code}\n{last_lines(process.log())}")
         shutil.copytree(self.folder, self._prepared, symlinks=True)
 
@@ -98,15 +98,20 @@ class Place:
 
     def _drive(self, visit: Visit) -> None:
         with self.inside(visit.server) as clients:
-            try:
-                code: int | str = clients.process.wait(LIMIT)
-            except subprocess.TimeoutExpired:
-                code = f"none in {LIMIT} s"
+            code = ended(clients)
             visit.seen = dict(json.loads(line) for line in clients.output().splitlines())
             if code:
                 last = next(reversed(visit.seen), "none")
                 reason = last_lines(clients.log(), 8)
                 visit.fault = f"exit code {code} of the clients, last step {last!r}\n{reason}"
+
+
+def ended(process: Program) -> int | str:
+    """Wait for the end of a process; its exit code, or that it has none."""
+    try:
+        return process.process.wait(LIMIT)
+    except subprocess.TimeoutExpired:
+        return f"none in {LIMIT} s"
 
 
 def ending(server: Program) -> str:
