@@ -178,7 +178,7 @@ def _advice(error: OSError, address: str, path: str) -> str:
     if error.errno == errno.EADDRINUSE:
         from poorhttp.net import port_users  # needed only here
 
-        return port_users.advice(int(address.rpartition(":")[2]))
+        return port_users.advice(address)
     return {
         errno.EACCES: "; ports below 1024 are for root: choose a higher one",
         errno.EADDRNOTAVAIL: "; the host must be an address of this machine",

@@ -184,7 +184,7 @@ def test_a_request_that_does_not_end_keeps_only_its_thread(
 
     def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         begun.release()
-        go.wait()
+        go.wait(HANG)
         return hello(environ, start_response)
 
     before = threading.active_count()

@@ -589,7 +589,7 @@ def test_a_main_process_that_was_killed(
     with Server(GATE, "threading", *control.options, *options) as server:
         busy = server.enter(tmp_path / "gate")
         os.kill(server.process.pid, signal.SIGKILL)
-        server.process.wait()
+        server.process.wait(HANG)
         for word in SUBCOMMANDS.keys() - {"top"}:
             more = {"log-level": ["debug"], "profile": ["1"]}.get(word, [])
             assert main(["ctl", *control.options, word, *more]) == 5, word

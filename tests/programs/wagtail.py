@@ -6,6 +6,7 @@ import hashlib
 import io
 import os
 import re
+from typing import Any
 
 from tests.programs.running.application import Application, Steps
 
@@ -40,7 +41,7 @@ class Wagtail(Application):
 
         browser = requests.Session()
 
-        def submit(form: str, fields: dict[str, str], **more: object) -> requests.Response:
+        def submit(form: str, fields: dict[str, str], **more: Any) -> requests.Response:
             """Fill in a form of a page, and send it."""
             page = browser.get(self.url + form).text
             found = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.testkit.client import HANG
 from tests.testkit.process import children, lives
 from tests.testkit.server import READY, Program, Server, command, mode_options, wait_for
 
@@ -32,7 +33,7 @@ def kill_main(server: Program) -> list[int]:
     """Kill the main process; return its children."""
     pids = children(server.process.pid)
     os.kill(server.process.pid, signal.SIGKILL)
-    server.process.wait()
+    server.process.wait(HANG)
     return pids
 
 

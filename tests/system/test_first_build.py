@@ -16,7 +16,7 @@ from tests.testkit.server import ROOT, Program, run
 sys.path.insert(0, str(ROOT / "core"))
 
 # isort: split
-import compiling
+import bootstrap
 import progress
 
 #: What cargo writes when its bars are on, and it writes to no terminal.
@@ -205,7 +205,7 @@ def test_what_is_missing_is_said_in_words(
         sys.executable, "setup.py", "--quiet", "build_rust", cwd=source, env={**tools, **env}
     )
     assert done.returncode == 1
-    floor = compiling.bootstrap.dotted(compiling.bootstrap.rust_floor())
+    floor = bootstrap.dotted(bootstrap.rust_floor())
     assert words.format(floor=floor) in done.stderr, done.stderr
     assert env.get("CARGO_FAILS", "") in done.stderr
     assert "Traceback" not in done.stderr

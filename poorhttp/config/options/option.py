@@ -205,7 +205,9 @@ def parse_at(
                 ) from None
         # Not without its commas: 1,5 is not 15.
         unquoted = "".join(letter for letter in text if letter not in "".join(QUOTES))
-        for near in (text.strip(LISTS), text.strip(f"{LISTS}[]() "), unquoted):
+        # A call, a:b(), has brackets at its end only.
+        bare = text.strip(f"{LISTS}[]() ") if text[:1] in f"{LISTS}[(" else text
+        for near in (text.strip(LISTS), bare, unquoted):
             if near != text and _all_parse(parse, [near]):
                 raise ValueError(
                     f'{where}: "{text}" has quotes, commas or brackets that do not belong to it; '
