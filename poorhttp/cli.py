@@ -218,7 +218,7 @@ class CommandLine(Arguments):
         if len(prefix) > 1 and "mount" not in self.values:
             target = self.values.get("target", ["TARGET"])[0]
             self.notes.append(
-                "SCRIPT_NAME mounts nothing here, as it does with gunicorn; write --mount "
+                "gunicorn mounts the application at SCRIPT_NAME, poorhttp does not: write --mount "
                 f"{prefix.rstrip('/')}={target} instead of {target} (docs/reference/command.md)"
             )
 

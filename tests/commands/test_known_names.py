@@ -436,7 +436,7 @@ def test_the_prefix_of_gunicorn_in_a_variable(
     words: tuple[str, ...], environ: dict[str, str], noted: bool, project: Path
 ) -> None:
     done = run(*command("check", "shop:application", *words), cwd=project, env=environ)
-    said = "SCRIPT_NAME mounts nothing here, as it does with gunicorn; write --mount /a=shop:appl"
+    said = "at SCRIPT_NAME, poorhttp does not: write --mount /a=shop:appl"
     assert (done.returncode, said in done.stderr) == (0, noted), done.stderr
 
 

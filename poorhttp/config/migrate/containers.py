@@ -79,7 +79,7 @@ def read_unit(text: str, file: str) -> ServerCommand:
             for word in _words(value):
                 variable, _, its_value = word.partition("=")
                 environ[variable] = its_value
-            settings.append(Setting("", value, place, line, note=_UNIT))
+            settings.append(Setting("", value, place, line, note=_of_unit(name, value)))
         elif name == "WorkingDirectory":
             settings.append(Setting("chdir", value.lstrip("-"), place, line))
         else:
@@ -129,6 +129,8 @@ def _of_unit(name: str, value: str) -> str:
         return "Type=notify fits: poorhttp tells systemd when it is ready."
     if name == "Type":
         return "Write Type=notify: poorhttp stays in the foreground, and tells when it is ready."
+    if name == "Environment" and "SCRIPT_NAME=" in value:
+        return "Take SCRIPT_NAME out of it: mount says where the application is."
     if name == "EnvironmentFile":
         return f"{_UNIT} If it sets SCRIPT_NAME for gunicorn, write mount = /PREFIX=TARGET here."
     if name == "PIDFile":
