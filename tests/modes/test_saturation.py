@@ -123,11 +123,12 @@ def test_busy_threads_are_no_reason_where_nobody_waits(mode: str, tmp_path: Path
 @pytest.mark.threading_only
 def test_readiness_is_logged(mode: str, tmp_path: Path, folder: Path) -> None:
     admin = str(folder / "admin")
+    why = "all threads of the worker run requests, and no worker answers"
     with start(mode, "--admin", f"unix:{admin}") as server:
         with held(server, tmp_path / "gate"), server.connect() as connection:
             connection.send_request("GET", "/waits")
-            assert wait_status(admin, 503) == "not ready: no worker answers"
-            server.wait_log("warning: /-/ready is 503 from now on: no worker answers\n")
+            assert wait_status(admin, 503) == f"not ready: {why}"
+            server.wait_log(f"warning: /-/ready is 503 from now on: {why}\n")
         wait_status(admin, 200)
         server.wait_log("info: /-/ready is 200 again\n")
         assert server.log().count("/-/ready is") == 2
