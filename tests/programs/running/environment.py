@@ -37,7 +37,8 @@ def distributions(application: type[Application]) -> list[str]:
 
 def wanted(application: type[Application]) -> str:
     """What an environment is made of: the text of its file `made-of.txt`."""
-    return "\n".join([str(ROOT), sys.version, *distributions(application), ""])
+    parts = (*distributions(application), "sources:", *application.sources)
+    return "\n".join([str(ROOT), sys.version, *parts, ""])
 
 
 def is_made(name: str, application: type[Application]) -> bool:
@@ -51,25 +52,41 @@ def make(name: str, application: type[Application]) -> None:
     folder = FOLDER / name
     shutil.rmtree(folder, ignore_errors=True)
     python = str(folder / "bin" / "python")
-    for words in (
-        [sys.executable, "-m", "venv", str(folder)],
-        [python, "-m", "pip", "install", *distributions(application)],
-    ):
-        done = subprocess.run(
-            words,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=LIMIT,
-            check=False,
-        )
-        if done.returncode:
-            last = "\n".join(done.stdout.splitlines()[-15:])
-            raise RuntimeError(f"{' '.join(words)}: exit code {done.returncode}\n{last}")
+    _run(sys.executable, "-m", "venv", str(folder))
+    _run(python, "-m", "pip", "install", *distributions(application))
+    for source in application.sources:
+        _unpack(python, source, folder / "sources")
     packages = sysconfig.get_path("purelib", "venv", {"base": str(folder)})
     (Path(packages) / "poorhttp").symlink_to(ROOT / "poorhttp")
     (folder / "made-of.txt").write_text(wanted(application))
+
+
+def _unpack(python: str, source: str, folder: Path) -> None:
+    """Download a source distribution, and unpack it into a folder with its name."""
+    name = source.partition("==")[0]
+    _run(
+        *(python, "-m", "pip", "download", "--no-deps", "--no-binary", name),
+        *("--dest", str(folder / "archives" / name), source),
+    )
+    (archive,) = (folder / "archives" / name).iterdir()
+    shutil.unpack_archive(archive, folder, filter="data")
+    (folder / archive.name.removesuffix(".tar.gz")).rename(folder / name)
+
+
+def _run(*words: str) -> None:
+    """Run a command to its end; a RuntimeError with its last lines if it fails."""
+    done = subprocess.run(
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
+    if done.returncode:
+        last = "\n".join(done.stdout.splitlines()[-15:])
+        raise RuntimeError(f"{' '.join(words)}: exit code {done.returncode}\n{last}")
 
 
 def variables(name: str, application: type[Application], home: Path) -> dict[str, str]:
