@@ -23,7 +23,7 @@ logs/                  Access log, error log, slow log: formats, files, syslog, 
 system/                The program on a machine: commands, users, containers, conf/
 manual/                The commands of the tutorial and of the guides, run as readers type them
 lab/                   The load lab, loadtests/: its clients, servers, reports and studies
-programs/              Programs of others with their clients, compared with gunicorn: `make programs`
+programs/              Programs of others with their real clients: `make programs`
 support/               What tests are written with, beside `tests.testkit`
 testkit/               What tests and the load lab share; it imports neither
 apps/                  Applications that servers are tested with

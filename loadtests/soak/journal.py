@@ -41,7 +41,7 @@ def _failed(name: str, paths: str) -> str:
 #: What is said, by the name under which it is counted.
 EXPECTED = {
     **{f"failed: {name}": _failed(name, paths) for name, paths in RAISED.items()},
-    "the client left": rf"{ASKED}: the client left before the response",
+    "the client left": rf"{ASKED}: the client left before the end of the response",
     "left in the middle of a request": rf"request \d+ {PEER}: the client left in the middle of it",
     "not run": rf"{ASKED} {PEER}: not run, logged with 499: the client has reset the connection",
     "does not read its response": rf"(?:request \d+ {PEER}|{ASKED}): the client does not read its "

@@ -124,7 +124,7 @@ def report_failure(request: Request, error: BaseException) -> None:
             was_cut = request.cut
             request.abort()
             if not was_cut:
-                logs.write("info", f"{what}: the client left before the response", what)
+                logs.write("info", f"{what}: the client left before the end of the response", what)
             return
         status = error.status if isinstance(error, NoResponse) else "500 Internal Server Error"
         failed = not isinstance(error, NoResponse)

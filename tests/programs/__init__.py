@@ -4,6 +4,13 @@
 three modes, and compares what its clients saw. To add one, write a file with a subclass of
 `Application`; it needs no entry elsewhere but a line here.
 
-hgweb.py   Mercurial's web server, with `hg`: clone, push, pull, archives
-running/   What runs them: environments, servers, clients, the comparison
+devpi.py      An index of packages: `devpi` uploads, pip installs
+dokuwiki.py   A wiki by php-cgi, beside lighttpd: forms, uploads, XML-RPC, feeds
+hgweb.py      Mercurial's web server, with `hg`: clone, push, pull, archives
+mlflow.py     MLflow with its client: runs, metrics, artifacts, models
+moto.py       Amazon's services with boto3: uploads in parts, queues, tables
+roundup.py    An issue tracker: forms, uploads, XML-RPC, REST
+trac.py       A wiki and issue tracker: forms, attachments, feeds
+zope.py       An application server: management pages, scripts, XML-RPC, WebDAV
+running/      What runs them: environments, servers, clients, the comparison
 """

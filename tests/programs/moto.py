@@ -1,4 +1,4 @@
-"""Moto, Amazon's services in memory, with Amazon's client boto3: uploads in parts, queues, tables."""
+"""Moto, Amazon's services in memory, with boto3 as their client: objects, tables, queues."""
 
 from __future__ import annotations
 
@@ -79,4 +79,5 @@ class Moto(Application):
         queue = sqs.create_queue(QueueName="jobs")["QueueUrl"]
         sqs.send_message(QueueUrl=queue, MessageBody="✓")
         yield "queue", sqs.receive_message(QueueUrl=queue)["Messages"][0]["Body"]
-        yield "identity", boto3.client("sts", endpoint_url=self.url).get_caller_identity()["Account"]
+        sts = boto3.client("sts", endpoint_url=self.url)
+        yield "identity", sts.get_caller_identity()["Account"]

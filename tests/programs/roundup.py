@@ -68,12 +68,13 @@ class Roundup(Application):
             issue = f"{self.url}/rest/data/issue/2"
             read = session.get(issue)
             yield "REST read", read.json()["data"]["attributes"]["title"]
-            change = {"data": {"title": "by REST"}, "headers": {"If-Match": read.headers["ETag"]}}
-            written = session.put(issue, json=change["data"], headers=change["headers"])
+            change, of = {"title": "by REST"}, {"If-Match": read.headers["ETag"]}
+            written = session.put(issue, json=change, headers=of)
             yield "REST change", [written.status_code, written.json()["data"]["attribute"]]
-            again = session.put(issue, json=change["data"], headers=change["headers"])
+            again = session.put(issue, json=change, headers=of)
             yield "REST change of an old version", again.status_code
-            removed = session.delete(issue, headers={"If-Match": session.get(issue).headers["ETag"]})
+            of = {"If-Match": session.get(issue).headers["ETag"]}
+            removed = session.delete(issue, headers=of)
             yield "REST delete", [removed.status_code, session.get(issue).status_code]
             options = session.options(issue)
             yield "REST options", [options.status_code, options.headers["Allow"]]

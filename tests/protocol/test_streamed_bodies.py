@@ -282,12 +282,12 @@ def test_a_client_that_leaves(serve: Serve) -> None:
         half_sent(connection, "/whole", body(MUCH))
         server.wait_log("entered whole", count)
         leave(connection)
-        server.wait_log("POST /whole: the client left before the response", count)
+        server.wait_log("POST /whole: the client left before the end of the response", count)
     connection = server.connect()
     half_sent(connection, "/caught", body(MUCH))
     connection.close()
     server.wait_log("caught ConnectionResetError: the client has left in the middle")
-    server.wait_log("POST /caught: the client left before the response")
+    server.wait_log("POST /caught: the client left before the end of the response")
 
 
 def test_the_access_log(mode: str, tmp_path: Path) -> None:

@@ -74,6 +74,15 @@ def test_client_vanishes_mid_response(serve: Serve, path: str, how: str, read: i
     assert "Traceback" not in server.log()
 
 
+def test_the_log_says_that_a_client_left_before_the_end(serve: Serve) -> None:
+    server = serve("tests/apps/faulty.py", *PATIENT, "--log-level", "info")
+    for path in ("/endless", "/endless_write"):
+        with server.connect() as connection:
+            connection.send_request("GET", f"{path}/0.01,1?a")
+            assert connection.socket.recv(100_000).startswith(b"HTTP/1.1 200 OK")
+        server.wait_log(f" GET {path}/0.01,1?a: the client left before the end of the response\n")
+
+
 # Clients that fall silent. Each server has one time limit that is short and others that never come.
 
 

@@ -18,6 +18,7 @@ test_ini.py                  Parser of ini files, with the line of each option
 test_option_parsers.py       Parsers of option values
 test_options.py              The option table, the settings made from it, and its reference page
 test_page_code.py            Optimised code of template pages, compared with Mako's own
+test_programs.py             `make programs`: exact versions, what is a failure, the table
 test_routes.py               Routes from settings: the list for the core, and the application
 test_suggestions.py          Spelling suggestions for unknown names
 test_targets.py              Loading of targets, and messages about those that cannot be loaded

@@ -21,9 +21,6 @@ FOLDER = ROOT / ".venv" / "programs"
 #: The reference, and what one of our modes is made of; a program may ask for others.
 SERVERS = ("gunicorn==27.0.1", "gevent==26.9.0")
 
-#: Seconds after which an installation is ended.
-LIMIT = 3600
-
 #: A proxy that refuses everything: programs are used without a network.
 NOWHERE = "http://127.0.0.1:9"
 
@@ -48,45 +45,51 @@ def is_made(name: str, application: type[Application]) -> bool:
 
 
 def make(name: str, application: type[Application]) -> None:
-    """Make the environment anew; a RuntimeError with pip's last lines if that fails."""
+    """Make the environment anew, and print what pip collects; a RuntimeError if that fails."""
     folder = FOLDER / name
     shutil.rmtree(folder, ignore_errors=True)
     python = str(folder / "bin" / "python")
-    _run(sys.executable, "-m", "venv", str(folder))
-    _run(python, "-m", "pip", "install", *distributions(application))
+    _run(name, sys.executable, "-m", "venv", str(folder))
+    _run(name, python, "-m", "pip", "install", *distributions(application))
     for source in application.sources:
-        _unpack(python, source, folder / "sources")
+        _unpack(name, python, source, folder / "sources")
     packages = sysconfig.get_path("purelib", "venv", {"base": str(folder)})
     (Path(packages) / "poorhttp").symlink_to(ROOT / "poorhttp")
     (folder / "made-of.txt").write_text(wanted(application))
 
 
-def _unpack(python: str, source: str, folder: Path) -> None:
+def _unpack(name: str, python: str, source: str, folder: Path) -> None:
     """Download a source distribution, and unpack it into a folder with its name."""
-    name = source.partition("==")[0]
+    distribution = source.partition("==")[0]
+    archives = folder / "archives" / distribution
     _run(
-        *(python, "-m", "pip", "download", "--no-deps", "--no-binary", name),
-        *("--dest", str(folder / "archives" / name), source),
+        *(name, python, "-m", "pip", "download", "--no-deps", "--no-binary", distribution),
+        *("--dest", str(archives), source),
     )
-    (archive,) = (folder / "archives" / name).iterdir()
+    (archive,) = archives.iterdir()
     shutil.unpack_archive(archive, folder, filter="data")
-    (folder / archive.name.removesuffix(".tar.gz")).rename(folder / name)
+    (folder / archive.name.removesuffix(".tar.gz")).rename(folder / distribution)
 
 
-def _run(*words: str) -> None:
-    """Run a command to its end; a RuntimeError with its last lines if it fails."""
-    done = subprocess.run(
+def _run(name: str, *words: str) -> None:
+    """Run a command, and print what pip collects; a RuntimeError with its last lines if it fails."""
+    process = subprocess.Popen(
         words,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=LIMIT,
-        check=False,
     )
-    if done.returncode:
-        last = "\n".join(done.stdout.splitlines()[-15:])
-        raise RuntimeError(f"{' '.join(words)}: exit code {done.returncode}\n{last}")
+    with process:
+        assert process.stdout
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if line.startswith("Collecting "):
+                print(f"{name:10} {line}", end="", flush=True)
+    if process.returncode:
+        last = "".join(lines[-15:])
+        raise RuntimeError(f"{' '.join(words)}: exit code {process.returncode}\n{last}")
 
 
 def variables(name: str, application: type[Application], home: Path) -> dict[str, str]:

@@ -46,7 +46,7 @@ class Place:
         """Let the program write its files; a RuntimeError with its words if it fails."""
         self.folder.mkdir()
         with self.inside() as process:
-            if code := process.process.wait(LIMIT):
+            if code := ended(process):
                 raise RuntimeError(f"prepare: exit code {code}\n{last_lines(process.log())}")
         shutil.copytree(self.folder, self._prepared, symlinks=True)
 
@@ -79,7 +79,9 @@ class Place:
             try:
                 wait_for(lambda: self._answers(server), "answer")
                 self._drive(visit)
-                visit.fault = visit.fault or ending(server)
+                # Stopped after a failure too: the workers of a killed server would answer the next.
+                fault = ending(server)
+                visit.fault = visit.fault or fault
             except (AssertionError, OSError, http.client.HTTPException) as error:
                 visit.fault = f"the server does not answer: {error or type(error).__name__}"
             visit.log = server.log()
@@ -98,15 +100,20 @@ class Place:
 
     def _drive(self, visit: Visit) -> None:
         with self.inside(visit.server) as clients:
-            try:
-                code: int | str = clients.process.wait(LIMIT)
-            except subprocess.TimeoutExpired:
-                code = f"none in {LIMIT} s"
+            code = ended(clients)
             visit.seen = dict(json.loads(line) for line in clients.output().splitlines())
             if code:
                 last = next(reversed(visit.seen), "none")
                 reason = last_lines(clients.log(), 8)
                 visit.fault = f"exit code {code} of the clients, last step {last!r}\n{reason}"
+
+
+def ended(process: Program) -> int | str:
+    """Wait for the end of a process; its exit code, or that it has none."""
+    try:
+        return process.process.wait(LIMIT)
+    except subprocess.TimeoutExpired:
+        return f"none in {LIMIT} s"
 
 
 def ending(server: Program) -> str:

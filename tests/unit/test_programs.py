@@ -1,0 +1,82 @@
+"""`make programs`: what is pinned, what counts as a failure, and what is printed."""
+
+from __future__ import annotations
+
+import re
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.packages import BUILD, PROGRAMS, TESTS
+from tests.programs.__main__ import main
+from tests.programs.running import environment
+from tests.programs.running.application import Application, load, names
+from tests.programs.running.report import judge, line, table
+from tests.programs.running.visit import Place, Visit
+
+
+@pytest.mark.parametrize("name", names())
+def test_each_program_has_exact_versions_and_known_packages(name: str) -> None:
+    program = load(name)
+    for each in program.requirements:
+        assert re.fullmatch(r"[\w.-]+(\[[\w,]+\])?==[\w.]+", each), each
+    assert set(program.needs) <= {*BUILD, *TESTS, *PROGRAMS}
+
+
+def test_versions_of_a_program_replace_those_of_the_servers() -> None:
+    class Older(Application):
+        requirements = ("gunicorn==20.0", "thing==1")
+
+    wanted = environment.distributions(Older)
+    assert wanted[1:] == ["gunicorn==20.0", "thing==1"]
+    assert wanted[0].startswith("gevent==")
+
+
+def test_what_is_a_failure() -> None:
+    reference = Visit("gunicorn", {"a": 1, "b": [2]})
+    assert judge([reference], reference) == ""
+    assert judge([reference], Visit("forking", {"a": 1, "b": [2]})) == ""
+    assert "b:\n    gunicorn: [2]\n    forking: None" in judge(
+        [reference], Visit("forking", {"a": 1})
+    )
+    assert (
+        judge([reference], Visit("forking", {**reference.seen, "c": 3})) == "c: only under forking"
+    )
+    assert judge([reference], Visit("forking", dict(reference.seen), fault="ended")) == "ended"
+    assert "traceback" in judge(
+        [reference], Visit("forking", dict(reference.seen), log="Traceback")
+    )
+    # Nothing is compared with a reference that has failed.
+    reference.fault = "ended"
+    assert judge([reference], Visit("forking", {"a": 2})) == ""
+
+
+def test_the_table() -> None:
+    lines = table({"one": ["gunicorn 1.0 s", "FAILED", "2 s", "3 s"], "b": ["left out: x"]})
+    assert [each.split() for each in lines.splitlines()] == [
+        ["program", "reference", "forking", "threading", "gevent"],
+        ["one", "gunicorn", "1.0", "s", "FAILED", "2", "s", "3", "s"],
+        ["b", "left", "out:", "x"],
+    ]
+
+
+def test_an_unknown_program_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["no_such"])
+    assert "there is no program no_such: " in capsys.readouterr().err
+
+
+def test_a_server_that_ends_before_it_answers(tmp_path: Path) -> None:
+    class Ended(Application):
+        def command(self) -> list[str]:
+            return ["sh", "-c", "echo no such application; exit 4"]
+
+    for folder in ("site", "prepared"):
+        (tmp_path / folder).mkdir()
+    with closing(Place("ended", Ended, tmp_path)) as place:
+        visit = place.visit("forking")
+    # pytest adds a line to the assertion.
+    assert visit.fault.splitlines()[0] == "the server does not answer: exit code 4"
+    assert visit.log == "no such application\n"
+    assert "FAILED, 0 steps" in line(visit, judge([Visit("gunicorn"), visit], visit))
