@@ -7,10 +7,15 @@ three modes, and compares what its clients saw. To add one, write a file with a 
 devpi.py      An index of packages: `devpi` uploads, pip installs
 dokuwiki.py   A wiki by php-cgi, beside lighttpd: forms, uploads, XML-RPC, feeds
 hgweb.py      Mercurial's web server, with `hg`: clone, push, pull, archives
+httpbin.py    httpbin under the tests of `requests`, also over TLS
+isso.py       Comments for web pages: the API as their script uses it
+kinto.py      JSON storage on PostgreSQL, with kinto-http: records, batches, permissions
 mlflow.py     MLflow with its client: runs, metrics, artifacts, models
 moto.py       Amazon's services with boto3: uploads in parts, queues, tables
+radicale.py   Calendars and contacts, with caldav and vdirsyncer
 roundup.py    An issue tracker: forms, uploads, XML-RPC, REST
 trac.py       A wiki and issue tracker: forms, attachments, feeds
+wagtail.py    A content management system: pages, images, documents, static files
 zope.py       An application server: management pages, scripts, XML-RPC, WebDAV
 running/      What runs them: environments, servers, clients, the comparison
 """
