@@ -73,7 +73,9 @@ class Httpbin(Application):
             words = self.command_with_tls(secure, certificates)
             with Program(*words, cwd=Path.cwd(), env=dict(os.environ), merged=True) as server:
                 wait_for(lambda: accepts(address), "accept")
-                self.run(*TESTS, f"--junit-xml={Path.cwd()}/report.xml", cwd=self.source("requests"))
+                self.run(
+                    *TESTS, f"--junit-xml={Path.cwd()}/report.xml", cwd=self.source("requests")
+                )
                 server.process.terminate()
                 yield "end of the server with TLS", server.process.wait()
         cases = list(ElementTree.parse("report.xml").iter("testcase"))

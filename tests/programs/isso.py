@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from pathlib import Path
+from typing import Any
 
 from tests.programs.running.application import Application, Steps
 
@@ -40,7 +41,7 @@ class Isso(Application):
 
         def ask(method: str, path: str, data: object = None) -> list[object]:
             """What the script reads of a response; it keeps the cookie of a field of its own."""
-            body = {} if data is None else {"json": data}
+            body: dict[str, Any] = {} if data is None else {"json": data}
             headers = {"Content-Type": "application/json"}
             answer = browser.request(method, self.url + path, headers=headers, **body)
             assert "Date" in answer.headers
@@ -69,7 +70,10 @@ class Isso(Application):
         comment = {"author": "Änne", "email": "a@site.example", "website": None, "title": "Post"}
         first = {**comment, "text": "Hello **you** ✓", "parent": None, "notification": 0}
         yield "comment", ask("POST", "/new?uri=%2Fpost%2F", first)
-        yield "reply", ask("POST", "/new?uri=%2Fpost%2F", {**first, "parent": 1, "text": "a " * 9000})
+        yield (
+            "reply",
+            ask("POST", "/new?uri=%2Fpost%2F", {**first, "parent": 1, "text": "a " * 9000}),
+        )
         yield "both", ask("GET", "/?uri=%2Fpost%2F&nested_limit=5")
         yield "numbers", ask("POST", "/count", ["/post/", "/other/"])
         yield "change", ask("PUT", "/id/1", {"text": "*Changed*", "author": "A", "website": None})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from tests.programs.running.application import Application, Steps
 from tests.support.postgres import INSTALLED, USER, postgres
@@ -60,10 +61,10 @@ class Kinto(Application):
         root = f"{self.url}/v1"
         place = {"bucket": "shop", "collection": "goods"}
 
-        def refused(call: object, **arguments: object) -> list[object]:
+        def refused(call: Any, **arguments: Any) -> list[object]:
             """Status and body of an error that the client raises."""
             try:
-                return ["not refused", call(**arguments)]  # type: ignore[operator]
+                return ["not refused", call(**arguments)]
             except KintoException as error:
                 body = error.response.json()
                 return [error.response.status_code, body["errno"], body["error"]]
@@ -81,10 +82,17 @@ class Kinto(Application):
             client.create_record(id=f"record-{number:02}", data=data, **place)
         records = client.get_records(**place)
         yield "pages of records", sorted((each["id"], len(each["text"])) for each in records)
-        yield "some", [each["id"] for each in client.get_records(min_number=25, _sort="number", **place)]
+        yield (
+            "some",
+            [each["id"] for each in client.get_records(min_number=25, _sort="number", **place)],
+        )
         stamp = client.get_records_timestamp(**place)
         yield "time of a change", stamp.isdigit()
-        unchanged = client.session.request("get", "/buckets/shop/collections/goods/records", headers={"If-None-Match": f'"{stamp}"'})
+        unchanged = client.session.request(
+            "get",
+            "/buckets/shop/collections/goods/records",
+            headers={"If-None-Match": f'"{stamp}"'},
+        )
         yield "unchanged", unchanged[0]
         change = JSONPatch([{"op": "replace", "path": "/data/number", "value": 700}])
         yield "part", client.patch_record(id="record-01", changes=change, **place)["data"]["number"]
@@ -101,7 +109,11 @@ class Kinto(Application):
         records = f"{root}/buckets/shop/collections/goods/records"
         invalid = requests.put(f"{records}/a%20b", json={"data": {}}, auth=client.session.auth)
         yield "invalid", [invalid.status_code, invalid.json()["details"]]
-        client.patch_collection(id="goods", bucket="shop", changes=JSONPatch([{"op": "add", "path": "/permissions/read/system.Everyone"}]))
+        client.patch_collection(
+            id="goods",
+            bucket="shop",
+            changes=JSONPatch([{"op": "add", "path": "/permissions/read/system.Everyone"}]),
+        )
         yield "readable", len(stranger.get_records(**place))
         history = client.get_history(bucket="shop")
         yield "history", [len(history), history[0]["action"], history[-1]["action"]]

@@ -97,7 +97,9 @@ class Pgadmin(Application):
         group = {"name": "Käse ✓"}
         made = browser.post(f"{self.url}/browser/server_group/obj/", json=group)
         yield "new group", [made.status_code, made.json()["node"]["label"]]
-        refused = browser.post(f"{self.url}/browser/server_group/obj/", json=group, headers={"X-pgA-CSRFToken": "no"})
+        refused = browser.post(
+            f"{self.url}/browser/server_group/obj/", json=group, headers={"X-pgA-CSRFToken": "no"}
+        )
         yield "without a token", refused.status_code
         cookies = "; ".join(f"{each.name}={each.value}" for each in browser.cookies)
         for transport in ("polling", "websocket"):

@@ -93,7 +93,10 @@ class Pywb(Application):
         yield "collection", get("/site/")
         yield "static file", get("/static/wombat.js")
         index = browser.get(f"{self.url}/site/cdx?url=http://site.example/*&output=json")
-        yield "index", [re.sub(r'"(?:offset|length)": "\d+"', "", each) for each in index.text.splitlines()]
+        yield (
+            "index",
+            [re.sub(r'"(?:offset|length)": "\d+"', "", each) for each in index.text.splitlines()],
+        )
         yield "versions", get("/site/*/http://site.example/")
         yield "times", get("/site/timemap/link/http://site.example/")
         yield "frame", get("/site/2020/http://site.example/")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 from tests.programs.running.application import Application, Steps
 
@@ -97,7 +98,9 @@ class Radicale(Application):
             found = calendar.search(start=after, end=before, event=True)
             yield "events of three days", sorted(map(summary, found))
             later = BEGIN + timedelta(days=365)
-            found = calendar.search(start=later, end=later + timedelta(days=30), event=True, expand=True)
+            found = calendar.search(
+                start=later, end=later + timedelta(days=30), event=True, expand=True
+            )
             yield "events that repeat", sorted(map(summary, found))
             calendar.save_todo(uid="todo", summary="Brot", due=BEGIN)
             todo = calendar.todos()[0]
@@ -141,11 +144,12 @@ class Radicale(Application):
         yield "downloaded", sorted(digest(each) for each in here.glob("*.vcf"))
 
 
-def summary(event: object) -> list[str]:
+def summary(event: Any) -> list[str]:
     """When an event begins, and what it is about."""
-    component = event.icalendar_component  # type: ignore[attr-defined]
+    component = event.icalendar_component
     return [str(component["dtstart"].dt), str(component["summary"])]
 
 
 def digest(card: Path) -> str:
+    """The digest of a file."""
     return hashlib.sha256(card.read_bytes()).hexdigest()

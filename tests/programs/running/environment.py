@@ -72,7 +72,7 @@ def _unpack(name: str, python: str, source: str, folder: Path) -> None:
 
 
 def _run(name: str, *words: str) -> None:
-    """Run a command, and print what pip collects; a RuntimeError with its last lines if it fails."""
+    """Run a command, and print what pip collects; a RuntimeError if it fails."""
     process = subprocess.Popen(
         words,
         stdin=subprocess.DEVNULL,
