@@ -65,6 +65,7 @@ TESTS = {
 }
 #: What `make programs` needs, and `make test` does not.
 PROGRAMS = {
+    "/usr/lib/postgresql": ("postgresql", "Kinto"),
     "lighttpd": TESTS["lighttpd"],
     "php-cgi": TESTS["php-cgi"],
     "/usr/share/dokuwiki/doku.php": ("dokuwiki", "DokuWiki, by CGI"),
@@ -126,10 +127,11 @@ def lacking(program: str) -> str:
 
 def need(*names: str) -> None:
     """Skip the running test unless these programs are installed; the reason names the package."""
-    import pytest
-
     for name in names:
         if reason := lacking(name):
+            # Here, because programs of others use this without pytest.
+            import pytest
+
             pytest.skip(reason)
 
 

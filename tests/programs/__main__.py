@@ -57,6 +57,9 @@ def run(name: str, application: type[Application]) -> tuple[list[str], bool]:
         print(f"{name:10} is prepared", flush=True)
         place.prepare()
         for server in (application.reference, *MODES):
+            if server in MODES and server not in application.modes:
+                cells.append("")
+                continue
             print(f"{name:10} {server:10} ", end="", flush=True)
             visit = place.visit(server)
             visits.append(visit)

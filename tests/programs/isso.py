@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from pathlib import Path
+from typing import Any
 
 from tests.programs.running.application import Application, Steps
 
@@ -40,7 +41,7 @@ class Isso(Application):
 
         def ask(method: str, path: str, data: object = None) -> list[object]:
             """What the script reads of a response; it keeps the cookie of a field of its own."""
-            body = {} if data is None else {"json": data}
+            body: dict[str, Any] = {} if data is None else {"json": data}
             headers = {"Content-Type": "application/json"}
             answer = browser.request(method, self.url + path, headers=headers, **body)
             assert "Date" in answer.headers

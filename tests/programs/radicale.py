@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 from tests.programs.running.application import Application, Steps
 
@@ -143,11 +144,12 @@ class Radicale(Application):
         yield "downloaded", sorted(digest(each) for each in here.glob("*.vcf"))
 
 
-def summary(event: object) -> list[str]:
+def summary(event: Any) -> list[str]:
     """When an event begins, and what it is about."""
-    component = event.icalendar_component  # type: ignore[attr-defined]
+    component = event.icalendar_component
     return [str(component["dtstart"].dt), str(component["summary"])]
 
 
 def digest(card: Path) -> str:
+    """The digest of a file."""
     return hashlib.sha256(card.read_bytes()).hexdigest()

@@ -100,13 +100,14 @@ class Wagtail(Application):
         yield "logout without a token", left.status_code
 
 
-def digest(answer: object) -> str:
-    return hashlib.sha256(answer.content).hexdigest()  # type: ignore[attr-defined]
+def digest(answer: Any) -> str:
+    """The digest of the content of a response."""
+    return hashlib.sha256(answer.content).hexdigest()
 
 
-def seen(answer: object) -> list[object]:
+def seen(answer: Any) -> list[object]:
     """Status, type, title and headings of a page."""
-    text = answer.text  # type: ignore[attr-defined]
-    kind = answer.headers["Content-Type"]  # type: ignore[attr-defined]
+    text = answer.text
+    kind = answer.headers["Content-Type"]
     found = re.findall(r"<(?:title|h1|h2)[^>]*>(.*?)</", text, re.DOTALL)
-    return [answer.status_code, kind, [" ".join(each.split()) for each in found]]  # type: ignore[attr-defined]
+    return [answer.status_code, kind, [" ".join(each.split()) for each in found]]

@@ -11,7 +11,7 @@ import pytest
 from tests.packages import BUILD, PROGRAMS, TESTS
 from tests.programs.__main__ import main
 from tests.programs.running import environment
-from tests.programs.running.application import Application, load, names
+from tests.programs.running.application import MODES, Application, load, names
 from tests.programs.running.report import judge, line, table
 from tests.programs.running.visit import Place, Visit
 
@@ -19,9 +19,10 @@ from tests.programs.running.visit import Place, Visit
 @pytest.mark.parametrize("name", names())
 def test_each_program_has_exact_versions_and_known_packages(name: str) -> None:
     program = load(name)
-    for each in program.requirements:
+    for each in (*program.requirements, *program.sources):
         assert re.fullmatch(r"[\w.-]+(\[[\w,]+\])?==[\w.]+", each), each
     assert set(program.needs) <= {*BUILD, *TESTS, *PROGRAMS}
+    assert set(program.modes) <= set(MODES)
 
 
 def test_versions_of_a_program_replace_those_of_the_servers() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,6 +28,9 @@ class Application:
 
     #: Distributions with exact versions, beside gunicorn and gevent.
     requirements: tuple[str, ...] = ()
+    #: Source distributions with exact versions, unpacked and not installed: those with the tests of
+    #: a library, for instance. `source` says where they are.
+    sources: tuple[str, ...] = ()
     #: Programs and files of Debian packages, by their names in tests/packages.py.
     needs: tuple[str, ...] = ()
     #: What servers load, written as for gunicorn. Without one, `drive` starts the server.
@@ -38,6 +42,8 @@ class Application:
     gunicorn_options: tuple[str, ...] = ("--worker-class", "gthread", "--threads", "8")
     #: The server that ours is compared with.
     reference = "gunicorn"
+    #: The modes of our server in which the program runs: fewer if it chooses the server's mode.
+    modes: tuple[str, ...] = MODES
     #: Environment variables of `prepare`, the servers and the clients, as `NAME=VALUE`.
     environ: tuple[str, ...] = ()
     #: The path that is asked until the server answers, with any status.
@@ -63,6 +69,10 @@ class Application:
     def drive(self) -> Steps:
         """Do what clients do; whatever they raise is a failure of the step after the last."""
         raise NotImplementedError
+
+    def source(self, name: str) -> Path:
+        """The folder of a source distribution."""
+        return Path(sys.prefix, "sources", name)
 
     def run(self, *words: str | Path, cwd: str | Path = ".", text: str = "") -> str:
         """The output of a command of the environment or the system, with `text` as its input."""

@@ -34,7 +34,8 @@ def distributions(application: type[Application]) -> list[str]:
 
 def wanted(application: type[Application]) -> str:
     """What an environment is made of: the text of its file `made-of.txt`."""
-    return "\n".join([str(ROOT), sys.version, *distributions(application), ""])
+    parts = (*distributions(application), "sources:", *application.sources)
+    return "\n".join([str(ROOT), sys.version, *parts, ""])
 
 
 def is_made(name: str, application: type[Application]) -> bool:
@@ -48,30 +49,47 @@ def make(name: str, application: type[Application]) -> None:
     folder = FOLDER / name
     shutil.rmtree(folder, ignore_errors=True)
     python = str(folder / "bin" / "python")
-    for words in (
-        [sys.executable, "-m", "venv", str(folder)],
-        [python, "-m", "pip", "install", *distributions(application)],
-    ):
-        process = subprocess.Popen(
-            words,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        with process:
-            assert process.stdout
-            lines = []
-            for line in process.stdout:
-                lines.append(line)
-                if line.startswith("Collecting "):
-                    print(f"{name:10} {line}", end="", flush=True)
-        if process.returncode:
-            last = "".join(lines[-15:])
-            raise RuntimeError(f"{' '.join(words)}: exit code {process.returncode}\n{last}")
+    _run(name, sys.executable, "-m", "venv", str(folder))
+    _run(name, python, "-m", "pip", "install", *distributions(application))
+    for source in application.sources:
+        _unpack(name, python, source, folder / "sources")
     packages = sysconfig.get_path("purelib", "venv", {"base": str(folder)})
     (Path(packages) / "poorhttp").symlink_to(ROOT / "poorhttp")
     (folder / "made-of.txt").write_text(wanted(application))
+
+
+def _unpack(name: str, python: str, source: str, folder: Path) -> None:
+    """Download a source distribution, and unpack it into a folder with its name."""
+    distribution = source.partition("==")[0]
+    archives = folder / "archives" / distribution
+    _run(
+        *(name, python, "-m", "pip", "download", "--no-deps", "--no-binary", distribution),
+        *("--dest", str(archives), source),
+    )
+    (archive,) = archives.iterdir()
+    shutil.unpack_archive(archive, folder, filter="data")
+    (folder / archive.name.removesuffix(".tar.gz")).rename(folder / distribution)
+
+
+def _run(name: str, *words: str) -> None:
+    """Run a command, and print what pip collects; a RuntimeError if it fails."""
+    process = subprocess.Popen(
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    with process:
+        assert process.stdout
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if line.startswith("Collecting "):
+                print(f"{name:10} {line}", end="", flush=True)
+    if process.returncode:
+        last = "".join(lines[-15:])
+        raise RuntimeError(f"{' '.join(words)}: exit code {process.returncode}\n{last}")
 
 
 def variables(name: str, application: type[Application], home: Path) -> dict[str, str]:

@@ -79,7 +79,9 @@ class Place:
             try:
                 wait_for(lambda: self._answers(server), "answer")
                 self._drive(visit)
-                visit.fault = visit.fault or ending(server)
+                # Stopped after a failure too: the workers of a killed server would answer the next.
+                fault = ending(server)
+                visit.fault = visit.fault or fault
             except (AssertionError, OSError, http.client.HTTPException) as error:
                 visit.fault = f"the server does not answer: {error or type(error).__name__}"
             visit.log = server.log()
