@@ -48,10 +48,10 @@ const LEFT_FOR_EACH_RUN: u32 = 5;
 /// Groups of addresses that are counted separately.
 const GROUPS: usize = 256;
 /// After so many milliseconds, and so many requests, earlier ones count half.
-const HALVED: u64 = 1_000;
+const HALVED: u64 = 200;
 const HALVED_REQUESTS: u64 = 32;
 
-/// Requests of the addresses of a group, in the last seconds.
+/// Requests of the addresses of a group, of late.
 #[derive(Clone, Copy, Debug, Default)]
 struct Group {
     run: u32,
@@ -65,7 +65,7 @@ impl Group {
     }
 }
 
-/// How many requests were run in the last seconds, and how many were left by their clients before.
+/// How many requests were run of late, and how many were left by their clients before.
 #[derive(Debug, Default)]
 struct Evidence {
     /// Empty until a client leaves, so that it costs no memory.
