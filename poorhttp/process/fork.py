@@ -191,7 +191,8 @@ def is_own(thread: str) -> bool:
 def set_parent_death_signal(parent: int, timeout: float | None = None) -> None:
     """Have the kernel end this process with the main process, whose process ID is `parent`.
 
-    The process gets SIGTERM. With a `timeout` it is killed so many seconds later.
+    The process gets SIGTERM. With a `timeout` it is killed so many seconds later; that is to be
+    called again when an application has been loaded, which may handle or block all signals.
     """
     # The kernel is about to make the main process the parent of one that a preloader has forked.
     deadline = time.monotonic() + 5
@@ -207,6 +208,7 @@ def set_parent_death_signal(parent: int, timeout: float | None = None) -> None:
         end_with_parent()
     else:
         end_after_parent(ORPHAN_SIGNAL, timeout)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (ORPHAN_SIGNAL,))
     if os.getppid() != parent:
         os._exit(0)
 

@@ -107,7 +107,10 @@ def prepend_to_path(folder: str) -> None:
 
 def describe(error: BaseException) -> str:
     """Return an exception on one line: its type, message and place."""
-    text = " ".join(str(error).split())
+    try:
+        text = " ".join(str(error).split())
+    except Exception:
+        text = "(its message cannot be made)"
     if isinstance(error, PermissionError):
         text = f"{text}, as user {user_name(os.geteuid())}"
     if isinstance(error, SyntaxError):

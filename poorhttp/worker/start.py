@@ -68,6 +68,7 @@ def worker(
             handler.install(signals)
         service.load()
         call_start_hooks(service.settings, context.index)
+        set_parent_death_signal(signals.parent, signals.timeout + 2 * GRACE)
 
         if service.serve(lambda: write(context, SERVING), signals, context) and promote is not None:
             # Until the preloader handles them; handlers for earlier signals have run after this.

@@ -92,3 +92,19 @@ def test_an_application_that_is_being_loaded(options: tuple[str, ...], tmp_path:
         server.wait_log("hangs")
         assert READY.search(server.log()) is None
         wait_for_end(kill_main(server))
+
+
+@pytest.mark.parametrize(
+    "change", ["signal.signal(each, lambda *_: None)", "signal.pthread_sigmask(0, [each])"]
+)
+@pytest.mark.parametrize("options", [(), ("--preload",)])
+def test_an_application_that_handles_or_blocks_all_signals(
+    options: tuple[str, ...], change: str, tmp_path: Path
+) -> None:
+    lines = f"for each in signal.valid_signals() - {{9, 19}}:\n    {change}\n"
+    (tmp_path / "deaf.py").write_text(f"import signal\n{lines}{APPLICATION}")
+    with Server("deaf:application", "threading", *LIMIT, *options, cwd=tmp_path) as server:
+        server.connect().send_request("GET", "/python")
+        server.wait_log("hangs")
+        wait_for_end(kill_main(server))
+        server.kill()

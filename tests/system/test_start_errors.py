@@ -19,6 +19,9 @@ ANSWERS = "tests/apps/answers.py"
 def broken(tmp_path: Path) -> Path:
     """A folder of modules that cannot be served."""
     (tmp_path / "raises.py").write_text("raise LookupError('told so')\n")
+    (tmp_path / "mute.py").write_text(
+        "class Mute(Exception):\n    def __str__(self): raise TypeError('no text')\nraise Mute\n"
+    )
     (tmp_path / "typo.py").write_text("def application(environ, start_response:\n")
     (tmp_path / "missing.py").write_text("import no_such_module_at_all\n")
     (tmp_path / "exits.py").write_text("import sys\nsys.exit(0)\n")
@@ -52,6 +55,7 @@ def test_application_cannot_be_loaded_in_any_mode(
     [
         ("typo.py", "typo.py"),
         ("exits.py", "exits.py"),
+        ("mute.py", "Mute: (its message cannot be made)"),
         ("empty.py", "application"),
         ("fine.py:nothing", "nothing"),
         ("fine:nothing", "nothing"),
