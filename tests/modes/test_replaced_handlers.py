@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -115,7 +116,12 @@ def test_the_preloader_stops_and_reopens(tmp_path: Path) -> None:
 
         def has_old(pid: int) -> bool:
             folder = f"/proc/{pid}/fd"
-            return any(os.stat(f"{folder}/{fd}").st_ino == old for fd in os.listdir(folder))
+            found = set()
+            for fd in os.listdir(folder):
+                # It may have been closed since.
+                with suppress(FileNotFoundError):
+                    found.add(os.stat(f"{folder}/{fd}").st_ino)
+            return old in found
 
         pids = [server.process.pid, *children(server.process.pid)]
         wait_for(lambda: not any(map(has_old, pids)), "no process with the old file")

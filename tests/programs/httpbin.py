@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 from tests.programs.running.application import Application, Steps
 from tests.support.proxies import reserve
+from tests.testkit.client import HANG
 from tests.testkit.server import Program, wait_for
 
 WSGI = """
@@ -77,7 +78,7 @@ class Httpbin(Application):
                     *TESTS, f"--junit-xml={Path.cwd()}/report.xml", cwd=self.source("requests")
                 )
                 server.process.terminate()
-                yield "end of the server with TLS", server.process.wait()
+                yield "end of the server with TLS", server.process.wait(HANG)
         cases = list(ElementTree.parse("report.xml").iter("testcase"))
         yield "tests", len(cases)
         for case in cases:
