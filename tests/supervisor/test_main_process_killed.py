@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -61,9 +62,10 @@ def test_a_request_that_ends(mode: str, tmp_path: Path) -> None:
     with Server("tests/apps/gate.py", mode) as server:
         waiting = server.enter(gate)
         pids = kill_main(server)
-        server.wait_log("the main process has ended", len(pids))
+        server.wait_log("the main process has ended")
         for pid in pids:
-            os.kill(pid, signal.SIGTERM)
+            with suppress(ProcessLookupError):  # A worker without requests may have ended.
+                os.kill(pid, signal.SIGTERM)
         gate.touch()
         assert waiting.response().status == 200
         waiting.close()
