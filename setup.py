@@ -23,7 +23,7 @@ from setuptools_rust import build_rust
 
 ROOT = Path(__file__).resolve().parent
 
-#: Folders that an installation has in `poorhttp/config/deployment/files`.
+#: Folders that an installation has in `poorhttp/plugins/setup/deployment/files`.
 TEMPLATES = ("conf", "proxy")
 
 #: Files below `sys.prefix` where shells and man look for them, and the arguments of `poorhttp` that
@@ -53,7 +53,7 @@ class BuildPackages(build_py):
         """Copy the packages, and the templates unless the source itself is installed."""
         super().run()
         if not self.editable_mode:
-            target = Path(self.build_lib) / "poorhttp/config/deployment/files"
+            target = Path(self.build_lib) / "poorhttp/plugins/setup/deployment/files"
             shutil.rmtree(target, ignore_errors=True)
             for name in TEMPLATES:
                 ignore = shutil.ignore_patterns("*.py", "__pycache__")

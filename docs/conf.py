@@ -57,7 +57,7 @@ napoleon_use_rtype = False
 
 html_theme = "furo"
 html_title = f"Poor HTTP {VERSION}"
-html_logo = html_favicon = "../poorhttp/supervisor/admin/page/icon.svg"
+html_logo = html_favicon = "../poorhttp/plugins/monitor/page/icon.svg"
 html_static_path = ["manual_site/static"]
 html_css_files = ["manual.css"]
 html_search_scorer = str(DOCS / "manual_site/search.js")

@@ -12,13 +12,10 @@ supervisor/   the main process
 worker/       worker processes
 modes/        single, forking, threading, gevent: how requests are scheduled
 targets/      applications and folders that can be served, and their routes
-dispatch/     dispatch tables, the API of old applications
-pages/        template pages
-cgi/          CGI programs
 net/          listening sockets
 process/      privileges, signals, forking and messages of processes
 logs/         the access log and the error log
-dev/          the development server
+plugins/      everything else: monitoring, development, setup, applications
 """
 
 # Without `from __future__`, which `python -m poorhttp` would import from the current folder.
@@ -29,7 +26,7 @@ __version__ = VERSION
 __all__ = ["Server", "__version__", "serve"]
 
 # For `poorhttp.frameworks.django`, which Django projects have in INSTALLED_APPS.
-__path__.append(f"{__path__[0]}/dev/aliases")
+__path__.append(f"{__path__[0]}/plugins/aliases")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

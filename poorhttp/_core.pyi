@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Literal, final, overload
 from _typeshed import OptExcInfo, ReadableBuffer, WriteableBuffer
 
 from poorhttp.config.settings import Settings
-from poorhttp.supervisor.admin.model import Figures, Finished, Refusal
-from poorhttp.supervisor.admin.model import Request as InFlight
+from poorhttp.plugins.monitor.admin.model import Figures, Finished, Refusal
+from poorhttp.plugins.monitor.admin.model import Request as InFlight
 from poorhttp.worker.timeouts import ThreadInterrupter
 
 build_profile: Literal["debug", "release"]

@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 
 from poorhttp import logs, supervisor
 from poorhttp.config.address import Address
-from poorhttp.config.options import development
 from poorhttp.config.options.hooks import IN_OWN_PROCESS
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.config.suggestions import option_suggestion
 from poorhttp.errors import ConfigError
 from poorhttp.net import sockets
+from poorhttp.plugins.dev import options as development
 from poorhttp.process.standard_streams import open_standard_streams
 from poorhttp.process.unpatched import get_ident
 from poorhttp.targets.routes import Routes
@@ -144,11 +144,11 @@ def _check_patched(settings: Settings) -> None:
 
 def _serve(settings: Settings, application: WSGIApplication | None) -> None:
     if settings.https:
-        from poorhttp.dev import local_certificate
+        from poorhttp.plugins.dev import local_certificate
 
         local_certificate.apply(settings)
     if development.is_on(settings):
-        from poorhttp import dev
+        from poorhttp.plugins import dev
 
         dev.install()
     code = supervisor.run([settings], application=application)

@@ -8,16 +8,16 @@ from collections.abc import Sequence
 
 from poorhttp.config import loader
 from poorhttp.config.command_line import COMMANDS, Arguments
-from poorhttp.config.options import development
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.errors import Failure, UsageError, printable
+from poorhttp.plugins.dev import options as development
 from poorhttp.process.standard_streams import open_standard_streams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp.config.ini import Opener
-    from poorhttp.dev.discovery.discover import Discovery
-    from poorhttp.dev.discovery.flask_files import FlaskFiles
+    from poorhttp.plugins.discovery.discover import Discovery
+    from poorhttp.plugins.discovery.flask_files import FlaskFiles
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -83,8 +83,8 @@ def _serve(line: CommandLine) -> int:
 
 def dev(line: CommandLine) -> int:
     """Run the development server until a stop signal; finds the target if none is named."""
-    from poorhttp.dev.discovery.discover import Discovery
-    from poorhttp.dev.discovery.flask_files import FlaskFiles
+    from poorhttp.plugins.discovery.discover import Discovery
+    from poorhttp.plugins.discovery.flask_files import FlaskFiles
 
     line.discovery = Discovery()
     line.flask_files = FlaskFiles(os.environ)
@@ -93,7 +93,7 @@ def dev(line: CommandLine) -> int:
 
 def check(line: CommandLine) -> int:
     """Load the target and open the addresses as `serve` does, then print what would run."""
-    from poorhttp.supervisor.admin import endpoint
+    from poorhttp.plugins.monitor.admin import endpoint
     from poorhttp.worker import check as checking
 
     return checking.check(line.settings(), endpoint.check)
@@ -103,8 +103,8 @@ def compile_pages(line: CommandLine) -> int:
     """Compile the pages of each folder, and print errors."""
     from functools import partial
 
-    from poorhttp.pages.compile_all import compile_all
-    from poorhttp.targets.pages import open_folder
+    from poorhttp.plugins.apps.pages.compile_all import compile_all
+    from poorhttp.plugins.apps.pages.target import open_folder
     from poorhttp.worker import check as checking
 
     services = line.settings()
@@ -115,15 +115,15 @@ def compile_pages(line: CommandLine) -> int:
 
 def ctl(line: CommandLine) -> int:
     """Show or control a running server."""
-    from poorhttp.supervisor.ctl import main as run
+    from poorhttp.plugins.monitor.ctl import main as run
 
     return run(line.words if line.command == "ctl" else [line.command, *line.words])
 
 
 def init(line: CommandLine) -> int:
     """Write the files that a deployment of the application needs."""
-    from poorhttp.config.deployment import command
-    from poorhttp.dev.discovery.discover import Discovery
+    from poorhttp.plugins.discovery.discover import Discovery
+    from poorhttp.plugins.setup.deployment import command
     from poorhttp.process.safe_open import make_folders, write_file
 
     def write(path: str, content: bytes, replace: bool) -> None:
@@ -135,8 +135,8 @@ def init(line: CommandLine) -> int:
 
 def completion(line: CommandLine) -> int:
     """Print the completion for a shell."""
-    from poorhttp.config.shell import command
-    from poorhttp.supervisor.ctl.completion import words
+    from poorhttp.plugins.monitor.ctl.completion import words
+    from poorhttp.plugins.setup.shell import command
 
     print(command.completion(line.words, words()), end="")
     return 0
@@ -144,8 +144,8 @@ def completion(line: CommandLine) -> int:
 
 def man(line: CommandLine) -> int:
     """Print a man page, roff."""
-    from poorhttp.config.shell import command
-    from poorhttp.supervisor.ctl.completion import words
+    from poorhttp.plugins.monitor.ctl.completion import words
+    from poorhttp.plugins.setup.shell import command
 
     print(command.manual(line.words, words()), end="")
     return 0
@@ -153,7 +153,7 @@ def man(line: CommandLine) -> int:
 
 def migrate(line: CommandLine) -> int:
     """Print an ini file from the configuration of another server."""
-    from poorhttp.config.migrate.command import main as run
+    from poorhttp.plugins.setup.migrate.command import main as run
     from poorhttp.process.safe_open import parent_folder, safe_open
 
     return run(line.words, safe_open, parent_folder)
@@ -268,7 +268,7 @@ class CommandLine(Arguments):
         services = self._load()
         self._settings = services[0]
         if self.discovery is None and services[0].django:
-            from poorhttp.dev.discovery.discover import Discovery
+            from poorhttp.plugins.discovery.discover import Discovery
 
             self.discovery = Discovery()
         if self.discovery is not None:
@@ -295,15 +295,15 @@ class CommandLine(Arguments):
                 )
         for settings in services:
             if settings.https:
-                from poorhttp.dev import local_certificate
+                from poorhttp.plugins.dev import local_certificate
 
                 local_certificate.apply(settings)
         if any(development.is_on(settings) for settings in services):
-            from poorhttp import dev
+            from poorhttp.plugins import dev
 
             dev.install()
         if services[0].debug != "off":
-            from poorhttp.dev import discovery
+            from poorhttp.plugins import discovery
 
             discovery.set_debug_defaults(os.environ)
         return services

@@ -16,7 +16,7 @@ from tests.testkit.server import ROOT
 MOST_IN_A_CIRCLE = 3
 
 #: Packages whose packages are rooms too.
-HOUSES = ("poorhttp", "poorhttp.dev")
+HOUSES = ("poorhttp", "poorhttp.plugins")
 
 #: Who may import the development server: those who read the options.
 ENTRIES = ("poorhttp.api", "poorhttp.cli")
@@ -146,7 +146,8 @@ def test_who_imports_the_development_server(graph: Graph) -> None:
     found = {
         name
         for name, targets in graph.items()
-        if not name.startswith("poorhttp.dev") and any(room(to).count(".dev") for to in targets)
+        if not name.startswith("poorhttp.plugins.dev")
+        and any(room(to).count(".dev") for to in targets)
     }
     assert found == set(ENTRIES)
 
@@ -164,7 +165,7 @@ def test_what_answers_knows_nothing_of_processes_that_serve(graph: Graph, name: 
         reached
         & {
             *("poorhttp.supervisor", "poorhttp.worker", "poorhttp.net", "poorhttp.modes"),
-            *("poorhttp.targets", "poorhttp.dev", "poorhttp.cli", "poorhttp.api"),
+            *("poorhttp.targets", "poorhttp.plugins.dev", "poorhttp.cli", "poorhttp.api"),
         }
         == set()
     )
@@ -281,9 +282,9 @@ def test_rooms_are_told_apart() -> None:
     assert room("poorhttp") == "poorhttp"
     assert room("poorhttp.cli") == "poorhttp.cli"
     assert room("poorhttp.net.sockets") == room("poorhttp.net") == "poorhttp.net"
-    assert room("poorhttp.supervisor.admin.metrics") == "poorhttp.supervisor"
-    assert room("poorhttp.dev") == "poorhttp.dev"
-    assert room("poorhttp.dev.reload.watch.watcher") == "poorhttp.dev.reload"
+    assert room("poorhttp.plugins.monitor.metrics") == "poorhttp.supervisor"
+    assert room("poorhttp.plugins.dev") == "poorhttp.plugins.dev"
+    assert room("poorhttp.plugins.dev.reload.watch.watcher") == "poorhttp.plugins.dev.reload"
 
 
 def test_imports_are_found() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from poorhttp.targets import dispatch
+from poorhttp.plugins.apps.dispatch import target as dispatch
 
 APPS = Path(__file__).resolve().parents[2] / "apps"
 BODY = b"Hello, world!"

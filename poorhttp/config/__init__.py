@@ -12,8 +12,5 @@ address.py        addresses to listen on
 other_servers/    values and advice for who knows other servers
 suggestions.py    suggestions for misspelt words
 help.py           the text of `--help` and docs/reference/options.md
-deployment/       `poorhttp init`: files for a deployment
-migrate/          `poorhttp migrate`: reads configurations of other servers
-shell/            completion for shells, man pages
 version.py        the version of the server
 """

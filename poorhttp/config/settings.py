@@ -18,17 +18,17 @@ from poorhttp.config.options.content import (
     StaticFiles,
     TemplatePages,
 )
-from poorhttp.config.options.development import Development
 from poorhttp.config.options.hooks import IN_OWN_PROCESS, Hooks
 from poorhttp.config.options.limits import SizeLimits, TimeLimits
 from poorhttp.config.options.logs import Logs
-from poorhttp.config.options.monitoring import Monitoring
 from poorhttp.config.options.option import Option
 from poorhttp.config.options.proxies import Proxies, Responses
 from poorhttp.config.options.server import Application, Listening, Processes, Workers
 from poorhttp.config.options.tls import Tls
 from poorhttp.config.suggestions import option_suggestion
 from poorhttp.errors import ConfigError, Failure
+from poorhttp.plugins.dev.options import Development
+from poorhttp.plugins.monitor.options import Monitoring
 
 #: Variable by which platforms, such as Heroku, name the port to listen on.
 PLATFORM_PORT = "PORT"

@@ -12,7 +12,7 @@ from poorhttp.process.c_socket import socket
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from poorhttp.supervisor.admin.model import AcceptQueue
+    from poorhttp.plugins.monitor.admin.model import AcceptQueue
 
 #: Where `tcpi_unacked` and `tcpi_sacked` lie in `struct tcp_info` (tcp(7)): of a listening socket,
 #: the length of its accept queue, and the backlog.

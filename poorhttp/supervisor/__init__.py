@@ -13,9 +13,6 @@ saturation.py      log lines when all threads of a worker are busy
 watchdog.py        pings workers, for the watchdog of systemd
 upgrade.py         starts a new main process that takes over (USR2)
 hooks/             calls functions of the application for events, in processes of their own
-admin/             the address `admin`: health checks, metrics, status, commands
-ctl/               `poorhttp ctl`, a client of that address
-inspection/        looks into live workers: stacks, profile, memory
 """
 
 from poorhttp.supervisor.launcher import run

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
     from poorhttp._core import WorkerStatus
-    from poorhttp.dev.reload.generation import Generation
-    from poorhttp.dev.reload.reloader import Reloader
     from poorhttp.net.certificate_watcher import CertificateWatcher
-    from poorhttp.supervisor.admin.model import Figures, Finished, Refusal
+    from poorhttp.plugins.dev.reload.generation import Generation
+    from poorhttp.plugins.dev.reload.reloader import Reloader
+    from poorhttp.plugins.monitor.admin.model import Figures, Finished, Refusal
     from poorhttp.supervisor.hooks.queue import HookQueue
     from poorhttp.supervisor.upgrade import Memory
 

@@ -20,7 +20,7 @@ from poorhttp._core import SharedStatuses, WorkerStatus, sum_figures
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from poorhttp.supervisor.admin.model import Figures, Finished, Refusal, Request
+    from poorhttp.plugins.monitor.admin.model import Figures, Finished, Refusal, Request
     from poorhttp.supervisor.upgrade import Memory
 
 #: Requests in a log line, the newest first; of more only the number is given.

@@ -17,17 +17,17 @@ from poorhttp import logs
 from poorhttp._core import set_process_title, trim_memory
 from poorhttp.config import loader
 from poorhttp.config.command_line import title_words
-from poorhttp.config.options.development import is_on
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError, Failure
 from poorhttp.net.systemd import Notifier
+from poorhttp.plugins.dev.options import is_on
+from poorhttp.plugins.monitor.admin.control import AdminControl
 from poorhttp.process import fork, signals, terminal_modes
 from poorhttp.process.exit_status import MOST, changed_children
 from poorhttp.process.own_files import FOLDER, own_files
 from poorhttp.process.privileges import apply_umask
 from poorhttp.process.signals import SIGNALS, STOP_SIGNALS, signal
 from poorhttp.supervisor import upgrade
-from poorhttp.supervisor.admin.control import AdminControl
 from poorhttp.supervisor.generations import Generations
 from poorhttp.supervisor.saturation import Saturation
 from poorhttp.supervisor.tasks import attempt
@@ -40,9 +40,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
-    from poorhttp.dev.console import Console
-    from poorhttp.dev.reload.reloader import Reloader
-    from poorhttp.dev.terminal import Terminal
+    from poorhttp.plugins.dev.console import Console
+    from poorhttp.plugins.dev.reload.reloader import Reloader
+    from poorhttp.plugins.dev.terminal import Terminal
     from poorhttp.process.pidfile import PidFile
     from poorhttp.supervisor.worker_pool import WorkerPool
 

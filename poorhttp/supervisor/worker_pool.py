@@ -34,7 +34,7 @@ from poorhttp.worker.worker import log_greenlets
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp._core import WorkerStatus
-    from poorhttp.dev.reload.generation import Generation
+    from poorhttp.plugins.dev.reload.generation import Generation
     from poorhttp.supervisor.hooks.queue import HookQueue
     from poorhttp.supervisor.preloader import Preloader, Refork
 

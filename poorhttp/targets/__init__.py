@@ -4,11 +4,7 @@ routes.py          which application or folder answers, by host and path
 mounts.py          combines several applications by host and prefix
 wsgi.py            `package.module:callable`
 module.py          imports the module of an application
-source/            reads Python source without running it
-dispatch.py        `dispatch:FOLDER`
 static.py          `static:FOLDER`
-cgi.py             `cgi:FOLDER`
-pages.py           `pages:FOLDER`
 tcp.py             `tcp:module:handler`
 paste.py           `paste:FILE#NAME`
 folder.py          checks the folder of a target
@@ -26,10 +22,9 @@ from collections.abc import Callable
 
 from poorhttp.config.settings import Settings
 from poorhttp.config.suggestions import nearest
-
-from ..errors import ApplicationError
-from . import wsgi
-from .module import describe
+from poorhttp.errors import ApplicationError
+from poorhttp.targets import wsgi
+from poorhttp.targets.module import describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,6 +57,8 @@ SCHEMES = {
     "pages": PAGES,
     "wsgi": CALLABLE,
 }
+
+PLACES = {each: f"poorhttp.plugins.apps.{each}.target" for each in ("cgi", "dispatch", "pages")}
 
 #: A random key, with which targets sign data of clients. The main process creates it when it
 #: imports this module, so that all workers have the same, also after a reload.
@@ -117,7 +114,7 @@ def takes_settings(target: str) -> bool:
 
 
 def _builtin_loader(scheme: str) -> Loader:
-    loader: Loader = importlib.import_module(f"poorhttp.targets.{scheme}").load
+    loader: Loader = importlib.import_module(PLACES.get(scheme, f"poorhttp.targets.{scheme}")).load
     return loader
 
 

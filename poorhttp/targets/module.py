@@ -11,11 +11,10 @@ from importlib.util import module_from_spec, spec_from_file_location
 from types import ModuleType, TracebackType
 
 from poorhttp.config.suggestions import nearest
+from poorhttp.errors import ApplicationError, Stopped
 from poorhttp.logs.source_errors import name_file
 from poorhttp.process.privileges import closed_folder, user_name
 from poorhttp.process.signals import signal
-
-from ..errors import ApplicationError, Stopped
 
 #: The ending of files of mod_wsgi, which are Python as well.
 SCRIPT = ".wsgi"

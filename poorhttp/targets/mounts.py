@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import partial
 
-from .static import not_found
+from poorhttp.targets.static import not_found
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,10 +12,9 @@ from configparser import Error as IniError
 
 from poorhttp.config.settings import Settings
 from poorhttp.config.suggestions import nearest
-
-from ..errors import ApplicationError, Stopped
-from .module import describe, prepend_to_path
-from .wsgi import refuse_asgi
+from poorhttp.errors import ApplicationError, Stopped
+from poorhttp.targets.module import describe, prepend_to_path
+from poorhttp.targets.wsgi import refuse_asgi
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

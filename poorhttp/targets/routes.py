@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 
 from poorhttp import targets
 from poorhttp.config.address import is_raw_tcp
-from poorhttp.config.options.development import PREFIX
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ApplicationError, ConfigError
+from poorhttp.plugins.dev.options import PREFIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

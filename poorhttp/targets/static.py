@@ -6,9 +6,8 @@ import os
 from collections.abc import Iterable
 
 from poorhttp.config.parsers import path
+from poorhttp.errors import ConfigError
 from poorhttp.process.privileges import closed_folder, user_name
-
-from ..errors import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ def folder_of(text: str, place: str) -> str:
         raise ConfigError(f"{place}: {error}; say static:FOLDER") from None
     if not os.path.isdir(folder):
         check_open(folder, place)
-        from .folder import similar_folder
+        from poorhttp.targets.folder import similar_folder
 
         similar = similar_folder(path(text))
         hint = (

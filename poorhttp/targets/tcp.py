@@ -5,8 +5,8 @@ The handler is called with a socket and an address for each connection (`poorhtt
 
 from __future__ import annotations
 
-from ..errors import ApplicationError
-from . import wsgi
+from poorhttp.errors import ApplicationError
+from poorhttp.targets import wsgi
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

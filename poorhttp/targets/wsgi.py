@@ -11,10 +11,9 @@ import os
 from types import ModuleType
 
 from poorhttp.config.suggestions import nearest
-
-from ..errors import ApplicationError, Stopped
-from . import module as modules
-from .module import describe
+from poorhttp.errors import ApplicationError, Stopped
+from poorhttp.targets import module as modules
+from poorhttp.targets.module import describe
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -187,8 +186,8 @@ def _default(module: ModuleType, place: str) -> tuple[Any, str]:
 
 def _django_hint(manage: str) -> str:
     """Return a hint with the application of the Django project of a `manage.py`."""
-    from poorhttp.targets.source.django import SETTINGS_APPLICATION, Project
-    from poorhttp.targets.source.python import Sources
+    from poorhttp.plugins.discovery.source.django import SETTINGS_APPLICATION, Project
+    from poorhttp.plugins.discovery.source.python import Sources
 
     folder = os.path.dirname(manage)
     sources = Sources([folder or "."])

@@ -12,11 +12,11 @@ from poorhttp.config import loader
 from poorhttp.config.address import Address, url
 from poorhttp.config.cpus import usable_cpus
 from poorhttp.config.help import entry
-from poorhttp.config.options.development import check as check_options
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.config.version import VERSION
 from poorhttp.net import sockets, tls
 from poorhttp.net.running_servers import is_server, server_on
+from poorhttp.plugins.dev.options import check as check_options
 from poorhttp.process.pidfile import PidFile
 from poorhttp.process.privileges import Privileges
 from poorhttp.process.signals import signal

@@ -1,7 +1,7 @@
 """The interface through which the development server extends workers; unset in production.
 
-Only the command line and the library import `poorhttp.dev`, if an option asks for it, so that a
-production server loads nothing of it.
+Only the command line and the library import `poorhttp.plugins.dev`, if an option asks for it, so
+that a production server loads nothing of it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from poorhttp.net.listener import Listener
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from poorhttp.dev.server import DevServer
+    from poorhttp.plugins.dev.server import DevServer
 
 #: The development server; None in production.
 installed: DevServer | None = None
@@ -28,5 +28,5 @@ def listener_check(
 
 def server() -> DevServer:
     """Return the development server, which must be installed."""
-    assert installed is not None, "poorhttp.dev.install was not called"
+    assert installed is not None, "poorhttp.plugins.dev.install was not called"
     return installed

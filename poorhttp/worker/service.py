@@ -11,12 +11,12 @@ from poorhttp import logs, modes
 from poorhttp._core import trim_memory
 from poorhttp.config import loader
 from poorhttp.config.address import is_raw_tcp, url
-from poorhttp.config.options.development import check
 from poorhttp.config.settings import Settings
 from poorhttp.config.version import VERSION
 from poorhttp.errors import ConfigError
 from poorhttp.net import sockets
 from poorhttp.net.listener import Listener, close_others
+from poorhttp.plugins.dev.options import check
 from poorhttp.process.privileges import Privileges
 from poorhttp.process.worker_context import WorkerContext
 from poorhttp.targets.routes import Routes
@@ -75,7 +75,7 @@ class Service:
         self.loaded = False
         check_refork(settings)
         if settings.otel != "off":
-            from poorhttp.worker.otel import sdk
+            from poorhttp.plugins.monitor.otel import sdk
 
             sdk.check(settings)
         self.imports: SharedImports | None = None
@@ -138,7 +138,7 @@ class Service:
             self.application = dev.with_error_pages(application, self.settings)
         if self._is_traced:
             # All processes that are forked from this one share its memory.
-            import poorhttp.worker.otel.tracing  # noqa: F401
+            import poorhttp.plugins.monitor.otel.tracing  # noqa: F401
         # Compiling what has no bytecode yet leaves holes of a megabyte.
         trim_memory()
         if self.imports is not None:
@@ -168,7 +168,7 @@ class Service:
             close_others(listeners)
         application = self.application
         if self._is_traced:
-            from poorhttp.worker.otel import tracing
+            from poorhttp.plugins.monitor.otel import tracing
 
             application = tracing.traced(application, has_ids=self.settings.request_id)
         worker = Worker(

@@ -63,7 +63,7 @@ def worker(
         # The preloader receives it only for this process.
         note_fd(context.channel)
         if service.settings.admin is not None:
-            from poorhttp.worker.inspection import handler
+            from poorhttp.plugins.monitor.inspection.worker import handler
 
             handler.install(signals)
         service.load()

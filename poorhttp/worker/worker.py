@@ -204,7 +204,7 @@ class Worker:
 
     def _offer_upgrade(self, environ: dict[str, Any], request: Request) -> None:
         # It imports all of `socket`, which few workers need.
-        from poorhttp.worker.upgrade import offered
+        from poorhttp.worker.websocket import offered
 
         offered.offer(environ, request, self.application, self.replace_thread)
 

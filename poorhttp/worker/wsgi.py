@@ -108,7 +108,7 @@ def report_failure(request: Request, error: BaseException) -> None:
     if request.foreign:
         exit_forked_process(error)
     if request.upgraded:
-        from poorhttp.worker.upgrade import offered
+        from poorhttp.worker.websocket import offered
 
         offered.end(request, error)
         return

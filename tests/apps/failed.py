@@ -10,8 +10,8 @@ import os
 
 from poorhttp import targets
 from poorhttp.config.settings import Settings
-from poorhttp.dev.debug.load_error_page import load_error_page
-from poorhttp.dev.debug.plain_page import PlainPage
+from poorhttp.plugins.dev.debug.load_error_page import load_error_page
+from poorhttp.plugins.dev.debug.plain_page import PlainPage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 
 from poorhttp.config.settings import Settings
-from poorhttp.dev.profiler import ProfiledApplication, ProfilePages
+from poorhttp.plugins.dev.profiler import ProfiledApplication, ProfilePages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

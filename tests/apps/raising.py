@@ -137,7 +137,9 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
     if path == "/loaded":
         start_response("200 OK", HEADERS)
         loaded = [
-            name for name in ("werkzeug", "poorhttp.dev.debug.debugger") if name in sys.modules
+            name
+            for name in ("werkzeug", "poorhttp.plugins.dev.debug.debugger")
+            if name in sys.modules
         ]
         return [",".join(loaded).encode()]
     if path == "/fork":

@@ -8,7 +8,7 @@ import sys
 
 sys.path.insert(0, os.getcwd())
 
-from poorhttp.dev.terminal_tracebacks import show
+from poorhttp.plugins.dev.terminal_tracebacks import show
 from tests.apps import raising
 
 

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING
 
-from poorhttp.supervisor.admin import page
-from poorhttp.supervisor.admin.page import stream
+from poorhttp.plugins.monitor import page
+from poorhttp.plugins.monitor.page import stream
 from tests.support.status_documents import DOCUMENTS
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
-    from poorhttp.supervisor.admin.model import Status
+    from poorhttp.plugins.monitor.admin.model import Status
 
 # Each stream has one event, as this process has no thread that sends more.
 stream.MOST_STREAMS = 0

@@ -13,12 +13,12 @@ import pytest
 
 from poorhttp.config import loader
 from poorhttp.config.cpus import usable_cpus
-from poorhttp.config.deployment import ini_file, quoting, systemd
-from poorhttp.config.deployment.arguments import KINDS
-from poorhttp.config.deployment.mode import Mode
-from poorhttp.config.deployment.plan import Plan
-from poorhttp.config.deployment.project import Project
 from poorhttp.errors import ConfigError
+from poorhttp.plugins.setup.deployment import ini_file, quoting, systemd
+from poorhttp.plugins.setup.deployment.arguments import KINDS
+from poorhttp.plugins.setup.deployment.mode import Mode
+from poorhttp.plugins.setup.deployment.plan import Plan
+from poorhttp.plugins.setup.deployment.project import Project
 from tests.commands.projects import FILES, init, make
 from tests.support.nobody import IS_ROOT
 from tests.testkit.server import ROOT, command, run

@@ -32,7 +32,7 @@ def test_an_installation(tmp_path: Path) -> None:
     }
     assert all((share / name).stat().st_size > 10_000 for name in files)
 
-    templates = site / "poorhttp/config/deployment/files"
+    templates = site / "poorhttp/plugins/setup/deployment/files"
     assert (templates / "conf/poorhttp.service").is_file()
     assert not list(templates.rglob("*.py"))
     assert sum(path.stat().st_size for path in templates.rglob("*")) < 300_000

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from poorhttp.config import loader
-from poorhttp.config.migrate import sources
-from poorhttp.config.migrate.equivalents.plan import Plan, clean
 from poorhttp.config.other_servers.translations import worker_class
 from poorhttp.errors import ConfigError
+from poorhttp.plugins.setup.migrate import sources
+from poorhttp.plugins.setup.migrate.equivalents.plan import Plan, clean
 from tests.testkit.server import ROOT, command, run
 
 CASES = ROOT / "tests" / "cases" / "migrate"

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from poorhttp.config import ini
-from poorhttp.config.migrate import gunicorn_file, sources
-from poorhttp.config.migrate.equivalents.plan import Plan
 from poorhttp.errors import ConfigError
+from poorhttp.plugins.setup.migrate import gunicorn_file, sources
+from poorhttp.plugins.setup.migrate.equivalents.plan import Plan
 from tests.testkit.server import command, run
 
 

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from poorhttp.config.migrate import gunicorn_file, sandbox, seccomp, sources
+from poorhttp.plugins.setup.migrate import gunicorn_file, sandbox, seccomp, sources
 from tests.support.nobody import Nobody
 from tests.testkit.client import HANG
 from tests.testkit.server import ROOT, command, environment, run
@@ -176,7 +176,7 @@ def test_attacks(migrate: Migrate, folder: Path, targets: dict[str, object]) -> 
 def test_system_calls_of_other_architectures_end_the_process(
     folder: Path, migrate: Migrate, statement: str
 ) -> None:
-    off = "sys.modules['poorhttp.config.migrate.sandbox'].REFUSED = ()"
+    off = "sys.modules['poorhttp.plugins.setup.migrate.sandbox'].REFUSED = ()"
     text = f"import ctypes, mmap, sys\n{off}\n{statement}\nbind = ':81'\n"
     (folder / "gunicorn.conf.py").write_text(text)
     done = migrate("gunicorn.conf.py", cwd=folder)

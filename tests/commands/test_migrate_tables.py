@@ -12,11 +12,11 @@ import gunicorn.config
 import pytest
 import waitress.adjustments
 
-from poorhttp.config.migrate import server_flags, sources
-from poorhttp.config.migrate.equivalents import gunicorn as of_gunicorn
-from poorhttp.config.migrate.equivalents import more_servers, uwsgi
-from poorhttp.config.migrate.equivalents.plan import Rule, Setting
 from poorhttp.config.settings import OPTIONS
+from poorhttp.plugins.setup.migrate import server_flags, sources
+from poorhttp.plugins.setup.migrate.equivalents import gunicorn as of_gunicorn
+from poorhttp.plugins.setup.migrate.equivalents import more_servers, uwsgi
+from poorhttp.plugins.setup.migrate.equivalents.plan import Rule, Setting
 from tests.testkit.client import HANG
 from tests.testkit.server import ROOT
 

@@ -11,7 +11,7 @@ import pytest
 
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ApplicationError
-from poorhttp.pages import compiler
+from poorhttp.plugins.apps.pages import compiler
 from poorhttp.targets import load
 from tests.support.template_pages import FAILING, set_page, write
 from tests.support.wsgi_call import ask
@@ -69,7 +69,7 @@ def test_compile(folder: Path, modules: Path, monkeypatch: pytest.MonkeyPatch) -
         "index.html.code",
         "module.html.code",
     ]
-    monkeypatch.setattr("poorhttp.pages.folder.compile_page", never)
+    monkeypatch.setattr("poorhttp.plugins.apps.pages.folder.compile_page", never)
     application = load(f"pages:{folder}", Settings(pages_modules=str(modules)))
     assert ask(application, "/").text == "[index]"
     assert ask(application, "/deep/page").text == "deep GET"

@@ -13,8 +13,8 @@ from itsdangerous import URLSafeTimedSerializer
 
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ApplicationError
-from poorhttp.pages.session import MAX_COOKIE, Sessions
-from poorhttp.pages.session_key import read_key
+from poorhttp.plugins.apps.pages.session import MAX_COOKIE, Sessions
+from poorhttp.plugins.apps.pages.session_key import read_key
 from poorhttp.targets import load
 from tests.support.template_pages import write
 from tests.support.wsgi_call import Answer, ask

@@ -421,7 +421,9 @@ def test_a_server_without_pages_imports_none_of_it(bystander: str) -> None:
         assert [
             name
             for name in imported
-            if name.startswith(("mako", "markupsafe", "itsdangerous", "poorhttp.pages"))
+            if name.startswith(
+                ("mako", "markupsafe", "itsdangerous", "poorhttp.plugins.apps.pages")
+            )
         ] == []
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from poorhttp.dev.discovery.search import search
 from poorhttp.errors import UsageError
+from poorhttp.plugins.discovery.search import search
 from tests.support.development import DEV, Started, save, write
 from tests.testkit.server import run, wait_for
 
@@ -261,7 +261,7 @@ def test_found(tmp_path: Path, files: dict[str, str], said: str, answer: str) ->
         ({"my.ini": PASTE, "shop.py": APP}, "paste:my.ini"),
         # Bottle
         ({"a.py": ROUTES, "b.py": "import bottle, a\n@bottle.get('/b')\ndef b(): pass\n"},
-         "poorhttp.dev.discovery.bottle_default:application('b')"),
+         "poorhttp.plugins.discovery.bottle_default:application('b')"),
     ],
 )  # fmt: skip
 def test_the_only_one(
@@ -562,8 +562,9 @@ def test_several_services_say_what_each_serves(tmp_path: Path) -> None:
 def test_what_the_search_needs_does_not_stay(tmp_path: Path) -> None:
     """The main process is forked for everything, and reads no Python."""
     program = (
-        "import sys; from poorhttp.cli import CommandLine; from poorhttp.dev.discovery.discover "
-        "import Discovery; line = CommandLine(); line.read(['dev']); line.discovery = Discovery(); "
+        "import sys; from poorhttp.cli import CommandLine; from poorhttp.plugins.discovery."
+        "discover import Discovery; line = CommandLine(); "
+        "line.read(['dev']); line.discovery = Discovery(); "
         "print(line.settings()[0].target, *sys.modules)"
     )
     write(tmp_path, {"shop.py": APP})
@@ -577,7 +578,7 @@ def test_what_the_search_needs_does_not_stay(tmp_path: Path) -> None:
         "json",
         "logging",
         "subprocess",
-        "poorhttp.dev.discovery.search",
+        "poorhttp.plugins.discovery.search",
     }
     assert heavy & set(modules) == set()
 

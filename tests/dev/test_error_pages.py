@@ -23,7 +23,12 @@ APP = "tests/apps/raising.py"
 HTML = "Accept: text/html,application/xhtml+xml,*/*;q=0.8"
 #: The key, in WebDriver.
 ENTER = "\ue007"
-OURS = ("poorhttp/worker/wsgi.py", "poorhttp/dev/debug/", "poorhttp/dispatch", "poorhttp/pages")
+OURS = (
+    "poorhttp/worker/wsgi.py",
+    "poorhttp/plugins/dev/debug/",
+    "poorhttp/plugins/apps/dispatch",
+    "poorhttp/plugins/apps/pages",
+)
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +150,7 @@ def test_nothing_is_loaded_before() -> None:
         server.get("/before")
         assert text_of(server.get("/loaded")) == ""
         server.get("/before", HTML)
-        assert text_of(server.get("/loaded")) == "werkzeug,poorhttp.dev.debug.debugger"
+        assert text_of(server.get("/loaded")) == "werkzeug,poorhttp.plugins.dev.debug.debugger"
 
 
 def test_off() -> None:
@@ -542,7 +547,7 @@ def test_dispatch(tmp_path: Path) -> None:
         console.enter(pin_of(server))
         html = console.again()
         assert "apples<td>41" in html
-        assert "poorhttp/dispatch" not in html
+        assert "poorhttp/plugins/apps/dispatch" not in html
         server.wait_log("ValueError: 41")
         assert server.log().count("the application failed") == 2
 

@@ -106,8 +106,9 @@ def test_four_saves_of_an_application_that_holds_something(
 IMPATIENT = (
     sys.executable,
     "-c",
-    "import sys; from poorhttp.cli import main; from poorhttp.dev.reload import generation as one;"
-    "from poorhttp.dev.reload import reloader as other;"
+    "import sys; from poorhttp.cli import main;"
+    "from poorhttp.plugins.dev.reload import generation as one;"
+    "from poorhttp.plugins.dev.reload import reloader as other;"
     "one.OLDER_WAIT = other.OLDER_WAIT = 0.1; sys.argv = sys.argv[5:]; sys.exit(main())",
 )
 

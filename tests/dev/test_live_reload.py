@@ -14,7 +14,7 @@ from urllib.parse import quote
 import pytest
 
 from poorhttp import logs
-from poorhttp.dev.live_reload import LiveReload
+from poorhttp.plugins.dev.live_reload import LiveReload
 from tests.apps.living import PAGE
 from tests.support.browser import Browser
 from tests.support.main_process import MainProcess

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from poorhttp.dev import open_browser
+from poorhttp.plugins.dev import open_browser
 from tests.testkit.server import Server, wait_for
 
 TALKER = "tests/apps/talker.py"

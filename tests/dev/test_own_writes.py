@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from poorhttp.dev.reload.own_writes import (
+from poorhttp.plugins.dev.reload.own_writes import (
     AT_ONCE,
     AT_ONCE_BY_PROGRAM,
     FIRST_PAUSE,

@@ -79,7 +79,7 @@ def test_one_that_was_killed_is_not_needed(project: Project) -> None:
 LIVES = """
 import os, signal, sys
 from poorhttp._core import adopt_orphans
-from poorhttp.dev.reload.preforked import PreforkedProcess
+from poorhttp.plugins.dev.reload.preforked import PreforkedProcess
 
 def live(words, fd):
     os.write(fd, words)
@@ -136,7 +136,7 @@ if number == 2:
 
 #: Would the main process wait for the fork server, then for longer than a test does.
 PATIENT = """\
-from poorhttp.dev.reload import fork_server
+from poorhttp.plugins.dev.reload import fork_server
 fork_server.FORK_TIMEOUT = 3600
 """
 

@@ -24,9 +24,9 @@ import gc, json, os, posix, sys, traceback
 from poorhttp import modes
 from poorhttp.config import loader
 from poorhttp.config.settings import Settings
-from poorhttp.dev.reload.preimport import import_probe
-from poorhttp.dev.reload.watch.project import Project
-from poorhttp.dev.reload.preimport.preimport import Preimporter
+from poorhttp.plugins.dev.reload.preimport import import_probe
+from poorhttp.plugins.dev.reload.watch.project import Project
+from poorhttp.plugins.dev.reload.preimport.preimport import Preimporter
 
 told = json.loads(sys.argv[1])
 import_probe.IMPORT_TIMEOUT = told["patience"]

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from poorhttp.dev import profiler
+from poorhttp.plugins.dev import profiler
 from tests.support.failure import says
 from tests.testkit.client import HANG, Response
 from tests.testkit.server import ROOT, Server, environment, join, wait_for
@@ -277,7 +277,7 @@ def test_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_nobody_else_pays_for_it() -> None:
     code = (
-        "import sys, poorhttp.dev.profiler, poorhttp.dev.terminal\n"
+        "import sys, poorhttp.plugins.dev.profiler, poorhttp.plugins.dev.terminal\n"
         "heavy = {'pyinstrument', 're', 'json', 'typing', 'logging', 'tempfile', 'shutil'}\n"
         "print(*heavy.intersection(sys.modules))"
     )

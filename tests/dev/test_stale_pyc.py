@@ -18,7 +18,7 @@ from tests.testkit.server import environment, wait_for
 #: What a version does before it loads the application.
 FRESH = """
 import os, sys
-from poorhttp.dev.reload import pyc_loader
+from poorhttp.plugins.dev.reload import pyc_loader
 class Project:
     def owns(self, file):
         return file.startswith(os.getcwd() + "/")
@@ -103,7 +103,7 @@ def test_a_source_at_rest_is_compiled_once(tmp_path: Path) -> None:
     old = module.stat().st_ctime_ns + rest + 20_000_000
     wait_for(lambda: time.time_ns() > old, "the file to be at rest")
     load = (
-        f"module = sys.modules.get('poorhttp.dev.reload.pyc_loader', sys)\n"
+        f"module = sys.modules.get('poorhttp.plugins.dev.reload.pyc_loader', sys)\n"
         f"module.SETTLE_TIME = {rest}"
         + """
 loaded = []

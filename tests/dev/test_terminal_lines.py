@@ -19,9 +19,9 @@ import pytest
 
 import poorhttp
 from poorhttp.config.settings import Settings
-from poorhttp.dev.profiler import Profiles
-from poorhttp.dev.terminal import Terminal
 from poorhttp.errors import ConfigError
+from poorhttp.plugins.dev.profiler import Profiles
+from poorhttp.plugins.dev.terminal import Terminal
 from tests.testkit.client import HANG, Connection
 from tests.testkit.process import children
 from tests.testkit.server import READY, ROOT, Server, command, environment, run, wait_for
@@ -507,7 +507,7 @@ def test_the_main_process_stays_light() -> None:
     code = (
         "import sys, poorhttp.supervisor\n"
         "before = set(sys.modules)\n"
-        "import poorhttp.dev.terminal\n"
+        "import poorhttp.plugins.dev.terminal\n"
         "print(*sorted(set(sys.modules) - before))"
     )
     done = run(sys.executable, "-c", code)

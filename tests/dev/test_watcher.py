@@ -19,12 +19,12 @@ import psutil
 import pytest
 
 from poorhttp.config.settings import Settings
-from poorhttp.dev.reload.watch import filesystems, watcher_process
-from poorhttp.dev.reload.watch.filesystems import Mounts, delay, is_forced
-from poorhttp.dev.reload.watch.project import Project
-from poorhttp.dev.reload.watch.snapshot import Snapshot
-from poorhttp.dev.reload.watch.watcher import Watcher
-from poorhttp.dev.reload.watch.watcher_process import WatcherProcess
+from poorhttp.plugins.dev.reload.watch import filesystems, watcher_process
+from poorhttp.plugins.dev.reload.watch.filesystems import Mounts, delay, is_forced
+from poorhttp.plugins.dev.reload.watch.project import Project
+from poorhttp.plugins.dev.reload.watch.snapshot import Snapshot
+from poorhttp.plugins.dev.reload.watch.watcher import Watcher
+from poorhttp.plugins.dev.reload.watch.watcher_process import WatcherProcess
 from poorhttp.targets import CODE, FILES
 from tests.testkit.client import HANG
 from tests.testkit.process import descriptors, lives, opened, stopped, watches
@@ -181,7 +181,9 @@ def test_a_save_that_leaves_no_trace(folder: Path) -> None:
     snapshot = Snapshot(Project([(str(folder), CODE)]), written)
     # As if the clock had been looked at in the same moment.
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr("poorhttp.dev.reload.watch.snapshot.time.time_ns", lambda: written)
+        monkeypatch.setattr(
+            "poorhttp.plugins.dev.reload.watch.snapshot.time.time_ns", lambda: written
+        )
         assert snapshot.compare_all() == {str(path): "code"}
     path.write_text("two")
     os.utime(path, ns=(written, written))
@@ -671,9 +673,9 @@ def test_polling(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 #: Watches a folder in a user namespace whose limits of inotify are lowered, and says what it hears.
 LIMITED = """
 import os, select, sys
-from poorhttp.dev.reload.watch.project import Project
+from poorhttp.plugins.dev.reload.watch.project import Project
 from poorhttp.targets import CODE
-from poorhttp.dev.reload.watch.watcher import Watcher
+from poorhttp.plugins.dev.reload.watch.watcher import Watcher
 limit, value, folder, also = sys.argv[1:]
 with open(f"/proc/sys/user/max_inotify_{limit}", "w") as file:
     file.write(value)
@@ -786,7 +788,7 @@ def test_what_the_environment_says_of_polling() -> None:
 
 
 def test_too_many_folders_are_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("poorhttp.dev.reload.watch.project.FOLDERS", 2)
+    monkeypatch.setattr("poorhttp.plugins.dev.reload.watch.project.FOLDERS", 2)
     watched = Watched(Project([(str(folder), CODE)]), folder)
     assert "too many folders" in watched.notice()
     watched.watcher.close()
@@ -866,9 +868,9 @@ def test_one_that_ends_again_and_again_is_given_up(folder: Path) -> None:
 def test_it_ends_with_the_main_process() -> None:
     program = textwrap.dedent("""
         import os, time
-        from poorhttp.dev.reload.watch.project import Project
+        from poorhttp.plugins.dev.reload.watch.project import Project
         from poorhttp.targets import CODE
-        from poorhttp.dev.reload.watch.watcher import Watcher
+        from poorhttp.plugins.dev.reload.watch.watcher import Watcher
         watcher = Watcher(Project([(os.getcwd(), CODE)]))
         print(watcher.pid, flush=True)
         time.sleep(600)
@@ -890,9 +892,9 @@ def test_it_is_light() -> None:
     program = (
         "import sys\n"
         "import poorhttp.supervisor.supervisor\n"
-        "from poorhttp.dev.reload.watch.watcher import Watcher\n"
+        "from poorhttp.plugins.dev.reload.watch.watcher import Watcher\n"
         "heavy = {'re', 'typing', 'json', 'logging', 'asyncio', 'pathlib', 'watchfiles'}\n"
-        "process = 'poorhttp.dev.reload.watch.watcher_process'\n"
+        "process = 'poorhttp.plugins.dev.reload.watch.watcher_process'\n"
         "print(process in sys.modules, *heavy & set(sys.modules))\n"
     )
     done = subprocess.run(

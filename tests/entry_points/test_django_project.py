@@ -164,7 +164,7 @@ if not os.path.exists("imported"):
 def test_settings_that_attack(project: Path, attack: str, problem: str) -> None:
     """The main process parses JSON, and neither waits nor breaks."""
     write(project, {"site2/settings.py": f"{SETTINGS}{HOSTILE}    {attack}\n"})
-    collected = "poorhttp.dev.discovery.django.collected"
+    collected = "poorhttp.plugins.discovery.django.collected"
     launcher = patched(collected, TIMEOUT=1.0) if "within" in problem else ()
     with Started(*launcher, *SERVE, cwd=project) as server:
         assert style(server)[0] == (404 if problem else 200)

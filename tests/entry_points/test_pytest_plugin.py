@@ -32,7 +32,7 @@ import sys
 import pytest
 
 def test_nothing_is_imported_before_it_is_used():
-    assert "poorhttp.dev.testing.pytest_plugin" in sys.modules
+    assert "poorhttp.plugins.testing.pytest_plugin" in sys.modules
     assert not {{"poorhttp.api", "poorhttp._core", "django", "flask"}} & set(sys.modules)
 
 seen = []

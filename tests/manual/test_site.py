@@ -80,7 +80,7 @@ def small(tmp_path: Path) -> Path:
     ours = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "docs/manual_site", tree / "docs/manual_site", ignore=ours)
     shutil.copy(ROOT / "docs/conf.py", tree / "docs/conf.py")
-    icon = Path("poorhttp/supervisor/admin/page/icon.svg")
+    icon = Path("poorhttp/plugins/monitor/page/icon.svg")
     for name, text in {
         "poorhttp/__init__.py": "",
         "poorhttp/config/__init__.py": "",

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from poorhttp.supervisor.admin import application
-from poorhttp.supervisor.admin.application import Application
-from poorhttp.supervisor.admin.protection import Protection
-from poorhttp.supervisor.admin.questions import COMMAND, Questions
+from poorhttp.plugins.monitor.admin import application
+from poorhttp.plugins.monitor.admin.application import Application
+from poorhttp.plugins.monitor.admin.protection import Protection
+from poorhttp.plugins.monitor.admin.questions import COMMAND, Questions
 from tests.support.admin_requests import send_made_up
 from tests.support.check_each import by_file, check_each
 from tests.testkit.cases.blocks import FOLDER, Block, blocks

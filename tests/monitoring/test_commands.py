@@ -25,12 +25,12 @@ import pytest
 from poorhttp.cli import main
 from poorhttp.config.address import parse
 from poorhttp.errors import UsageError, visible
-from poorhttp.supervisor.admin import model
-from poorhttp.supervisor.ctl import commands, shape, tables
-from poorhttp.supervisor.ctl.arguments import SUBCOMMANDS, Arguments
-from poorhttp.supervisor.ctl.client import Client
-from poorhttp.supervisor.ctl.commands import SHOWN
-from poorhttp.supervisor.ctl.find import Place
+from poorhttp.plugins.monitor.admin import model
+from poorhttp.plugins.monitor.ctl import commands, shape, tables
+from poorhttp.plugins.monitor.ctl.arguments import SUBCOMMANDS, Arguments
+from poorhttp.plugins.monitor.ctl.client import Client
+from poorhttp.plugins.monitor.ctl.commands import SHOWN
+from poorhttp.plugins.monitor.ctl.find import Place
 from tests.support.health_probe import ask, wait_status
 from tests.support.load import Load
 from tests.support.nobody import IS_ROOT, Nobody

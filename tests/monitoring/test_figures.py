@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from poorhttp import _core
-from poorhttp.supervisor.admin import model
+from poorhttp.plugins.monitor.admin import model
 from tests.support.status_reader import Admin
 from tests.support.upgrade import end, upgrade
 from tests.testkit.client import HANG, BadResponse, Closed, Connection
@@ -23,7 +23,7 @@ from tests.testkit.process import workers
 from tests.testkit.server import Server, join, patched, wait_for
 
 if TYPE_CHECKING:
-    from poorhttp.supervisor.admin.model import Figures, Service
+    from poorhttp.plugins.monitor.admin.model import Figures, Service
 
 APP = "tests.apps.statuses:application"
 

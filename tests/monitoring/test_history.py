@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from poorhttp.supervisor.admin.derived import units
-from poorhttp.supervisor.admin.derived.notices import notices
-from poorhttp.supervisor.admin.derived.rates import Recent, added, quantile
-from poorhttp.supervisor.admin.model import BOUNDS
+from poorhttp.plugins.monitor.admin.model import BOUNDS
+from poorhttp.plugins.monitor.derived import units
+from poorhttp.plugins.monitor.derived.notices import notices
+from poorhttp.plugins.monitor.derived.rates import Recent, added, quantile
 from tests.support.admin_address import Operator
 from tests.support.status_documents import document, series
 from tests.support.upgrade import end, upgrade
 from tests.testkit.server import MODES, Server, patched, wait_for
 
 if TYPE_CHECKING:
-    from poorhttp.supervisor.admin.model import Status
+    from poorhttp.plugins.monitor.admin.model import Status
 
 APP = "tests/apps/watched.py"
 
@@ -57,7 +57,7 @@ def wake_ups(pid: int) -> int:
 def test_minutes_with_requests(mode: str, folder: Path) -> None:
     """Each request is in one slot; between requests the main process sleeps."""
     path = folder / "admin"
-    launcher = patched("poorhttp.supervisor.admin.derived.history", MINUTE=0.3)
+    launcher = patched("poorhttp.plugins.monitor.derived.history", MINUTE=0.3)
     with Server(APP, mode, "--admin", f"unix:{path}", launcher=launcher) as server:
         pid = server.process.pid
         assert slots(path) == []
@@ -86,7 +86,7 @@ def test_minutes_with_requests(mode: str, folder: Path) -> None:
 def test_requests_of_other_generations(folder: Path) -> None:
     """A reload, after which other workers serve, neither loses nor repeats requests."""
     path = folder / "admin"
-    launcher = patched("poorhttp.supervisor.admin.derived.history", MINUTE=0.3)
+    launcher = patched("poorhttp.plugins.monitor.derived.history", MINUTE=0.3)
     with Server(APP, "threading", "--admin", f"unix:{path}", launcher=launcher) as server:
         for number in range(1, 4):
             assert server.get("/").status == 200
@@ -101,7 +101,7 @@ def test_requests_of_other_generations(folder: Path) -> None:
 def test_another_main_process(folder: Path, tmp_path: Path) -> None:
     """It goes on with the slots of the one before, and with its slot under way; and so on."""
     path, pidfile = folder / "admin", tmp_path / "pid"
-    launcher = patched("poorhttp.supervisor.admin.derived.history", MINUTE=1.0)
+    launcher = patched("poorhttp.plugins.monitor.derived.history", MINUTE=1.0)
     options = ("--admin", f"unix:{path}", "--pidfile", str(pidfile))
     with Server(APP, "threading", *options, launcher=launcher) as server:
         main = server.process.pid

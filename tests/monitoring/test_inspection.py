@@ -14,8 +14,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from poorhttp.supervisor.inspection import collect, flame_graph, py_spy, text
-from poorhttp.supervisor.inspection.stack_lists import collapsed
+from poorhttp.plugins.monitor.inspection import collect, flame_graph, py_spy, text
+from poorhttp.plugins.monitor.inspection.stack_lists import collapsed
 from tests.conftest import Serve
 from tests.support.postgres import USER, postgres
 from tests.support.process_lock import ProcessLock
@@ -26,7 +26,7 @@ from tests.testkit.server import AT_ONCE, Server, patched, wait_for
 APP = "tests/apps/stuck.py"
 
 #: Without py-spy.
-ALONE = patched("poorhttp.supervisor.inspection.py_spy", PROGRAM="no-such-program")
+ALONE = patched("poorhttp.plugins.monitor.inspection.py_spy", PROGRAM="no-such-program")
 
 #: Ways of being stuck in which no thread can run Python.
 HOLDING = ("in_c_holding",)

@@ -11,10 +11,10 @@ import pytest
 from prometheus_client import parser
 from prometheus_client.openmetrics import parser as openmetrics_parser
 
-from poorhttp.supervisor.admin import metrics
-from poorhttp.supervisor.admin.metrics import reference
-from poorhttp.supervisor.admin.metrics.families import FAMILIES, collect
-from poorhttp.supervisor.admin.model import BOUNDS
+from poorhttp.plugins.monitor import metrics
+from poorhttp.plugins.monitor.admin.model import BOUNDS
+from poorhttp.plugins.monitor.metrics import reference
+from poorhttp.plugins.monitor.metrics.families import FAMILIES, collect
 from tests.packages import need
 from tests.support.status_documents import DOCUMENTS, document, service, troubled, worker
 from tests.testkit.client import HANG
@@ -231,10 +231,10 @@ def test_the_names_are_known_and_stay() -> None:
 def test_the_page_has_all_metrics() -> None:
     page = (ROOT / "docs/reference/metrics.md").read_text(encoding="utf-8")
     assert page == reference.page(), (
-        "run: python -m poorhttp.supervisor.admin.metrics.reference > docs/reference/metrics.md"
+        "run: python -m poorhttp.plugins.monitor.metrics.reference > docs/reference/metrics.md"
     )
 
 
 def test_the_reference_is_a_program() -> None:
-    done = run("python3", "-m", "poorhttp.supervisor.admin.metrics.reference")
+    done = run("python3", "-m", "poorhttp.plugins.monitor.metrics.reference")
     assert done.stdout == reference.page()

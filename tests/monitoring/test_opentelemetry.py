@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from poorhttp.supervisor.admin.metrics.families import collect
-from poorhttp.supervisor.admin.model import BOUNDS
-from poorhttp.worker.otel.tracing import redacted
+from poorhttp.plugins.monitor.admin.model import BOUNDS
+from poorhttp.plugins.monitor.metrics.families import collect
+from poorhttp.plugins.monitor.otel.tracing import redacted
 from tests.support.otlp_receiver import Receiver, attributes
 from tests.support.status_documents import DOCUMENTS
 from tests.testkit.client import BadResponse
@@ -84,7 +84,7 @@ def test_a_thread_is_left_without_a_span() -> None:
     from opentelemetry import trace
     from opentelemetry.sdk.trace import TracerProvider
 
-    from poorhttp.worker.otel.tracing import Traced
+    from poorhttp.plugins.monitor.otel.tracing import Traced
     from tests.apps.traced import application
 
     def is_outside() -> bool:
@@ -274,7 +274,7 @@ def test_every_document_becomes_metrics(name: str) -> None:
     from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
     from opentelemetry.sdk.resources import Resource
 
-    from poorhttp.supervisor.admin.metrics import changes, otlp
+    from poorhttp.plugins.monitor.metrics import changes, otlp
 
     status = DOCUMENTS[name]()
     metrics = collect(status)

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from poorhttp.supervisor.admin.metrics.families import FAMILIES
+from poorhttp.plugins.monitor.metrics.families import FAMILIES
 from tests.packages import need
 from tests.support.certificate import certificate
 from tests.support.proxies import WebServer, reserve

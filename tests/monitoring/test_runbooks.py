@@ -207,7 +207,7 @@ def test_requests_time_out(folder: Path) -> None:
 
 
 def test_memory_grows(folder: Path) -> None:
-    launcher = patched("poorhttp.supervisor.admin.status", PSS_INTERVAL=0.0)
+    launcher = patched("poorhttp.plugins.monitor.admin.status", PSS_INTERVAL=0.0)
     with Watched(folder, "--tracemalloc", "1", launcher=launcher) as server:
         server.get("/sleep?0")
         server.ctl("heap")

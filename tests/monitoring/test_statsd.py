@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from poorhttp.supervisor.admin.metrics import changes, statsd
-from poorhttp.supervisor.admin.metrics.families import collect
+from poorhttp.plugins.monitor.metrics import changes, statsd
+from poorhttp.plugins.monitor.metrics.families import collect
 from tests.support.status_documents import DOCUMENTS, document, series, troubled
 from tests.support.upgrade import upgrade, wait_for_end
 from tests.testkit.client import HANG, Connection
@@ -145,7 +145,7 @@ def test_what_was_sent_outlives_a_process(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["udp4", "udp6", "unix", "abstract"])
 def test_what_is_sent_arrives(kind: str, tmp_path: Path) -> None:
-    from poorhttp.config.options.monitoring import receiver
+    from poorhttp.plugins.monitor.options import receiver
 
     family = {"udp4": socket.AF_INET, "udp6": socket.AF_INET6}.get(kind, socket.AF_UNIX)
     with socket.socket(family, socket.SOCK_DGRAM) as sock:
@@ -216,7 +216,7 @@ class Receiver:
 
 
 #: A server that sends more often.
-QUICK = patched("poorhttp.supervisor.admin.metrics.statsd", INTERVAL=0.05)
+QUICK = patched("poorhttp.plugins.monitor.metrics.statsd", INTERVAL=0.05)
 
 
 @pytest.mark.threading_only
@@ -256,7 +256,7 @@ def senders(server: Server) -> list[int]:
 @pytest.mark.threading_only
 def test_the_last_requests_are_sent_at_the_end(mode: str, versions: Versions, folder: Path) -> None:
     """Also if somebody has a connection to the admin address."""
-    launcher = patched("poorhttp.supervisor.admin.metrics.statsd", INTERVAL=600)
+    launcher = patched("poorhttp.plugins.monitor.metrics.statsd", INTERVAL=600)
     with Receiver() as receiver:
         options = ("--statsd", receiver.where, "--admin", f"unix:{folder}/admin")
         more = ("--statsd-prefix", "web.a", "--statsd-tags", "env:prod")
@@ -293,7 +293,7 @@ def test_an_upgrade_counts_once(mode: str, versions: Versions, tmp_path: Path) -
 @pytest.mark.threading_only
 def test_an_upgrade_inherits_what_was_sent(mode: str, versions: Versions, tmp_path: Path) -> None:
     """The process of the old main process, which is stopped, sends nothing more."""
-    launcher = patched("poorhttp.supervisor.admin.metrics.statsd", INTERVAL=600)
+    launcher = patched("poorhttp.plugins.monitor.metrics.statsd", INTERVAL=600)
     with Receiver() as receiver:
         options = ("--statsd", receiver.where, "--pidfile", str(tmp_path / "pid"))
         with versions.serve(mode, *options, launcher=launcher) as server:

@@ -441,7 +441,7 @@ def test_a_main_process_that_does_not_answer(driver: Chrome, look: Browser) -> N
 
     On a busy machine the main process takes longer than its short limit at other times, too.
     """
-    launcher = patched("poorhttp.supervisor.admin.questions", TIMEOUT=0.2)
+    launcher = patched("poorhttp.plugins.monitor.admin.questions", TIMEOUT=0.2)
     with Server(APP, "single", "--admin", "127.0.0.1:0", launcher=launcher) as server:
         admin = Admin(server)
         look.open(admin.url)

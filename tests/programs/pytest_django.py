@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 from tests.programs.running.application import Application, Steps
 
 #: The server of the setting `poorhttp_live_server`: it runs in the process of the tests.
-OURS = ("-p", "poorhttp.dev.testing.pytest_plugin", "-o", "poorhttp_live_server=true")
+OURS = ("-p", "poorhttp.plugins.testing.pytest_plugin", "-o", "poorhttp_live_server=true")
 
 
 class PytestDjango(Application):

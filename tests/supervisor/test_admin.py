@@ -398,7 +398,7 @@ def test_it_ends_with_the_main_process(admin: Admin) -> None:
 
 
 def test_a_main_process_that_does_not_answer(admin: Admin) -> None:
-    launcher = patched("poorhttp.supervisor.admin.endpoint", TIMEOUT=0.3)
+    launcher = patched("poorhttp.plugins.monitor.admin.endpoint", TIMEOUT=0.3)
     with Server(GATE, "single", *admin.options, launcher=launcher) as server:
         wait_status(admin.path, 200)
         server.process.send_signal(signal.SIGSTOP)

@@ -279,7 +279,7 @@ FAILING = """\
 import sys
 from poorhttp.net.systemd import Notifier
 from poorhttp.supervisor import watchdog
-from poorhttp.supervisor.admin.control import AdminControl
+from poorhttp.plugins.monitor.admin.control import AdminControl
 
 def fail(*_):
     raise RuntimeError("expected")

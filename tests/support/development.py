@@ -20,7 +20,7 @@ DEV = tuple(command("dev"))
 IMPATIENT = (
     sys.executable,
     "-c",
-    "import sys; from poorhttp.cli import main; from poorhttp.dev.reload import reloader;"
+    "import sys; from poorhttp.cli import main; from poorhttp.plugins.dev.reload import reloader;"
     "reloader.SLOW_LOADING = 2; sys.argv = sys.argv[5:]; sys.exit(main())",
 )
 

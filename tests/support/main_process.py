@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING
 from poorhttp import logs, modes
 from poorhttp._core import fork_for_server
 from poorhttp.config.settings import Settings
-from poorhttp.dev.live_reload import LiveReload, script
 from poorhttp.net import sockets
+from poorhttp.plugins.dev.live_reload import LiveReload, script
 from poorhttp.process.worker_context import WorkerContext
 from poorhttp.supervisor.scoreboard import Scoreboard
 from poorhttp.targets.routes import Routes

@@ -7,10 +7,10 @@ import copy
 import random
 from typing import TYPE_CHECKING
 
-from poorhttp.supervisor.admin.model import BOUNDS, no_figures
+from poorhttp.plugins.monitor.admin.model import BOUNDS, no_figures
 
 if TYPE_CHECKING:
-    from poorhttp.supervisor.admin.model import (
+    from poorhttp.plugins.monitor.admin.model import (
         Figures,
         Finished,
         Histogram,

@@ -10,7 +10,7 @@ from tests.testkit.client import Connection
 from tests.testkit.server import wait_for
 
 if TYPE_CHECKING:
-    from poorhttp.supervisor.admin.model import Figures, Service, Status
+    from poorhttp.plugins.monitor.admin.model import Figures, Service, Status
 
 
 class Admin:

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from poorhttp.config.settings import Settings
-from poorhttp.dev.profiler import Profiles
 from poorhttp.errors import BindError, ConfigError
 from poorhttp.net.listener import Listener
 from poorhttp.net.sockets import _Opening, open_listeners
+from poorhttp.plugins.dev.profiler import Profiles
 from poorhttp.process.pidfile import PidFile
 from poorhttp.process.safe_open import make_folders, safe_open, write_file
 from tests.support.certificate import certificate

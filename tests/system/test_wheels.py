@@ -64,14 +64,14 @@ def test_all_of_the_package_is_inside_and_nothing_else(wheel: Path) -> None:
         names = set(archive.namelist())
         assert archive.testzip() is None
     written = {path.relative_to(ROOT).as_posix() for path in (ROOT / "poorhttp").rglob("*.py")}
-    files = "poorhttp/config/deployment/files/"
+    files = "poorhttp/plugins/setup/deployment/files/"
     present = {name for name in names if name.endswith(".py") and not name.startswith(files)}
     assert present == written
     assert [name for name in names if name.endswith(".so")] == ["poorhttp/_core.so"]
     assert {
         "poorhttp/py.typed",
         "poorhttp/_core.pyi",
-        "poorhttp/supervisor/admin/page/page.css",
+        "poorhttp/plugins/monitor/page/page.css",
         f"{files}conf/poorhttp.service",
         f"{files}proxy/nginx/site.conf",
         f"{DATA}/share/man/man1/poorhttp.1",

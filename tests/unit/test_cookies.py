@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poorhttp import dispatch as http
-from poorhttp.dispatch.cookies import read_cookies, simple_cookie
-from poorhttp.pages.cookies import Cookies, set_cookie
+from poorhttp.plugins.apps.dispatch.cookies import read_cookies, simple_cookie
+from poorhttp.plugins.apps.pages.cookies import Cookies, set_cookie
 from tests.support.wsgi_call import ask
 from tests.unit.test_dispatch_api import serve
 

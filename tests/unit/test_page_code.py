@@ -14,9 +14,9 @@ from mako.lookup import TemplateLookup
 from mako.runtime import Context
 
 from poorhttp._core import escape, fill
-from poorhttp.pages.application import Text
-from poorhttp.pages.compiler import ALONE, compile_page
-from poorhttp.pages.folder import Folder
+from poorhttp.plugins.apps.pages.application import Text
+from poorhttp.plugins.apps.pages.compiler import ALONE, compile_page
+from poorhttp.plugins.apps.pages.folder import Folder
 from tests.support.template_pages import write
 
 

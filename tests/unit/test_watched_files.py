@@ -12,9 +12,9 @@ import pytest
 import poorhttp
 from poorhttp.config import loader
 from poorhttp.config.settings import Settings
-from poorhttp.dev.reload.watch import project as limits
-from poorhttp.dev.reload.watch.glob_pattern import Glob
-from poorhttp.dev.reload.watch.project import Project
+from poorhttp.plugins.dev.reload.watch import project as limits
+from poorhttp.plugins.dev.reload.watch.glob_pattern import Glob
+from poorhttp.plugins.dev.reload.watch.project import Project
 from poorhttp.targets import SCHEMES
 
 

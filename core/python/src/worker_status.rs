@@ -212,7 +212,7 @@ fn histogram<'py>(py: Python<'py>, histogram: &Histogram) -> PyResult<Bound<'py,
     Ok(dict)
 }
 
-/// The `Figures` of the status document (`poorhttp/supervisor/admin/model.py`) but for `oldest`.
+/// The `Figures` of the status document (`poorhttp/plugins/monitor/admin/model.py`) but for `oldest`.
 fn figures<'py>(py: Python<'py>, counters: &Counters) -> PyResult<Bound<'py, PyDict>> {
     let (counts, figures) = (counters.counts(), &counters.figures);
     let all = PyDict::new(py);

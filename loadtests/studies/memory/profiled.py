@@ -62,7 +62,7 @@ def profile(example: Example, calls: int) -> list[Line]:
     # Only here: the lab itself does without them.
     from memory_profiler import LineProfiler
 
-    from poorhttp.targets import dispatch
+    from poorhttp.plugins.apps.dispatch import target as dispatch
 
     folder = ROOT / example.folder
     os.chdir(folder)

@@ -7,8 +7,6 @@ tls.py           TLS: certificates, client certificates, redirect, HSTS
 limits.py        limits of time and size
 proxies.py       proxies in front of the server, `Server` header
 logs.py          access log, error log
-monitoring.py    metrics and traces that are sent
 content.py       mounts, static files, CGI, template pages
 compression.py   compression of responses
-development.py   the development server
 """

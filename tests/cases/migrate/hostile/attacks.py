@@ -15,7 +15,7 @@ import struct
 import sys
 import threading
 
-from poorhttp.config.migrate import seccomp
+from poorhttp.plugins.setup.migrate import seccomp
 
 with open("targets.json") as text:
     there = json.load(text)

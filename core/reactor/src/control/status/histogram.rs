@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Upper bounds of the buckets in microseconds: five in each decade, which are round numbers also in seconds. A last bucket
-/// has all that is above. The status document has the same (`poorhttp/supervisor/admin/model.py`).
+/// has all that is above. The status document has the same (`poorhttp/plugins/monitor/admin/model.py`).
 pub const BOUNDS: [u64; 33] = [
     50,
     75, //

@@ -1,1 +1,0 @@
-"""`poorhttp.frameworks`, the earlier name of `poorhttp.dev.discovery`."""

@@ -1,5 +1,0 @@
-"""Application configuration of the INSTALLED_APPS entry `poorhttp.frameworks.django`."""
-
-from poorhttp.dev.discovery.django.apps import PoorHttpConfig
-
-__all__ = ["PoorHttpConfig"]

@@ -1,5 +1,0 @@
-"""Test cases of Django with a live server, which is poorhttp."""
-
-from poorhttp.dev.testing.django_live_server import LiveServerTestCase, StaticLiveServerTestCase
-
-__all__ = ["LiveServerTestCase", "StaticLiveServerTestCase"]

@@ -1,0 +1,1 @@
+from poorhttp.plugins.apps.dispatch.pages import *

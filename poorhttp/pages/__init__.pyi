@@ -1,0 +1,1 @@
+# Types of `poorhttp.pages`, the public name of `poorhttp.plugins.apps.pages`.

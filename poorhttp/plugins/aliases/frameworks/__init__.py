@@ -1,0 +1,1 @@
+"""`poorhttp.frameworks`, the earlier name of `poorhttp.plugins.discovery`."""

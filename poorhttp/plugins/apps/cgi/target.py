@@ -1,0 +1,19 @@
+"""The target `cgi:FOLDER`: an application that runs the CGI programs of a folder (RFC 3875)."""
+
+from __future__ import annotations
+
+from poorhttp.config.settings import Settings
+from poorhttp.plugins.apps.cgi.application import Programs
+from poorhttp.plugins.apps.cgi.inheritance import prevent_inheritance
+from poorhttp.targets.folder import check_folder
+
+
+def load(folder: str, settings: Settings | None = None) -> Programs:
+    """Return the application of a folder, and prepare this process for starting programs.
+
+    Raises:
+        ApplicationError: there is no such folder.
+    """
+    check_folder("cgi", folder, "the programs are")
+    prevent_inheritance()
+    return Programs(folder, settings or Settings())

@@ -1,0 +1,29 @@
+"""The development server: `poorhttp dev` and its options (autoreload, debug, live, profile, open).
+
+The command line and the library call `install` if an option needs it. No other package imports this
+one; they reach it through `worker/development.py`.
+
+options.py                the options
+server.py                 the functions that the rest of the server calls
+reload/                   starts a new generation of the application when a file is saved
+debug/                    shows exceptions as pages, with Werkzeug's debugger
+live_reload.py            makes pages in the browser reload themselves
+profiler.py               profiles slow requests, a page for each
+console.py                output of the main process: terminal, profiles, browser
+terminal.py               shows requests as lines in the terminal
+terminal_tracebacks.py    shows exceptions in the terminal
+template_errors.py        finds the line of a template at which an exception was raised
+escape.py                 escapes text for pages and for the terminal
+local_certificate.py      certificate for this machine (`--https`)
+open_browser.py           opens the browser (`--open`)
+"""
+
+from __future__ import annotations
+
+
+def install() -> None:
+    """Turn the development server on, for this process and its forks."""
+    from poorhttp.plugins.dev.server import DevServer
+    from poorhttp.worker import development
+
+    development.installed = DevServer()

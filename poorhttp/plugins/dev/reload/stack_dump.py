@@ -1,0 +1,131 @@
+"""Stack dump of a process that loads slowly, written to a shared memory file on a signal.
+
+`faulthandler` handles the signal in C, so that a process that waits in a system call or in a
+library writes its stack too. No thread is used: a thread would not survive a fork.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import re
+import sys
+from types import FrameType
+from typing import Any
+
+from poorhttp.logs.frames import SERVER_FOLDER
+from poorhttp.plugins.dev.reload.watch.project import Project, package_of
+from poorhttp.process import signals
+from poorhttp.process.signals import signal
+
+#: Asks for the dump. Workers that serve ignore it.
+SIGNAL = signal.SIGUSR2
+
+#: Bytes of a dump that are read; that of an endless recursion is long.
+MAX_DUMP = 1 << 16
+
+#: Function of the server that loads the application: frames outside of it are those of the start.
+LOADER = (SERVER_FOLDER + "dev/reload/generation.py", "_load")
+
+#: Stands in the file before the stack of a greenlet that waits, behind that of gevent's hub.
+WAITING = b"waiting greenlet:\n"
+
+#: How `faulthandler` writes characters that are not ASCII.
+ESCAPE = re.compile(r"\\x([0-9a-f]{2})|\\u([0-9a-f]{4})|\\U([0-9a-f]{8})")
+
+
+class StackDump:
+    """The file, shared by the main process and the generations."""
+
+    def __init__(self) -> None:
+        self._file = os.memfd_create("poorhttp-stack-dump")
+
+    # In a generation
+
+    def enable(self, *, greenlets: bool) -> None:
+        """Write the stack when the signal arrives, from now on.
+
+        `greenlets`: what waits for gevent's hub is written as well, by a handler in Python. Others
+        need no such handler, with which system calls of libraries in C would fail with EINTR.
+        """
+        if greenlets:
+            signals.install(SIGNAL, self._write_waiting)
+        faulthandler.register(SIGNAL, self._file, all_threads=False, chain=greenlets)
+
+    def disable(self) -> None:
+        """Ignore the signal from now on."""
+        faulthandler.unregister(SIGNAL)
+        signals.install_ignored(SIGNAL)
+
+    def _write_waiting(self, _number: int, _frame: FrameType | None) -> None:
+        """Write the stack of the main greenlet, which loads, if it waits for another greenlet."""
+        module: Any = sys.modules.get("greenlet")
+        if module is None:
+            return
+        loading = module.getcurrent()
+        while loading.parent is not None:
+            loading = loading.parent
+        lines = []
+        frame: FrameType | None = loading.gr_frame
+        while frame is not None:
+            code = frame.f_code
+            lines.append(f'  File "{code.co_filename}", line {frame.f_lineno} in {code.co_name}\n')
+            frame = frame.f_back
+        if lines:
+            os.write(self._file, WAITING + "".join(lines).encode("utf-8", "surrogateescape"))
+
+    # In the main process
+
+    def request(self, pid: int) -> None:
+        """Ask a child of this process for a dump; it may have ended."""
+        os.ftruncate(self._file, 0)
+        os.lseek(self._file, 0, os.SEEK_SET)
+        signals.send(pid, SIGNAL)
+
+    def read(self, project: Project, here: str) -> tuple[str, str]:
+        """Return the innermost line of the application, and the whole stack, innermost first.
+
+        The application is the project, or if nothing of it is running, the package that the server
+        has called. Both are empty if there is no dump. Files are named relative to `here`.
+        """
+        dump = os.pread(self._file, MAX_DUMP, 0).rpartition(WAITING)[2]
+        frames: list[_Frame] = []
+        for line in dump.decode("utf-8", "surrogateescape").splitlines():
+            frame = _Frame(line, here)
+            if (frame.path, frame.name.rpartition(".")[2]) == LOADER:
+                break
+            if frame.is_known:
+                frames.append(frame)
+        own = [frame for frame in frames if project.owns(frame.path)]
+        if not own:
+            # The application is installed: what the server has called first belongs to it.
+            others = [frame for frame in frames if not project.is_of_python(frame.path)]
+            package = package_of(others[-1].path) if others else ""
+            own = [frame for frame in others if f"{frame.path}/".startswith(f"{package}/")]
+        if not own:
+            return "", ""
+        # Those that follow the outermost frame of the application have loaded it.
+        shown = frames[: frames.index(own[-1]) + 1]
+        return own[0].place, "\n".join(f"{frame.place}, in {frame.name}" for frame in shown)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)
+
+
+class _Frame:
+    """A line of a dump: `  File "/path/to/shop/models.py", line 12 in load`.
+
+    Attributes:
+        path: of the file; not absolute if the line is no frame.
+        place: file and line.
+        name: of the function.
+        is_known: the line is a frame, and neither the server's nor the import system's.
+    """
+
+    def __init__(self, line: str, here: str) -> None:
+        line = ESCAPE.sub(lambda found: chr(int(found[1] or found[2] or found[3], 16)), line)
+        self.path, _, rest = line.strip().removeprefix('File "').rpartition('", line ')
+        number, _, self.name = rest.partition(" in ")
+        self.is_known = self.path.startswith("/") and not self.path.startswith(SERVER_FOLDER)
+        self.place = f"{self.path.removeprefix(here + '/')}, line {number}"

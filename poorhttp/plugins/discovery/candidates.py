@@ -1,0 +1,409 @@
+"""Finds the WSGI application, or the factory function that returns it, in a Python file."""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterator
+
+from poorhttp.plugins.discovery.source.python import Source, Sources, last_name
+from poorhttp.targets.wsgi import DEFAULTS, FACTORIES
+
+APPLICATION = "an application"
+FLASK = "a Flask application"
+BOTTLE = "a Bottle application"
+BOTTLE_DEFAULT = "Bottle's default application"
+
+#: Functions and classes that make a WSGI application.
+MAKERS = {
+    "APIFlask": FLASK,
+    "Bottle": BOTTLE,
+    "Eve": FLASK,
+    "Flask": FLASK,
+    "default_app": BOTTLE,
+    "get_wsgi_application": "a Django application",
+    "make_wsgi_app": "a Pyramid application",
+}
+
+#: Functions and classes that make an ASGI application, which is not served.
+ASGI_MAKERS = (
+    "Blacksheep",
+    "FastAPI",
+    "Litestar",
+    "Quart",
+    "Sanic",
+    "Starlette",
+    "get_asgi_application",
+)
+
+#: Libraries that programs have an `app` of which is no WSGI application: command lines, windows,
+#: queues, chats.
+OTHER_LIBRARIES = {
+    *(
+        "argparse",
+        "celery",
+        "cleo",
+        "click",
+        "cyclopts",
+        "dramatiq",
+        "huey",
+        "modal",
+        "rq",
+        "typer",
+    ),
+    *("customtkinter", "gi", "kivy", "kivymd", "textual", "tkinter", "toga", "wx"),
+    *("PyQt5", "PyQt6", "PySide2", "PySide6", "pygame", "slack_bolt", "streamlit", "ursina"),
+}
+
+#: Functions of Bottle that add to its default application.
+BOTTLE_ROUTES = {"delete", "error", "get", "hook", "mount", "patch", "post", "put", "route"}
+
+#: Certainty, without running the file.
+SURE, MAYBE, NOT = 2, 1, 0
+
+#: Longest chain of functions and classes that is followed from a call to what it makes.
+MAX_DEPTH = 4
+
+#: File and name of a definition.
+Origin = tuple[str, str]
+
+
+class Candidate:
+    """An expression of a file that can be served.
+
+    Attributes:
+        expression: the part of the target after the colon; empty for Bottle's default application.
+        what: description, for messages.
+        certainty: that it is an application.
+        origin: file and name of its definition.
+        factory: file and name of the function of the project that has made it, or that it calls.
+    """
+
+    def __init__(
+        self,
+        expression: str,
+        what: str,
+        certainty: int,
+        origin: Origin,
+        factory: Origin | None = None,
+    ) -> None:
+        self.expression = expression
+        self.what = what
+        self.certainty = certainty
+        self.origin = origin
+        self.factory = factory
+
+    @property
+    def is_call(self) -> bool:
+        """Whether it is a call of a factory, rather than a value."""
+        return self.expression.endswith(")")
+
+
+class Choice:
+    """The candidates of a file.
+
+    Attributes:
+        candidates: more than one if the file is ambiguous.
+        remarks: messages about callables that cannot be served.
+    """
+
+    def __init__(self) -> None:
+        self.candidates: list[Candidate] = []
+        self.remarks: list[str] = []
+
+
+def choose(sources: Sources, source: Source, certainty: int = MAYBE) -> Choice:
+    """Choose as the target `wsgi` and Flask do, in this order.
+
+    A value named application or app; the only certain application of another name; a factory
+    function that needs no arguments; the default application of Bottle.
+
+    Args:
+        sources: of the project.
+        source: the file.
+        certainty: required of a value named application or app.
+    """
+    choice = Choice()
+    named = [_of_name(sources, source, name, choice) for name in DEFAULTS]
+    usual = [candidate for candidate in named if candidate and candidate.certainty >= certainty]
+    if usual:
+        choice.candidates = usual[:1]
+        return choice
+    others: dict[Origin, Candidate] = {}
+    for name in [*source.values, *source.functions]:
+        candidate = _of_name(sources, source, name, choice)
+        if candidate and candidate.certainty == SURE:
+            others.setdefault(candidate.origin, candidate)
+    choice.candidates = list(others.values())
+    if not others:
+        choice.candidates = list(_factories(sources, source, choice))[:1]
+    if not choice.candidates and _uses_bottle_default(source):
+        origin = os.path.abspath(source.file), ""
+        choice.candidates = [Candidate("", BOTTLE_DEFAULT, SURE, origin)]
+    return choice
+
+
+def likely(sources: Sources, source: Source) -> list[Candidate]:
+    """Return values named application or app that may be applications, by how they are made.
+
+    Weaker than `choose`: for a module in which nobody expects one.
+    """
+    choice = Choice()
+    named = [_of_name(sources, source, name, choice) for name in DEFAULTS]
+    return [each for each in named if each and _is_likely(sources, source, each.expression)][:1]
+
+
+def _is_likely(sources: Sources, source: Source, name: str) -> bool:
+    """Whether what a name stands for could be an application."""
+    defined, original = sources.origin(source, name)
+    if original in defined.functions:
+        return _passes_start_response(defined.functions[original])
+    value = defined.values.get(original)
+    if value is None:
+        module, what = defined.imports.get(original, (0, "", ""))[1:]
+        return what in DEFAULTS and module.partition(".")[0] not in {*OTHER_LIBRARIES, "flask"}
+    if isinstance(value, ast.Lambda):
+        return len(value.args.args) == 2
+    head = value
+    while isinstance(head, (ast.Attribute, ast.Call, ast.Subscript)):
+        head = head.func if isinstance(head, ast.Call) else head.value
+    if not isinstance(head, ast.Name):
+        return False
+    if head.id in defined.imports:
+        return defined.imports[head.id][1].partition(".")[0] not in OTHER_LIBRARIES
+    if head.id in defined.classes:
+        return _is_callable_class(sources, defined, head.id)
+    return defined.has(head.id) or bool(defined.stars)
+
+
+def _is_callable_class(sources: Sources, source: Source, name: str, depth: int = MAX_DEPTH) -> bool:
+    """Whether objects of a class of the project can be called; also if its bases are unknown."""
+    defined, original = sources.origin(source, name)
+    found = defined.classes.get(original)
+    if found is None or depth == 0:
+        return True
+    if any(isinstance(each, ast.FunctionDef) and each.name == "__call__" for each in found.body):
+        return True
+    bases = [base for base in found.bases if last_name(base) != "object"]
+    return any(
+        not isinstance(base, ast.Name) or _is_callable_class(sources, defined, base.id, depth - 1)
+        for base in bases
+    )
+
+
+def _passes_start_response(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a function calls its second argument, or passes it on."""
+    arguments = [*function.args.posonlyargs, *function.args.args]
+    if len(arguments) < 2:
+        return function.args.vararg is not None
+    second = arguments[1].arg
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call) and any(
+            isinstance(each, ast.Name) and each.id == second for each in (node.func, *node.args)
+        ):
+            return True
+    return False
+
+
+def _of_name(sources: Sources, source: Source, name: str, choice: Choice) -> Candidate | None:
+    if not source.has(name):
+        return None
+    defined, original = sources.origin(source, name)
+    origin = os.path.abspath(defined.file), original
+    if original in defined.functions:
+        function = defined.functions[original]
+        if isinstance(function, ast.AsyncFunctionDef):
+            choice.remarks.append(
+                f"{source.file}: {name} is a coroutine function, which WSGI cannot call"
+            )
+            return None
+        certainty = _is_application(function)
+        return Candidate(name, APPLICATION, certainty, origin) if certainty else None
+    if original not in defined.values:
+        # Imported from a library, or bound in a way that cannot be seen.
+        return Candidate(name, APPLICATION, MAYBE, origin)
+    value = defined.values[original]
+    if not isinstance(value, ast.Call):
+        could_be = isinstance(value, (ast.Attribute, ast.Name, ast.Subscript, ast.Lambda))
+        return Candidate(name, APPLICATION, MAYBE, origin) if could_be else None
+    made = last_name(value.func)
+    if made in ASGI_MAKERS:
+        choice.remarks.append(_asgi_remark(source, name, made))
+        return None
+    maker, factory = _made_by(sources, defined, value)
+    if maker in ASGI_MAKERS:
+        choice.remarks.append(_asgi_remark(source, name, maker))
+        return None
+    what = MAKERS.get(maker)
+    if what is None and original in DEFAULTS:
+        # Middleware around an application: `app = ProxyFix(create_app())`.
+        for argument in value.args:
+            if isinstance(argument, ast.Call):
+                inner, factory = _made_by(sources, defined, argument)
+                if inner in MAKERS or factory is not None:
+                    what = APPLICATION
+                    break
+    certainty = SURE if what or (factory is not None and factory[1] in FACTORIES) else MAYBE
+    return Candidate(name, what or APPLICATION, certainty, origin, factory)
+
+
+def _made_by(
+    sources: Sources, source: Source, call: ast.Call, depth: int = MAX_DEPTH
+) -> tuple[str, Origin | None]:
+    """Return the maker that a call leads to, and the function of the project that is called.
+
+    It leads to one by itself, by a class that is derived from it, or by a function that calls one.
+    Both are empty if they are not known.
+    """
+    made = last_name(call.func)
+    if made in MAKERS:
+        return made, None
+    defined, name = sources.definition(source, call.func)
+    if name in defined.classes:
+        return _maker_of_class(sources, defined, name, depth), None
+    if name in defined.functions:
+        factory = os.path.abspath(defined.file), name
+        return _maker_in(sources, defined, defined.functions[name], depth - 1), factory
+    return "", None
+
+
+def _maker_of_class(sources: Sources, source: Source, name: str, depth: int) -> str:
+    """Return the maker that a class of the project is derived from; empty if there is none."""
+    for base in source.classes[name].bases if depth else ():
+        if last_name(base) in MAKERS:
+            return last_name(base)
+        defined, original = sources.definition(source, base)
+        if original in defined.classes:
+            found = _maker_of_class(sources, defined, original, depth - 1)
+            if found:
+                return found
+    return ""
+
+
+def _maker_in(
+    sources: Sources,
+    source: Source,
+    function: ast.FunctionDef | ast.AsyncFunctionDef,
+    depth: int = MAX_DEPTH,
+) -> str:
+    """Return the maker that a function calls, perhaps by a class or a function of the project."""
+    names = [last_name(node.func) for node in ast.walk(function) if isinstance(node, ast.Call)]
+    direct = next((name for name in names if name in MAKERS), "")
+    if direct:
+        return direct
+    for call in _returned_calls(function) if depth > 0 else ():
+        found, _ = _made_by(sources, source, call, depth - 1)
+        if found in MAKERS:
+            return found
+    return next((name for name in names if name in ASGI_MAKERS), "")
+
+
+def _returned_calls(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.Call]:
+    """Yield the calls whose results a function returns."""
+    nodes = list(ast.walk(function))
+    returned = [node.value for node in nodes if isinstance(node, ast.Return)]
+    names = {value.id for value in returned if isinstance(value, ast.Name)}
+    for value in returned:
+        if isinstance(value, ast.Call):
+            yield value
+    for node in nodes:
+        targets: list[ast.expr] = node.targets if isinstance(node, ast.Assign) else []
+        if isinstance(node, ast.AnnAssign):
+            targets = [node.target]
+        made = getattr(node, "value", None)
+        if isinstance(made, ast.Call) and any(
+            isinstance(target, ast.Name) and target.id in names for target in targets
+        ):
+            yield made
+
+
+def _is_application(function: ast.FunctionDef) -> int:
+    """Return the certainty that a function is an application, by its two arguments' names."""
+    names = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
+    if len(required(function)) > 2 or (len(names) < 2 and function.args.vararg is None):
+        return NOT
+    usual = len(names) > 1 and "env" in names[0].lower() and "start" in names[1].lower()
+    return SURE if usual else MAYBE
+
+
+def _factories(sources: Sources, source: Source, choice: Choice) -> Iterator[Candidate]:
+    for name in FACTORIES:
+        defined, original = sources.origin(source, name)
+        function = defined.functions.get(original)
+        if function is None or isinstance(function, ast.AsyncFunctionDef):
+            continue
+        maker = _maker_in(sources, defined, function)
+        needed = required(function)
+        if maker in ASGI_MAKERS:
+            choice.remarks.append(_asgi_remark(source, f"{name}()", maker))
+        elif needed:
+            wanted = ", ".join(needed)
+            choice.remarks.append(f"{source.file}: {name}() needs {wanted}: give it literals")
+        else:
+            what = f"a function that makes {MAKERS.get(maker, APPLICATION)}"
+            origin = os.path.abspath(defined.file), original
+            yield Candidate(f"{name}()", what, SURE, origin, origin)
+
+
+def _uses_bottle_default(source: Source) -> bool:
+    """Whether a file adds a route to the default application of Bottle."""
+    functions = {
+        name
+        for name, (_, module, what) in source.imports.items()
+        if module == "bottle" and what in BOTTLE_ROUTES
+    }
+    if any(module == "bottle" for _, module in source.stars):
+        functions |= BOTTLE_ROUTES - source.functions.keys()
+    modules = {
+        name
+        for name, (_, module, what) in source.imports.items()
+        if (module, what) == ("bottle", "")
+    }
+    called = [call.func for call in _calls_at_import(source)]
+    return any(
+        (isinstance(each, ast.Name) and each.id in functions)
+        or (
+            isinstance(each, ast.Attribute)
+            and each.attr in BOTTLE_ROUTES
+            and isinstance(each.value, ast.Name)
+            and each.value.id in modules
+        )
+        for each in called
+    )
+
+
+def runs_bottle(source: Source) -> bool:
+    """Whether a file calls Bottle's `run` when it is imported."""
+    return any(last_name(call.func) == "run" for call in _calls_at_import(source))
+
+
+def _calls_at_import(source: Source) -> Iterator[ast.Call]:
+    """Yield the calls that are statements of a file, or decorators of its functions and classes."""
+    for statement in source.statements():
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            for decorator in statement.decorator_list:
+                if isinstance(decorator, ast.Call):
+                    yield decorator
+        elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            call = statement.value
+            yield call
+            if isinstance(call.func, ast.Call):
+                # route("/")(function)
+                yield call.func
+
+
+def required(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+    """Return the names of the arguments that a function cannot be called without."""
+    arguments = function.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    needed = positional[: len(positional) - len(arguments.defaults)]
+    needed += [
+        argument
+        for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        if default is None
+    ]
+    return [argument.arg for argument in needed]
+
+
+def _asgi_remark(source: Source, name: str, made: str) -> str:
+    return f"{source.file}: {name} is an application for ASGI ({made}), which is not served"

@@ -1,0 +1,11 @@
+"""What shows how the server runs, and controls it while it does.
+
+options.py    the options of metrics and traces
+admin/        the address `admin`: health checks, status, commands
+metrics/      metrics for Prometheus, StatsD and OpenTelemetry
+derived/      computed from figures and documents: quantiles, rates, the last hour, notices
+page/         the status page and its events
+ctl/          `poorhttp ctl` and `poorhttp top`, clients of the address
+inspection/   looks into live workers: stacks, profile, memory
+otel/         traces of OpenTelemetry
+"""

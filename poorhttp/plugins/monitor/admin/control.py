@@ -1,0 +1,333 @@
+"""Starts, replaces and stops the process of the address `admin` at start and reload."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+
+from poorhttp import logs
+from poorhttp.config.settings import Settings
+from poorhttp.net.listener import Listener
+from poorhttp.supervisor.worker_pool import WorkerPool
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    from poorhttp.plugins.monitor.admin.commands import Commands
+    from poorhttp.plugins.monitor.admin.endpoint import AdminEndpoint
+    from poorhttp.plugins.monitor.admin.model import Reloads
+    from poorhttp.plugins.monitor.admin.status import StatusDocument
+    from poorhttp.plugins.monitor.derived.history import History, Inherited
+    from poorhttp.supervisor.supervisor import Supervisor
+    from poorhttp.supervisor.upgrade import Memory
+
+    class Past(TypedDict):
+        """What the next main process goes on with, as JSON."""
+
+        reloads: Reloads
+        history: Inherited | None
+
+
+#: What is left to the next main process (`Memory`): a JSON object. The name changes with its form.
+KIND = "past"
+
+#: Bytes of it, at most.
+LARGEST = 1 << 26
+
+
+class AdminControl:
+    """Opens the address, replaces it at a reload, and answers the questions of its process.
+
+    Attributes:
+        reloads: how many have succeeded and failed, and the last one.
+        history: the last hour; `None`: there is no address.
+    """
+
+    def __init__(
+        self, services: Sequence[Settings], have: Sequence[Listener], supervisor: Supervisor
+    ) -> None:
+        """Open the address.
+
+        Args:
+            services: settings of the services; the first have the address.
+            have: listeners that are open already.
+            supervisor: its state is reported, and its methods are called by commands.
+
+        Raises:
+            Failure: the address cannot be used.
+        """
+        self._supervisor = supervisor
+        #: What the main process before this one has left.
+        self._past: Past | None = None
+        if supervisor.takeover is not None:
+            self._past = _inherited(supervisor.takeover.memory)
+        self.reloads: Reloads = {"succeeded": 0, "failed": 0, "last": None}
+        if self._past is not None:
+            self.reloads = self._past["reloads"]
+        self.history: History | None = None
+        #: Clients are accepted.
+        self._started = False
+        #: Made when they are needed for the first time: they take memory.
+        self._document: StatusDocument | None = None
+        self._commands: Commands | None = None
+        if supervisor.takeover is not None and services[0].sends_metrics:
+            from poorhttp.plugins.monitor.metrics import export  # takes memory
+
+            export.shared.inherit(supervisor.takeover.memory)
+        self._endpoint = _opened(services, have, supervisor)
+        #: Endpoints before this one, until their processes have ended.
+        self._previous: list[AdminEndpoint] = []
+        #: That of a configuration that is being loaded.
+        self._next: AdminEndpoint | None = None
+        #: Why the server was not ready at the last check; empty if it was.
+        self._unready = ""
+        #: What was left to the next main process, until it has been started; -1: nothing.
+        self._memory = -1
+
+    @property
+    def listeners(self) -> Sequence[Listener]:
+        """The listening sockets."""
+        return self._endpoint.listeners if self._endpoint is not None else ()
+
+    @property
+    def pools(self) -> list[WorkerPool]:
+        """The worker pools of one process each: the present one, and previous ones that end."""
+        return [each.pool for each in self._endpoints] if self._started else []
+
+    @property
+    def _endpoints(self) -> list[AdminEndpoint]:
+        return [*self._previous, *([self._endpoint] if self._endpoint is not None else [])]
+
+    def start(self) -> None:
+        """Accept clients."""
+        self._started = True
+        self._keep_history()
+        self._begin(())
+
+    def prepare(self, services: Sequence[Settings]) -> None:
+        """Open the address of a configuration that is being loaded.
+
+        Raises:
+            BindError: it cannot be used.
+        """
+        self._next = _opened(services, self.listeners, self._supervisor)
+
+    def replace(self) -> None:
+        """Go on at the address that `prepare` has opened; clients are served for a moment."""
+        previous, self._endpoint, self._next = self._endpoint, self._next, None
+        self._keep_history()
+        self._begin(previous.listeners if previous is not None else ())
+        if previous is not None and self._endpoint is not None:
+            previous.pool.retire()
+            previous.close_listeners(keep=self.listeners)
+            self._previous.append(previous)
+        elif previous is not None:
+            previous.close()
+        logs.set_level("")
+        self.tick(time.monotonic())
+
+    def cancel(self) -> None:
+        """Close the address that `prepare` has opened."""
+        if self._next is not None:
+            self._next.close(keep=self.listeners)
+            self._next = None
+
+    def why_not_ready(self) -> str:
+        """Return why `/-/ready` is 503; empty if it is 200."""
+        supervisor = self._supervisor
+        if 0 < supervisor.drain_until < float("inf") or supervisor.stop_signal:
+            return "the server was told to stop"
+        if not supervisor.started:
+            return "the server is starting"
+        if supervisor.replaced:
+            # The new main process serves.
+            return ""
+        if supervisor.drain_until:
+            return "an operator has drained the server"
+        now = time.monotonic()
+        pools = supervisor.generations.serving
+        silent = next((pool for pool in pools if not pool.responsive(now)), None)
+        if silent is None:
+            return ""
+        if full := silent.full(now):
+            workers = "the worker" if silent.count == 1 else f"{full} of {silent.count} workers"
+            return f"{silent.name}all threads of {workers} run requests, and no worker answers"
+        return f"{silent.name}no worker answers"
+
+    def log_readiness(self) -> None:
+        """Log changes of `/-/ready`."""
+        if self._endpoint is None:
+            return
+        before, self._unready = self._unready, self.why_not_ready()
+        if self._unready and not before:
+            logs.write("warning", f"/-/ready is 503 from now on: {self._unready}")
+        elif before and not self._unready:
+            logs.write("info", "/-/ready is 200 again")
+
+    def begin(self, kind: str) -> None:
+        """Note that a reload or a restart begins, for the commands that wait for it."""
+        if self._commands is not None:
+            self._commands.begin(kind)
+
+    def end(self, kind: str, message: str, *, succeeded: bool) -> None:
+        """Note the end of a reload or a restart."""
+        if kind == "reload":
+            self.reloads["succeeded" if succeeded else "failed"] += 1
+            self.reloads["last"] = {"when": time.time(), "result": message}
+        if self._commands is not None:
+            self._commands.end(kind, message, succeeded=succeeded)
+
+    def filenos(self) -> list[int]:
+        """Return the descriptors that are readable when a process asks something."""
+        fds = [each.fileno() for each in self._endpoints]
+        return fds + self._commands.filenos() if self._commands is not None else fds
+
+    def due(self) -> float:
+        """Return when `tick` has to be called, besides the pools."""
+        kept = self.history.due if self.history is not None else float("inf")
+        return min(kept, self._commands.due() if self._commands is not None else float("inf"))
+
+    def tick(self, now: float) -> None:
+        """Do what is due for the processes, and answer their questions."""
+        for each in list(self._previous):
+            if each.pool.ended:
+                self._previous.remove(each)
+                each.close(keep=each.listeners)
+        if self._commands is not None:
+            self._commands.tick(now)
+        if self._started:
+            for each in self._endpoints:
+                each.tick(now, self._answer)
+
+    def tick_history(self, now: float) -> None:
+        """Note what has happened in the last minute, after messages of workers were received."""
+        if self.history is not None:
+            self.history.tick(self._supervisor.generations, now)
+
+    def _keep_history(self) -> None:
+        """Begin to keep the last hour, if somebody can ask for it; go on with what is known."""
+        if self._endpoint is None:
+            self.history = None
+        elif self.history is None:
+            from poorhttp.plugins.monitor.derived.history import History
+
+            inherited = self._past["history"] if self._past is not None else None
+            self.history = History(self._supervisor.generations, inherited)
+            self._past = None
+
+    def _answer(self, kind: bytes, words: str) -> str:
+        """Return the answer to a question (see `questions.py`)."""
+        # What is not asked for takes no memory.
+        from poorhttp.plugins.monitor.admin import questions
+
+        if kind in (questions.READY, questions.STATUS):
+            self._supervisor.watchdog.on_question()
+        if kind == questions.READY:
+            return self.why_not_ready()
+        if kind == questions.STATUS:
+            if self._document is None:
+                from poorhttp.plugins.monitor.admin.status import StatusDocument
+
+                self._document = StatusDocument(self._supervisor)
+            return questions.to_json(self._document.build(time.monotonic()))
+        if self._commands is None:
+            from poorhttp.plugins.monitor.admin.commands import Commands
+
+            self._commands = Commands(self._supervisor)
+        return (
+            self._commands.run(words) if kind == questions.COMMAND else self._commands.result(words)
+        )
+
+    def memory(self) -> list[Memory]:
+        """Return what the next main process inherits; see `close_memory`."""
+        if self._endpoint is None:
+            return []
+        return [*self._endpoint.memory(), *self._left()]
+
+    def _left(self) -> list[Memory]:
+        from poorhttp.plugins.monitor.admin.questions import to_json
+
+        history = self.history.inheritance() if self.history is not None else None
+        past: Past = {"reloads": self.reloads, "history": history}
+        self.close_memory()
+        self._memory = os.memfd_create("poorhttp-past")
+        try:
+            with open(self._memory, "wb", closefd=False) as file:
+                file.write(to_json(past).encode())
+        except OSError:
+            # Large files may be forbidden. The hour begins anew.
+            return []
+        return [(KIND, "", os.getpid(), self._memory)]
+
+    def close_memory(self) -> None:
+        """Close what `memory` has opened, when the next main process has been started."""
+        if self._memory >= 0:
+            os.close(self._memory)
+            self._memory = -1
+
+    def detach(self) -> None:
+        """Leave the address to a new main process, which has the same sockets."""
+        for listener in self.listeners:
+            listener.owned = False
+        for pool in self.pools:
+            if not pool.retiring:
+                pool.retire()
+
+    def stop(self) -> None:
+        """End the processes and close everything."""
+        self.cancel()
+        if self._commands is not None:
+            self._commands.close()
+        for each in self._endpoints:
+            if self._started:
+                each.finish(self._answer)
+            each.close()
+
+    def _begin(self, have: Sequence[Listener]) -> None:
+        """Log the address, unless it is that of `have`."""
+        if self.listeners and self.listeners != have:
+            where = ", ".join(map(_page_url, self.listeners))
+            others = "/-/live, /-/ready, /-/metrics and /-/status beside it"
+            logs.write("info", f"the status page is at {where} ({others})")
+
+
+def _page_url(listener: Listener) -> str:
+    """Return the address of the status page; of a Unix socket, its path."""
+    return (
+        f"{listener.url}/"
+        if listener.protocol == "http" and "://" in listener.url
+        else listener.url
+    )
+
+
+def _opened(
+    services: Sequence[Settings], have: Sequence[Listener], supervisor: Supervisor
+) -> AdminEndpoint | None:
+    if services[0].admin is None and not services[0].sends_metrics:
+        return None
+    from poorhttp.plugins.monitor.admin.endpoint import AdminEndpoint
+    from poorhttp.plugins.monitor.inspection.worker import area, handler
+
+    logs.share_level()
+    # Before workers are forked.
+    area.area.open()
+    handler.ignore()
+    is_upgraded = supervisor.takeover is not None
+    return AdminEndpoint(services[0], have, is_upgraded=is_upgraded)
+
+
+def _inherited(memory: Sequence[Memory]) -> Past | None:
+    """Return what the main process before this one has left; `None`: nothing that is known."""
+    import json  # takes memory
+
+    for kind, _, _, fd in memory:
+        if kind == KIND:
+            # Another version of this package may leave something else.
+            with suppress(OSError, ValueError, TypeError, KeyError):
+                found = json.loads(os.pread(fd, LARGEST, 0))
+                past: Past = {"reloads": found["reloads"], "history": found["history"]}
+                return past
+    return None

@@ -1,0 +1,203 @@
+"""The status document (`model.py`), built by the main process when somebody asks for it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+
+from poorhttp.config.settings import OPTIONS, Settings
+from poorhttp.config.version import VERSION
+from poorhttp.net.accept_queue import accept_queues, unread
+from poorhttp.plugins.monitor.admin.model import no_figures
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from poorhttp.plugins.monitor.admin.model import Service, Status, Value, Worker
+    from poorhttp.supervisor.supervisor import Supervisor
+    from poorhttp.supervisor.worker_handle import WorkerHandle
+    from poorhttp.supervisor.worker_pool import WorkerPool
+
+#: Modes in which a worker runs one request at a time.
+ONE_AT_A_TIME = ("single", "forking")
+
+#: Options that are shown even if they are not set.
+ALWAYS_SHOWN = ("target", "bind", "mode", "workers", "threads")
+
+#: Options whose values may be secrets, behind a name and an equals sign.
+SECRET = ("cgi_environment",)
+
+#: Seconds after which the PSS of a worker is read again: the kernel walks all its pages for that.
+PSS_INTERVAL = 10.0
+
+#: Seconds for reading the PSS of workers, for one document.
+PSS_TIME = 0.01
+
+
+class StatusDocument:
+    """Builds the document; knows what is too expensive to be read each time."""
+
+    def __init__(self, supervisor: Supervisor) -> None:
+        self._supervisor = supervisor
+        #: When the PSS of a worker was read, and bytes, by process ID.
+        self._pss: dict[int, tuple[float, int]] = {}
+
+    def build(self, now: float) -> Status:
+        """Return the document; `now` is the time of the monotonic clock."""
+        supervisor = self._supervisor
+        generations = supervisor.generations
+        why_not = supervisor.admin.why_not_ready()
+        self._read_pss((worker for pool in generations for worker in pool.workers.values()), now)
+        return {
+            "version": VERSION,
+            "python": sys.version.partition(" ")[0],
+            "pid": os.getpid(),
+            "started": supervisor.born,
+            "now": time.time(),
+            "ready": not why_not,
+            "why_not_ready": why_not,
+            "host_name": os.uname().nodename,
+            "services": [self._service(pool, now) for pool in generations.serving],
+            "reloads": supervisor.admin.reloads,
+            "log_lines_lost": generations.lines_lost(),
+            "configuration": list(_configuration([pool.settings for pool in generations.serving])),
+        }
+
+    def _service(self, serving: WorkerPool, now: float) -> Service:
+        settings, totals = serving.settings, serving.totals
+        generations = self._supervisor.generations
+        pools = [pool for pool in generations if pool.settings.service == settings.service]
+        slowest, errors, refusals = generations.finished(settings.service)
+        tls = serving.service.tls
+        certificates = tls.config.certificates if tls is not None else []
+        history = self._supervisor.admin.history
+        present = generations.figures(settings.service)
+        full = any(pool.is_full(each) for pool in pools for each in pool.workers.values())
+        return {
+            "name": settings.service,
+            "mode": settings.mode,
+            "urls": [listener.url for listener in serving.service.listeners],
+            "target": settings.target,
+            "threads": settings.threads,
+            "wanted": serving.count,
+            "alive": serving.serving,
+            "answering": serving.responsive(now),
+            "full": serving.full(now),
+            "capacity": capacity(serving),
+            "figures": present,
+            "workers": [
+                self._worker(pool, worker, now)
+                for pool in pools
+                for worker in sorted(pool.workers.values(), key=lambda worker: worker.index)
+            ],
+            "accept_queues": accept_queues(serving.service.listeners),
+            "unread": unread(serving.service.listeners) if full else 0,
+            "restarts": totals.restarts,
+            "reforks": totals.reforks,
+            "slowest": slowest,
+            "errors": errors,
+            "refusals": refusals,
+            "certificates": [{"file": file, "expires": end} for file, _, _, end, _ in certificates],
+            "history": history.slots(settings.service, present, totals.restarts["died"])
+            if history is not None
+            else [],
+        }
+
+    def _worker(self, pool: WorkerPool, worker: WorkerHandle, now: float) -> Worker:
+        status = pool.scoreboard.status(worker.slot)
+        figures = status.figures() if status is not None else no_figures()
+        cpu, rss = usage(worker.pid)
+        return {
+            "pid": worker.pid,
+            "index": worker.index,
+            "state": state(worker),
+            "age": now - worker.started,
+            "answers": worker.serves and not worker.kill_stopped_at and not worker.is_silent(now),
+            "full": pool.is_full(worker),
+            "requests": figures["requests"],
+            "connections": sum(figures["connections"].values()),
+            "in_flight": figures["in_flight"],
+            "cpu": cpu,
+            "rss": rss,
+            "pss": self._pss.get(worker.pid, (0.0, 0))[1],
+            "working_on": pool.scoreboard.requests(worker.slot),
+            "figures": figures,
+        }
+
+    def _read_pss(self, workers: Iterable[WorkerHandle], now: float) -> None:
+        """Read the PSS of workers for which that is due, the oldest first, within `PSS_TIME`."""
+        known = {worker.pid: worker for worker in workers}
+        self._pss = {pid: self._pss.get(pid, (float("-inf"), 0)) for pid in known}
+        until = time.monotonic() + PSS_TIME
+        for pid, (read, _) in sorted(self._pss.items(), key=lambda item: item[1][0]):
+            if now - read < PSS_INTERVAL or time.monotonic() > until:
+                return
+            self._pss[pid] = now, known[pid].pss()
+
+
+def capacity(pool: WorkerPool) -> int | None:
+    """Return how many requests the workers can run at the same time; `None`: unlimited."""
+    mode = pool.settings.mode
+    if mode in ONE_AT_A_TIME:
+        return pool.count
+    return pool.count * pool.settings.threads if mode == "threading" else None
+
+
+def state(worker: WorkerHandle) -> str:
+    """Return one of `model.WORKER_STATES`."""
+    if worker.kill_stopped_at:
+        return "stopped"
+    if worker.kill_at:
+        return "retiring"
+    if not worker.serves:
+        return "starting"
+    return "broken" if worker.broken else "serving"
+
+
+def usage(pid: int) -> tuple[float, int]:
+    """Return the seconds of the processor and the resident bytes of a process; 0: unknown."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            # The name, in parentheses, may contain anything.
+            fields = file.read().rpartition(b")")[2].split()
+        ticks = int(fields[11]) + int(fields[12])
+        return ticks / os.sysconf("SC_CLK_TCK"), int(fields[21]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, IndexError, ValueError):
+        return 0.0, 0
+
+
+def _configuration(services: list[Settings]) -> Iterator[Value]:
+    """Yield the options that are set; those that are alike in all services once.
+
+    Behind them, those of virtual hosts that differ from their service.
+    """
+    for name in OPTIONS:
+        shown = [each for each in services if name in ALWAYS_SHOWN or each.is_set(name)]
+        values = [_value(each, name) for each in shown]
+        if len(values) == len(services) and all(value == values[0] for value in values):
+            yield {"service": "", "option": name, "value": values[0][0], "origin": values[0][1]}
+            continue
+        for each, (value, origin) in zip(shown, values, strict=True):
+            yield {"service": each.service, "option": name, "value": value, "origin": origin}
+    for each in services:
+        for host, hosted in each.hosts.items():
+            for name in OPTIONS:
+                if (found := _value(hosted, name)) != _value(each, name):
+                    of = f"{each.service} host {host}".strip()
+                    yield {"service": of, "option": name, "value": found[0], "origin": found[1]}
+
+
+def _value(settings: Settings, name: str) -> tuple[str, str]:
+    """Return the text of an option, and where it was set."""
+    if not settings.is_set(name):
+        return ", ".join(OPTIONS[name].default_texts), "default"
+    texts = settings.written(name)
+    if name in SECRET:
+        texts = [_masked(text) for text in texts]
+    return ", ".join(texts), settings.origin(name)
+
+
+def _masked(text: str) -> str:
+    name, equals, _ = text.partition("=")
+    return f"{name}=***" if equals else name

@@ -1,0 +1,308 @@
+"""What the settings of waitress, uvicorn and granian become."""
+
+from __future__ import annotations
+
+from poorhttp.plugins.setup.migrate.equivalents.addresses import (
+    default_socket_mode,
+    folder,
+    listen,
+    target,
+    trust,
+)
+from poorhttp.plugins.setup.migrate.equivalents.gunicorn import ASGI
+from poorhttp.plugins.setup.migrate.equivalents.known_names import rule_for
+from poorhttp.plugins.setup.migrate.equivalents.plan import (
+    Plan,
+    Rule,
+    Setting,
+    explained,
+    number,
+    option,
+    switch,
+)
+
+_ASYNC = "It is for ASGI."
+_ALWAYS = "Not needed: poorhttp does it in any case."
+_LOGGING = "docs/reference/logs.md"
+
+
+def waitress(settings: list[Setting]) -> Plan:
+    """Return the plan for settings of waitress-serve."""
+    plan = Plan("waitress", settings)
+    _application(plan)
+    unix, listening = plan.find("unix_socket"), plan.all("listen")
+    host, port = plan.find("host"), plan.find("port")
+    if unix is not None:
+        listen(plan, unix, f"unix:{unix.one}")
+    for setting in listening:
+        for word in setting.one.split():
+            listen(plan, setting, word, 8080)
+    if unix is None and not listening:
+        _host_and_port(plan, host, port, "0.0.0.0", "8080")
+    if plan.find("unix_socket_perms") is None:
+        default_socket_mode(plan, "0600", "waitress's default of unix_socket_perms")
+    plan.set("mode", "threading", "waitress has threads")
+    if plan.find("threads") is None:
+        plan.set("threads", "4", "waitress's default")
+    if (headers := plan.find("trusted_proxy_headers")) is not None:
+        words = headers.one.lower().replace("_", "-").replace(",", " ").split()
+        plan.set("forwarded_headers", words, headers)
+    if (proxy := plan.find("trusted_proxy")) is not None:
+        trust(plan, proxy, "")
+    plan.apply(WAITRESS, _unknown)
+    return plan
+
+
+def uvicorn(settings: list[Setting]) -> Plan:
+    """Return the plan for settings of uvicorn."""
+    plan = Plan("uvicorn", settings)
+    _application(plan)
+    interface = plan.find("interface")
+    if interface is not None and interface.one == "wsgi":
+        plan.follow(interface, "poorhttp serves WSGI.")
+    elif plan.find("app") is not None:
+        plan.warnings.append(ASGI)
+    uds, fd = plan.find("uds"), plan.find("fd")
+    if uds is not None:
+        listen(plan, uds, f"unix:{uds.one}")
+        default_socket_mode(plan, "0666", "uvicorn's permissions of a socket")
+    if fd is not None:
+        listen(plan, fd, f"fd://{fd.one}")
+    if uds is None and fd is None:
+        _host_and_port(plan, plan.find("host"), plan.find("port"), "127.0.0.1", "8000")
+    for name in ("ssl-certfile", "ssl-keyfile"):
+        _https(plan, plan.find(name))
+    if (allowed := plan.find("forwarded-allow-ips")) is not None:
+        trust(plan, allowed, "")
+    _requests(plan, plan.find("access-log"), "on")
+    plan.apply(UVICORN, _unknown)
+    return plan
+
+
+def granian(settings: list[Setting]) -> Plan:
+    """Return the plan for settings of granian."""
+    plan = Plan("granian", settings)
+    interface = plan.find("interface")
+    if (prefix := plan.find("url-path-prefix")) is not None and (app := plan.find("app")):
+        plan.set("mount", f"{prefix.one}={app.one}", prefix)
+        plan.follow(app, "It is mounted below the prefix.")
+    _application(plan)
+    if interface is not None and interface.one == "wsgi":
+        plan.follow(interface, "poorhttp serves WSGI.")
+    elif plan.find("app") is not None:
+        plan.warnings.append(ASGI)
+    if (uds := plan.find("uds")) is not None:
+        listen(plan, uds, f"unix:{uds.one}")
+    else:
+        _host_and_port(plan, plan.find("host"), plan.find("port"), "127.0.0.1", "8000")
+    for name in ("ssl-certificate", "ssl-keyfile"):
+        _https(plan, plan.find(name))
+    plan.set("mode", "threading", "granian has threads for WSGI")
+    if plan.find("blocking-threads") is None:
+        plan.set("threads", "1", "granian's default of blocking-threads")
+    _requests(plan, plan.find("access-log"), "off")
+    plan.apply(GRANIAN, _unknown)
+    return plan
+
+
+def _application(plan: Plan) -> None:
+    app, factory, called = plan.find("app"), plan.find("factory"), plan.find("call")
+    makes = called or factory
+    if app is None:
+        return
+    if "mount" not in plan.options and not plan.from_environment(app, "target"):
+        target(plan, app, app.one, factory=makes is not None and makes.is_on)
+    if makes is not None:
+        plan.follow(makes, "The parentheses of the target call it.")
+
+
+def _host_and_port(
+    plan: Plan, host: Setting | None, port: Setting | None, name: str, default: str
+) -> None:
+    """Plan an address from a host and a port, each of which may be left out."""
+    number = port.one if port is not None else default
+    where = host.one if host is not None else name
+    where = f"[{where}]" if ":" in where and where[0] != "[" else where
+    if (setting := port or host) is None:
+        plan.set("bind", f"{where}:{number}", f"{plan.server}'s default")
+        return
+    before = list(plan.explanations)
+    listen(plan, setting, f"{where}:{number}")
+    if host is not None and setting is not host:
+        if plan.explanations == before:
+            plan.set("bind", plan.options["bind"].values, host)
+        else:
+            plan.follow(host, "It is part of the address.")
+
+
+def _https(plan: Plan, setting: Setting | None) -> None:
+    """Have TLS on the addresses, because of a certificate."""
+    planned = plan.options.get("bind")
+    if setting is not None and planned is not None:
+        planned.values = [
+            place if place.startswith("https") or "unix:" in place else f"https://{place}"
+            for place in planned.values
+        ]
+
+
+def _requests(plan: Plan, setting: Setting | None, default: str) -> None:
+    """Plan the access log from a switch."""
+    on = setting.is_on if setting is not None else default == "on"
+    if on:
+        plan.set("access_log", "-", setting or f"{plan.server} logs requests by default")
+    elif setting is not None:
+        plan.follow(setting, "access_log is off by default.")
+
+
+def _environment_file(plan: Plan, setting: Setting) -> None:
+    plan.explain(setting, "Units and containers read such files: EnvironmentFile=, --env-file.")
+
+
+def _prefix(plan: Plan, setting: Setting) -> None:
+    planned = plan.options.get("target")
+    prefix = "/" + setting.one.strip("/")
+    if planned is None or prefix == "/":
+        plan.explain(setting, "mount = /PREFIX=TARGET serves an application below a prefix.")
+    elif plan.set("mount", f"{prefix}={planned.values[0]}", setting, planned.comments[0]):
+        del plan.options["target"]
+
+
+def _unknown(setting: Setting) -> Rule:
+    return rule_for(setting, "poorhttp has no option for it. See docs/reference/options.md.")
+
+
+def _level(text: str) -> str:
+    return {"critical": "error", "trace": "debug"}.get(text.lower(), text.lower())
+
+
+def _head_size(text: str) -> str:
+    """The largest value of `max_request_header_size` is 1 MiB."""
+    return str(min(int(number(text)), 1 << 20))
+
+
+def _megabytes(text: str) -> str:
+    return f"{number(text)}M"
+
+
+WAITRESS = {
+    "chdir": Rule(apply=folder),
+    "env": option("env"),
+    "threads": option("threads", number),
+    "unix_socket_perms": option("socket_mode", lambda text: f"0{text.lstrip('0')}"),
+    "url_scheme": explained(
+        "The scheme is https if a proxy of trusted_proxies says so in X-Forwarded-Proto.",
+        "docs/guides/trusted-proxies.md",
+    ),
+    "url_prefix": Rule(apply=_prefix),
+    "backlog": option("backlog", number),
+    "connection_limit": option("max_connections", number),
+    "channel_timeout": option("keepalive_timeout", number),
+    "max_request_header_size": option("max_request_header_size", _head_size),
+    "max_request_body_size": option("max_body", number),
+    "inbuf_overflow": option("body_buffer_size", number),
+    "ident": explained("server_header = off leaves the header out.", "docs/reference/options.md"),
+    "trusted_proxy_count": explained(
+        "Proxies are known by their addresses: name each in trusted_proxies.",
+        "docs/guides/trusted-proxies.md",
+    ),
+    "clear_untrusted_proxy_headers": explained("With trusted_proxies it is always done."),
+    "log_untrusted_proxy_headers": explained("They are withheld, and not logged."),
+    "expose_tracebacks": explained("debug = on shows them, in poorhttp dev."),
+    "server_name": explained("SERVER_NAME is the host of the request."),
+    "app_module": explained("It is the target."),
+}
+WAITRESS |= {
+    name: explained(_ALWAYS)
+    for name in (
+        *("recv_bytes", "send_bytes", "outbuf_overflow", "outbuf_high_watermark", "ipv4", "ipv6"),
+        *("cleanup_interval", "log_socket_errors", "asyncore_loop_timeout", "asyncore_use_poll"),
+        *("channel_request_lookahead", "sockets"),
+    )
+}
+
+UVICORN = {
+    "chdir": Rule(apply=folder),
+    "env": option("env"),
+    "workers": option("workers", number),
+    "backlog": option("backlog", number),
+    "limit-concurrency": option("max_connections", number),
+    "limit-max-requests": option("max_requests", number),
+    "limit-max-requests-jitter": option("max_requests_jitter", number),
+    "timeout-keep-alive": option("keepalive_timeout", number),
+    "timeout-graceful-shutdown": option("graceful_timeout", number),
+    "log-level": option("log_level", _level),
+    "log-config": explained("log_config takes such a file, with other loggers.", _LOGGING),
+    "reload": option("autoreload", switch, "for development there is poorhttp dev"),
+    "reload-include": option("reload_include"),
+    "reload-exclude": option("reload_exclude"),
+    "ssl-certfile": option("tls_certificate"),
+    "ssl-keyfile": option("tls_key"),
+    "ssl-ca-certs": option("tls_client_ca"),
+    "app-dir": option("pythonpath"),
+    "root-path": Rule(apply=_prefix),
+    "env-file": Rule(apply=_environment_file),
+    "proxy-headers": explained(
+        "trusted_proxies says whose headers are used.", "docs/guides/trusted-proxies.md"
+    ),
+    "server-header": explained("server_header says what it is.", "docs/reference/options.md"),
+    "header": explained(
+        "Headers are added by the application or the proxy.", "docs/guides/proxies.md"
+    ),
+    "date-header": explained(_ALWAYS),
+    "use-colors": explained("access_log = terminal has colours."),
+    "reload-dir": explained(
+        "What the application has loaded is watched.", "docs/guides/development.md"
+    ),
+    "reload-delay": explained("The kernel tells of changes at once."),
+    "h11-max-incomplete-event-size": option("max_request_header_size", _head_size),
+}
+UVICORN |= {
+    name: explained(_ASYNC)
+    for name in (
+        *("loop", "http", "ws", "lifespan", "ws-max-size", "ws-max-queue", "ws-ping-interval"),
+        *("ws-ping-timeout", "ws-per-message-deflate"),
+    )
+}
+
+GRANIAN = {
+    "chdir": Rule(apply=folder),
+    "env": option("env"),
+    "workers": option("workers", number),
+    "blocking-threads": option("threads", number),
+    "backlog": option("backlog", number),
+    "log-level": option("log_level", _level),
+    "log-config": explained("log_config takes such a file, with other loggers.", _LOGGING),
+    "access-log-fmt": explained("access_log_format has other directives.", _LOGGING),
+    "ssl-certificate": option("tls_certificate"),
+    "ssl-keyfile": option("tls_key"),
+    "ssl-ca": option("tls_client_ca"),
+    "respawn-failed-workers": explained(_ALWAYS),
+    "respawn-interval": explained(_ALWAYS),
+    "workers-lifetime": option("max_lifetime"),
+    "workers-max-rss": option("max_rss", _megabytes),
+    "workers-kill-timeout": option("graceful_timeout"),
+    "reload": option("autoreload", switch, "for development there is poorhttp dev"),
+    "process-name": option("proc_name"),
+    "pid-file": option("pidfile"),
+    "working-dir": Rule(apply=folder),
+    "uds-permissions": option("socket_mode", lambda text: f"0{text.lstrip('0')}"),
+    "env-files": Rule(apply=_environment_file),
+    "static-path-mount": explained(
+        "static = /PREFIX=FOLDER serves files.", "docs/guides/static-files.md"
+    ),
+    "static-path-route": explained(
+        "static = /PREFIX=FOLDER serves files.", "docs/guides/static-files.md"
+    ),
+    "backpressure": explained("queue_timeout refuses what would wait too long."),
+    "http": explained("HTTP/1.1 is spoken; the proxy in front speaks HTTP/2."),
+    "reload-paths": explained(
+        "What the application has loaded is watched.", "docs/guides/development.md"
+    ),
+}
+GRANIAN |= {
+    name: explained("It is a detail of granian's runtime.")
+    for name in (
+        *("runtime-threads", "runtime-blocking-threads", "runtime-mode", "loop", "task-impl"),
+        *("ws", "log", "threads", "threading-mode", "blocking-threads-idle-timeout"),
+    )
+}

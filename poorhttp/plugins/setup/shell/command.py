@@ -1,0 +1,94 @@
+"""The commands `poorhttp completion SHELL` and `poorhttp man [SECTION]`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from poorhttp.config.command_line import COMMANDS
+from poorhttp.config.help import entry
+from poorhttp.config.suggestions import suggestion
+from poorhttp.errors import UsageError
+from poorhttp.plugins.setup.deployment import arguments
+from poorhttp.plugins.setup.shell import bash, fish, man, zsh
+from poorhttp.plugins.setup.shell.vocabulary import FILE, Switch, Word, commands
+
+HELP = ("-h", "--help")
+
+SHELLS = {"bash": bash.script, "zsh": zsh.script, "fish": fish.script}
+
+#: Files that shells look for the completion in, relative to the folder of the user's data.
+PLACES = {
+    "bash": "~/.local/share/bash-completion/completions/poorhttp",
+    "zsh": "_poorhttp in a folder of fpath",
+    "fish": "~/.config/fish/completions/poorhttp.fish",
+}
+
+SECTIONS = {"1": man.command_page, "5": man.file_page}
+
+INIT = arguments.WORD
+MIGRATE = Word(
+    "migrate",
+    COMMANDS["migrate"].summary,
+    [
+        Switch(("-o", "--output"), "Write FILE instead of printing it.", "FILE"),
+        Switch(["--force"], "Replace FILE if it exists."),
+        Switch(HELP, "Show help."),
+    ],
+    argument=FILE,
+)
+COMPLETION = Word(
+    "completion",
+    "Print the completion for a shell.",
+    [Switch(HELP, "Show help.")],
+    choices=[*SHELLS],
+)
+MAN = Word(
+    "man",
+    "Print a man page: 1, the command, or 5, the ini file.",
+    [Switch(HELP, "Show help.")],
+    choices=[*SECTIONS],
+)
+
+
+def completion(words: Sequence[str], own: Mapping[str, Word]) -> str:
+    """Return the output of `poorhttp completion`.
+
+    Args:
+        words: the words behind it.
+        own: further commands that parse their own words, by name.
+
+    Raises:
+        UsageError: a word is missing, too much, or unknown.
+    """
+    if set(words) & set(HELP):
+        places = "".join(entry(shell, f"Save it as {PLACES[shell]}.") for shell in SHELLS)
+        return f"Usage: poorhttp completion SHELL\n\n{COMPLETION.summary}\n\nShells:\n{places}"
+    script = SHELLS[_one("completion", words, [*SHELLS])]
+    return script(_commands(own))
+
+
+def manual(words: Sequence[str], own: Mapping[str, Word]) -> str:
+    """Return the output of `poorhttp man`, roff; arguments and errors as of `completion`."""
+    if set(words) & set(HELP):
+        return (
+            f"Usage: poorhttp man [SECTION]\n\n{MAN.summary}\n\n"
+            "Example: poorhttp man 5 | man -l -\n"
+        )
+    page = SECTIONS[_one("man", words or ["1"], [*SECTIONS])]
+    return page(_commands(own))
+
+
+def _commands(own: Mapping[str, Word]) -> list[Word]:
+    return commands({**own, **{word.name: word for word in (INIT, MIGRATE, COMPLETION, MAN)}})
+
+
+def _one(command: str, words: Sequence[str], known: Sequence[str]) -> str:
+    names = ", ".join(known)
+    if not words:
+        raise UsageError(f"{command}: a word is missing; write one of {names}")
+    if len(words) > 1:
+        raise UsageError(f'{command}: takes one of {names}, and there is "{words[1]}" too')
+    if words[0] not in known:
+        meant = suggestion(words[0], known)
+        raise UsageError(f'{command}: unknown "{words[0]}"{meant}')
+    return words[0]
