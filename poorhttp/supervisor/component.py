@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from poorhttp.supervisor.generations import Generations
     from poorhttp.supervisor.upgrade import Memory, Takeover
     from poorhttp.supervisor.worker_handle import WorkerHandle
-    from poorhttp.supervisor.worker_pool import Spawner, WorkerPool
+    from poorhttp.supervisor.spawner import Spawner
+    from poorhttp.supervisor.worker_pool import WorkerPool
     from poorhttp.worker.service import Service
 
     class Main(Protocol):
@@ -170,6 +171,14 @@ class Component:
     def spawners(self, services: Sequence[Service]) -> Sequence[Spawner] | None:
         """Return what forks the workers of each service; `None`: the main process does it."""
         return None
+
+    def grace(self, number: int) -> float:
+        """Return how many seconds workers may take at a stop by this signal, at most."""
+        return float("inf")
+
+    def refuses_restart(self) -> str:
+        """Return why no new main process can take over (USR2); empty if one can."""
+        return ""
 
     def handles(self, number: int) -> bool:
         """Handle a signal in place of the main process; return whether that was done."""
