@@ -97,6 +97,10 @@ class Component:
         """Return descriptors that are readable when `tick` is to be called."""
         return ()
 
+    def filenos_to_write(self) -> Sequence[int]:
+        """Return descriptors that are writable when `tick` is to be called."""
+        return ()
+
     def due(self) -> float:
         """Return when `tick` is to be called at the latest, monotonic."""
         return float("inf")
