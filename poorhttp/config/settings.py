@@ -68,8 +68,7 @@ class Settings(
         service: name of the service, if there are several; otherwise empty.
         hosts: complete settings of virtual hosts, by their names: in lower case, without a port,
             `*.example.org` for subdomains.
-        variable_files: files with variables of the environment; the development server reads the
-            configuration again when one of them is saved.
+        variable_files: files with variables of the environment: a part of the configuration.
 
     Raises:
         ConfigError: an argument is not an option, or its value is wrong.
@@ -102,8 +101,9 @@ class Settings(
         return values
 
     def value(self, name: str) -> Any:
-        """Return the value of an option by its name."""
-        return self.__dict__.get(name, OPTIONS[name].default)
+        """Return the value of an option by its name; None if its plug-in is not installed."""
+        option = OPTIONS.get(name)
+        return self.__dict__.get(name, option.default) if option is not None else None
 
     def set(
         self, name: str, texts: Sequence[tuple[str, str]], error: type[Failure] = ConfigError
