@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from poorhttp.config.settings import Settings
     from poorhttp.net.listener import Listener
     from poorhttp.supervisor.generations import Generations
+    from poorhttp.supervisor.spawner import Spawner
     from poorhttp.supervisor.upgrade import Memory, Takeover
     from poorhttp.supervisor.worker_handle import WorkerHandle
-    from poorhttp.supervisor.spawner import Spawner
     from poorhttp.supervisor.worker_pool import WorkerPool
     from poorhttp.worker.service import Service
 

@@ -6,15 +6,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
-    from poorhttp.config.settings import Settings
-    from poorhttp.plugins.dev.reload.generation import Generation
+    from poorhttp.plugins.dev.options import Development
+from poorhttp.config.settings import Settings
+    from poorhttp.plugins.dev.reload.spawner import VersionSpawner
     from poorhttp.plugins.dev.reload.preimport.preimport import Preimporter
 
 
 def wrap(
     application: WSGIApplication,
     settings: Settings,
-    generation: Generation,
+    generation: VersionSpawner,
     preimporter: Preimporter | None,
 ) -> WSGIApplication:
     """Wrap an application: profiles, tracking of imports, live reload, as far as options ask."""
@@ -27,8 +28,8 @@ def wrap(
         # A handler of raw TCP connections has no pages.
         return application
     # A page in place of an application reloads itself even without the option `live`.
-    adds_script = settings.live or getattr(application, "reloads", False)
-    if settings.profile:
+    adds_script = settings.of(Development).live or getattr(application, "reloads", False)
+    if settings.of(Development).profile:
         from poorhttp.plugins.dev import profiler
 
         if profiler.profiles is not None:
@@ -41,12 +42,12 @@ def wrap(
                 application = profiler.ProfiledApplication(application, settings, folder)
             application = profiler.ProfilePages(application, settings, folder)
     application = ImportTracker(application, generation, preimporter)
-    if settings.live:
+    if settings.of(Development).live:
         generation.service.live = script(generation.name)
     return LiveReload(application, generation.name, adds_script=adds_script)
 
 
-def load_error(error: BaseException, settings: Settings, generation: Generation) -> WSGIApplication:
+def load_error(error: BaseException, settings: Settings, generation: VersionSpawner) -> WSGIApplication:
     """Log why a generation cannot be loaded, and return a page that says so."""
     from poorhttp import logs
     from poorhttp.logs.frames import source_folders, strip_frames

@@ -11,15 +11,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-    from poorhttp.plugins.dev.reload.generation import Generation
     from poorhttp.plugins.dev.reload.preimport.preimport import Preimporter
+    from poorhttp.plugins.dev.reload.spawner import VersionSpawner
 
 
 class ImportTracker:
     """Wraps an application and reports the modules that it imports."""
 
     def __init__(
-        self, application: WSGIApplication, generation: Generation, preimporter: Preimporter | None
+        self,
+        application: WSGIApplication,
+        generation: VersionSpawner,
+        preimporter: Preimporter | None,
     ) -> None:
         self._application = application
         self._generation = generation
