@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from poorhttp.plugins.dev.options import Development
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
-    from poorhttp.plugins.dev.options import Development
-from poorhttp.config.settings import Settings
-    from poorhttp.plugins.dev.reload.spawner import VersionSpawner
+    from poorhttp.config.settings import Settings
     from poorhttp.plugins.dev.reload.preimport.preimport import Preimporter
+    from poorhttp.plugins.dev.reload.spawner import VersionSpawner
 
 
 def wrap(
@@ -47,7 +48,9 @@ def wrap(
     return LiveReload(application, generation.name, adds_script=adds_script)
 
 
-def load_error(error: BaseException, settings: Settings, generation: VersionSpawner) -> WSGIApplication:
+def load_error(
+    error: BaseException, settings: Settings, generation: VersionSpawner
+) -> WSGIApplication:
     """Log why a generation cannot be loaded, and return a page that says so."""
     from poorhttp import logs
     from poorhttp.logs.frames import source_folders, strip_frames
