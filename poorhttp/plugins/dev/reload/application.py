@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def wrap(
     application: WSGIApplication,
     settings: Settings,
-    generation: VersionSpawner,
+    spawner: VersionSpawner,
     preimporter: Preimporter | None,
 ) -> WSGIApplication:
     """Wrap an application: profiles, tracking of imports, live reload, as far as options ask."""
@@ -42,23 +42,23 @@ def wrap(
             else:
                 application = profiler.ProfiledApplication(application, settings, folder)
             application = profiler.ProfilePages(application, settings, folder)
-    application = ImportTracker(application, generation, preimporter)
+    application = ImportTracker(application, spawner, preimporter)
     if settings.of(Development).live:
-        generation.service.live = script(generation.name)
-    return LiveReload(application, generation.name, adds_script=adds_script)
+        spawner.service.live = script(spawner.name)
+    return LiveReload(application, spawner.name, adds_script=adds_script)
 
 
 def load_error(
-    error: BaseException, settings: Settings, generation: VersionSpawner
+    error: BaseException, settings: Settings, spawner: VersionSpawner
 ) -> WSGIApplication:
-    """Log why a generation cannot be loaded, and return a page that says so."""
+    """Log why a version cannot be loaded, and return a page that says so."""
     from poorhttp import logs
     from poorhttp.logs.frames import source_folders, strip_frames
     from poorhttp.plugins.dev.debug.load_error_page import load_error_page
 
     # The exception that the application has raised, without the server's wrapper and frames.
     cause = strip_frames(error)
-    logs.exception(f"version {generation.number} cannot be loaded", cause)
+    logs.exception(f"version {spawner.number} cannot be loaded", cause)
     # The faulty file may be outside of the project, in an editable install: have it watched.
-    generation.shared.report_folders(source_folders(cause))
+    spawner.shared.report_folders(source_folders(cause))
     return load_error_page(cause, settings)

@@ -21,14 +21,14 @@ class ImportTracker:
     def __init__(
         self,
         application: WSGIApplication,
-        generation: VersionSpawner,
+        spawner: VersionSpawner,
         preimporter: Preimporter | None,
     ) -> None:
         self._application = application
-        self._generation = generation
+        self._spawner = spawner
         self._preimporter = preimporter
         # The fork server has reported its own imports itself.
-        self._seen = generation.modules_before
+        self._seen = spawner.modules_before
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request (PEP 3333)."""
@@ -42,7 +42,7 @@ class ImportTracker:
                 self._report(names)
 
     def _report(self, names: list[str]) -> None:
-        shared = self._generation.shared
+        shared = self._spawner.shared
         if self._preimporter is not None:
             shared.report_modules(self._preimporter.new_imports())
         shared.report_folders(sorted(folders(names)))

@@ -175,11 +175,8 @@ class VersionSpawner(Spawner):
     def _show_tracebacks(self) -> None:
         """Show exceptions in colours if the error log is the terminal."""
         settings = self.service.settings
-        if (
-            settings.of(Development).debug != "off"
-            and settings.error_log == "-"
-            and settings.log_config is None
-        ):
+        is_on = settings.of(Development).debug != "off"
+        if is_on and settings.error_log == "-" and settings.log_config is None:
 
             def show(message: str, error: BaseException) -> None:
                 # A large module, imported only when there is an exception.
