@@ -1,6 +1,6 @@
 """Everything beyond reading a configuration and serving, on the contract that others use too.
 
-monitor/          the address `admin`: health checks, metrics, status page, commands; `ctl` and `top`
+monitor/          the address `admin`: health checks, metrics, status page; `ctl` and `top`
 dev/              the development server: reload, error pages, terminal, profiles
 discovery/        finds the application in a folder
 setup/            the commands `init`, `migrate`, `completion` and `man`
