@@ -52,7 +52,8 @@ def plugin_names(source: str, options: set[str]) -> set[str]:
     tree = ast.parse(source)
     found = {name for name in identifiers(tree) if is_of_plugin(name)}
     found |= {name for name in strings(tree) if is_of_plugin(name) or OF_PLUGINS.match(name)}
-    return found | {f"settings.{name}" for name in read_options(tree) if name in options}
+    common = {name for name in options if not is_of_plugin(name)}
+    return found | {f"settings.{name}" for name in read_options(tree) if name in common}
 
 
 def is_of_plugin(name: str) -> bool:
