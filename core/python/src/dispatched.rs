@@ -1,4 +1,4 @@
-//! The common part of `Request` and `Connection`: what is kept while the application works on one, its timeout included.
+//! State that the Python classes `Request` and `Connection` share: exchange, status entry, and timeout of one request.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 

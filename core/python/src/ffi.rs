@@ -1,6 +1,8 @@
-//! All unsafe code: a file descriptor given as a number, memory shared by processes, TCP_INFO, memory of large
-//! `bytes`, text to and from `str`, malloc_trim, PR_SET_MEMORY_MERGE, kernel TLS, buffers that Python wants filled, the
-//! arguments of this process, the actions of signals, what follows the end of the parent, and what is done inside fork(2).
+//! All `unsafe` code of the extension: system calls and memory that no crate offers safely.
+//!
+//! A file descriptor given as a number, memory shared by processes, TCP_INFO, memory of large `bytes`, text to and from
+//! `str`, malloc_trim, PR_SET_MEMORY_MERGE, kernel TLS, buffers that Python wants filled, the arguments of this process, the
+//! actions of signals, what follows the end of the parent, and what is done inside fork(2).
 
 #![expect(
     unsafe_code,

@@ -1,4 +1,4 @@
-//! Requests that wait for the interpreter while other threads compute: their order, their number, and the switch interval.
+//! Queue for Python's GIL: requests that wait while other threads compute, and the switch interval of the interpreter.
 //!
 //! Python gives its lock to any of the threads that wait for it, not to the first. So a thread that has waited for it with
 //! a request takes the request that has waited longest; and a thread that has answered one does the same before it

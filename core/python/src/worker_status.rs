@@ -1,4 +1,4 @@
-//! Counters, requests in flight and slow requests of workers, in memory that outlives them.
+//! Python classes of the worker status: shared memory with the counters and requests in flight of each worker.
 //!
 //! A worker and its main process share the memory, which the main process makes before it forks. The worker enters each request
 //! before it is handed out and removes it when it is done; after the worker's death the main process reads the rest. What is

@@ -1,4 +1,4 @@
-//! A session whose records the kernel makes (kernel TLS): the keys for the kernel, and what remains here, which is to receive.
+//! Kernel TLS: gives the kernel the keys with which it encrypts what is sent, and decrypts what is received.
 //!
 //! Only sending is worth it: the kernel encrypts pages of files where they lie. Receiving stays here, because a kernel that
 //! receives gives up at the first message that is not content.

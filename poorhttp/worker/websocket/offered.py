@@ -1,4 +1,4 @@
-"""Gives the connection of a request to an application that speaks another protocol (WebSocket).
+"""Offers applications the socket of a request for a protocol upgrade, such as WebSocket.
 
 Imported with the first request that asks for one. The socket is in the environ under the names for
 which libraries look, and takes the connection at its first use: an application that ignores it

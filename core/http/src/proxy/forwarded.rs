@@ -1,4 +1,4 @@
-//! `Forwarded` (RFC 7239) and the older `X-Forwarded-` fields.
+//! Parser of `Forwarded` (RFC 7239) and the `X-Forwarded-` fields; has the enum of these header fields.
 //!
 //! Every proxy appends to the right of a list, so it is read from the right: the last element is from the peer, and as
 //! long as an element is from a trusted proxy, it names the sender of the element to its left. Elements further left
