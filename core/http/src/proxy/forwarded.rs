@@ -237,8 +237,8 @@ impl<'a> Fields<'a> {
 }
 
 impl<'a> Reported<'a> {
-    /// Merges both kinds, which must not contradict each other: a proxy that sets one and passes on the other lets its
-    /// clients forge the other.
+    /// Merges what `Forwarded` and the `X-Forwarded-` fields report; refuses a contradiction. A proxy that sets only one kind
+    /// and passes on the other lets clients forge the other kind.
     fn merge(self, other: Reported<'a>) -> Result<Self, Reject> {
         let client = match (self.client, other.client) {
             (Some(Client::Address(one, port)), Some(Client::Address(same, another))) if one == same => {
