@@ -304,8 +304,11 @@ class LogWriter:
     ) -> None:
         """Write a message; its lines stay together, and all but the first are indented.
 
-        If it is about a request, it begins with the name of that. A traceback follows it.
-        `from_application`: it was written to `wsgi.errors`.
+        Args:
+            message: the text; a message about a request begins with the name of the request.
+            request: the request.
+            traceback: lines that follow the message.
+            from_application: the application has written the message to `wsgi.errors`.
 
         Messages that cannot be written in time are counted, and the number is written later.
         """
@@ -406,13 +409,13 @@ class WorkerStatus:
         """Return how many lines of the worker's logs were lost."""
 
     def absorb(self, ended: WorkerStatus) -> None:
-        """Move counters and entries of a worker that has ended here.
+        """Add counters and entries of an ended worker to this status, and clear them there.
 
-        Its requests in flight stay there.
+        The requests in flight of the ended worker stay in its status.
         """
 
     def moves(self) -> int:
-        """Return a number that changes whenever something is moved here, and is odd meanwhile."""
+        """Return the sequence number: odd while `absorb` moves the counters of an ended worker."""
 
     def own_number(self, which: int) -> int:
         """Return one of 16 numbers for the main process's own use."""

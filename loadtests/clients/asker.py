@@ -1,4 +1,4 @@
-"""Serial and parallel clients in Python, as of 2010: `python -m loadtests.clients.asker`.
+"""Serial and parallel HTTP clients in Python, those of 2010: `-m loadtests.clients.asker`.
 
 One asks in series: connect, send, wait for the first 15 characters and then for the whole page, and
 only then the next. The other has so many threads at once, each of which lives for one request.

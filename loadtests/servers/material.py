@@ -1,4 +1,4 @@
-"""The published files: made in a temporary folder, which is removed at the end."""
+"""Files that measured servers publish: made in a temporary folder, removed at the end."""
 
 from __future__ import annotations
 

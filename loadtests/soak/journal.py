@@ -1,4 +1,4 @@
-"""Check of the server's error log: each entry must be an expected one."""
+"""Checks the server's error log during a soak: each entry must be an expected one."""
 
 from __future__ import annotations
 

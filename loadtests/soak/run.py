@@ -1,4 +1,4 @@
-"""One server under mixed load, from its start to the verdict."""
+"""Runs one server under mixed load, from its start to the verdict."""
 
 from __future__ import annotations
 

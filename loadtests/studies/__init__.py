@@ -1,4 +1,4 @@
-"""What is measured, a folder each.
+"""The studies: each folder is one benchmark, named as its command.
 
 Of any study: `study` is the class, `catalogue` the list of all, `command` their command line,
 `docs` writes the pages of docs/benchmarks and their figures, `takeaways` the sentence with which

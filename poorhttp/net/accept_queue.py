@@ -1,4 +1,4 @@
-"""What waits in the kernel: connections that nobody has accepted, requests that nobody has read."""
+"""Length of each accept queue, and requests that nobody has read yet, as the kernel has them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeps the server's own modules that are imported later, as they were at the start.
+"""Keeps modules of the server that are imported late in memory, in case an upgrade replaces them.
 
 Most modules are imported where they are first needed, to keep processes small: for a timeout, an
 exception, a question of `poorhttp ctl`. By then an upgrade may have replaced or removed the files,

@@ -1,4 +1,4 @@
-"""Upgraded connections: which requests may have one, what both sides receive, and how it ends."""
+"""Protocol upgrade: which requests may have it, what both sides receive, and how it ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests are written with, beside `tests.testkit`.
+"""Clients, programs and pytest plugins with which tests are written, beside `tests.testkit`.
 
 admin_address.py      The address `admin` of a server under test, as an operator uses it
 admin_requests.py     Made-up requests to the address `admin`

@@ -1,4 +1,4 @@
-"""An upgrade under test: the old main process, the new one (USR2), and their end."""
+"""A binary upgrade (USR2) under test: the old main process, the new one, and their end."""
 
 from __future__ import annotations
 

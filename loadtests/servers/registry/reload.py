@@ -1,4 +1,4 @@
-"""Servers that reload, each started for each project as its documentation says."""
+"""Servers with reload on save, for the study `develop`: a command for each project."""
 
 from __future__ import annotations
 

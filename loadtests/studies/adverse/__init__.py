@@ -1,4 +1,4 @@
-"""Dead, slow, non-reading and non-sending clients, and large requests: `endure`.
+"""The study `endure`: dead, slow, non-reading and non-sending clients, large requests.
 
 - `study`: the study, the promised figures, and the report: live clients beside a burden against
   without, and what it costs.

@@ -1,4 +1,4 @@
-"""A server loaded by a number of requests, and every one of them timed."""
+"""Loads a server with a number of requests, and times each of them."""
 
 from __future__ import annotations
 

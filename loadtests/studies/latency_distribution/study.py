@@ -1,4 +1,4 @@
-"""The steps: each content at each number of clients, in interleaved rounds."""
+"""The study `ordered`: each content at each number of clients, in interleaved rounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers in operation: reloaded, upgraded, recycled, killed, timed out and stopped under load.
+"""The study `operate`: servers reloaded, upgraded, recycled, killed and stopped under load.
 
 - `study`: the command `operate`, the promised figures and the report.
 - `experiments`: a server under steady load (`loadtests.clients.steady`), and what is done to it.

@@ -1,4 +1,4 @@
-"""Development servers: from a save to the first new response, and its cost, ours beside others.
+"""The study `develop`: time from a save to the first new response, ours beside others.
 
 - `study`: the command `develop`, the promised figures and the report.
 - `experiments`: files of a project (`loadtests.servers.projects`) are saved as editors do it, while

@@ -1,4 +1,4 @@
-"""The experiments `develop`: files are saved, and clients ask meanwhile.
+"""The experiments `develop`: files are saved while clients send requests.
 
 A step is one server in one round.
 """

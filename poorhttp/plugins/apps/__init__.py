@@ -1,4 +1,4 @@
-"""Applications that need no framework.
+"""Applications made of files: dispatch tables, template pages, CGI programs.
 
 dispatch/   dispatch tables, the API of old applications
 pages/      template pages

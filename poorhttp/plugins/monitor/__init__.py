@@ -1,4 +1,4 @@
-"""What shows how the server runs, and controls it while it does.
+"""Monitoring and control of a running server: status page, metrics, traces, `ctl`, `top`.
 
 options.py    the options of metrics and traces
 admin/        the address `admin`: health checks, status, commands

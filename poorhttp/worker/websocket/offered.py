@@ -1,4 +1,4 @@
-"""Gives the connection of a request to an application that speaks another protocol (WebSocket).
+"""Offers applications the socket of a request for a protocol upgrade, such as WebSocket.
 
 Imported with the first request that asks for one. The socket is in the environ under the names for
 which libraries look, and takes the connection at its first use: an application that ignores it
@@ -41,8 +41,8 @@ _taking = allocate_lock()
 #: Connections from which on the switch interval is long while their threads end.
 MANY = 256
 
-#: That interval, in seconds. Each thread that waits for Python's lock wakes at each interval to ask
-#: for it: with thousands of them and 5 ms, no processor time is left for the one that has it.
+#: The long switch interval, in seconds. A thread that waits for the GIL wakes at each interval to
+#: request it: thousands of threads that wake each 5 ms leave the thread with the GIL no CPU time.
 LONG = 0.5
 
 #: The switch interval before it was made long; empty: it was not.

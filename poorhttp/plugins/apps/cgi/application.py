@@ -51,8 +51,8 @@ class Programs:
         try:
             file, name_end = find_program(self.folder, path)
         except IsADirectoryError:
-            # As it was sent, so it is encoded. It never begins with two slashes, which a browser
-            # would take for a host: no folder is found at such a path.
+            # The path as the client has sent it, percent-encoded. It never begins with two slashes,
+            # which a browser would take for a host: `find_program` finds no folder at such a path.
             target, mark, query = environ.get("REQUEST_URI", "").partition("?")
             location = f"{target}/{mark}{query}"
             return respond(start_response, "301 Moved Permanently", ("Location", location))

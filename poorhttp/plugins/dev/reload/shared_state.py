@@ -23,9 +23,9 @@ SCOREBOARD_SIZE = 64
 #: Bytes of a report.
 MAX_MESSAGE = 1 << 18
 
-#: What stands for older versions of a service that are retiring, and for some that still serve,
-#: because they are replaced only when the next one has loaded. Otherwise their end, in nanoseconds
-#: of the monotonic clock; 0: there are none.
+#: States of the older versions of a service in place of the time at which they ended: `RUNNING`,
+#: they are retiring; `SERVING`, one serves until the next version has loaded. Other values are that
+#: time, in nanoseconds of the monotonic clock; 0: there was no older version.
 RUNNING, SERVING = -1, -2
 
 # The first byte of a report.

@@ -1,4 +1,4 @@
-"""The status document (`model.py`), built by the main process when somebody asks for it."""
+"""Builds the status document (`model.py`) in the main process, once for each question."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asks workers by a signal, and waits for their answers."""
+"""Signals workers to inspect themselves, and waits for their answers."""
 
 from __future__ import annotations
 

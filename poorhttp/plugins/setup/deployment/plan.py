@@ -1,4 +1,4 @@
-"""What the files of a deployment are about: names, folders, the target, the mode."""
+"""Values that all files of a deployment share: names, folders, the target, the mode."""
 
 from __future__ import annotations
 

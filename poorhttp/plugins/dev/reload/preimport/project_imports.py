@@ -1,4 +1,4 @@
-"""Resolves modules with the `sys.path` of a project, and tells the project's own from others."""
+"""Finds modules on a project's `sys.path`: whether each is the project's or a library's."""
 
 from __future__ import annotations
 

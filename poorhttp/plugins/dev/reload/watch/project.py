@@ -1,4 +1,4 @@
-"""Which files belong to the project, and what the change of one means."""
+"""The watched project: which files belong to it, and whether a change reloads code or pages."""
 
 from __future__ import annotations
 

@@ -40,8 +40,8 @@ def state_of(status: os.stat_result) -> State:
 def is_other(new: State, old: State) -> bool:
     """Whether a file was saved between two states, as far as that can be seen.
 
-    `cp -p` and `rsync -t` may leave size and time as they were, but not its ctime. That of `chmod`
-    is another one, too, which leaves other attributes.
+    `cp -p` and `rsync -t` may keep the size and the modification time of a file, but change its
+    ctime. `chmod` changes the ctime too, and is no save: it also changes the mode.
     """
     return new[0] != old[0] or (new[1] != old[1] and new[2] == old[2])
 
