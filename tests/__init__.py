@@ -4,6 +4,7 @@ __main__.py            The test command: `python -m tests`
 packages.py            Debian packages that tests need: installed, or named
 fuzz.py                Fuzzing of the protocol crate: `make fuzz`
 refusals.py            The tables of docs/reference/refusals.md: `python -m tests.refusals`
+covering.py            The tests that cover changed files: `make test-for`
 conftest.py            Fixtures and the two levels: modes, shared servers
 test_architecture.py   Limits of the source: imports between rooms, sizes of files
 test_request_page.py   docs/internals/request.md: each function that it names exists
