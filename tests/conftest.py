@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +22,9 @@ from hypothesis import HealthCheck, settings
 # Where tests and other programs share the cores, what the lab starts takes its time. The lab reads
 # this when it is imported, in processes that tests start too.
 os.environ.setdefault("LAB_PATIENCE", "10")
+
+# `nohup make test` ignores it, and so would all servers.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 from tests.__main__ import OUTCOMES
 from tests.support.browser import Browser, chromium, tab

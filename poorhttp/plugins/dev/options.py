@@ -37,6 +37,7 @@ class Development:
     """How an application is served while somebody works on it."""
 
     GROUP = "Development"
+    AVAILABLE = "in processes"
 
     autoreload = Option(
         switch("full"),
@@ -75,6 +76,7 @@ class Development:
         "Show exceptions of the application in the browser, with a debugger: `on`, `off`, or "
         "`forced` for addresses that other machines can reach too.",
         shared=True,
+        local=True,
         reason="The page shows the source, the values of variables, and a console in each frame, "
         "which asks for a PIN (Werkzeug's debugger). Whoever has the PIN can run any code, so the "
         "server refuses addresses of `bind` that other machines can reach, unless the value is "
