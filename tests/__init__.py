@@ -5,6 +5,7 @@ packages.py            Debian packages that tests need: installed, or named
 fuzz.py                Fuzzing of the protocol crate: `make fuzz`
 rooms.py               The rooms of the source: sizes, arrows, faults: `make map`
 refusals.py            The tables of docs/reference/refusals.md: `python -m tests.refusals`
+covering.py            The tests that cover changed files: `make test-for`
 conftest.py            Fixtures and the two levels: modes, shared servers
 test_architecture.py   Limits of the source: arrows between rooms, names of plug-ins, circles
 test_request_page.py   docs/internals/request.md: each function that it names exists
