@@ -506,7 +506,8 @@ class Reactor:
                 `stop()`.
             fd_handoff: descriptors of two stream sockets, to pass idle connections to a successor
                 and to receive those of a predecessor, and a number that each successor increases.
-            interrupter: `ThreadInterrupter` or another class like it: interrupts applications that take longer than `request_timeout`.
+            interrupter: a `ThreadInterrupter` or another class like it, which interrupts
+                applications that take longer than `request_timeout`.
             routes: host (`*.domain` for all below it, empty for all others), path prefix (without a
                 trailing slash), folder whose files are sent without Python (`None`: the application
                 answers) and settings (`static_…`). The host is matched first, then the longest
