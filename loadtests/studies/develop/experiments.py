@@ -23,7 +23,7 @@ from loadtests.errors import ServerFailure
 from loadtests.measure import resources
 from loadtests.measure.waiting import patience, wait_until
 from loadtests.servers import projects
-from loadtests.servers.projects import FIRST, KINDS, MAIN, SUB, Kind, Project
+from loadtests.servers.projects import FIRST, KINDS, MAIN, SUB, EditedProject, Kind
 from loadtests.servers.registry.develop import MODES, OURS, SERVE, SERVERS, ReloadingServer
 from loadtests.servers.running import Running
 from loadtests.store import without_paths
@@ -87,7 +87,7 @@ class Author:
     Each version is a number that no other save has.
     """
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: EditedProject) -> None:
         self.saves = [Save(time.monotonic(), (FIRST, FIRST))]
         self._project = project
         self._files = {MAIN: project.kind.main, SUB: project.kind.sub}

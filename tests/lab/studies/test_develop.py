@@ -78,7 +78,7 @@ class TestJudgement:
 class TestProjects:
     @pytest.mark.parametrize("kind", [projects.HELLO, projects.FLASK, projects.DJANGO])
     def test_versions_have_the_same_length(self, kind: projects.Kind) -> None:
-        project = projects.Project("", kind.module, kind.callable, kind=kind)
+        project = projects.EditedProject("", kind.module, kind.callable, kind=kind)
         for file in (kind.main, kind.sub):
             first, later = project.text(file, FIRST), project.text(file, "000017")
             assert first == kind.files[file]

@@ -1,4 +1,4 @@
-"""Upgrade by USR2: a new main process takes over the sockets, the old one drains."""
+"""Binary upgrade (USR2): a new main process takes over the sockets, the old one drains."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from urllib.request import urlopen
 
 import pytest
 
+from tests.support.binary_upgrade import end, upgrade
 from tests.support.load import Load
 from tests.support.nobody import IS_ROOT
-from tests.support.upgrade import end, upgrade
 from tests.testkit.client import HANG
 from tests.testkit.process import children, opened
 from tests.testkit.server import READY, Program, command, run, wait_for
