@@ -265,16 +265,16 @@ def test_stop_sends_a_close_frame_between_two_frames(mode: str) -> None:
 #: An application whose connections end when a file with their name is there; two are many.
 ENDING_ONE_BY_ONE = """
 import os, sys, time
-from poorhttp.worker.websocket import protocol_upgrade
+from poorhttp.worker.websocket import protocol_upgrade as module
 
-protocol_upgrade.MANY = 2
+module.MANY = 2
 
 def application(environ, start_response):
     sock, name = environ["poorhttp.upgrade"], environ["PATH_INFO"].strip("/")
     sock.sendall(b"HTTP/1.1 101 Switching Protocols\\r\\n\\r\\n")
     while not os.path.exists(name):
         time.sleep(0.01)
-    print(f"{name}: {sys.getswitchinterval() >= protocol_upgrade.LONG}", file=environ["wsgi.errors"])
+    print(f"{name}: {sys.getswitchinterval() >= module.LONG}", file=environ["wsgi.errors"])
     return []
 """
 

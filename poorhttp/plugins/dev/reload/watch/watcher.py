@@ -55,8 +55,8 @@ class Watcher:
         """Return the changes reported so far, without waiting.
 
         Returns:
-            Pairs of a kind, as of `WatchedProject.kind`, and a path, those of a burst all at once. Or
-            pairs of `notice` and a message for the user.
+            Pairs of a kind, as of `WatchedProject.kind`, and a path: those of a burst all at once.
+            Or pairs of `notice` and a message for the user.
         """
         self._send()
         self._read()
