@@ -77,8 +77,8 @@ _TEMPORARY = (
 )
 
 
-class Project:
-    """The user's own files.
+class WatchedProject:
+    """The project that the development server watches: the user's own files.
 
     Attributes:
         roots: the folders to be watched, without those that a walk from another root reaches.
@@ -96,7 +96,7 @@ class Project:
         exclude: Sequence[str] = (),
         live: bool = True,
     ) -> None:
-        """Take the values that `Project.of` has found.
+        """Take the values that `WatchedProject.of` has found.
 
         Args:
             roots: folders and their roles; the last one of a folder counts.
@@ -121,7 +121,7 @@ class Project:
         self._in_environment: dict[str, bool] = {}
 
     @classmethod
-    def of(cls, services: Sequence[Settings], file: str | None) -> Project:
+    def of(cls, services: Sequence[Settings], file: str | None) -> WatchedProject:
         """Derive the project from settings, in the folder in which targets are loaded.
 
         Args:
