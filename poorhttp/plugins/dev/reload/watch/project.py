@@ -144,9 +144,10 @@ class WatchedProject:
                     written.append(_absolute(place))
         for target in targets_of(services):
             explicit += _folders_of(target, path)
-        include = [_anchored(glob) for one in everything for glob in one.of(Development).reload_include]
+        options = [one.of(Development) for one in everything]
+        include = [_anchored(glob) for one in options for glob in one.reload_include]
         roots += [(_fixed_part(glob), INCLUDED) for glob in include if glob.startswith("/")]
-        exclude = [_anchored(glob) for one in everything for glob in one.of(Development).reload_exclude]
+        exclude = [_anchored(glob) for one in options for glob in one.reload_exclude]
         # `CODE` comes last and counts: a module beside CGI programs is loaded all the same.
         explicit.sort(key=lambda root: ROLES.index(root[1]))
         return cls(
@@ -154,7 +155,7 @@ class WatchedProject:
             files=[*([file] if file else []), *services[0].variable_files],
             include=list(dict.fromkeys(include)),
             exclude=list(dict.fromkeys([*exclude, *written])),
-            live=any(one.of(Development).live for one in everything),
+            live=any(one.live for one in options),
         )
 
     def kind(self, path: str) -> str:
