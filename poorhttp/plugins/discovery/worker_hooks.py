@@ -71,14 +71,18 @@ class DiscoveryHooks(WorkerHooks):
 
     def hint_for_file(self, path: str) -> str:
         """Return the application of the Django project of a `manage.py`."""
-        from poorhttp.plugins.discovery.source.django import MANAGE, SETTINGS_APPLICATION, Project
+        from poorhttp.plugins.discovery.source.django import (
+            MANAGE,
+            SETTINGS_APPLICATION,
+            DjangoProject,
+        )
         from poorhttp.plugins.discovery.source.python import Sources
 
         folder, name = os.path.split(path)
         if name != MANAGE:
             return ""
         sources = Sources([folder or "."])
-        project = Project(sources, sources.read(path))
+        project = DjangoProject(sources, sources.read(path))
         target = project.target
         if target == SETTINGS_APPLICATION:
             package = project.settings.partition(".")[0]
