@@ -82,8 +82,20 @@ def attributes(name: str, is_package: bool, tree: ast.AST) -> Iterator[str]:
     """Dotted names that begin with an imported one: `logs.relay`, if `logs` is imported."""
     known = dict(bindings(name, is_package, tree))
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and ast.unparse(node.value) in known:
-            yield f"{known[ast.unparse(node.value)]}.{node.attr}"
+        if isinstance(node, ast.Attribute):
+            base = dotted(node.value)
+            if base in known:
+                yield f"{known[base]}.{node.attr}"
+
+
+def dotted(node: ast.expr) -> str:
+    """A name with attributes as it is written, `a.b`; empty for another expression."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        base = dotted(node.value)
+        return base and f"{base}.{node.attr}"
+    return ""
 
 
 def patched(name: str, is_package: bool, tree: ast.AST) -> Iterator[str]:
