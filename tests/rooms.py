@@ -111,7 +111,7 @@ def in_large_circles_of_rust() -> Iterator[str]:
 
 
 def spread_types() -> Iterator[str]:
-    """Types with methods in another room of their crate: `reactor/connection Connection: serve/x`."""
+    """Types with methods in another room of their crate: `reactor/exchange Exchange: serve/x`."""
     for name, crate in crates().items():
         for (home, kind), files in crate.spread_types().items():
             for each in files:

@@ -148,7 +148,7 @@ class Crate:
         return graph
 
     def spread_types(self) -> dict[tuple[str, str], set[str]]:
-        """Types with methods in other files than their own: file and name, and those other files."""
+        """Types with methods in other files than their own, by file and name, and these files."""
         found: dict[tuple[str, str], set[str]] = {}
         for name, source in self.sources.items():
             for written in source.extended():
