@@ -149,7 +149,13 @@ class Settings(
         return [name for name, option in OPTIONS.items() if self.value(name) != option.default]
 
     def is_enabled(self, name: str) -> bool:
-        """Tell whether an option has another value than off, 0 or none."""
+        """Tell whether an option has another value than off, 0 or none.
+
+        Or whether it has one value: `access_log=terminal`.
+        """
+        name, equals, value = name.partition("=")
+        if equals:
+            return str(self.value(name)) == value
         return self.value(name) not in (None, False, 0, "off", ())
 
     @property

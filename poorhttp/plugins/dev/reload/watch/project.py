@@ -1,4 +1,4 @@
-"""Which files belong to the project, and what the change of one means."""
+"""The watched project: which files belong to it, and whether a change reloads code or pages."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from stat import S_ISDIR
 from poorhttp.config.settings import Settings
 from poorhttp.logs.frames import SERVER_FOLDER
 from poorhttp.plugins.dev.reload.watch.glob_pattern import Glob
-from poorhttp.plugins.discovery.source.named import FILE, MODULE, named, targets_of
 from poorhttp.targets import CODE, CONFIGURATION, FILES, PAGES, PROGRAMS
+from poorhttp.targets.named import FILE, MODULE, named, targets_of
 
 #: Folders that are watched at most, and entries that are read at most to find them. More are there
 #: if the server was started in a home folder, or serves an archive.
@@ -77,8 +77,8 @@ _TEMPORARY = (
 )
 
 
-class Project:
-    """The user's own files.
+class WatchedProject:
+    """The project that the development server watches: the user's own files.
 
     Attributes:
         roots: the folders to be watched, without those that a walk from another root reaches.
@@ -96,7 +96,7 @@ class Project:
         exclude: Sequence[str] = (),
         live: bool = True,
     ) -> None:
-        """Take the values that `Project.of` has found.
+        """Take the values that `WatchedProject.of` has found.
 
         Args:
             roots: folders and their roles; the last one of a folder counts.
@@ -121,7 +121,7 @@ class Project:
         self._in_environment: dict[str, bool] = {}
 
     @classmethod
-    def of(cls, services: Sequence[Settings], file: str | None) -> Project:
+    def of(cls, services: Sequence[Settings], file: str | None) -> WatchedProject:
         """Derive the project from settings, in the folder in which targets are loaded.
 
         Args:
