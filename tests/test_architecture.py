@@ -46,7 +46,7 @@ def test_maps() -> None:
         if path.name != "__init__.py" or "management" in name or "aliases" in name:
             continue
         text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-        lines = [line.split()[0] for line in text.splitlines() if "   " in line.strip()]
+        lines = re.findall(r"^(\w+(?:\.py|/)) {2,}\S", text, re.MULTILINE)
         there = {
             *(each.name for each in path.parent.glob("*.py") if not each.name.startswith("__")),
             *(f"{each.parent.name}/" for each in path.parent.glob("*/__init__.py")),
