@@ -4,6 +4,8 @@ launcher.py        starts a main process, or the standalone server
 supervisor.py      the loop: signals, reload, upgrade, stop
 generations.py     worker pools of all generations: serving, starting, retiring
 tasks.py           runs the tasks of the loop: one that fails keeps no other from running
+component.py       what plug-ins add to the main process
+spawner.py         what forks the workers of a service in place of the main process
 worker_pool.py     the workers of one service
 worker_handle.py   one worker, as the main process sees it
 preloader.py       the process that is forked for each worker (`preload`)

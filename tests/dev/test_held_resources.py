@@ -107,7 +107,7 @@ IMPATIENT = (
     sys.executable,
     "-c",
     "import sys; from poorhttp.cli import main;"
-    "from poorhttp.plugins.dev.reload import generation as one;"
+    "from poorhttp.plugins.dev.reload import spawner as one;"
     "from poorhttp.plugins.dev.reload import reloader as other;"
     "one.OLDER_WAIT = other.OLDER_WAIT = 0.1; sys.argv = sys.argv[5:]; sys.exit(main())",
 )

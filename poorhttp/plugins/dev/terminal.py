@@ -107,12 +107,13 @@ class Terminal:
 
     # Called by the main process
 
-    def register(self, poller: select.poll) -> None:
-        """Register the descriptors to wait for."""
-        if len(self._waiting) < MOST_WAITING:
-            poller.register(self._read, select.POLLIN)
-        if self._waiting:
-            poller.register(self._out, select.POLLOUT)
+    def filenos(self) -> list[int]:
+        """Return the descriptor that is readable when there are requests to show."""
+        return [self._read] if len(self._waiting) < MOST_WAITING else []
+
+    def filenos_to_write(self) -> list[int]:
+        """Return the descriptor of the terminal if lines wait for it."""
+        return [self._out] if self._waiting else []
 
     def due(self) -> float:
         """Return the time at which `serve` has work although nothing is readable."""

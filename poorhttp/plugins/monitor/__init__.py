@@ -3,6 +3,7 @@
 options.py    the options of metrics and traces
 admin/        the address `admin`: health checks, status, commands
 metrics/      metrics for Prometheus, StatsD and OpenTelemetry
+accept_queue.py  connections that wait in the kernel to be accepted
 derived/      computed from figures and documents: quantiles, rates, the last hour, notices
 page/         the status page and its events
 ctl/          `poorhttp ctl` and `poorhttp top`, clients of the address

@@ -1,6 +1,6 @@
-"""One generation of the application: the code as it is after a save, served by its own workers.
+"""Forks the workers of one version of the application: the code as it is after a save.
 
-Messages call it a version. If it cannot be loaded, its workers serve a page that says why.
+If the version cannot be loaded, its workers serve a page that says why.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from poorhttp import logs
 from poorhttp._core import note_fd
 from poorhttp.errors import ApplicationError, Stopped
 from poorhttp.logs.frames import strip_frames
+from poorhttp.plugins.dev.options import Development
 from poorhttp.plugins.dev.reload import own_writes, pyc_loader
 from poorhttp.plugins.dev.reload.application import load_error, wrap
 from poorhttp.plugins.dev.reload.shared_state import RUNNING
 from poorhttp.process import fork
 from poorhttp.process.control_channel import AGAIN, BROKEN, HERE, SERVING
+from poorhttp.supervisor.spawner import Spawner
 from poorhttp.worker import start
 
 TYPE_CHECKING = False
@@ -31,8 +33,6 @@ if TYPE_CHECKING:
     from poorhttp.plugins.dev.reload.preimport.preimport import Preimporter
     from poorhttp.plugins.dev.reload.shared_state import SharedState
     from poorhttp.process.worker_context import WorkerContext
-    from poorhttp.supervisor.scoreboard import Scoreboard
-    from poorhttp.worker.service import Service
     from poorhttp.worker.stop_signals import StopSignals
 
 
@@ -47,18 +47,17 @@ OLDER_WAIT = 2.5
 JUST_ENDED = 250_000_000
 
 
-class Generation:
-    """A generation of one service. The supervisor forks its workers by `fork`.
+class VersionSpawner(Spawner):
+    """Forks the workers of one version of one service.
 
     Attributes:
-        number: counts from 1, for all services together.
-        name: unique among all generations of this and of other servers.
-        shared: the state that all generations share.
-        service: the service.
-        scoreboard: of its workers and those of the service's other generations.
+        number: of the version, from 1, for all services together.
+        name: unique among all versions of this and of other servers.
+        shared: the state that all versions share.
+        scoreboard: of its workers and those of the service's other versions.
         page: served in place of an application that cannot or need not be loaded.
         modules_before: number of modules imported before the project's own.
-        early: serves `page` only until the generation of the same number has loaded.
+        early: serves `page` only until the version of the same number has loaded.
         is_last: it is not loaded once more if it fails.
     """
 
@@ -78,8 +77,7 @@ class Generation:
         self.name = f"{shared.name}-{number}{'-early' if early else ''}"
         self.shared = shared
         self.service_index = service_index
-        self.service: Service = shared.services[service_index]
-        self.scoreboard: Scoreboard = shared.scoreboards[service_index]
+        super().__init__(shared.services[service_index], shared.scoreboards[service_index])
         self.page = page
         self.modules_before = 0
         self._broken = page is not None
@@ -88,16 +86,15 @@ class Generation:
     # In the main process
 
     @property
-    def fork_server(self) -> ForkServer | None:
-        """The fork server, if it forks workers of this generation: they report themselves."""
-        server = self._fork_server
-        return None if server is None or server.is_unavailable else server
+    def orders(self) -> bool:
+        """Whether the fork server forks the workers of this version."""
+        return self._fork_server is not None and not self._fork_server.is_unavailable
 
     @property
     def ready(self) -> bool:
         """Whether a worker can be forked now."""
-        server = self.fork_server
-        return server is None or (server.ready and server.is_free())
+        server = self._fork_server
+        return server is None or not self.orders or (server.ready and server.is_free())
 
     def order(self, context: WorkerContext) -> bool:
         """Have the fork server fork a worker, which reports itself; `False` if that fails."""
@@ -178,7 +175,8 @@ class Generation:
     def _show_tracebacks(self) -> None:
         """Show exceptions in colours if the error log is the terminal."""
         settings = self.service.settings
-        if settings.debug != "off" and settings.error_log == "-" and settings.log_config is None:
+        is_on = settings.of(Development).debug != "off"
+        if is_on and settings.error_log == "-" and settings.log_config is None:
 
             def show(message: str, error: BaseException) -> None:
                 # A large module, imported only when there is an exception.
