@@ -62,8 +62,12 @@ def check(line: Line) -> int:
 
 def plugins(line: Line) -> int:
     """Print what plug-ins add, where they are from, and what cannot be loaded and why."""
-    from poorhttp.config.plugin_list import plugin_list
+    from poorhttp.config.plugin_list import USAGE, plugin_list
 
+    if {"-h", "--help"} & {*line.words}:
+        print(USAGE, end="")
+        return 0
+    registry.use([("plugins", name) for name in line.words])
     print(plugin_list(), end="")
     return 0
 

@@ -42,7 +42,9 @@ def load(settings: Settings) -> Mode:
     try:
         mode: Mode = entry.load()
     except ConfigError as error:
-        raise _unusable(settings, error.__cause__ or error) from error
+        if isinstance(error.__cause__, ImportError):
+            raise _unusable(settings, error.__cause__) from error
+        raise
     return mode
 
 
@@ -59,7 +61,7 @@ def prepare(mode: Mode, settings: Settings) -> None:
         raise _unusable(settings, error) from error
 
 
-def _unusable(settings: Settings, error: BaseException) -> ConfigError:
+def _unusable(settings: Settings, error: ImportError) -> ConfigError:
     hint = f"; {how_to_install('gevent')}" if settings.mode == "gevent" else ""
     where = settings.origin("mode")
     return ConfigError(f"{where}: mode {settings.mode} cannot be used: {error}{hint}")

@@ -112,7 +112,7 @@ class Option(Generic[T_co]):
 
     def __set_name__(self, owner: Any, name: str) -> None:
         self.name = name
-        self.group = owner.GROUP
+        self.group = getattr(owner, "GROUP", owner.__name__)
         self.available = getattr(owner, "AVAILABLE", "")
         self.instead = getattr(owner, "INSTEAD", "only for the command")
 

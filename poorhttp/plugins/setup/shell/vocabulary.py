@@ -12,6 +12,7 @@ from poorhttp.config.command_line import (
     known_commands,
 )
 from poorhttp.config.options.option import Option
+from poorhttp.config.registry import registry
 from poorhttp.config.settings import OPTIONS
 
 TYPE_CHECKING = False
@@ -109,6 +110,7 @@ def plain(text: str) -> str:
 
 def commands() -> list[Word]:
     """Return all commands, in the order of the help."""
+    registry.add_installed()
     switches = [*_general(), *map(_switch, _flagged())]
     return [
         _own_words(name, command)
