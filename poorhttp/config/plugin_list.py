@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from poorhttp.config.help import entry as line
 from poorhttp.config.registry import CONTRACT, GROUPS, STARTED_BY_ROOT, Entry, Plugin, registry
 from poorhttp.errors import ConfigError, printable
@@ -55,8 +57,6 @@ def _entries(entries: list[Entry], *, load: bool = True) -> list[str]:
 
 def _failure(entry: Entry) -> str:
     """Return a line that says why an entry cannot be used; empty if it can."""
-    try:
+    with suppress(ConfigError):
         entry.load()
-    except ConfigError:
-        pass
     return f"  {printable(f'{entry} {entry.failure}')}\n" if entry.failure else ""

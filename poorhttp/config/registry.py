@@ -1,10 +1,11 @@
 """Registry of plug-ins: what each adds to the server, ours by a table, others by entry points.
 
 A plug-in is a distribution with entry points in some of the groups `GROUPS`. Those of this
-distribution stand in `OURS`, so that no metadata is read and only what is used is imported. Plug-ins
-of others run in the main process, so they are looked for, and imported, on the path with which the
-interpreter was started: never in the current folder, nor in what `chdir` and `pythonpath` name. A
-server that root starts uses only those that the option `plugins` names.
+distribution stand in `OURS`, so that no metadata is read and only what is used is imported.
+
+Plug-ins of others run in the main process, so they are looked for, and imported, on the path with
+which the interpreter was started: never in the current folder, nor in what `chdir` and `pythonpath`
+name. A server that root starts uses only those that the option `plugins` names.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from importlib.metadata import Distribution
     from typing import Any
 
-#: Version of the contract. A plug-in names its own by an entry point in the group `poorhttp.contract`.
+#: Version of the contract. A plug-in names its own by an entry point of the group
+#: `poorhttp.contract`.
 CONTRACT = "1"
 
 #: What a plug-in can add; each is a group of entry points, `poorhttp.targets` and so on.

@@ -196,11 +196,11 @@ def add_options(declared: type) -> None:
     Raises:
         ConfigError: one has the name of another one.
     """
-    for name, option in vars(declared).items():
-        if isinstance(option, Option):
-            if name in OPTIONS:
-                raise ConfigError(f"two options have the name {name}: {declared.__module__}")
-            OPTIONS[name] = option
+    added = {name: each for name, each in vars(declared).items() if isinstance(each, Option)}
+    for name in added:
+        if name in OPTIONS:
+            raise ConfigError(f"{declared.__module__} declares {name}, which is an option already")
+    OPTIONS.update(added)
 
 
 for each in Settings.__bases__:
