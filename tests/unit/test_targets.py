@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from poorhttp import dispatch
-from poorhttp.errors import ApplicationError
 from poorhttp.config.registry import registry
+from poorhttp.errors import ApplicationError
 from poorhttp.targets import load
 from tests.support.wsgi_call import ask
 
