@@ -67,7 +67,7 @@ def plugins(line: Line) -> int:
     if {"-h", "--help"} & {*line.words}:
         print(USAGE, end="")
         return 0
-    registry.use([("plugins", name) for name in line.words])
+    registry.use([("plugins", name) for name in line.words], UsageError)
     print(plugin_list(), end="")
     return 0
 
