@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from stat import S_ISREG
 
 from poorhttp import logs
-from poorhttp._core import Request, advise_huge_pages, early_hints
+from poorhttp._core import Request, advise_huge_pages, early_hints, set_body_inputs
 from poorhttp.config.version import VERSION
 from poorhttp.errors import BodyRefused, NoResponse, RequestTimeout
 
@@ -321,3 +321,6 @@ def base_environ(
     for key in spare:
         del environ[key]
     return environ
+
+
+set_body_inputs(SpooledInput, StreamedInput)
