@@ -68,8 +68,7 @@ class Settings(
         service: name of the service, if there are several; otherwise empty.
         hosts: complete settings of virtual hosts, by their names: in lower case, without a port,
             `*.example.org` for subdomains.
-        variable_files: files with variables of the environment; the development server reads the
-            configuration again when one of them is saved.
+        variable_files: files with variables of the environment: a part of the configuration.
 
     Raises:
         ConfigError: an argument is not an option, or its value is wrong.
@@ -197,11 +196,11 @@ def add_options(declared: type) -> None:
     Raises:
         ConfigError: one has the name of another one.
     """
-    for name, option in vars(declared).items():
-        if isinstance(option, Option):
-            if name in OPTIONS:
-                raise ConfigError(f"two options have the name {name}: {declared.__module__}")
-            OPTIONS[name] = option
+    added = {name: each for name, each in vars(declared).items() if isinstance(each, Option)}
+    for name in added:
+        if name in OPTIONS:
+            raise ConfigError(f"{declared.__module__} declares {name}, which is an option already")
+    OPTIONS.update(added)
 
 
 for each in Settings.__bases__:

@@ -6,15 +6,13 @@ threading.py   threads that share one reactor
 gevent.py      a greenlet for each request
 
 A mode is a module with a function `run(worker)`, which serves until the reactor stops, and an
-optional function `prepare()`, which is called before the application is imported. Plug-ins register
-modes in the entry-point group `poorhttp.modes`.
+optional function `prepare()`, which is called before the application is imported. Modes are entries
+of the registry in the group `modes`.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-
-from poorhttp.config.options.server import MODES
+from poorhttp.config.registry import registry
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError, how_to_install
 
@@ -40,16 +38,13 @@ def load(settings: Settings) -> Mode:
     Raises:
         ConfigError: the mode cannot be imported.
     """
-    name = settings.mode
+    entry = registry.entries["modes"][settings.mode]
     try:
-        if name in MODES:
-            mode: Mode = import_module(f"poorhttp.modes.{name}")
-        else:
-            from importlib.metadata import entry_points
-
-            mode = next(iter(entry_points(group="poorhttp.modes", name=name))).load()
-    except ImportError as error:
-        raise _unusable(settings, error) from error
+        mode: Mode = entry.load()
+    except ConfigError as error:
+        if isinstance(error.__cause__, ImportError):
+            raise _unusable(settings, error.__cause__) from error
+        raise
     return mode
 
 

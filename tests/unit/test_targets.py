@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from poorhttp import dispatch
+from poorhttp.config.registry import registry
 from poorhttp.errors import ApplicationError
-from poorhttp.targets import SCHEMES, load
+from poorhttp.targets import load
 from tests.support.wsgi_call import ask
 
 if TYPE_CHECKING:
@@ -432,7 +433,7 @@ def test_a_scheme_of_somebody_else_that_fails(
     assert message in str(failure("tea:green"))
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("scheme", registry.names("targets"))
 def test_each_scheme_has_a_module(scheme: str) -> None:
     module = importlib.import_module(f"poorhttp.targets.{scheme}")
     assert list(inspect.signature(module.load).parameters)[1:] in ([], ["settings"])
