@@ -1,4 +1,4 @@
-"""The class `LogSink`: a destination of logs that a plug-in adds, in the group `poorhttp.log_sinks`."""
+"""The class `LogSink`: a destination of logs that a plug-in adds (`poorhttp.log_sinks`)."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from poorhttp.process import terminal_modes
 from poorhttp.process.own_files import own_files
 from poorhttp.process.privileges import Privileges
 from poorhttp.supervisor.supervisor import ReadSettings, Supervisor
-from poorhttp.worker import standalone
+from poorhttp.worker import plugin_hooks, standalone
 from poorhttp.worker.stop_signals import StopSignals
 
 TYPE_CHECKING = False
@@ -59,7 +59,7 @@ def run(
                 try:
                     if settings.merge_memory:
                         _merge_memory(settings)
-                    own_files.copy(services)
+                    own_files.copy(services, plugin_hooks.modules(services))
                     if not settings.supervisor:
                         return standalone.run(services, signals, application)
                     return Supervisor(services, read_settings, application, folder, file).run(

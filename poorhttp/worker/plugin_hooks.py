@@ -123,6 +123,11 @@ def used(settings: Settings) -> list[WorkerHooks]:
     return [entry.load() for entry in registry.used("worker_hooks", settings.is_enabled)]
 
 
+def modules(services: Sequence[Settings]) -> list[str]:
+    """Return the modules that the hooks of all services name, each once."""
+    return list({name: None for each in services for hooks in used(each) for name in hooks.modules})
+
+
 def approver(hooks: Sequence[WorkerHooks]) -> Callable[[Settings, Sequence[Listener]], None]:
     """Return the function that has all hooks approve listening sockets."""
 

@@ -32,6 +32,7 @@ def check(services: Sequence[Settings]) -> None:
         poorhttp.errors.ConfigError: one does.
     """
     settings = services[0]
+    sink = sink_of(settings, "access_log") if settings.log_config is None else None
     conflicts = [
         name for name, option in OPTIONS.items() if option.needs_main and settings.is_enabled(name)
     ]
@@ -39,7 +40,7 @@ def check(services: Sequence[Settings]) -> None:
         conflicts = ["several services"]
     elif settings.worker_count > 1:
         conflicts = [f"{settings.worker_count} workers"]
-    elif (sink := sink_of(settings, "access_log")) and sink.needs_main:
+    elif sink is not None and sink.needs_main:
         conflicts.append(f"access_log = {settings.access_log}")
     if conflicts:
         raise ConfigError(
