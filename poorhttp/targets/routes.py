@@ -97,7 +97,7 @@ class Routes:
         return self._given if self._is_single_application else None
 
     def table(self, own_paths: Sequence[str] = ()) -> list[tuple[str, str, str | None, Settings]]:
-        """Return the routes for the core, of a host the longest prefix first; empty without folders.
+        """Return the routes for the core, the longest prefix first; empty without folders.
 
         Each row has host, prefix, folder (None: the application answers), settings of the host.
         Each host has a row for all paths, so that its requests never match rows of another host.

@@ -36,6 +36,8 @@ class MonitoringHooks(WorkerHooks):
 
     def try_open(self, services: Sequence[Settings], is_ours: IsOurs) -> Sequence[Listener]:
         """Open the address `admin`, and read the token."""
+        if services[0].of(Monitoring).admin is None:
+            return ()
         from poorhttp.plugins.monitor.admin import endpoint
 
         return endpoint.check(services[0], is_ours)
