@@ -127,3 +127,8 @@ class Monitoring:
         "and the share of traces. Workers send traces; the process that answers at `admin` sends "
         "metrics. Files that the server sends without the application have no trace.",
     )
+
+    @property
+    def sends_metrics(self) -> bool:
+        """Whether metrics are sent, besides those that are fetched at `admin`."""
+        return self.statsd is not None or self.otel in ("on", "metrics")
