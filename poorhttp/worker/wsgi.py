@@ -108,9 +108,9 @@ def report_failure(request: Request, error: BaseException) -> None:
     if request.foreign:
         exit_forked_process(error)
     if request.upgraded:
-        from poorhttp.worker.websocket import offered
+        from poorhttp.worker.websocket import protocol_upgrade
 
-        offered.end(request, error)
+        protocol_upgrade.end(request, error)
         return
     try:
         what = request.name
@@ -128,8 +128,8 @@ def report_failure(request: Request, error: BaseException) -> None:
             return
         status = error.status if isinstance(error, NoResponse) else "500 Internal Server Error"
         failed = not isinstance(error, NoResponse)
-        if failed and logs.error_log.shares_terminal:
-            # Before the response, so that the line of the request is printed below.
+        if failed and logs.error_log.errors_first:
+            # Before the response, so that the line of the request is below.
             logs.exception(f"{what}: the application failed", error, what)
             failed = False
         if answered := request.restart():

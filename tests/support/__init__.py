@@ -34,7 +34,7 @@ status_documents.py   Made-up status documents, for tests of what renders them
 status_reader.py     Reads the status document of a server under test
 template_pages.py     Folders of template pages: written, changed and broken by tests
 tls_client.py         TLS clients: contexts, requests, certificates and environ variables they get
-upgrade.py            An upgrade under test: the old main process, the new one, their end
+binary_upgrade.py     A binary upgrade (USR2): the old main process, the new one, their end
 without_netlink.py    Execute a command that may open no netlink socket
 wsgi_call.py          One request to a WSGI application, checked by `wsgiref.validate`
 """

@@ -3,4 +3,5 @@
 dispatch/   dispatch tables, the API of old applications
 pages/      template pages
 cgi/        CGI programs
+native.py   what the extension module has for them
 """

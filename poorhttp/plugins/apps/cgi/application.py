@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from poorhttp._core import find_program
 from poorhttp.config.cpus import usable_cpus
 from poorhttp.config.settings import Settings
 from poorhttp.plugins.apps.cgi.error_responses import log_problem, respond
 from poorhttp.plugins.apps.cgi.program import ProgramRun
 from poorhttp.plugins.apps.cgi.program_slots import slots_of_process
+from poorhttp.plugins.apps.native import find_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from mmap import mmap
 
 from poorhttp.plugins.dev.reload.own_writes import OwnWrites
 from poorhttp.plugins.dev.reload.stack_dump import StackDump
-from poorhttp.plugins.dev.reload.watch.project import Project
+from poorhttp.plugins.dev.reload.watch.project import WatchedProject
 from poorhttp.plugins.dev.reload.watch.watcher import Watcher
 from poorhttp.process.c_socket import socket
 from poorhttp.supervisor.scoreboard import Scoreboard
@@ -53,7 +53,7 @@ class SharedState:
         """Start the watcher; `file` is the configuration file, if there is one."""
         self.services = services
         self.scoreboards = [Scoreboard(SCOREBOARD_SIZE) for _ in services]
-        self.project = Project.of([service.settings for service in services], file)
+        self.project = WatchedProject.of([service.settings for service in services], file)
         self.watcher = Watcher(self.project)
         self.own_writes = own_writes
         self.stack_dump = StackDump()

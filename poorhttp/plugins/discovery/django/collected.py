@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 from poorhttp.config import loader
 from poorhttp.config.settings import Settings
+from poorhttp.plugins.discovery import child_answer
 from poorhttp.plugins.discovery.found_target import ORIGIN
-from poorhttp.process import child_answer
 from poorhttp.process.privileges import Privileges
 from poorhttp.process.signals import SIGNALS, signal
 from poorhttp.targets.module import prepend_to_path

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 
-from poorhttp.plugins.monitor.inspection.asking import Target
+from poorhttp.plugins.monitor.inspection.signalling import Target
 from poorhttp.plugins.monitor.inspection.stack_lists import is_serve_loop
 from poorhttp.plugins.monitor.inspection.worker.area import area
 from poorhttp.plugins.monitor.inspection.worker.handler import DUMP_SIGNAL

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 
 from poorhttp.config.settings import Settings
-from poorhttp.plugins.dev.reload.watch.project import Project
+from poorhttp.plugins.dev.reload.watch.project import WatchedProject
 from poorhttp.targets import CODE
 from poorhttp.targets.named import FILE, MODULE, named, targets_of
 
@@ -24,7 +24,7 @@ class ProjectImports:
         own: the folders of it that are the project's.
     """
 
-    def __init__(self, project: Project, services: Sequence[Settings]) -> None:
+    def __init__(self, project: WatchedProject, services: Sequence[Settings]) -> None:
         """Take this process's `sys.path`, and add the folders of targets and of `pythonpath`."""
         self.project = project
         self.files: list[str] = []

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Iterable, Sequence
 
-from poorhttp.plugins.dev.reload.watch.project import Project, inode_of
+from poorhttp.plugins.dev.reload.watch.project import WatchedProject, inode_of
 
 #: Nanoseconds within which a second write may leave the same time: the kernel's clock for files
 #: ticks every 1 to 10 ms.
@@ -54,7 +54,7 @@ class Snapshot:
         absent: roots and added folders that did not exist at the last comparison.
     """
 
-    def __init__(self, project: Project, since: int) -> None:
+    def __init__(self, project: WatchedProject, since: int) -> None:
         """Take a project; record no file yet.
 
         Args:
