@@ -192,9 +192,9 @@ class CommandLine(Arguments):
             raise
 
     def _read(self) -> list[Settings]:
-        finder = registry.known("worker_hooks", FINDER)
-        if self.finds_target and finder is not None:
-            services = finder.load().read_settings(self._load, self.command)
+        finder = plugin_hooks.finder() if self.finds_target else None
+        if finder is not None:
+            services = finder.read_settings(self._load, self.command)
         else:
             services = self._load()
         for hooks in plugin_hooks.used(services[0]):
@@ -203,7 +203,8 @@ class CommandLine(Arguments):
         for settings in services:
             if not settings.serves:
                 of_service = f" for service {settings.service}" if settings.service else ""
-                hint = finder.load().hint(settings, self.command) if finder is not None else ""
+                finder = plugin_hooks.finder()
+                hint = finder.hint(settings, self.command) if finder is not None else ""
                 raise UsageError(
                     f"there is nothing to {self.command}{of_service}; name an application, for "
                     f"example: poorhttp {self.command} {called.example} (or put "

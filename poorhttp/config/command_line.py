@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 from poorhttp.config.options.option import Option
 from poorhttp.config.registry import registry
 from poorhttp.config.settings import OPTIONS
 from poorhttp.config.suggestions import option_suggestion, suggestion
 from poorhttp.config.version import VERSION
-from poorhttp.errors import UsageError
+from poorhttp.errors import ConfigError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -273,6 +274,16 @@ def command(name: str) -> Command:
     return found
 
 
+def known_commands() -> dict[str, Command]:
+    """Return all commands that can be loaded, by their names."""
+    found = {}
+    for name in registry.names("commands"):
+        # A plug-in may have been left out of an installation.
+        with suppress(ConfigError):
+            found[name] = command(name)
+    return found
+
+
 def usage(name: str = "", *, everything: bool = False) -> str:
     """Return the text of `--help`, for all commands or for one.
 
@@ -283,9 +294,7 @@ def usage(name: str = "", *, everything: bool = False) -> str:
     from poorhttp.config.help import entry, option_help
 
     if not name and not everything:
-        commands = "".join(
-            entry(each, command(each).summary) for each in registry.names("commands")
-        )
+        commands = "".join(entry(each, known.summary) for each, known in known_commands().items())
         return (
             "Usage: poorhttp TARGET [OPTION ...]\n"
             "       poorhttp COMMAND [TARGET] [OPTION ...]\n\n"

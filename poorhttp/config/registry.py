@@ -84,7 +84,7 @@ OURS: Mapping[str, Mapping[str, str]] = {
 #: When components and hooks of ours are used: with one of these options, or for one of these
 #: commands. Those of others are used whenever their plug-in is named.
 USED: Mapping[str, Sequence[str]] = {
-    "discovery": ("django",),
+    "discovery": ("django", "debug"),
     "monitor": ("admin", "statsd", "otel", "tracemalloc"),
     "traces": ("otel",),
     "dev": ("autoreload", "debug", "live", "profile", "https", "open", "access_log=terminal"),
@@ -139,6 +139,12 @@ class Entry:
                     found = getattr(found, part)
             except ConfigError:
                 raise
+            except ModuleNotFoundError as error:
+                if self.plugin or not f"{module}.".startswith(f"{error.name}."):
+                    self.failure = f"cannot be loaded: {type(error).__name__}: {error}"
+                else:
+                    self.failure = "is left out of this installation"
+                raise ConfigError(f"{self} {self.failure}") from error
             except Exception as error:
                 self.failure = f"cannot be loaded: {type(error).__name__}: {error}"
                 raise ConfigError(f"{self} {self.failure}") from error
@@ -194,6 +200,16 @@ class Registry:
                     self.add(distribution)
                     return self.known(group, name)
         return entry
+
+    def unnamed(self, group: str, name: str) -> str:
+        """Return what root has to write to use this entry of an installed plug-in; mostly empty."""
+        for distribution in self.installed():
+            if any(point.name == name for point in _points(distribution, group)):
+                return (
+                    f"the plug-in {distribution.name} adds it, which root has to name: "
+                    f"--plugins {distribution.name}"
+                )
+        return ""
 
     def used(self, group: str, is_set: Callable[[str], bool]) -> list[Entry]:
         """Return the components or hooks to use: ours by their options, those of named plug-ins.

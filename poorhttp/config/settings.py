@@ -68,8 +68,7 @@ class Settings(
         service: name of the service, if there are several; otherwise empty.
         hosts: complete settings of virtual hosts, by their names: in lower case, without a port,
             `*.example.org` for subdomains.
-        variable_files: files with variables of the environment; the development server reads the
-            configuration again when one of them is saved.
+        variable_files: files with variables of the environment: a part of the configuration.
 
     Raises:
         ConfigError: an argument is not an option, or its value is wrong.

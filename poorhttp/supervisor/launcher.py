@@ -34,7 +34,7 @@ def run(
     Args:
         services: settings of each service.
         read_settings: reads them again for a reload; by default they do not change.
-        file: the configuration file from which they were read, if `autoreload` watches it.
+        file: the configuration file from which they were read.
         application: if it is loaded already; by default the targets are loaded.
 
     Returns:
@@ -44,11 +44,6 @@ def run(
         poorhttp.errors.Failure: an application or an address cannot be used.
     """
     settings = services[0]
-    if application is not None and settings.autoreload != "off":
-        raise ConfigError(
-            f"{settings.origin('autoreload')}: an application that is loaded already cannot be "
-            "loaded again; name it as package.module:callable"
-        )
     folder = loader.folder()
     loader.change_folder(settings)
     terminal_modes.save()

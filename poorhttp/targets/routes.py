@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from poorhttp import targets
 from poorhttp.config.address import is_raw_tcp
+from poorhttp.config.registry import registry
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ApplicationError, ConfigError
 
@@ -228,7 +229,7 @@ def _folder_hint(route: Route) -> str:
     if os.path.samefile(folder, "."):
         return ""
     scheme, _, rest = route.target.partition(":")
-    first = rest if scheme in targets.SCHEMES else scheme
+    first = rest if registry.known("targets", scheme) else scheme
     # Of a module the outermost package.
     names = [first] if "/" in first or first.endswith(".py") else [first.split(".")[0]]
     names += [f"{name}.py" for name in names]

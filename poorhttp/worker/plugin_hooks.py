@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from poorhttp.config.registry import registry
+from poorhttp.config.registry import FINDER, registry
 from poorhttp.config.settings import Settings
+from poorhttp.errors import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +43,17 @@ class WorkerHooks:
         May change the environment before it calls `read`, and complete the settings after.
         """
         return read()
+
+    def find(self, settings: Settings) -> None:
+        """Find the target for a command that needs one, and complete the settings with it.
+
+        Raises:
+            UsageError: nothing was found.
+        """
+
+    def hint_for_file(self, path: str) -> str:
+        """Return what else can be written where a file that was named has no application."""
+        return ""
 
     def hint(self, settings: Settings, command: str) -> str:
         """Return what else can be written where nothing is named to serve, as `; SENTENCE`."""
@@ -110,6 +122,17 @@ class WorkerHooks:
 
     def stop(self, settings: Settings) -> None:
         """Release what a worker has, after its last request."""
+
+
+def finder() -> WorkerHooks | None:
+    """Return the hooks that find a target; `None` if no plug-in does."""
+    entry = registry.known("worker_hooks", FINDER)
+    try:
+        found: WorkerHooks | None = entry.load() if entry is not None else None
+    except ConfigError:
+        # That plug-in was left out of this installation.
+        return None
+    return found
 
 
 def used(settings: Settings) -> list[WorkerHooks]:

@@ -32,6 +32,12 @@ QUOTES = ('""', "''", "``", "\u201c\u201d")
 #: What surrounds the values of a list elsewhere.
 LISTS = "\"'`\u201c\u201d,;"
 
+# Where the options of a class are available, if not everywhere.
+#: Not in a `poorhttp.Server`, which runs in threads of a program.
+IN_PROCESSES = "in processes"
+#: In no program that imports the server.
+ON_COMMAND_LINE = "on the command line"
+
 #: One object for all options without `fixed`.
 NONE: Mapping[str, str] = {}
 
@@ -45,8 +51,10 @@ class Option(Generic[T_co]):
         reason: why the default is what it is, and what other servers do; Markdown.
         metavar: placeholder of the value in `--help`; by default that of its parser.
         group: heading under which help lists it: `GROUP` of the class that declares it.
-        available: `in processes`: not for a `poorhttp.Server`; `on the command line`: for no
-            program; empty: everywhere. `AVAILABLE` of the class that declares it.
+        available: `IN_PROCESSES`, `ON_COMMAND_LINE` or empty: everywhere. `AVAILABLE` of the class
+            that declares it.
+        instead: what a program does in place of an option of the command line; `INSTEAD` of that
+            class.
         ini_name: a second name in the ini file.
         short: its letter on the command line, as in `-w`; empty for most.
         aliases: more names on the command line, without hyphens, as other servers have them. Some
@@ -66,6 +74,7 @@ class Option(Generic[T_co]):
     name = ""
     group = ""
     available = ""
+    instead = ""
 
     def __init__(
         self,
@@ -108,6 +117,7 @@ class Option(Generic[T_co]):
         self.name = name
         self.group = owner.GROUP
         self.available = getattr(owner, "AVAILABLE", "")
+        self.instead = getattr(owner, "INSTEAD", "only for the command")
 
     def __get__(self, settings: object, owner: type) -> T_co:
         # Not a data descriptor: a value that was set is in the instance and hides this.

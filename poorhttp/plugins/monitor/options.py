@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from poorhttp.config import address
-from poorhttp.config.options.option import Option
+from poorhttp.config.options.option import IN_PROCESSES, Option
 from poorhttp.config.parsers import integer, or_off, path, switch
 
 
@@ -46,7 +46,7 @@ class Monitoring:
     """How an operator sees and controls the server, and where metrics and traces go."""
 
     GROUP = "Monitoring"
-    AVAILABLE = "in processes"
+    AVAILABLE = IN_PROCESSES
 
     admin = Option(
         or_off(http_address),

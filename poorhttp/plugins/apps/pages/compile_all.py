@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ApplicationError
+from poorhttp.plugins.apps.pages.options import TemplatePages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def _compile(folder: Folder, settings: Settings) -> int:
             print(mistake, file=sys.stderr)
         except OSError as error:
             raise ApplicationError(f"{folder.path}{uri} cannot be compiled: {error}") from error
-    where = f"kept in {settings.pages_modules}" if settings.pages_modules else "kept nowhere"
+    modules = settings.of(TemplatePages).pages_modules
+    where = f"kept in {modules}" if modules else "kept nowhere"
     print(f"{folder.path}: {count} {'page' if count == 1 else 'pages'} compiled, {where}")
     return mistakes
