@@ -200,7 +200,7 @@ class Server:
             application,
             self._settings,
             self._listeners,
-            routes=routes.table,
+            routes=routes.table(),
             streamed_bodies=routes.streamed_bodies,
             tls=certificates,
         )

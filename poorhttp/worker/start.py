@@ -37,11 +37,6 @@ if TYPE_CHECKING:
     Process: TypeAlias = tuple[str, Callable[[StopSignals], "Process | None"]]
 
 
-#: Seconds that threads of the application have to end in development: nobody waits for an old
-#: version that has answered everything. They are those that Ctrl-C leaves as well.
-THREADS_END = 1.0
-
-
 def run_worker(service: Service, context: WorkerContext, parent: int) -> NoReturn:
     """Serve in this newly forked process; `parent` is the main process."""
     label, run = worker(service, context)
@@ -62,10 +57,7 @@ def worker(
     def serve(signals: StopSignals) -> Process | None:
         # The preloader receives it only for this process.
         note_fd(context.channel)
-        if service.settings.admin is not None:
-            from poorhttp.plugins.monitor.inspection.worker import handler
-
-            handler.install(signals)
+        service.begin(signals)
         service.load()
         call_start_hooks(service.settings, context.index)
         set_parent_death_signal(signals.parent, signals.timeout + 2 * GRACE)
@@ -156,7 +148,7 @@ def run_child(
                 close_others(listener for each in kept for listener in each.listeners)
                 name = service.settings.service
                 if name.startswith("/"):
-                    # No service of the configuration: there is one process of it (`admin`).
+                    # No service of the configuration: there is one process of it of a plug-in.
                     name, label = "", name[1:]
                 full = f"{name} {label}".strip()
                 logs.begin_process(service.settings, full, configure=not service.loaded)
@@ -183,8 +175,7 @@ def run_child(
             # the shutdown of its parent.
             os._exit(code)
         service.drop_application()
-        is_developed = service.settings.autoreload != "off"
-        exit_process(code, service.settings.graceful_timeout, THREADS_END if is_developed else None)
+        exit_process(code, service.settings.graceful_timeout, service.threads_end)
 
 
 def set_title(settings: Settings, label: str, name: str) -> None:

@@ -128,8 +128,8 @@ def report_failure(request: Request, error: BaseException) -> None:
             return
         status = error.status if isinstance(error, NoResponse) else "500 Internal Server Error"
         failed = not isinstance(error, NoResponse)
-        if failed and logs.error_log.shares_terminal:
-            # Before the response, so that the line of the request is printed below.
+        if failed and logs.error_log.errors_first:
+            # Before the response, so that the line of the request is below.
             logs.exception(f"{what}: the application failed", error, what)
             failed = False
         if answered := request.restart():

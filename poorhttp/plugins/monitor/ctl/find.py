@@ -24,6 +24,7 @@ from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError, UsageError, visible
 from poorhttp.plugins.monitor.admin.protection import read_token_file
 from poorhttp.plugins.monitor.admin.questions import MEMORY_NAME
+from poorhttp.plugins.monitor.options import Monitoring
 from poorhttp.process.privileges import groups_of, members_of, user_ids, user_name
 from poorhttp.process.safe_open import open_found, open_regular
 
@@ -118,7 +119,7 @@ def _by_found_file(environ: Mapping[str, str], token: Token | None) -> Place | N
         return None
     try:
         settings = loader.load({}, environ, file, opener=open_found)[0]
-        if settings.admin is None:
+        if settings.of(Monitoring).admin is None:
             return None
         place = _by_settings(file, settings, token)
     except ConfigError as error:
@@ -154,15 +155,16 @@ def _by_settings(
     Raises:
         ConfigError: they do not tell.
     """
-    admin = settings.admin
+    options = settings.of(Monitoring)
+    admin = options.admin
     if admin is None:
         raise ConfigError(
             f"{file}: admin is not set; set admin = 127.0.0.1:9090, or unix:/run/poorhttp.admin, "
             f"in [{loader.SECTION}], and reload the server"
         )
     loader.change_folder(settings)
-    if not token and settings.admin_token_file is not None:
-        token = Token(settings.admin_token_file, settings.origin("admin_token_file"))
+    if not token and options.admin_token_file is not None:
+        token = Token(options.admin_token_file, settings.origin("admin_token_file"))
         if found is not None:
             _check_writers(found, token, file, settings.origin("admin_token_file"))
     if admin.kind == "fd" or (admin.kind == "tcp" and admin.port == 0):
