@@ -233,7 +233,7 @@ class CommandLine(Arguments):
 
         services = load()
         if self.file is None and self.command in FINDING:
-            found = next(filter(os.path.lexists, loader.FOUND), None)
+            found = loader.found()
             if found and not (services[0].serves or services[0].django):
                 from poorhttp.process.safe_open import open_found
 
