@@ -18,7 +18,7 @@ from poorhttp._core import set_process_title, trim_memory
 from poorhttp.config import loader
 from poorhttp.config.command_line import title_words
 from poorhttp.config.settings import Settings
-from poorhttp.errors import ConfigError, Failure
+from poorhttp.errors import ConfigError, Failure, printable
 from poorhttp.net.systemd import Notifier
 from poorhttp.process import fork, signals
 from poorhttp.process.exit_status import MOST, changed_children
@@ -283,9 +283,7 @@ class Supervisor:
                 pool.on_stopped(pid, stopped_by)
         elif self.upgrade is not None and self.upgrade.pid == pid:
             self._upgrade_failed(code)
-        elif self.components.reap(pid, code):
-            return
-        elif self.generations.hooks is not None and self.generations.hooks.reap(pid, code):
+        elif self.components.reap(pid, code) or (self.generations.hooks is not None and self.generations.hooks.reap(pid, code)):
             return
         elif not any(pool.reap(pid, code) for pool in self._pools):
             logs.write("debug", f"process {pid}, which the server did not start, has ended")
@@ -482,7 +480,7 @@ class Supervisor:
                     write()
             except ConfigError as failure:
                 logs.start_failure(failure)
-                print(f"poorhttp: {failure}", file=sys.stderr)
+                print(f"poorhttp: {printable(str(failure))}", file=sys.stderr)
                 self.exit_code = failure.exit_code
                 self._stop(signal.SIGTERM)
                 return
