@@ -1,7 +1,8 @@
 """The test command: `python -m tests [--full] [--jobs N] [PATH ...] [--options=PYTEST-OPTIONS]`.
 
-It runs cargo's tests beside pytest's, each test once. The last line counts what passed, failed or
-was skipped; the exit code is 0 if nothing failed.
+With `--changed`, the paths are changed files, and the tests that cover them are run. Cargo's tests
+run beside pytest's, each test once. The last line counts what passed, failed or was skipped; the
+exit code is 0 if nothing failed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -25,6 +26,8 @@ sys.path.insert(0, str(ROOT / "core"))
 
 # isort: split
 import progress  # noqa: E402
+
+from tests.covering import covering  # noqa: E402
 
 #: The crates whose tests need no interpreter: all but the extension.
 CRATES = sorted({path.parent.name for path in (ROOT / "core").glob("*/Cargo.toml")} - {"python"})
@@ -44,16 +47,17 @@ def arguments() -> argparse.Namespace:
     jobs = 4 * len(os.sched_getaffinity(0))
     parser.add_argument("--jobs", type=int, default=jobs, help="tests at the same time")
     parser.add_argument("--options", default="", help="more options of pytest")
-    parser.add_argument("paths", nargs="*", default=["tests"], help="files, folders or tests")
+    parser.add_argument("--changed", action="store_true", help="the paths are changed files")
+    parser.add_argument("paths", nargs="*", help="files, folders or tests")
     return parser.parse_args()
 
 
 class Cargo:
     """The tests of the Rust crates, run in the background."""
 
-    def __init__(self) -> None:
-        crates = [word for crate in CRATES for word in ("-p", f"poorhttp-{crate}")]
-        words = ["--quiet", "--manifest-path", str(ROOT / "core" / "Cargo.toml"), *crates]
+    def __init__(self, crates: Iterable[str]) -> None:
+        chosen = [word for crate in crates for word in ("-p", f"poorhttp-{crate}")]
+        words = ["--quiet", "--manifest-path", str(ROOT / "core" / "Cargo.toml"), *chosen]
         # Not beside tests that run a program of these crates, which would wait for the compiler.
         # Of what does not compile `cargo test` says so.
         with progress.Step("compiling", "Rust's tests: a few minutes the first time") as step:
@@ -134,9 +138,15 @@ def main() -> int:
     # Trio, which Selenium depends on, has a plug-in for Hypothesis that imports all of Trio.
     os.environ["HYPOTHESIS_NO_PLUGINS"] = "1"
     chosen = arguments()
-    words = [*chosen.options.split(), *chosen.paths, *(["--full"] if chosen.full else [])]
+    paths = chosen.paths or ["tests"]
+    crates = CRATES if paths == ["tests"] else []
+    if chosen.changed:
+        paths, crates = covering(chosen.paths)
+        crates = [crate for crate in CRATES if crate in crates or paths == ["tests"]]
+        print(f"covered by: {' '.join([*paths, *(f'core/{crate}' for crate in crates)])}")
+    words = [*chosen.options.split(), *paths, *(["--full"] if chosen.full else [])]
     began = time.monotonic()
-    cargo = Cargo() if chosen.paths == ["tests"] and not chosen.options else None
+    cargo = Cargo(crates) if crates and not chosen.options else None
     compile_tests()
     # In the order of tests/conftest.py: pytest-xdist would begin the groups of few tests last,
     # however long these take, and most processes would wait for them in the end.

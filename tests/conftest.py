@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,6 +31,9 @@ from tests.testkit.versions import Versions
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
+
+# `nohup make test` ignores it, and so would all servers.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 pytest_plugins = ["tests.support.hangs", "tests.support.scheduling", "tests.support.durations"]
 

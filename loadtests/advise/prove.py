@@ -19,10 +19,10 @@ from itertools import product
 from unittest import mock
 
 from loadtests.advise.answer import LOAD, P99, ROOM, THROUGHPUT, Wish, advise
-from loadtests.advise.asking import from_paths
 from loadtests.advise.configuration import Configuration
 from loadtests.advise.target import Target
 from loadtests.advise.trial import Bench, say
+from loadtests.advise.workload import from_paths
 from loadtests.errors import LabError
 from loadtests.measure.cpu_affinity import CPUS
 from loadtests.network.port import free_port

@@ -3,7 +3,7 @@
 - `registry`: all generators, in the order of the tables.
 - `load`: a closed load, and its result as its client saw it.
 - `program`: runs generators that are programs.
-- `asker`: our clients in Python, each a process of its own.
+- `python_client`: our clients in Python, each a process of its own.
 - `external`: wrk (with `wrk.lua`), ApacheBench, httperf and h2load.
 - `native/`: our clients in C.
 - `locust/`: Locust.

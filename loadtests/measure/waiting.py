@@ -1,4 +1,4 @@
-"""Limits of time: how long the lab waits for what should happen, and polls where no event tells."""
+"""Time limits of the lab's waiting, and polling for conditions that no event reports."""
 
 from __future__ import annotations
 

@@ -11,6 +11,6 @@ line that nobody has expected, or if memory or descriptors have grown.
 - `client`: their base class; a connection that tells right responses from wrong ones; and what
   they share: pauses, counts, deaths of workers.
 - `gauge`: memory, descriptors, threads, temporary files and connections of the server.
-- `journal`: check of the server's error log.
+- `error_log_check`: check of the server's error log.
 - `report`: the report, made of the records.
 """

@@ -1,4 +1,4 @@
-"""One server under mixed load, from its start to the verdict."""
+"""Runs one server under mixed load, from its start to the verdict."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from loadtests.servers.poorhttp_server import PoorhttpServer
 from loadtests.soak import gauge
 from loadtests.soak.client import DEADLINES, Client, Dialogue, Lost, Turn, World
 from loadtests.soak.clients import COMPANY, dead, killer
-from loadtests.soak.journal import Journal, unexpected_words
+from loadtests.soak.error_log_check import ErrorLogCheck, unexpected_words
 from loadtests.store import Store
 
 #: How each mode is started.
@@ -97,7 +97,7 @@ class Soak:
                 environ=ENVIRONMENT,
             )
             with self.server:
-                self.journal = Journal(logs["error"])
+                self.error_log = ErrorLogCheck(logs["error"])
                 self._load()
                 if lines := unexpected_words(self.server.log()):
                     self.failures.append(f"unexpected on standard error: {lines[:20]}")
@@ -111,7 +111,7 @@ class Soak:
             "outcome",
             seconds=round(self.loaded, 1),
             **{name: dict(counts.most_common()) for name, counts in self.world.counts.items()},
-            log=dict(self.journal.counts.most_common()),
+            log=dict(self.error_log.counts.most_common()),
             failures=self.failures,
         )
         return self.failures
@@ -160,7 +160,7 @@ class Soak:
                 self.failures.append(f"the server has ended, code {self.server.process.returncode}")
                 return False
             self._take(self.loaded + time.monotonic() - begun)
-            self.journal.read()
+            self.error_log.read()
         self.loaded += time.monotonic() - begun
         return True
 
@@ -213,9 +213,9 @@ class Soak:
 
     def _judge(self, access: Path) -> None:
         """What logs and counts tell when the server has ended."""
-        self.journal.read(end=True)
-        self.failures += [f"unexpected in the log: {entry}" for entry in self.journal.unexpected]
-        replaced = self.journal.counts["worker replaced"]
+        self.error_log.read(end=True)
+        self.failures += [f"unexpected in the log: {entry}" for entry in self.error_log.unexpected]
+        replaced = self.error_log.counts["worker replaced"]
         if replaced != (killed := self.world.total("killed")):
             self.failures.append(f"{killed} workers were killed, and {replaced} replaced")
         with access.open("rb") as file:

@@ -6,10 +6,15 @@ import os
 from collections.abc import Iterable, Sequence
 
 from poorhttp.config.options.option import Option
+from poorhttp.config.registry import registry
 from poorhttp.config.settings import OPTIONS
 from poorhttp.config.suggestions import option_suggestion, suggestion
 from poorhttp.config.version import VERSION
 from poorhttp.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from poorhttp.config.command import Command
 
 SEE_HELP = "see poorhttp --help"
 HELP_FLAGS = ("-h", "--help")
@@ -17,70 +22,12 @@ HELP_FLAGS = ("-h", "--help")
 HELP_ALL_FLAG = "--help-all"
 VERSION_FLAGS = ("-v", "--version")
 FILE_FLAGS = ("-c", "--config")
-FLAGS = {option.flag: option for option in OPTIONS.values() if option.flag}
-FLAG_OF = {option.name: flag for flag, option in FLAGS.items()}
-FLAG_OF |= {"config": FILE_FLAGS[-1], "help": HELP_FLAGS[-1], "version": VERSION_FLAGS[-1]}
-
+PLUGINS_FLAG = "--plugins"
 #: Options whose values may be passwords.
 VARIABLE_FLAGS = ("--env", "-e", "--cgi-environment")
 
 #: Files of other servers that `-c` names there.
 FOREIGN_FILES = (".py", ".toml", ".yaml", ".yml", ".xml")
-
-
-class Command:
-    """The help of a subcommand: a sentence, and an example of a target.
-
-    `discovery` says how the target is found if none is named; empty if a target is required.
-    """
-
-    def __init__(
-        self,
-        summary: str,
-        example: str = "package.module:application",
-        discovery: str = "",
-    ) -> None:
-        self.summary = summary
-        self.example = example
-        self.discovery = discovery
-
-
-DISCOVERY = """\
-TARGET may be a folder or a Python file; by default it is the current folder. The server searches
-it, in this order, for manage.py of a Django project, FLASK_APP, dispatch_table.py, an application
-or create_app() in wsgi.py, app.py, application.py, main.py, then in a file of PasteDeploy, another
-module or a package, also in src; template pages, index.html, cgi-bin. It reads source files and
-does not run them.
-
-"""
-
-COMMANDS = {
-    "serve": Command("Serve TARGET until SIGTERM or Ctrl-C."),
-    "dev": Command(
-        "Serve TARGET during development: reload changed files, show errors in the browser.",
-        discovery=DISCOVERY,
-    ),
-    "check": Command(
-        "Check the configuration: load everything as serve would, and print what would run."
-    ),
-    "compile": Command(
-        "Compile the template pages of TARGET, a folder, and report errors.",
-        "pages:FOLDER --pages-modules MODULES",
-    ),
-    "ctl": Command("Show a running server, or control it: status, reload, stop, stacks, …"),
-    "top": Command("Show a running server live in the terminal. Takes the options of ctl."),
-    "init": Command(
-        "Write poorhttp.ini, and files for systemd, web servers in front and containers."
-    ),
-    "completion": Command("Print the completion for a shell: bash, zsh or fish."),
-    "man": Command("Print a man page: 1, the command, or 5, the ini file."),
-    "migrate": Command(
-        "Print an ini file from the configuration of gunicorn, uWSGI, waitress and others."
-    ),
-}
-
-#: Subcommands that parse their own words.
-OWN_WORDS = ("ctl", "top", "init", "completion", "man", "migrate")
 
 
 class Arguments:
@@ -95,7 +42,7 @@ class Arguments:
         values: the texts of each option that was given, by its name.
         flags: what was written for each of these texts, such as `-w`, for messages.
         notes: what was left out and why, to be printed before the command is run.
-        words: the words behind a command of `OWN_WORDS`.
+        words: the words behind a command that parses its own.
         information: output of `--help` or `--version`; then no command is run.
     """
 
@@ -120,9 +67,10 @@ class Arguments:
             raise UsageError(f"no command; write poorhttp serve TARGET, or {SEE_HELP}")
         rest = list(words)
         is_named = self._read_command(rest)
-        if self.command in OWN_WORDS:
+        if self.command and command(self.command).own_words:
             self.words = rest
             return
+        self._use_plugins(rest)
         while rest and not self.information:
             word = rest.pop(0)
             if word == "--":
@@ -136,7 +84,7 @@ class Arguments:
                 self.information = _version()
             elif word.startswith("-"):
                 self._read_option(word, rest)
-            elif word in COMMANDS and not is_named and "target" not in self.values:
+            elif registry.known("commands", word) and not is_named and "target" not in self.values:
                 raise UsageError(f"the command stands before its options: poorhttp {word} ...")
             else:
                 self._read_targets([word])
@@ -152,17 +100,30 @@ class Arguments:
             self.information = usage(everything=True)
         elif word in VERSION_FLAGS:
             self.information = _version()
-        elif word in COMMANDS:
+        elif registry.known("commands", word):
             self.command = rest.pop(0)
             return True
         elif word.startswith("-") or _is_target(word):
             self.command = "serve"
+        elif registry.find("commands", word):
+            self.command = rest.pop(0)
+            return True
         else:
-            meant = suggestion(word, COMMANDS) or (
+            meant = suggestion(word, registry.names("commands")) or (
                 f"; {SEE_HELP}; to serve a module of this name: poorhttp serve {word}"
             )
             raise UsageError(f'unknown command "{word}"{meant}')
         return False
+
+    def _use_plugins(self, rest: Sequence[str]) -> None:
+        """Add the plug-ins that are named anywhere: an option before that may be one of theirs."""
+        places = [("POORHTTP_PLUGINS", os.environ.get("POORHTTP_PLUGINS", ""))]
+        for word, following in zip(rest, [*rest[1:], ""], strict=True):
+            flag, equals, value = word.partition("=")
+            if flag == PLUGINS_FLAG:
+                places.append((flag, value if equals else following))
+        for place, text in places:
+            registry.use([(place, name) for name in text.replace(",", " ").split()])
 
     def _settle(self) -> None:
         """Complete what aliases mean together."""
@@ -195,7 +156,7 @@ class Arguments:
                     f"{self.file} -o poorhttp.ini writes one for this server"
                 )
             return
-        option, text = FLAGS.get(flag), None
+        option, text = _by_flag(flag), None
         is_alias = option is None
         if option is None:
             option, text = _by_alias(flag)
@@ -227,10 +188,17 @@ def _value(flag: str, metavar: str, rest: list[str]) -> str:
     return rest.pop(0)
 
 
+def _by_flag(flag: str) -> Option[object] | None:
+    """Find the option of this flag."""
+    name = flag[2:].replace("-", "_")
+    option = OPTIONS.get(name)
+    return option if option is not None and option.flag == flag else None
+
+
 def _by_alias(flag: str) -> tuple[Option[object], str | None]:
     """Find the option that has this short form or alias; with its text if it takes no value.
 
-    Not a table like `FLAGS`, which would stay in the memory of every worker.
+    Not in a table, which would stay in the memory of every worker.
 
     Raises:
         UsageError: there is none; the message says what to write instead.
@@ -247,7 +215,11 @@ def _by_alias(flag: str) -> tuple[Option[object], str | None]:
             return option, option.fixed[name]
         if option.words and name[:3] == "no-" and name[3:] in (option.flag[2:], *option.aliases):
             return option, "off"
-    spellings = FLAG_OF | {name: f"--{name}" for each in OPTIONS.values() for name in each.aliases}
+    if not is_short and registry.add_for_option(name.replace("-", "_")):
+        return OPTIONS[name.replace("-", "_")], None
+    spellings = {each.name: each.flag for each in OPTIONS.values() if each.flag}
+    spellings |= {"config": FILE_FLAGS[-1], "help": HELP_FLAGS[-1], "version": VERSION_FLAGS[-1]}
+    spellings |= {name: f"--{name}" for each in OPTIONS.values() for name in each.aliases}
     raise UsageError(f'unknown option "{flag}"{option_suggestion(name, spellings, OPTIONS)}')
 
 
@@ -291,17 +263,29 @@ def _version() -> str:
     return f"poorhttp {VERSION}\n"
 
 
-def usage(command: str = "", *, everything: bool = False) -> str:
+def command(name: str) -> Command:
+    """Return a command by its name.
+
+    Raises:
+        ConfigError: its plug-in cannot be loaded, or is missing.
+    """
+    found: Command = registry.entries["commands"][name].load()
+    return found
+
+
+def usage(name: str = "", *, everything: bool = False) -> str:
     """Return the text of `--help`, for all commands or for one.
 
     Args:
-        command: its name, or empty.
+        name: that of the command, or empty.
         everything: all options, instead of the most important ones.
     """
     from poorhttp.config.help import entry, option_help
 
-    if not command and not everything:
-        commands = "".join(entry(name, known.summary) for name, known in COMMANDS.items())
+    if not name and not everything:
+        commands = "".join(
+            entry(each, command(each).summary) for each in registry.names("commands")
+        )
         return (
             "Usage: poorhttp TARGET [OPTION ...]\n"
             "       poorhttp COMMAND [TARGET] [OPTION ...]\n\n"
@@ -313,20 +297,21 @@ def usage(command: str = "", *, everything: bool = False) -> str:
             f"{entry('-v, --version', 'Show the version.')}\n"
             "Example: poorhttp package.module:application --bind 127.0.0.1:8080\n"
         )
-    command = command or "serve"
-    discovery = COMMANDS[command].discovery
+    name = name or "serve"
+    shown = command(name)
+    discovery = shown.discovery
     default = "" if discovery else " Default without TARGET: poorhttp.ini of the current folder."
     reads = f"Read an ini file.{default}"
-    rest = "" if everything else f"\npoorhttp {command} {HELP_ALL_FLAG} shows all options.\n"
+    rest = "" if everything else f"\npoorhttp {name} {HELP_ALL_FLAG} shows all options.\n"
     return (
-        f"Usage: poorhttp {command} {'[TARGET]' if discovery else 'TARGET'} [OPTION ...]\n"
-        f"       poorhttp {command} -c FILE [OPTION ...]\n\n"
-        f"{COMMANDS[command].summary}\n\n{discovery}"
+        f"Usage: poorhttp {name} {'[TARGET]' if discovery else 'TARGET'} [OPTION ...]\n"
+        f"       poorhttp {name} -c FILE [OPTION ...]\n\n"
+        f"{shown.summary}\n\n{discovery}"
         "Each option can also be set in the section [http] of FILE, as like_this = VALUE, and in\n"
         "the environment, as POORHTTP_LIKE_THIS. The command line takes precedence over the\n"
         "environment, and the environment over the file.\n\n"
         f"{entry('-c, --config FILE', reads)}"
         f"{entry('-h, --help', 'Show the most important options.')}"
         f"{entry(HELP_ALL_FLAG, 'Show all options.')}"
-        f"{option_help(command, everything=everything)}{rest}"
+        f"{option_help(shown.common, everything=everything)}{rest}"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Sequence
 
 from poorhttp.config.options.option import Option
 from poorhttp.config.settings import OPTIONS
@@ -12,18 +13,11 @@ WIDTH = 100
 #: Column at which the sentences of `--help` begin.
 COLUMN = 32
 
-#: The options that `--help` shows; `--help-all` shows all.
+#: The options that `--help` shows, beside those of plug-ins that say so; `--help-all` shows all.
 COMMON = (
     *("bind", "mode", "workers", "threads", "preload", "max_requests", "env", "user"),
     *("tls_certificate", "tls_key", "request_timeout", "graceful_timeout", "max_body"),
-    *("trusted_proxies", "admin", "access_log", "error_log", "log_level", "mount", "static"),
-)
-
-#: The same for `poorhttp dev`.
-COMMON_OF_DEV = (
-    *("bind", "https", "open", "mode", "threads", "pythonpath", "env", "request_timeout"),
-    *("access_log", "log_level", "slow_request", "mount", "static", "pages_modules"),
-    *("autoreload", "reload_include", "reload_exclude", "debug", "live", "profile"),
+    *("trusted_proxies", "access_log", "error_log", "log_level", "mount", "static"),
 )
 
 INTRO = """\
@@ -103,9 +97,14 @@ def page() -> str:
     return "".join(parts)
 
 
-def option_help(command: str = "serve", *, everything: bool = True) -> str:
-    """Return the lines of `--help` for the options of a command, by their groups."""
-    common = COMMON_OF_DEV if command == "dev" else COMMON
+def option_help(common: Sequence[str] = (), *, everything: bool = True) -> str:
+    """Return the lines of `--help` for the options of a command, by their groups.
+
+    Args:
+        common: the most important options; by default those of `serve`.
+        everything: show all.
+    """
+    common = common or [name for name, each in OPTIONS.items() if each.common or name in COMMON]
     lines = []
     for group, options in _groups().items():
         shown = [option for option in options if everything or option.name in common]

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from poorhttp.config.address import is_raw_tcp
 from poorhttp.config.options.hooks import PREFIX as HOOK_PREFIX
+from poorhttp.config.registry import registry
 from poorhttp.config.settings import OPTIONS, PLATFORM_PORT, Settings
 from poorhttp.config.suggestions import nearest, option_suggestion
 from poorhttp.errors import ConfigError, UsageError
@@ -180,20 +181,27 @@ def set_variables(settings: Settings) -> None:
 def _apply_platform(settings: Settings, environ: Mapping[str, str]) -> None:
     """Apply the variables by which platforms, such as Heroku, set options that nothing else sets.
 
-    The development server stays on this machine: it can have a debugger.
+    With some options the server stays on this machine: it can have a debugger.
     """
     has_workers = settings.supervisor and not settings.is_set("workers")
     if has_workers and environ.get(PLATFORM_WORKERS):
         settings.set("workers", [(PLATFORM_WORKERS, environ[PLATFORM_WORKERS])])
     if not settings.is_set("bind") and environ.get(PLATFORM_PORT):
-        host = "127.0.0.1" if settings.debug != "off" else "0.0.0.0"
+        is_local = any(each.local and settings.is_enabled(each.name) for each in OPTIONS.values())
+        host = "127.0.0.1" if is_local else "0.0.0.0"
         settings.set("bind", [(PLATFORM_PORT, f"{host}:{environ[PLATFORM_PORT]}")])
 
 
 def _environ(settings: Settings, environ: Mapping[str, str]) -> None:
     spellings = {name: option.variable for name, option in OPTIONS.items()}
     names = {variable: name for name, variable in spellings.items()}
-    for variable, value in environ.items():
+    # First: others may be options of these plug-ins.
+    for variable in sorted(environ, key=lambda name: name != "POORHTTP_PLUGINS"):
+        value = environ[variable]
+        if variable not in names and variable.startswith(PREFIX) and not _is_service_link(variable):
+            name = variable.removeprefix(PREFIX).lower()
+            if name in OPTIONS or registry.add_for_option(name):
+                names[variable] = name
         if variable in names:
             texts = [text.strip() for text in value.strip().split("\n")]
             settings.set(names[variable], [(variable, text) for text in texts])
@@ -254,8 +262,12 @@ def _section(settings: Settings, section: ini.Section, file: str) -> None:
         hooks = [name for name in OPTIONS if name.startswith(HOOK_PREFIX)]
         options = {name.removeprefix(HOOK_PREFIX): OPTIONS[name] for name in hooks}
     seen: dict[str, ini.Entry] = {}
-    for entry in section.entries:
+    for entry in sorted(section.entries, key=lambda entry: entry.name != "plugins"):
         named = f'{file}:{entry.line}: "{entry.name}"'
+        is_new = section.name != HOOKS and entry.name not in options
+        # Of a plug-in that was named above, or that nobody has named.
+        if is_new and (entry.name in OPTIONS or registry.add_for_option(entry.name)):
+            options[entry.name] = OPTIONS[entry.name]
         if entry.name not in options:
             meant = option_suggestion(entry.name, {name: name for name in options}, OPTIONS)
             raise ConfigError(f'{file}:{entry.line}: unknown option "{entry.name}"{meant}')
@@ -315,13 +327,7 @@ def _drop_inherited_content(settings: Settings, section: ini.Section, file: str)
 
 
 def _refuse_shared_addresses(services: Sequence[Settings]) -> None:
-    """Raise a ConfigError if two services, or `admin`, would listen on the same address."""
-    admin = services[0].admin
-    if admin and any(admin in settings.bind for settings in services) and admin.port != 0:
-        raise ConfigError(
-            f"{services[0].origin('admin')}: {admin} is where the server listens (bind); give "
-            "admin an address of its own"
-        )
+    """Raise a ConfigError if two services would listen on the same address."""
     taken: dict[str, Settings] = {}
     for settings in services:
         for address in settings.bind:

@@ -1,22 +1,22 @@
-"""The class `Settings`: all options of `poorhttp.config.options`, and their values.
+"""The class `Settings`: the value of each option, of the server and of its plug-ins.
 
 The command line, the ini file, the environment, the types that mypy checks, `--help` and the
-page docs/reference/options.md are derived from it. A default is a text that the parser reads.
+page docs/reference/options.md are derived from `OPTIONS`. A default is a text that the parser
+reads.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 
 from poorhttp.config import address, cpus
 from poorhttp.config.options.compression import Compression
 from poorhttp.config.options.content import (
-    CgiPrograms,
     Mounts,
     RequestBodies,
     StaticFiles,
-    TemplatePages,
 )
 from poorhttp.config.options.hooks import IN_OWN_PROCESS, Hooks
 from poorhttp.config.options.limits import SizeLimits, TimeLimits
@@ -25,10 +25,15 @@ from poorhttp.config.options.option import Option
 from poorhttp.config.options.proxies import Proxies, Responses
 from poorhttp.config.options.server import Application, Listening, Processes, Workers
 from poorhttp.config.options.tls import Tls
+from poorhttp.config.registry import registry
 from poorhttp.config.suggestions import option_suggestion
 from poorhttp.errors import ConfigError, Failure
-from poorhttp.plugins.dev.options import Development
-from poorhttp.plugins.monitor.options import Monitoring
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    T = TypeVar("T")
 
 #: Variable by which platforms, such as Heroku, name the port to listen on.
 PLATFORM_PORT = "PORT"
@@ -45,17 +50,15 @@ class Settings(
     SizeLimits,
     Proxies,
     Logs,
-    Monitoring,
     Responses,
     Mounts,
     RequestBodies,
     StaticFiles,
     Compression,
-    CgiPrograms,
-    TemplatePages,
-    Development,
 ):
-    """The settings of one server: an attribute for each option.
+    """The settings of one server: an attribute for each option of the server itself.
+
+    Those of a plug-in are attributes of what `of` returns.
 
     Created by `poorhttp.config.loader.load` from the command line, the environment and a file, or
     by a program: `Settings(bind="127.0.0.1:8080", threads=4, max_body="16M")`. Values may be
@@ -80,14 +83,28 @@ class Settings(
         self._given: dict[str, Sequence[tuple[str, str]]] = {}
         # Counted once, because a quota may change while the server runs.
         self._usable_cpus: int | None = None
-        for name, value in overrides.items():
-            if name not in OPTIONS:
+        # First `plugins`: others may be options of these.
+        for name in sorted(overrides, key=lambda name: name != "plugins"):
+            value = overrides[name]
+            if name not in OPTIONS and not registry.add_for_option(name):
                 meant = option_suggestion(name, {name: name for name in OPTIONS}, OPTIONS)
                 raise ConfigError(f'unknown setting "{name}"{meant}')
             values: Sequence[object] = [value]
             if OPTIONS[name].repeatable and isinstance(value, (list, tuple)):
                 values = value
             self.set(name, [(name, _text(name, item)) for item in values])
+
+    def of(self, options: type[T]) -> T:
+        """Return the values of a plug-in's options, typed by the class that declares them."""
+        values = object.__new__(options)
+        # The same dictionary: also what is set later.
+        values.__dict__ = self.__dict__
+        return values
+
+    def value(self, name: str) -> Any:
+        """Return the value of an option by its name; `None` if its plug-in is missing."""
+        option = OPTIONS.get(name)
+        return self.__dict__.get(name, option.default if option is not None else None)
 
     def set(
         self, name: str, texts: Sequence[tuple[str, str]], error: type[Failure] = ConfigError
@@ -98,6 +115,8 @@ class Settings(
         except ValueError as wrong:
             raise error(str(wrong)) from None
         self._given[name] = texts
+        if name == "plugins":
+            registry.use([(where, word) for where, text in texts for word in text.split()])
 
     def copy_option(self, name: str, other: Settings) -> None:
         """Copy an option from `other`, or its default if it is not set there."""
@@ -128,11 +147,17 @@ class Settings(
 
     def changed(self) -> list[str]:
         """Return the names of the options that do not have their default value."""
-        return [name for name, option in OPTIONS.items() if getattr(self, name) != option.default]
+        return [name for name, option in OPTIONS.items() if self.value(name) != option.default]
 
     def is_enabled(self, name: str) -> bool:
-        """Tell whether an option has another value than off, 0 or none."""
-        return getattr(self, name) not in (None, False, 0, "off", ())
+        """Tell whether an option has another value than off, 0 or none.
+
+        Or whether it has one value: `access_log=terminal`.
+        """
+        name, equals, value = name.partition("=")
+        if equals:
+            return str(self.value(name)) == value
+        return self.value(name) not in (None, False, 0, "off", ())
 
     @property
     def serves(self) -> bool:
@@ -143,11 +168,6 @@ class Settings(
     def has_hooks(self) -> bool:
         """Whether a hook is set that runs in the process of the hooks."""
         return any(getattr(self, name) for name in IN_OWN_PROCESS)
-
-    @property
-    def sends_metrics(self) -> bool:
-        """Whether metrics are sent, besides those that are fetched at `admin`."""
-        return self.statsd is not None or self.otel in ("on", "metrics")
 
     @property
     def wants_tls(self) -> bool:
@@ -168,12 +188,29 @@ class Settings(
 
 
 #: Every option by its name, in the order of their declaration.
-OPTIONS: dict[str, Option[object]] = {
-    name: option
-    for declared in Settings.__bases__
-    for name, option in vars(declared).items()
-    if isinstance(option, Option)
-}
+OPTIONS: dict[str, Option[object]] = {}
+
+
+def add_options(declared: type) -> None:
+    """Add the options that a class declares.
+
+    Raises:
+        ConfigError: one has the name of another one.
+    """
+    for name, option in vars(declared).items():
+        if isinstance(option, Option):
+            if name in OPTIONS:
+                raise ConfigError(f"two options have the name {name}: {declared.__module__}")
+            OPTIONS[name] = option
+
+
+for each in Settings.__bases__:
+    add_options(each)
+for entry in registry.entries["options"].values():
+    # A plug-in may have been left out of an installation.
+    with suppress(ConfigError):
+        add_options(entry.load())
+registry.on_options = add_options
 
 
 def _text(name: str, value: object) -> str:

@@ -17,8 +17,8 @@ from loadtests.clients.steady import known_requests
 from loadtests.clients.steady.known_requests import Question, Wrong, unchunked
 from loadtests.soak import command, refused, report
 from loadtests.soak.client import World
+from loadtests.soak.error_log_check import ErrorLogCheck
 from loadtests.soak.gauge import Reading, growth
-from loadtests.soak.journal import Journal
 from loadtests.soak.run import Plan, Soak
 from tests.lab import refused_requests
 from tests.testkit.client import Response
@@ -185,10 +185,10 @@ def test_what_the_end_of_a_worker_explains() -> None:
 # The log
 
 
-def judged(tmp_path: Path, text: str) -> Journal:
+def judged(tmp_path: Path, text: str) -> ErrorLogCheck:
     path = tmp_path / "error.log"
     path.write_text(text)
-    journal = Journal(path)
+    journal = ErrorLogCheck(path)
     journal.read(end=True)
     return journal
 

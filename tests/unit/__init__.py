@@ -6,6 +6,7 @@ test_certificates.py         Certificate files: mistakes, warnings, what is watc
 test_config.py               Sources of settings, their precedence, and messages about mistakes
 test_cookies.py              The parser of the `Cookie` header, beside `http.cookies`
 test_cpus.py                 Number of usable CPUs: affinity, quotas of cgroups
+test_covering.py             Which tests cover a change: `make test-for`
 test_debian_packages.py      Debian packages needed by tests: messages, and skipped tests
 test_decoding_limits.py      Content codings, JSON, part headers, in dispatch tables and pages
 test_dispatch_api.py         The dispatch-table API: table, hooks, results, the request, forms

@@ -7,17 +7,13 @@ from __future__ import annotations
 
 from poorhttp.config.options.option import Option, Repeatable, WordList
 from poorhttp.config.parsers import (
-    assignment,
     boolean,
     extension_type,
     file_name,
-    integer,
     mapping,
-    or_off,
     path,
     prefix_header,
     prefix_or_all,
-    seconds,
     size,
     token,
 )
@@ -205,95 +201,4 @@ class StaticFiles:
         metavar="MOUNT",
         reason="The header holds a path below the prefix, as with an `internal` location of "
         "nginx. Clients cannot request such a path.",
-    )
-
-
-class CgiPrograms:
-    """Limits and environment of CGI programs."""
-
-    GROUP = "CGI programs"
-
-    cgi_timeout = Option(
-        seconds(0.001),
-        "60",
-        "Longest time that a program may run without writing anything. Then it is killed, with "
-        "all processes that it has started.",
-        hosted=True,
-        reason="The client gets 504 if nothing was sent. Otherwise its connection is cut, so that "
-        "half a response does not look complete. Apache `CGIScriptTimeout` (60), lighttpd "
-        "`read-timeout` in `cgi.limits`.",
-    )
-    cgi_time_limit = Option(
-        seconds(0),
-        "0",
-        "Longest time that a program may run in total; 0 sets no limit.",
-        hosted=True,
-        reason="The program is killed as by `cgi_timeout`. No limit by default, because a "
-        "download takes as long as its client needs.",
-    )
-    cgi_pass_authorization = Option(
-        boolean,
-        "off",
-        "Pass the header `Authorization` on to programs, as `HTTP_AUTHORIZATION`.",
-        hosted=True,
-        reason="Off, because it holds passwords, which the server should check (RFC 3875 section "
-        "4.1.18). Turn it on for programs that check them. Apache `CGIPassAuth`.",
-    )
-    cgi_processes = Option(
-        integer(0, 65535),
-        "0",
-        "Number of programs that a worker runs at the same time; 0 means four for each usable CPU.",
-        reason="Further requests wait until a program ends, because more programs at a time are "
-        "slower. A worker in mode `single` or `forking` runs one at a time.",
-    )
-    cgi_environment = Repeatable(
-        assignment,
-        ("PATH",),
-        "Variable of the server's environment to pass on, `NAME`, or to set, `NAME=VALUE`.",
-        metavar="VARIABLE",
-        hosted=True,
-        reason="Programs get no other variables, because these may hold passwords.",
-    )
-
-
-class TemplatePages:
-    """Template pages and their sessions."""
-
-    GROUP = "Template pages"
-
-    pages_reload = Option(
-        boolean,
-        "on",
-        "Check at each request whether a template has changed.",
-        hosted=True,
-        reason="It costs a system call for each file of a page. If it is off, each page is read "
-        "only once.",
-    )
-    pages_modules = Option(
-        or_off(path),
-        "off",
-        "Folder for compiled pages; `off` keeps them in memory.",
-        metavar="FOLDER",
-        hosted=True,
-        reason="`poorhttp compile FOLDER --pages-modules MODULES` fills it in advance and reports "
-        "pages that cannot be compiled. A page that has changed is compiled again. The folder "
-        "holds code: only the server's user, the owner of the pages and root may have write "
-        "permission.",
-    )
-    session_key = Option(
-        or_off(path),
-        "off",
-        "File with the key that signs the sessions of pages; created if it does not exist.",
-        metavar="FILE",
-        hosted=True,
-        reason="If this is off, the server makes a key when it starts. All workers use this key, "
-        "and a reload keeps it, but sessions end when the server stops or is upgraded (USR2). "
-        "Folders of pages with the same file share their sessions.",
-    )
-    session_lifetime = Option(
-        seconds(1),
-        "86400",
-        "Time after which an unused session ends.",
-        hosted=True,
-        reason="A day. PHP 24 minutes (`session.gc_maxlifetime`), Flask 31 days, Django two weeks.",
     )

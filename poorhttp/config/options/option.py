@@ -45,6 +45,8 @@ class Option(Generic[T_co]):
         reason: why the default is what it is, and what other servers do; Markdown.
         metavar: placeholder of the value in `--help`; by default that of its parser.
         group: heading under which help lists it: `GROUP` of the class that declares it.
+        available: `in processes`: not for a `poorhttp.Server`; `on the command line`: for no
+            program; empty: everywhere. `AVAILABLE` of the class that declares it.
         ini_name: a second name in the ini file.
         short: its letter on the command line, as in `-w`; empty for most.
         aliases: more names on the command line, without hyphens, as other servers have them. Some
@@ -53,6 +55,8 @@ class Option(Generic[T_co]):
         shared: the same for all services of a server, so it is set in `[http]` only.
         hosted: may also be set for a virtual host, in `[host:NAME]`.
         quotes: a value may begin and end with a quote.
+        local: the server is for this machine only, if it is set.
+        common: `--help` shows it, not only `--help-all`.
         words: values that may follow the flag of a switch, which means `on` without any; empty for
             all other options.
     """
@@ -60,6 +64,7 @@ class Option(Generic[T_co]):
     repeatable = False
     name = ""
     group = ""
+    available = ""
 
     def __init__(
         self,
@@ -76,6 +81,8 @@ class Option(Generic[T_co]):
         shared: bool = False,
         hosted: bool = False,
         quotes: bool = False,
+        local: bool = False,
+        common: bool = False,
     ) -> None:
         self.parse = parse
         self.default_texts = [default] if isinstance(default, str) else list(default)
@@ -89,12 +96,15 @@ class Option(Generic[T_co]):
         self.shared = shared
         self.hosted = hosted
         self.quotes = quotes
+        self.local = local
+        self.common = common
         self.words: tuple[str, ...] = getattr(parse, "words", ())
         self.default = self.read([("default", text) for text in self.default_texts])
 
     def __set_name__(self, owner: Any, name: str) -> None:
         self.name = name
         self.group = owner.GROUP
+        self.available = getattr(owner, "AVAILABLE", "")
 
     def __get__(self, settings: object, owner: type) -> T_co:
         # Not a data descriptor: a value that was set is in the instance and hides this.

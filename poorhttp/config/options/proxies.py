@@ -10,7 +10,6 @@ from poorhttp.config.parsers import (
     header,
     network,
     or_off,
-    path,
     prefix,
     seconds,
 )
@@ -29,14 +28,6 @@ FORWARDED_HEADERS = (
 def listener_or_all(text: str) -> str:
     """Read an address that is in `bind`, or `on` for all of them."""
     return text if text == "on" else str(address.parse(text))
-
-
-def http_address(text: str) -> address.Address:
-    """Read an address to listen on for HTTP."""
-    found = address.parse(text)
-    if found.protocol != "http":
-        raise ValueError(f'"{text}": HTTP is spoken there; write HOST:PORT or unix:PATH')
-    return found
 
 
 class Proxies:
@@ -93,31 +84,6 @@ class Proxies:
         "is 200 while the process answers. `ready` is 503 as soon as the server is asked to stop. "
         "Off, because these paths belong to the application. `admin` reports more, at an address "
         "that fewer clients can reach.",
-    )
-    admin = Option(
-        or_off(http_address),
-        "off",
-        "Address at which the server reports its state (`/-/live`, `/-/ready`, `/-/metrics`, "
-        "`/-/status`), and where `poorhttp ctl` controls it.",
-        shared=True,
-        metavar="ADDRESS",
-        reason="A separate process answers, with the rights of `user`, even when all workers are "
-        "busy. `ready` is 503 when no worker of a service has answered for some seconds. Every "
-        "client that can connect can stop the server: on a machine with other users choose a Unix "
-        "socket or set `admin_token_file`. An address that other machines can reach needs a "
-        "token. `/-/live` and `/-/ready` are open to every client that can connect.",
-    )
-    admin_token_file = Option(
-        or_off(path),
-        "off",
-        "File with the token that clients of `admin` must send in `Authorization: Bearer TOKEN`; "
-        "`off` asks for none.",
-        shared=True,
-        metavar="FILE",
-        reason="One line of at least 16 characters (`openssl rand -hex 32`), readable only by its "
-        "owner and group. `poorhttp ctl --token-file FILE` sends it. Browsers ask for a password: "
-        "enter the token, with any user name. A reload reads the file again. `/-/live` and "
-        "`/-/ready` need no token, because health probes have none.",
     )
     drain_delay = Option(
         seconds(0),

@@ -17,22 +17,24 @@ from poorhttp.config.parsers import (
     size,
     variable,
 )
-
-#: The built-in modes. Others are found by their entry point.
-MODES = ("single", "forking", "threading", "gevent")
+from poorhttp.config.registry import registry
 
 
 def mode_name(text: str) -> str:
-    """Read the name of a built-in mode or of an installed plug-in."""
-    if text in MODES:
+    """Read the name of a mode, of the server or of a plug-in."""
+    if registry.find("modes", text):
         return text
-    from importlib.metadata import entry_points  # slow and large: only for a plug-in or a mistake
-
-    plugins = [entry.name for entry in entry_points(group="poorhttp.modes")]
-    return choice(*dict.fromkeys([*MODES, *plugins]))(text)
+    return choice(*registry.names("modes"))(text)
 
 
-mode_name.choices = MODES  # type: ignore[attr-defined]
+mode_name.choices = MODES = tuple(registry.names("modes"))  # type: ignore[attr-defined]
+
+
+def plugin_name(text: str) -> str:
+    """Read the name of the distribution of a plug-in."""
+    if not text.replace("-", "").replace("_", "").replace(".", "").isalnum():
+        raise ValueError(f'"{text}" is not the name of a distribution, as pip installs it')
+    return text
 
 
 def optional_permissions(text: str) -> int | None:
@@ -58,15 +60,15 @@ class Application:
         "On the command line the target has no flag: `poorhttp serve TARGET`. `poorhttp dev` also "
         "takes a folder or a file, or finds the target itself (docs/guides/development.md).",
     )
-    django = Option(
-        boolean,
-        "off",
-        "Serve the Django project of the current folder, or of the folder that the target names.",
+    plugins = WordList(
+        plugin_name,
+        (),
+        "Plug-ins of others to use, by the names of their distributions.",
         shared=True,
-        reason="The settings are those that `DJANGO_SETTINGS_MODULE` names, or else those of "
-        "`manage.py`, and the application is their `WSGI_APPLICATION`. Files that `collectstatic` "
-        "has put into `STATIC_ROOT` are served at `STATIC_URL` without Python "
-        "(docs/guides/django.md).",
+        metavar="NAME",
+        reason="Whatever a named plug-in adds to the main process and workers is used. A mode, a "
+        "target, a command or an option of an installed plug-in is found without being named, but "
+        "not as root, where only named plug-ins are used (docs/reference/plugins.md).",
     )
     chdir = Option(
         path,
@@ -354,15 +356,6 @@ class Processes:
         "package setproctitle for this.",
         short="n",
         aliases=("name", "process-name"),
-    )
-    tracemalloc = Option(
-        integer(0, 100),
-        "0",
-        "How many stack frames Python records for each allocation, so that `poorhttp ctl heap` "
-        "shows which lines hold memory. 0 records none; `heap` then counts objects by type.",
-        metavar="FRAMES",
-        reason="1 is enough. It costs a lot of time and memory, so turn it on only to find a leak. "
-        "`PYTHONTRACEMALLOC=1` does the same for all processes.",
     )
     pidfile = Option(
         or_off(path),

@@ -37,6 +37,7 @@ class Development:
     """How an application is served while somebody works on it."""
 
     GROUP = "Development"
+    AVAILABLE = "in processes"
 
     autoreload = Option(
         switch("full"),
@@ -75,6 +76,7 @@ class Development:
         "Show exceptions of the application in the browser, with a debugger: `on`, `off`, or "
         "`forced` for addresses that other machines can reach too.",
         shared=True,
+        local=True,
         reason="The page shows the source, the values of variables, and a console in each frame, "
         "which asks for a PIN (Werkzeug's debugger). Whoever has the PIN can run any code, so the "
         "server refuses addresses of `bind` that other machines can reach, unless the value is "
@@ -131,13 +133,13 @@ def check(settings: Settings) -> str:
     """
     hint = ""
     for option in ONLY_WITH_AUTORELOAD:
-        if getattr(settings, option) and settings.autoreload == "off":
+        if settings.value(option) and settings.of(Development).autoreload == "off":
             raise ConfigError(
                 f"{settings.origin(option)}: only with autoreload, which is off; both are for "
                 f"development: poorhttp dev --{option}"
             )
     for option, modules in NEEDS.items():
-        if getattr(settings, option) in ("off", False):
+        if settings.value(option) in ("off", False):
             continue
         # Imported only where one of the options is on.
         from importlib.util import find_spec

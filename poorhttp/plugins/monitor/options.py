@@ -1,10 +1,18 @@
-"""The options of monitoring: metrics and traces that are sent."""
+"""The options of monitoring: the address `admin`, metrics and traces that are sent."""
 
 from __future__ import annotations
 
 from poorhttp.config import address
 from poorhttp.config.options.option import Option
-from poorhttp.config.parsers import or_off, switch
+from poorhttp.config.parsers import integer, or_off, path, switch
+
+
+def http_address(text: str) -> address.Address:
+    """Read an address to listen on for HTTP."""
+    found = address.parse(text)
+    if found.protocol != "http":
+        raise ValueError(f'"{text}": HTTP is spoken there; write HOST:PORT or unix:PATH')
+    return found
 
 
 def receiver(text: str) -> address.Address:
@@ -35,10 +43,46 @@ def statsd_tags(text: str) -> tuple[str, ...] | None:
 
 
 class Monitoring:
-    """Where metrics and traces go. They can be fetched at `admin` too."""
+    """How an operator sees and controls the server, and where metrics and traces go."""
 
     GROUP = "Monitoring"
+    AVAILABLE = "in processes"
 
+    admin = Option(
+        or_off(http_address),
+        "off",
+        "Address at which the server reports its state (`/-/live`, `/-/ready`, `/-/metrics`, "
+        "`/-/status`), and where `poorhttp ctl` controls it.",
+        shared=True,
+        metavar="ADDRESS",
+        common=True,
+        reason="A separate process answers, with the rights of `user`, even when all workers are "
+        "busy. `ready` is 503 when no worker of a service has answered for some seconds. Every "
+        "client that can connect can stop the server: on a machine with other users choose a Unix "
+        "socket or set `admin_token_file`. An address that other machines can reach needs a "
+        "token. `/-/live` and `/-/ready` are open to every client that can connect.",
+    )
+    admin_token_file = Option(
+        or_off(path),
+        "off",
+        "File with the token that clients of `admin` must send in `Authorization: Bearer TOKEN`; "
+        "`off` asks for none.",
+        shared=True,
+        metavar="FILE",
+        reason="One line of at least 16 characters (`openssl rand -hex 32`), readable only by its "
+        "owner and group. `poorhttp ctl --token-file FILE` sends it. Browsers ask for a password: "
+        "enter the token, with any user name. A reload reads the file again. `/-/live` and "
+        "`/-/ready` need no token, because health probes have none.",
+    )
+    tracemalloc = Option(
+        integer(0, 100),
+        "0",
+        "How many stack frames Python records for each allocation, so that `poorhttp ctl heap` "
+        "shows which lines hold memory. 0 records none; `heap` then counts objects by type.",
+        metavar="FRAMES",
+        reason="1 is enough. It costs a lot of time and memory, so turn it on only to find a leak. "
+        "`PYTHONTRACEMALLOC=1` does the same for all processes.",
+    )
     statsd = Option(
         or_off(receiver),
         "off",

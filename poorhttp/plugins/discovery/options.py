@@ -1,0 +1,24 @@
+"""The options of finding an application."""
+
+from __future__ import annotations
+
+from poorhttp.config.options.option import Option
+from poorhttp.config.parsers import boolean
+
+
+class Discovery:
+    """What is found instead of being named."""
+
+    GROUP = "Application"
+    AVAILABLE = "on the command line"
+
+    django = Option(
+        boolean,
+        "off",
+        "Serve the Django project of the current folder, or of the folder that the target names.",
+        shared=True,
+        reason="The settings are those that `DJANGO_SETTINGS_MODULE` names, or else those of "
+        "`manage.py`, and the application is their `WSGI_APPLICATION`. Files that `collectstatic` "
+        "has put into `STATIC_ROOT` are served at `STATIC_URL` without Python "
+        "(docs/guides/django.md).",
+    )
