@@ -27,7 +27,7 @@ manual/                The commands of the tutorial and of the guides, run as re
 lab/                   The load lab, loadtests/: its clients, servers, reports and studies
 programs/              Programs of others with their real clients: `make programs`
 support/               What tests are written with, beside `tests.testkit`
-testkit/               What tests and the load lab share; it imports neither
+testkit/               What all tests are written with: clients, servers, processes, cases
 apps/                  Applications that servers are tested with
 cases/                 Test cases as data, read by Rust's tests too; `schema` describes them
 """

@@ -15,8 +15,9 @@ from functools import cache
 from pathlib import Path
 
 from tests.support import plugin_names
-from tests.support.graphs import Graph, between, circles
+from tests.support.graphs import Graph, between, circles, reachable
 from tests.support.python_imports import modules, python_graph
+from tests.support.rust_imports import Crate
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -93,11 +94,43 @@ def names_of_plugins() -> Iterator[str]:
             yield from (f"{name}: {each}" for each in found | {own} - {""})
 
 
+@cache
+def crates() -> dict[str, Crate]:
+    """The crates of `core/`, by their names."""
+    return {
+        path.parent.name: Crate(path.parent / "src")
+        for path in sorted((ROOT / "core").glob("*/Cargo.toml"))
+    }
+
+
+def in_large_circles_of_rust() -> Iterator[str]:
+    """The files of circles in a crate, by paths alone: `http/parser/head`."""
+    for name, crate in crates().items():
+        for circle in circles(crate.paths()):
+            yield from (f"{name}/{each}" for each in circle if len(circle) > MOST_IN_A_CIRCLE)
+
+
+def spread_types() -> Iterator[str]:
+    """Types with methods in another room of their crate: `reactor/exchange Exchange: serve/x`."""
+    for name, crate in crates().items():
+        for (home, kind), files in crate.spread_types().items():
+            for each in files:
+                if "/" in each and rust_room(each) != rust_room(home):
+                    yield f"{name}/{home} {kind}: {each}"
+
+
+def rust_room(file: str) -> str:
+    """The room in which a file of a crate stands: a folder, or the file itself at its top."""
+    return file.partition("/")[0]
+
+
 #: The kinds of faults that tests/known_faults.txt may list.
 FAULTS: dict[str, Callable[[], Iterator[str]]] = {
     "arrow up": arrows_up,
     "in a large circle": in_large_circles,
     "name of a plug-in": names_of_plugins,
+    "in a large circle of Rust": in_large_circles_of_rust,
+    "methods in another room": spread_types,
 }
 
 
@@ -183,7 +216,26 @@ def print_map() -> int:
     print(f"\nNames of plug-ins in the core ({len(names)}):")
     for each in names:
         print(f"  {each}")
+    for crate_name, crate in crates().items():
+        print_crate(crate_name, crate)
     return 0
+
+
+def print_crate(name: str, crate: Crate) -> None:
+    """Print the rooms of a crate with sizes and arrows, types over several files, and circles."""
+    src = ROOT / "core" / name / "src"
+    arrows = between(crate.paths(), rust_room)
+    print(f"\nCrate {name}:")
+    for each in sorted(arrows, key=lambda room: (len(reachable(arrows, room)), room)):
+        files = [src / f"{each}.rs", *(src / each).rglob("*.rs")]
+        size = sum(lines(path) for path in files if path.exists())
+        print(f"{size:7,} {each:18} {', '.join(sorted(arrows[each]))}")
+    for (home, kind), files_of in sorted(crate.spread_types().items()):
+        print(f"  methods of {kind} ({home}) also in {', '.join(sorted(files_of))}")
+    for how, graph in (("by paths", crate.paths()), ("with these methods", crate.graph())):
+        for circle in circles(graph):
+            if len(circle) > MOST_IN_A_CIRCLE:
+                print(f"  circle {how}, {len(circle)}: {', '.join(circle)}")
 
 
 COMMANDS = {"": print_map, "sizes": print_sizes, "shorten": shorten}

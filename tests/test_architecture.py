@@ -9,20 +9,14 @@ from pathlib import Path
 import pytest
 
 from tests import rooms
-from tests.support.graphs import Graph, between, circles, without_shortcuts
+from tests.support.graphs import Graph, between, circles, reachable
 from tests.support.plugin_names import plugin_names
 from tests.support.python_imports import attributes, imported, modules, named, patched, python_graph
-from tests.support.rust_imports import named as named_in_rust
-from tests.support.rust_imports import rust_graph
+from tests.support.rust_imports import Crate, Source
 from tests.testkit.server import ROOT
 
 #: The crates of `core/`.
 CRATES = sorted(path.parent.name for path in (ROOT / "core").glob("*/Cargo.toml"))
-
-
-def rust_room(name: str) -> str:
-    """The room in which a file of a crate stands: a folder, or the file itself at its top."""
-    return name.partition("/")[0]
 
 
 # Python
@@ -52,7 +46,7 @@ def test_maps() -> None:
         if path.name != "__init__.py" or "management" in name or "aliases" in name:
             continue
         text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
-        lines = [line.split()[0] for line in text.splitlines() if "   " in line.strip()]
+        lines = re.findall(r"^(\w+(?:\.py|/)) {2,}\S", text, re.MULTILINE)
         there = {
             *(each.name for each in path.parent.glob("*.py") if not each.name.startswith("__")),
             *(f"{each.parent.name}/" for each in path.parent.glob("*/__init__.py")),
@@ -89,11 +83,11 @@ def test_no_circle_in_tests_and_lab(tests_and_lab: Graph) -> None:
 
 
 def test_what_tests_and_lab_share(tests_and_lab: Graph) -> None:
-    """The lab imports of the tests only the testkit, which imports neither."""
+    """The lab imports nothing of the tests; the testkit imports of the tests only itself."""
     arrows = between(tests_and_lab, room_of_tests)
-    assert arrows["tests.testkit"] == set()
+    assert [to for to in arrows["tests.testkit"] if not in_lab(to)] == []
     of_lab = {to for name, targets in arrows.items() if in_lab(name) for to in targets}
-    assert {name for name in of_lab if not in_lab(name)} == {"tests.testkit"}
+    assert {name for name in of_lab if not in_lab(name)} == set()
 
 
 def room_of_tests(name: str) -> str:
@@ -110,18 +104,28 @@ def in_lab(name: str) -> bool:
 
 
 @pytest.mark.parametrize("crate", CRATES)
-def test_no_circle_in_a_crate(crate: str) -> None:
-    """None of more than a few files; of rooms, none."""
+def test_no_circle_of_rooms_in_a_crate(crate: str) -> None:
     src = ROOT / "core" / crate / "src"
-    graph = rust_graph(src)
+    graph = Crate(src).paths()
     assert graph or [path.name for path in src.glob("*.rs")] == ["lib.rs"]
-    assert [circle for circle in circles(graph) if len(circle) > rooms.MOST_IN_A_CIRCLE] == []
-    of_rooms = circles(between(graph, rust_room))
+    of_rooms = circles(between(graph, rooms.rust_room))
     assert [circle for circle in of_rooms if any((src / each).is_dir() for each in circle)] == []
 
 
+def test_the_picture_of_the_reactor() -> None:
+    """docs/internals/architecture.md draws which rooms of the reactor may use which."""
+    page = (ROOT / "docs/internals/architecture.md").read_text(encoding="utf-8")
+    drawn: dict[str, set[str]] = {}
+    for line in page.split("subgraph reactor")[1].split("end\n")[0].splitlines():
+        names = line.split(" --> ")
+        for place, name in enumerate(names[1:]):
+            drawn.setdefault(names[place].strip(), set()).add(name.strip())
+    for name, targets in between(rooms.crates()["reactor"].paths(), rooms.rust_room).items():
+        assert targets <= reachable(drawn, name), name
+
+
 def test_all_crates_are_looked_at() -> None:
-    assert {path.parent.name for path in ROOT.glob("core/*/Cargo.toml")} == set(CRATES)
+    assert set(rooms.crates()) == set(CRATES)
 
 
 # The checker itself
@@ -131,11 +135,6 @@ def test_circles_are_found() -> None:
     graph = {"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a", "e"}, "e": {"d"}, "f": {"f"}}
     assert circles(graph) == [["a", "b", "c"], ["d", "e"]]
     assert circles({"a": {"b"}, "b": {"c"}, "c": set()}) == []
-
-
-def test_shortcuts_are_left_out() -> None:
-    graph = {"a": {"b", "c"}, "b": {"c"}, "c": set()}
-    assert without_shortcuts(graph) == {"a": {"b"}, "b": {"c"}, "c": set()}
 
 
 def test_rooms_are_told_apart() -> None:
@@ -178,28 +177,29 @@ def later():
 class Body:
     import inside
 """
+    nodes = list(ast.walk(ast.parse(source)))
     found = {
         *("__future__.annotations", "a.b", "p.q.beside", "p.up.one", "p.up.two", "only.types"),
         *("really", "late.thing", "inside"),
     }
-    assert set(imported("p.q.r", False, ast.parse(source))) == found
-    assert "p.q.r.beside" in set(imported("p.q.r", True, ast.parse(source)))
+    assert {what for _, what in imported("p.q.r", False, nodes)} == found
+    assert ("beside", "p.q.r.beside") in set(imported("p.q.r", True, nodes))
 
 
 def test_other_dependencies_are_found() -> None:
-    tree = ast.parse(
-        """
+    source = """
 from p import logs, Server
 logs.relay.start()
 Server.stop = None
 name = import_module("p.late")
 table = {"a": "p.net.sockets:Listener", "b": f"p.modes.{each}", "c": "p.key", "d": "p.net.x y"}
 """
-    )
+    nodes = list(ast.walk(ast.parse(source)))
+    names = dict(imported("p.x", False, nodes))
     known = dict.fromkeys(("p", "p.late", "p.net", "p.net.sockets", "p.modes", "p.modes.one"))
-    assert "p.logs.relay" in set(attributes("p.x", False, tree))
-    assert set(patched("p.x", False, tree)) == {"p.Server"}
-    assert named(tree, known) == {"p.late", "p.net.sockets", "p.modes", "p.modes.one"}
+    assert "p.logs.relay" in set(attributes(names, nodes))
+    assert set(patched(names, nodes)) == {"p.Server"}
+    assert named(nodes, known) == {"p.late", "p.net.sockets", "p.modes", "p.modes.one"}
 
 
 def test_names_of_plugins_are_found() -> None:
@@ -222,27 +222,51 @@ def test_names_of_a_crate_are_found() -> None:
     source = """
 use std::fmt;
 use crate::one::{self, two::{Three, four as other}, *};
-use super::beside::Thing;
+use super::super::above::Thing;
+mod child;
+pub use child::PassedOn;
 // use crate::a_comment;
-fn call() -> crate::path::Type { crate::function() }
+fn call() -> crate::path::Type { crate::function(); child::run("crate::text"); one::x::go() }
 #[cfg(test)]
 mod tests {
     use crate::only_for_tests;
 }
 """
-    assert [" ".join(parts) for parts in named_in_rust(source, ["room", "file"])] == [
-        *("one self", "one two Three", "one two four", "one *", "room beside Thing", "path Type"),
-        "function",
-    ]
+    found = Source(["room", "folder", "file"], source)
+    assert {"/".join(parts) for parts in found.paths()} == {
+        *("one", "one/two/Three", "one/two/four", "room/above/Thing", "path/Type", "function"),
+        *("room/folder/file/child/run", "one/x/go"),
+    }
+    assert found.public == {"PassedOn": ["room", "folder", "file", "child", "PassedOn"]}
 
 
-def test_circles_in_a_crate_are_found(tmp_path: Path) -> None:
-    texts = {"a/mod": "use crate::b;", "a/x": "use super::y;", "a/y": "use crate::c::C;"}
-    texts |= {"b": "use crate::c::{C, D};", "c": "fn c() { crate::a::x::run() }", "lib": "use a;"}
+def test_types_with_methods_elsewhere_are_found() -> None:
+    source = """
+use crate::x::Thing;
+impl Thing {
+}
+impl<'a, T: Into<u8>> Other<'a, T> where T: Copy {
+}
+impl std::fmt::Display for Third {
+}
+"""
+    assert Source(["y"], source).extended() == {"Thing", "Other"}
+
+
+def test_arrows_of_a_crate_are_found(tmp_path: Path) -> None:
+    texts = {
+        "lib": "mod a; mod b; mod c;",
+        "a/mod": "mod x; pub use x::Item; mod y; use crate::b;",
+        "a/x": "pub struct Item; use super::y;",
+        "a/y": "use crate::c::C; use crate::a::Item;",
+        "b": "use crate::c::{C, D}; pub struct Kind;",
+        "c": "pub struct C; fn c() { crate::a::x::run() }\nimpl crate::b::Kind {}",
+    }
     (tmp_path / "a").mkdir()
     for name, text in texts.items():
-        (tmp_path / f"{name}.rs").write_text(text)
-    graph = rust_graph(tmp_path)
-    assert graph == {"a": {"b"}, "a/x": {"a/y"}, "a/y": {"c"}, "b": {"c"}, "c": {"a/x"}}
-    assert circles(graph) == [["a/x", "a/y", "c"]]
-    assert circles(between(graph, rust_room)) == [["a", "b", "c"]]
+        (tmp_path / f"{name}.rs").write_text(text.replace("; ", ";\n"))
+    crate = Crate(tmp_path)
+    paths = {"a": {"b"}, "a/x": {"a/y"}, "a/y": {"c", "a/x"}, "b": {"c"}, "c": {"a/x"}}
+    assert crate.spread_types() == {("b", "Kind"): {"c"}}
+    assert crate.paths() == {**paths, "c": {"a/x", "b"}}
+    assert circles(crate.paths()) == [["a/x", "a/y", "b", "c"]]

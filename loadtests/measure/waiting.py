@@ -16,6 +16,11 @@ def patience(seconds: float) -> float:
     return seconds * FACTOR
 
 
+#: Longest wait for anything that must happen, in seconds. Only a hang is as slow as this: a second
+#: of CPU time takes ten where eight tests and eight other programs share two cores.
+HANG = patience(240.0)
+
+
 def longer(seconds: float) -> Iterator[float]:
     """`seconds` of load, and longer ones for what a busy machine does not come to in them."""
     yield seconds

@@ -11,14 +11,15 @@ from pathlib import Path
 from random import Random
 
 from loadtests.clients.steady.known_requests import Wrong, tidying
+from loadtests.errors import ServerFailure
 from loadtests.measure.waiting import patience
 from loadtests.programs import ROOT
+from loadtests.servers.poorhttp_server import PoorhttpServer
 from loadtests.soak import gauge
 from loadtests.soak.client import DEADLINES, Client, Dialogue, Lost, Turn, World
 from loadtests.soak.clients import COMPANY, dead, killer
 from loadtests.soak.error_log_check import ErrorLogCheck, unexpected_words
 from loadtests.store import Store
-from tests.testkit.server import Server
 
 #: How each mode is started.
 OPTIONS = {
@@ -82,8 +83,9 @@ class Soak:
         self._tell("soak", **vars(self.plan))
         with tempfile.TemporaryDirectory(prefix="soak-") as folder:
             logs = {name: Path(folder) / f"{name}.log" for name in ("error", "access")}
-            self.server = Server(
+            self.server = PoorhttpServer(
                 str(ROOT / self.plan.application),
+                "--mode",
                 self.plan.mode,
                 *OPTIONS[self.plan.mode],
                 *(f"--{name}-timeout={seconds:g}" for name, seconds in DEADLINES.items()),
@@ -92,8 +94,7 @@ class Soak:
                 # On a busy machine requests wait long: no reason to refuse them with 503.
                 "--queue-timeout=0",
                 *(f"--{name}-log={path}" for name, path in logs.items()),
-                tracebacks=True,
-                env=ENVIRONMENT,
+                environ=ENVIRONMENT,
             )
             with self.server:
                 self.error_log = ErrorLogCheck(logs["error"])
@@ -101,8 +102,8 @@ class Soak:
                 if lines := unexpected_words(self.server.log()):
                     self.failures.append(f"unexpected on standard error: {lines[:20]}")
                 try:
-                    self.server.stop()
-                except AssertionError as error:
+                    self.server.stop(tracebacks=True)
+                except ServerFailure as error:
                     self.failures.append(str(error))
             self._judge(logs["access"])
         self.failures += gauge.growth(self.readings, settled=self.plan.settled)

@@ -102,8 +102,9 @@ class Settings(
         return values
 
     def value(self, name: str) -> Any:
-        """Return the value of an option by its name."""
-        return self.__dict__.get(name, OPTIONS[name].default)
+        """Return the value of an option by its name; `None` if its plug-in is missing."""
+        option = OPTIONS.get(name)
+        return self.__dict__.get(name, option.default if option is not None else None)
 
     def set(
         self, name: str, texts: Sequence[tuple[str, str]], error: type[Failure] = ConfigError

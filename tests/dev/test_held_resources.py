@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from loadtests.network.port import free_port
 from tests.support.development import ProjectFolder, wait_text
-from tests.testkit.network.port import free_port
 from tests.testkit.server import Server, wait_for
 
 #: Keeps what it holds for a moment after it has been told to end, as most applications do. It loads

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from loadtests.network.port import free_port
 from tests.support.development import (
     APP,
     IMPATIENT,
@@ -28,7 +29,6 @@ from tests.support.development import (
     write,
 )
 from tests.testkit.client import HANG, Connection
-from tests.testkit.network.port import free_port
 from tests.testkit.process import children, lives, stopped, watches
 from tests.testkit.server import (
     MODES,

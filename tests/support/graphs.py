@@ -54,15 +54,3 @@ def between(graph: Graph, room: Callable[[str], str]) -> dict[str, set[str]]:
     for name, targets in graph.items():
         arrows[room(name)] |= {room(target) for target in targets} - {room(name)}
     return arrows
-
-
-def without_shortcuts(graph: Graph) -> dict[str, set[str]]:
-    """The arrows that do not follow from others; the graph has no circle."""
-    return {
-        name: {
-            to
-            for to in targets
-            if not any(to in reachable(graph, other) for other in targets - {to})
-        }
-        for name, targets in graph.items()
-    }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 #: Words that only plug-ins have. An identifier is read as words: `AdminControl` is admin, control.
@@ -22,9 +22,6 @@ NOUNS = frozenset(
 
 #: Identifiers of the core in which one of these words means something else.
 OF_THE_CORE = frozenset(("terminal_modes", "advise_huge_pages"))
-
-#: Where an option of a plug-in could be read, if its name is a common word (`open`, `debug`).
-SETTINGS = re.compile(r"settings|services")
 
 WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 #: What names the package of plug-ins, also within a longer string.
@@ -49,11 +46,11 @@ def options(folder: Path) -> set[str]:
 
 def plugin_names(source: str, options: set[str]) -> set[str]:
     """The names of plug-ins in a module: as in the source, or `settings.` and an option."""
-    tree = ast.parse(source)
-    found = {name for name in identifiers(tree) if is_of_plugin(name)}
-    found |= {name for name in strings(tree) if is_of_plugin(name) or OF_PLUGINS.match(name)}
+    nodes = list(ast.walk(ast.parse(source)))
+    found = {name for name in identifiers(nodes) if is_of_plugin(name)}
+    found |= {name for name in strings(nodes) if is_of_plugin(name) or OF_PLUGINS.match(name)}
     common = {name for name in options if not is_of_plugin(name)}
-    return found | {f"settings.{name}" for name in read_options(tree) if name in common}
+    return found | {f"settings.{name}" for name in read_options(nodes) if name in common}
 
 
 def is_of_plugin(name: str) -> bool:
@@ -66,9 +63,9 @@ def words(name: str) -> list[str]:
     return [word.lower() for word in WORDS.findall(name)]
 
 
-def identifiers(tree: ast.AST) -> Iterator[str]:
+def identifiers(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """All identifiers of a module: of variables, attributes, functions, classes, parameters."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Name):
             yield node.id
         elif isinstance(node, ast.Attribute):
@@ -81,16 +78,16 @@ def identifiers(tree: ast.AST) -> Iterator[str]:
             yield node.asname or node.name.rpartition(".")[2]
 
 
-def strings(tree: ast.AST) -> Iterator[str]:
+def strings(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """Strings that are one name, `cgi` or `a.b:c`; from longer ones, names of plug-ins' modules."""
     documents = {
         id(node.body[0].value)
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
         and node.body
         and isinstance(node.body[0], ast.Expr)
     }
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             if id(node) in documents:
                 continue
@@ -99,16 +96,35 @@ def strings(tree: ast.AST) -> Iterator[str]:
                 yield node.value
 
 
-def read_options(tree: ast.AST) -> Iterator[str]:
+def read_options(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """What may be an option: `settings.NAME`, `settings.is_set("NAME")`, `self.NAME` in it."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and SETTINGS.search(ast.unparse(node.value)):
-            yield node.attr
-        elif isinstance(node, ast.Call) and SETTINGS.search(ast.unparse(node)):
-            for each in node.args:
-                if isinstance(each, ast.Constant) and isinstance(each.value, str):
-                    yield each.value
+    for node in nodes:
+        if isinstance(node, ast.Attribute):
+            if is_settings(node.value):
+                yield node.attr
+        elif isinstance(node, ast.Call):
+            if is_settings(node.func) or any(map(is_settings, node.args)):
+                for each in node.args:
+                    if isinstance(each, ast.Constant) and isinstance(each.value, str):
+                        yield each.value
         elif isinstance(node, ast.ClassDef) and node.name == "Settings":
             for each in ast.walk(node):
                 if isinstance(each, ast.Attribute) and ast.unparse(each.value) == "self":
                     yield each.attr
+
+
+def is_settings(node: ast.expr) -> bool:
+    """Whether an expression is named as settings are: `self.settings`, `services[0].x`."""
+    while True:
+        if isinstance(node, ast.Name):
+            return "settings" in node.id or "services" in node.id
+        if isinstance(node, ast.Attribute):
+            if "settings" in node.attr or "services" in node.attr:
+                return True
+            node = node.value
+        elif isinstance(node, ast.Subscript):
+            node = node.value
+        elif isinstance(node, ast.Call):
+            node = node.func
+        else:
+            return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 #: A string that may name a module, or begin the name of one: `poorhttp.targets.` of an f-string.
@@ -35,15 +35,16 @@ def python_graph(*folders: Path, strings: bool = True) -> dict[str, set[str]]:
     known.update({f"{folder.name}._core": folder / "_core.pyi" for folder in folders})
     graph: dict[str, set[str]] = {name: set() for name in known}
     for name, path in known.items():
-        tree = ast.parse(path.read_text(encoding="utf-8") if path.exists() else "")
-        is_package = path.name == "__init__.py"
-        for what in (*imported(name, is_package, tree), *attributes(name, is_package, tree)):
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8") if path.exists() else "")))
+        imports = list(imported(name, path.name == "__init__.py", nodes))
+        names = dict(imports)
+        for what in (*(what for _, what in imports), *attributes(names, nodes)):
             graph[name] |= nearest(what, graph)
-        for what in patched(name, is_package, tree):
+        for what in patched(names, nodes):
             for owner in nearest(what, graph):
                 graph[owner].add(name)
         if strings:
-            graph[name] |= named(tree, graph)
+            graph[name] |= named(nodes, graph)
         graph[name].discard(name)
     return graph
 
@@ -57,9 +58,9 @@ def nearest(dotted: str, known: Mapping[str, object]) -> set[str]:
     return set()
 
 
-def bindings(name: str, is_package: bool, tree: ast.AST) -> Iterator[tuple[str, str]]:
+def imported(name: str, is_package: bool, nodes: Iterable[ast.AST]) -> Iterator[tuple[str, str]]:
     """What a module imports, anywhere in it: the name in the module, and the dotted name."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield alias.asname or alias.name, alias.name
@@ -73,38 +74,43 @@ def bindings(name: str, is_package: bool, tree: ast.AST) -> Iterator[tuple[str, 
                 yield alias.asname or alias.name, f"{base}.{alias.name}"
 
 
-def imported(name: str, is_package: bool, tree: ast.AST) -> Iterator[str]:
-    """The dotted names that a module imports, each with what it takes from there."""
-    yield from (dotted for _, dotted in bindings(name, is_package, tree))
-
-
-def attributes(name: str, is_package: bool, tree: ast.AST) -> Iterator[str]:
+def attributes(names: Mapping[str, str], nodes: Iterable[ast.AST]) -> Iterator[str]:
     """Dotted names that begin with an imported one: `logs.relay`, if `logs` is imported."""
-    known = dict(bindings(name, is_package, tree))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and ast.unparse(node.value) in known:
-            yield f"{known[ast.unparse(node.value)]}.{node.attr}"
+    for node in nodes:
+        if isinstance(node, ast.Attribute):
+            base = dotted(node.value)
+            if base in names:
+                yield f"{names[base]}.{node.attr}"
 
 
-def patched(name: str, is_package: bool, tree: ast.AST) -> Iterator[str]:
+def dotted(node: ast.expr) -> str:
+    """A name with attributes as it is written, `a.b`; empty for another expression."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        base = dotted(node.value)
+        return base and f"{base}.{node.attr}"
+    return ""
+
+
+def patched(names: Mapping[str, str], nodes: Iterable[ast.AST]) -> Iterator[str]:
     """Imported classes to which a module gives attributes: `Server.stop = function`."""
-    known = dict(bindings(name, is_package, tree))
-    for node in ast.walk(tree):
+    for node in nodes:
         for target in node.targets if isinstance(node, ast.Assign) else ():
             if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
                 owner = target.value.id
-                if owner in known and owner[:1].isupper():
-                    yield known[owner]
+                if owner in names and owner[:1].isupper():
+                    yield names[owner]
 
 
-def named(tree: ast.AST, known: Mapping[str, object]) -> set[str]:
+def named(nodes: Iterable[ast.AST], known: Mapping[str, object]) -> set[str]:
     """The modules that strings name, such as `poorhttp.worker.wsgi` or `poorhttp.api:serve`.
 
     A string that ends with a dot, `f"poorhttp.modes.{name}"`, names all modules of that package.
     The name of the top package alone begins other names too: of loggers, of keys in environ.
     """
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
             continue
         match = DOTTED.fullmatch(node.value)

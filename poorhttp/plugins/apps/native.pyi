@@ -2,6 +2,8 @@
 from collections.abc import Callable
 from typing import Any, final
 
+from poorhttp._core import LogWriter, RequestName
+
 def read_fields(text: str) -> list[tuple[str, str]]:
     """Return the decoded names and values of a query string or an urlencoded form.
 

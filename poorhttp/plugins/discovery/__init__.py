@@ -1,5 +1,6 @@
 """Finds the application to serve if no target is given; commands of Django and Flask.
 
+options.py           the options
 discover.py          completes the settings with the target that is found
 found_target.py      the target, and the settings that go with it
 search.py            searches a folder for an application, in a process of its own

@@ -26,6 +26,7 @@ from loadtests.clients.load import Job, Load
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure import resources
 from loadtests.measure.cpu_affinity import cores
+from loadtests.network.port import free_port
 from loadtests.reporting import markdown
 from loadtests.reporting import promises as told
 from loadtests.reporting.model import Cell, Table
@@ -43,7 +44,6 @@ from loadtests.studies.endure.study import STUDY as ENDURE
 from loadtests.studies.study import Study
 from tests.packages import need
 from tests.testkit.client import HANG
-from tests.testkit.network.port import free_port
 from tests.testkit.server import wait_for
 
 #: A number that no process has.

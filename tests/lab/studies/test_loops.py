@@ -14,6 +14,7 @@ from loadtests import store
 from loadtests.arguments import choose
 from loadtests.measure import histogram
 from loadtests.measure.sampler import parse_traffic
+from loadtests.network.hosts import Host, Network, Unavailable
 from loadtests.reporting.model import Section, Table
 from loadtests.servers.registry import Server
 from loadtests.stats.results import Results, Spread
@@ -26,7 +27,6 @@ from loadtests.studies.remote import LAN, OUTSIDE, Ends, Way
 from loadtests.studies.study import FULL, TINY
 from tests.support.network import hosts
 from tests.testkit.client import HANG
-from tests.testkit.network.hosts import Host, Network, Unavailable
 
 PAGES = ["/a", "/b", "/c"]
 

@@ -22,6 +22,7 @@ from loadtests.clients.steady import connection as line
 from loadtests.clients.steady import handle
 from loadtests.clients.steady.tally import Tally
 from loadtests.errors import LabError, ServerFailure
+from loadtests.network.port import free_port
 from loadtests.reporting import markdown
 from loadtests.reporting.model import Table
 from loadtests.reporting.provenance import colophon
@@ -33,7 +34,6 @@ from loadtests.studies.operate.experiments import EARLY, EXPERIMENTS, FRAMEWORKS
 from loadtests.studies.operate.study import STUDY, TABLES
 from tests.packages import need
 from tests.testkit.client import HANG
-from tests.testkit.network.port import free_port
 from tests.testkit.server import wait_for
 
 REQUEST = re.compile(rb"GET /small\?size=(\d+)&token=(\S+) HTTP/1\.1\r\n")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import csv
+import os
 import socket
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from proxy.programs import PROGRAMS
-from tests.testkit.client import HANG, Connection
-from tests.testkit.network.hosts import Host
+from loadtests import programs
+from loadtests.clients.strict import Connection
+from loadtests.measure.waiting import HANG
+from loadtests.network.hosts import Host
 
 PORT = 8080
 #: Seconds between two health checks of HAProxy, and how many must fail.
@@ -115,7 +117,7 @@ class Balancer:
         self.host = host
         self.folder = folder
         self.log = folder / "log"
-        program = PROGRAMS[name]
+        program = programs.path(name)
         config = folder / f"{name}.cfg"
         values = {
             "folder": folder,
@@ -133,14 +135,17 @@ class Balancer:
                 for server in servers
             ]
             config.write_text(HAPROXY.format(servers="\n".join(lines), **values))
-            command = [program.path(), "-db", "-f", str(config)]
+            command = [program, "-db", "-f", str(config)]
         else:
             lines = [
                 f"        server {server.address}:{PORT} max_fails=2 fail_timeout=2s;"
                 for server in servers
             ]
             config.write_text(NGINX.format(servers="\n".join(lines), **values))
-            command = [program.path(), *program.words(folder, config.name)]
+            command = [program, "-e", "stderr", "-p", str(folder), "-c", str(config)]
+            if os.geteuid() == 0:
+                # Else it becomes another user, who may not write into the folder.
+                command += ["-g", "user root;"]
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
                 [*host.launcher, *command], stdin=subprocess.DEVNULL, stdout=log, stderr=log

@@ -7,12 +7,12 @@ import signal
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.testkit.balancer import NOTICED, PORT, Balancer
-from tests.testkit.client import Connection
-from tests.testkit.network.hosts import Host, Network
-from tests.testkit.process import workers
-from tests.testkit.server import Server, wait_for
-from tests.testkit.versions import Versions
+from loadtests.clients.strict import Connection
+from loadtests.errors import ServerFailure
+from loadtests.measure.waiting import HANG, wait_until
+from loadtests.network.hosts import Host, Network
+from loadtests.servers.poorhttp_server import PoorhttpServer
+from loadtests.studies.cluster.balancer import NOTICED, PORT, Balancer
 
 #: Where a member tells how it is.
 ADMIN = 9080
@@ -34,23 +34,31 @@ class Member:
         folder.mkdir()
         self.host = host
         self.requests = folder / "access"
-        self.versions = Versions(folder)
+        self._version = folder / "version"
+        self._set("1")
         self._app = app
         self._variable = variable
         self._options = options
         self.server = self._start()
 
-    def _start(self) -> Server:
-        return Server(
+    def _set(self, version: str) -> None:
+        """Replaces it at once: a worker that starts at this moment must not read half of it."""
+        new = self._version.with_name("version.new")
+        new.write_text(version)
+        new.replace(self._version)
+
+    def _start(self) -> PoorhttpServer:
+        return PoorhttpServer(
             self._app,
+            "--mode",
             "threading",
             "--access-log",
             str(self.requests),
             "--access-log-format",
             "%r",
             *self._options,
-            bind=(f"{self.host.address}:{PORT}",),
-            env={self._variable: str(self.versions.path)},
+            bind=f"{self.host.address}:{PORT}",
+            environ={self._variable: str(self._version)},
             launcher=self.host.launcher,
         )
 
@@ -66,24 +74,29 @@ class Member:
 
     def pids(self) -> list[int]:
         """Its workers."""
-        return workers(self.server.process.pid)
+        found = re.findall(r'^poorhttp_worker_info\{.*pid="(\d+)"', self._metrics(), re.MULTILINE)
+        return list(map(int, found))
 
     def in_hand(self) -> int:
-        """How many requests its application has; asked on the host itself, which may be cut off."""
-        with self.host.inside(), Connection(("127.0.0.1", ADMIN)) as connection:
-            metrics = connection.request("GET", "/-/metrics").body.decode()
+        """How many requests its application has."""
+        metrics = self._metrics()
         found = re.search(r"^poorhttp_requests_in_hand (\d+)$", metrics, re.MULTILINE)
         assert found, metrics
         return int(found[1])
 
+    def _metrics(self) -> str:
+        """What it tells on the host itself, which may be cut off."""
+        with self.host.inside(), Connection(("127.0.0.1", ADMIN)) as connection:
+            return connection.request("GET", "/-/metrics").body.decode()
+
     def reload(self, version: str) -> None:
         """Have the workers load a version."""
-        self.versions.set(version)
+        self._set(version)
         self.server.process.send_signal(signal.SIGHUP)
 
     def replace(self, version: str) -> None:
         """End the server as an administrator does, and start another one."""
-        self.versions.set(version)
+        self._set(version)
         self.server.stop()
         self.server = self._start()
 
@@ -111,7 +124,8 @@ class Cluster:
             hosts = [member.host for member in self.members]
             self.balancer = Balancer(balancer, network["balancer"], hosts, folder, "/-/ready")
             stack.enter_context(self.balancer)
-            wait_for(lambda: self.balancer.is_ready(self.client), f"{balancer} before {HOSTS}")
+            if not wait_until(lambda: self.balancer.is_ready(self.client), HANG):
+                raise ServerFailure(f"{balancer} does not use {HOSTS} within {HANG:.0f} s")
             self._stack = stack.pop_all()
 
     def __enter__(self) -> Cluster:

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.testkit.client import HANG
+from loadtests.measure.waiting import HANG
 
 CLONE_NEWNET = 0x40000000
 """From linux/sched.h."""
