@@ -1,4 +1,4 @@
-"""Says what compiling the core needs, how far it is, and in words what it lacks; for `setup.py`.
+"""Compiles the core for `setup.py` with progress messages, and explains what is missing.
 
 `make` reads the progress from a pipe (`PIPE`). Without make it goes to the terminal of pip, which
 shows nothing of what it builds, or to standard error, which pip shows with `--verbose`.

@@ -1,4 +1,4 @@
-"""Puts the crates that the source distribution carries into a folder: crates.py FOLDER
+"""Copies the Rust crates that the source distribution carries into a folder: `crates.py FOLDER`.
 
 All that a build for Linux reads, on any processor. Of a crate for other systems stays its manifest,
 which cargo reads to find out that it is not needed.

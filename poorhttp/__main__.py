@@ -8,8 +8,9 @@ import sys
 def leave_current_folder() -> None:
     """Take the current folder from `sys.path`, where `python -m` has put it.
 
-    The command imports modules of the standard library when it needs them. It would take those of
-    the same names from a folder that may be somebody else's. Targets are found there all the same.
+    The command imports modules of the standard library when it needs them. A file of the same name
+    in the current folder, which may be somebody else's, would be run in their place. Targets are
+    still found in the current folder.
     """
     if getattr(sys.flags, "safe_path", sys.flags.isolated):
         return

@@ -10,10 +10,8 @@ from typing import Any, ClassVar, Literal, final, overload
 
 from _typeshed import OptExcInfo, ReadableBuffer, WriteableBuffer
 
-from poorhttp.config.settings import Settings
 from poorhttp.plugins.monitor.admin.model import Figures, Finished, Refusal
 from poorhttp.plugins.monitor.admin.model import Request as InFlight
-from poorhttp.worker.timeouts import ThreadInterrupter
 
 build_profile: Literal["debug", "release"]
 """Whether the extension was compiled with optimisation, for benchmarks."""
@@ -29,12 +27,6 @@ def escape(value: object) -> str:
 
 def fill(*parts: object) -> str:
     """Join texts and values, which alternate, and escape the values."""
-
-def read_fields(text: str) -> list[tuple[str, str]]:
-    """Return the decoded names and values of a query string or an urlencoded form.
-
-    Like `urllib.parse.parse_qsl(text, keep_blank_values=True)`.
-    """
 
 def signal_action(number: int) -> int:
     """Return the address of the C function that handles a signal; SIG_DFL is 0, SIG_IGN is 1."""
@@ -78,9 +70,6 @@ def merge_memory() -> None:
 
 def trim_memory() -> None:
     """Return free memory of the C library's heap to the system (malloc_trim(3))."""
-
-def reason_phrases() -> dict[int, str]:
-    """Return the reason phrases of final statuses, by their codes (RFC 9110 section 15)."""
 
 def set_process_title(title: str, name: str, *, requests: str = "none") -> None:
     """Set what `ps` and `top` show in place of the command line, and the name of this process.
@@ -304,8 +293,11 @@ class LogWriter:
     ) -> None:
         """Write a message; its lines stay together, and all but the first are indented.
 
-        If it is about a request, it begins with the name of that. A traceback follows it.
-        `from_application`: it was written to `wsgi.errors`.
+        Args:
+            message: the text; a message about a request begins with the name of the request.
+            request: the request.
+            traceback: lines that follow the message.
+            from_application: the application has written the message to `wsgi.errors`.
 
         Messages that cannot be written in time are counted, and the number is written later.
         """
@@ -406,13 +398,13 @@ class WorkerStatus:
         """Return how many lines of the worker's logs were lost."""
 
     def absorb(self, ended: WorkerStatus) -> None:
-        """Move counters and entries of a worker that has ended here.
+        """Add counters and entries of an ended worker to this status, and clear them there.
 
-        Its requests in flight stay there.
+        The requests in flight of the ended worker stay in its status.
         """
 
     def moves(self) -> int:
-        """Return a number that changes whenever something is moved here, and is odd meanwhile."""
+        """Return the sequence number: odd while `absorb` moves the counters of an ended worker."""
 
     def own_number(self, which: int) -> int:
         """Return one of 16 numbers for the main process's own use."""
@@ -448,93 +440,6 @@ class WorkerStatus:
     def clear(self) -> None:
         """Remove all requests and counts, for a new worker."""
 
-def find_program(folder: bytes, path: bytes) -> tuple[bytes, int | None]:
-    """Return the file of the CGI program of a path, and the length of the part that names it.
-
-    `None`: the path names a folder, and the file is its index program.
-
-    Args:
-        folder: canonical path of the folder with the programs.
-        path: decoded path of the request, as in `PATH_INFO`.
-
-    Raises:
-        FileNotFoundError: there is none; with a file as argument: a symbolic link on the way leads
-            out of the folder.
-        IsADirectoryError: a folder with an index program, without the trailing slash.
-        PermissionError: it is not executable; the argument is the file.
-        NotImplementedError: a non-parsed header script (`nph-`); the argument is the file.
-    """
-
-def split_target(target: bytes) -> tuple[bytes, bytes]:
-    """Return decoded path and query of a local redirect.
-
-    Raises:
-        ValueError: a client could not send this as a request target.
-    """
-
-@final
-class CgiProgram:
-    """A running CGI program (RFC 3875).
-
-    Dropping or closing it kills its process group and reaps it. Its methods wait without the
-    interpreter's lock and at most 100 ms, so that callers can check for signals and disconnects.
-    """
-
-    def __init__(
-        self,
-        file: bytes,
-        variables: list[tuple[bytes, bytes]],
-        environ: dict[str, Any],
-        body: bytes | int | None,
-        limits: tuple[float, float | None],
-        error_log: LogWriter,
-        label: str,
-        done: Callable[[], object],
-        request: RequestName | None = None,
-    ) -> None:
-        """Start it, in its folder and in a process group of its own.
-
-        Args:
-            file: its absolute path.
-            variables: environment variables that do not depend on the request.
-            environ: source of the meta-variables (RFC 3875 section 4.1); credentials are left out.
-            body: its standard input: bytes, or the descriptor of a file, read from its beginning.
-            limits: seconds that it may run without output, and in total.
-            error_log: log for the lines of its standard error.
-            label: prefix of each of these lines.
-            done: called in any thread after it was reaped, but not if the constructor raises.
-            request: that these lines are about.
-
-        Raises:
-            OSError: it cannot be started.
-            ValueError: a variable contains a NUL or is not Latin-1.
-        """
-
-    def head(self) -> tuple[str | None, list[tuple[str, str]], bytes | None] | None:
-        """Return status, headers and, if it has ended, the whole body; `None`: no head yet.
-
-        Without a status it is a local redirect, whose only header is `Location` (section 6.2.2).
-
-        Raises:
-            TimeoutError: a time limit is exceeded.
-            RuntimeError: there is no valid response; the text is the reason.
-        """
-
-    def piece(self) -> bytes | None:
-        """Return the next piece of the body, empty if there is nothing yet, `None` at its end.
-
-        Raises:
-            TimeoutError: a time limit is exceeded.
-            RuntimeError: the response is not complete; the text is the reason.
-        """
-
-    @property
-    def exit_code(self) -> int | None:
-        """Its exit status, if known."""
-
-    def close(self) -> None:
-        """Kill its process group and reap it."""
-
 @final
 class Reactor:
     """All connections of this process. Several threads may iterate it at the same time."""
@@ -542,7 +447,7 @@ class Reactor:
     def __init__(
         self,
         listeners: Sequence[tuple[int, dict[str, Any], str, bool]],
-        settings: Settings,
+        settings: object,
         error_log: LogWriter,
         *,
         access_log: tuple[Sink, str] | None = None,
@@ -558,13 +463,13 @@ class Reactor:
         channel: int | None = None,
         fd_handoff: tuple[int, int, int] | None = None,
         recycle_after: int = 0,
-        interrupter: ThreadInterrupter | None = None,
+        interrupter: object | None = None,
         refork: tuple[int, Callable[[], int]] | None = None,
         offer_upgrade: Callable[[dict[str, Any], Request], object] | None = None,
         reopen_logs: Callable[[], object] | None = None,
         note_stop: Callable[[], object] | None = None,
         end_line: Callable[[], object] | None = None,
-        routes: Sequence[tuple[str, str, str | None, Settings]] = (),
+        routes: Sequence[tuple[str, str, str | None, object]] = (),
         streamed_bodies: Sequence[tuple[str, str, bool]] = (),
         live_reload: tuple[str, str] | None = None,
         tls: TlsConfig | None = None,
@@ -578,7 +483,8 @@ class Reactor:
                 the environ that its requests have in common, its protocol (`http`, `https`,
                 `uwsgi`, `scgi`, `fastcgi`), and whether its connections begin with a PROXY protocol
                 header.
-            settings: source of limits, timeouts and other options.
+            settings: `poorhttp.config.settings.Settings`, of which limits, timeouts and others are
+                read.
             access_log: sink of the access log, and its `access_log_format`.
             temp_dir: absolute path of the folder for temporary files.
             accept_balance: if other processes accept from the same sockets: memory with the
@@ -600,7 +506,8 @@ class Reactor:
                 `stop()`.
             fd_handoff: descriptors of two stream sockets, to pass idle connections to a successor
                 and to receive those of a predecessor, and a number that each successor increases.
-            interrupter: interrupts applications that take longer than `request_timeout`.
+            interrupter: a `ThreadInterrupter` or another class like it, which interrupts
+                applications that take longer than `request_timeout`.
             routes: host (`*.domain` for all below it, empty for all others), path prefix (without a
                 trailing slash), folder whose files are sent without Python (`None`: the application
                 answers) and settings (`static_…`). The host is matched first, then the longest

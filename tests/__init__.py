@@ -3,10 +3,11 @@
 __main__.py            The test command: `python -m tests`
 packages.py            Debian packages that tests need: installed, or named
 fuzz.py                Fuzzing of the protocol crate: `make fuzz`
+rooms.py               The rooms of the source: sizes, arrows, faults: `make map`
 refusals.py            The tables of docs/reference/refusals.md: `python -m tests.refusals`
 covering.py            The tests that cover changed files: `make test-for`
 conftest.py            Fixtures and the two levels: modes, shared servers
-test_architecture.py   Limits of the source: imports between rooms, sizes of files
+test_architecture.py   Limits of the source: arrows between rooms, names of plug-ins, circles
 test_request_page.py   docs/internals/request.md: each function that it names exists
 commands/              The commands: arguments, files that they write, completion, man pages
 unit/                  Parsers and other functions, called in the test's own process
@@ -26,7 +27,7 @@ manual/                The commands of the tutorial and of the guides, run as re
 lab/                   The load lab, loadtests/: its clients, servers, reports and studies
 programs/              Programs of others with their real clients: `make programs`
 support/               What tests are written with, beside `tests.testkit`
-testkit/               What tests and the load lab share; it imports neither
+testkit/               What all tests are written with: clients, servers, processes, cases
 apps/                  Applications that servers are tested with
 cases/                 Test cases as data, read by Rust's tests too; `schema` describes them
 """

@@ -23,9 +23,6 @@ from hypothesis import HealthCheck, settings
 # this when it is imported, in processes that tests start too.
 os.environ.setdefault("LAB_PATIENCE", "10")
 
-# `nohup make test` ignores it, and so would all servers.
-signal.signal(signal.SIGHUP, signal.SIG_DFL)
-
 from tests.__main__ import OUTCOMES
 from tests.support.browser import Browser, chromium, tab
 from tests.support.nobody import Nobody
@@ -34,6 +31,9 @@ from tests.testkit.versions import Versions
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome
+
+# `nohup make test` ignores it, and so would all servers.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 pytest_plugins = ["tests.support.hangs", "tests.support.scheduling", "tests.support.durations"]
 

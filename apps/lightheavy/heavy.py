@@ -1,4 +1,4 @@
-"""The heavy page: fifteen addresses against a pattern, two digests, versions."""
+"""The heavy page: matches fifteen addresses with a pattern, computes digests, shows versions."""
 
 from __future__ import annotations
 

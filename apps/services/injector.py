@@ -1,4 +1,4 @@
-"""A service that, on a connection, fires requests at a web server and answers with its figures.
+"""A TCP service that loads a web server with requests, and answers with the times measured.
 
 The client may say in a line what to do. For one that says nothing within a second, or does not
 even wait for the figures, it is what the variable INJECT of the environment says:

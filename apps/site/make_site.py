@@ -1,4 +1,4 @@
-"""Makes the pages and images of the Uniserve study, in their sizes, and the files of KLone's.
+"""Generates the web sites of two benchmark studies, Uniserve and KLone: pages and images.
 
 python apps/site/make_site.py                   into apps/site/public
 python apps/site/make_site.py FOLDER --klone    elsewhere, with a page of 1.5 KB and a file of 10 MB

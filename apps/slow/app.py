@@ -1,4 +1,4 @@
-"""An answer that takes its time, as one does that waits for a database."""
+"""Answers after a delay, as an application that waits for a database."""
 
 from __future__ import annotations
 

@@ -215,7 +215,7 @@ class _Search:
     def p99(self) -> None:
         """The p99 at a rate, of those that can do that with room to spare."""
         advice, wish = self.advice, self.advice.wish
-        rate = 0.0 if self.bench.asking.locustfile else wish.rate or LOAD * advice.best
+        rate = 0.0 if self.bench.workload.locustfile else wish.rate or LOAD * advice.best
         advice.rate = rate
         able = {
             one: 1 / advice.probe.latency(expected, rate or expected * LOAD)

@@ -12,10 +12,10 @@ from typing import Any
 from loadtests import store
 from loadtests.advise import prove, report
 from loadtests.advise.answer import AIMS, ENOUGH, LOAD, Wish, advise
-from loadtests.advise.asking import from_locust, from_paths, recorded
 from loadtests.advise.configuration import THREADS, Configuration, space
 from loadtests.advise.target import Target
 from loadtests.advise.trial import EXPERIMENT, Bench, say
+from loadtests.advise.workload import from_locust, from_paths, recorded
 from loadtests.arguments import hint, number
 from loadtests.errors import LabError
 from loadtests.measure import machine
@@ -144,20 +144,20 @@ def _advise(
     target = Target(options.target, options.config, options.chdir, tuple(options.pythonpath))
     target.check()
     if options.locustfile:
-        asking = from_locust(options.locustfile)
+        workload = from_locust(options.locustfile)
     elif file := options.like or options.requests:
-        asking = recorded(file, at_its_rate=bool(options.like))
+        workload = recorded(file, at_its_rate=bool(options.like))
     else:
-        asking = from_paths(options.paths or ["/"])
+        workload = from_paths(options.paths or ["/"])
     if options.write and options.write.exists():
         raise LabError(f"{options.write} already exists; it is not overwritten")
-    rate, memory = options.rate or asking.rate, int(options.max_memory * 2**20)
+    rate, memory = options.rate or workload.rate, int(options.max_memory * 2**20)
     wish = Wish(options.connections, CPUS, rate, memory, options.aims)
-    budget, bench = options.budget or USUAL, Bench(target, asking, keeping)
+    budget, bench = options.budget or USUAL, Bench(target, workload, keeping)
     _begin(bench, command, budget)
     machine.allow_files(max(wish.connections) + 200)
     candidates, remarks = _everyone(options)
-    say(f"{target.text or target.file}, {asking.words}: about {budget:.0f} s")
+    say(f"{target.text or target.file}, {workload.words}: about {budget:.0f} s")
     advice = None
     try:
         advice = advise(bench, candidates, wish, budget)
@@ -174,7 +174,7 @@ def _advise(
         print(report.terminal(advice, target, written))
         return int(not written)
     finally:
-        told += report.sections(Results(keeping.records), advice, asking.words)
+        told += report.sections(Results(keeping.records), advice, workload.words)
 
 
 def _prove(
@@ -216,5 +216,5 @@ def _begin(bench: Bench, command: str, budget: float) -> None:
         client_core=None,
         commands={"poorhttp": f"poorhttp serve {bench.target.text or f'-c {bench.target.file}'}"},
         machine=machine.describe(registry.versions(ours)),
-        asked=bench.asking.words,
+        asked=bench.workload.words,
     )

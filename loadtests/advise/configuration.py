@@ -1,4 +1,4 @@
-"""The candidates, and what is expected of each after one measurement of the application."""
+"""Candidate configurations of `advise` (mode, workers, threads), and a model of their results."""
 
 from __future__ import annotations
 

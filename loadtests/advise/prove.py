@@ -19,17 +19,17 @@ from itertools import product
 from unittest import mock
 
 from loadtests.advise.answer import LOAD, P99, ROOM, THROUGHPUT, Wish, advise
-from loadtests.advise.asking import from_paths
 from loadtests.advise.configuration import Configuration
 from loadtests.advise.target import Target
 from loadtests.advise.trial import Bench, say
+from loadtests.advise.workload import from_paths
 from loadtests.errors import LabError
 from loadtests.measure.cpu_affinity import CPUS
+from loadtests.network.port import free_port
 from loadtests.programs import ROOT
 from loadtests.reporting.model import Cell, Column, Section, Table
 from loadtests.stats.results import Results, Spread, spread
 from loadtests.store import Store
-from tests.testkit.network.port import free_port
 
 PROVE = "prove"
 APPLICATIONS = ("computes", "waits", "both")

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from loadtests.advise.asking import Asking
 from loadtests.advise.configuration import Configuration
 from loadtests.advise.target import Own, Target
+from loadtests.advise.workload import Workload
 from loadtests.clients.connection import Connection
 from loadtests.clients.load import Load
 from loadtests.errors import LabError, ServerFailure
@@ -77,7 +77,7 @@ class Bench:
     """Measures candidates and stores what was seen. `samples` are all that were taken."""
 
     target: Target
-    asking: Asking
+    workload: Workload
     store: Store
     experiment: str = EXPERIMENT
     samples: list[Sample] = field(default_factory=list)
@@ -110,7 +110,7 @@ class Bench:
     def _measured(self, begun: Sample, seconds: float, rate: float) -> Sample:
         # Braces would be filled in.
         path = self.target.python_path().replace("{", "{{").replace("}", "}}")
-        first, environ = self.asking.first, {"PYTHONPATH": path}
+        first, environ = self.workload.first, {"PYTHONPATH": path}
         server = Server(begun.configuration.name, "", "", "poorhttp")
         running = Running(
             server, Own(), target=first.target, request=first.octets(), environ=environ
@@ -123,7 +123,7 @@ class Bench:
             before = {one: resources.cpu_seconds([one]) for one in running.processes()}
             delayed_before = delayed_seconds(before)
             busy_before, measured = resources.machine_busy_seconds(), time.monotonic()
-            seen = self.asking.drive(running.port, warm, seconds, begun.connections, rate)
+            seen = self.workload.drive(running.port, warm, seconds, begun.connections, rate)
             load, answered = seen.load, max(seen.answered, 1)
             elapsed = time.monotonic() - measured
             busy = resources.machine_busy_seconds() - busy_before
@@ -183,7 +183,7 @@ class Bench:
 
     def _example(self, port: int) -> str:
         """Which of the first few requests gets a wrong answer, and which."""
-        for request in list(dict.fromkeys(self.asking.requests))[:EXAMPLES]:
+        for request in list(dict.fromkeys(self.workload.requests))[:EXAMPLES]:
             with contextlib.suppress(ServerFailure, OSError), Connection(port) as connection:
                 status = connection.ask(request.octets())[0].status
                 if status >= 400 and status != request.status:

@@ -1,4 +1,4 @@
-"""Answers of every kind and faults of every kind, a path for each.
+"""The application of the soak: responses and faults of every kind, a path for each.
 
 A request names its token in the query (`token=...`) and in a header (`X-Token`); whatever is
 answered by this application carries both.

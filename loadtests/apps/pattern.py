@@ -1,4 +1,4 @@
-"""Bytes of a known order, for documents of which every piece can be told from the others."""
+"""Numbered pieces of bytes, of which clients and applications make large documents to check."""
 
 from __future__ import annotations
 

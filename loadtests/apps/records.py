@@ -1,4 +1,4 @@
-"""JSON of about as many KB as the path says, always the same."""
+"""Answers with JSON of as many KB as the path says, always the same."""
 
 from __future__ import annotations
 

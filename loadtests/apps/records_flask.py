@@ -1,4 +1,4 @@
-"""The same as `records.py` by Flask, compressed by Flask-Compress with its defaults."""
+"""The counterpart of `records.py` in Flask, compressed by Flask-Compress with its defaults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sends back what comes on a WebSocket, by simple-websocket; answers other requests shortly."""
+"""Echoes WebSocket messages with simple-websocket; other requests get a short answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same as `sockets.py` for ASGI."""
+"""Echoes WebSocket messages as an ASGI application: the counterpart of `sockets.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers with the number of its process."""
+"""Answers with the ID of the process that serves the request."""
 
 from __future__ import annotations
 

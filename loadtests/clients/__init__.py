@@ -3,10 +3,11 @@
 - `registry`: all generators, in the order of the tables.
 - `load`: a closed load, and its result as its client saw it.
 - `program`: runs generators that are programs.
-- `asker`: our clients in Python, each a process of its own.
+- `python_client`: our clients in Python, each a process of its own.
 - `external`: wrk (with `wrk.lua`), ApacheBench, httperf and h2load.
 - `native/`: our clients in C.
 - `locust/`: Locust.
+- `strict`: a client that sends exactly the given bytes and reads responses as RFC 9112 says.
 - `connection`: a plain HTTP/1.1 connection, for checking answers and for idling.
 - `transfer`: uploads and downloads of large documents, checked to the last byte.
 - `client_process`: a process of clients that answers each line with a line.

@@ -1,4 +1,4 @@
-"""A process of clients that answers each line with a line, seen from the lab."""
+"""Starts a process of clients, and controls it by lines on its standard input and output."""
 
 from __future__ import annotations
 

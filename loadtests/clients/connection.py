@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from loadtests.clients import strict
+from loadtests.clients.strict import BadResponse, Closed, Response
 from loadtests.errors import ServerFailure
-from tests.testkit import client
-from tests.testkit.client import BadResponse, Closed, Response
 
 BODILESS = ("GET", "HEAD")
 """Methods whose requests have no Content-Length without a body."""
@@ -40,7 +40,7 @@ def request_bytes(
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + body
 
 
-class Connection(client.Connection):
+class Connection(strict.Connection):
     """Connects when made. OSError is the caller's; wrong HTTP raises ServerFailure.
 
     `version` is that of the last answer, `0` or `1`.

@@ -19,7 +19,7 @@ MARK = "loadtests "
 
 
 def parse(output: str, cpu_seconds: float = 0.0) -> Load:
-    """Reads the line that `wrk.lua`, our clients in C or, as the load itself, `asker` end with.
+    """Reads the last line of `wrk.lua`, of our clients in C, or of `python_client` (a whole load).
 
     Raises LabError, with what was said instead, if there is no such line.
     """

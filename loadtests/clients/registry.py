@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from loadtests import programs
-from loadtests.clients import asker, external, locust
+from loadtests.clients import external, locust, python_client
 from loadtests.clients.load import Job, Load
 from loadtests.clients.native import fetch
 
@@ -49,14 +49,14 @@ CLIENTS = (
     Client(
         "ours serial",
         "#0b4f9e",
-        partial(asker.drive, way="series"),
+        partial(python_client.drive, way="series"),
         "has one connection at a time, whatever is asked, and another for each request",
         version=lambda: _PYTHON,
     ),
     Client(
         "ours threads",
         "#2ca6c4",
-        partial(asker.drive, way="threads"),
+        partial(python_client.drive, way="threads"),
         "has a thread and a connection for each request",
         version=lambda: _PYTHON,
     ),

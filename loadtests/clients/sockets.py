@@ -1,4 +1,4 @@
-"""Clients that stay: `python -m loadtests.clients.sockets PORT TLS_PORT WEBSOCKETS ASKERS`.
+"""WebSocket and TLS clients on connections that stay open: `-m loadtests.clients.sockets`.
 
 It has so many WebSockets, and as many over TLS, on which a message is echoed now and then, and
 clients that ask for pages on kept TLS connections. A WebSocket that the server closes is opened

@@ -1,4 +1,4 @@
-"""Figures of this server that are compared between two commits, in one run.
+"""Compares the server's memory and instructions between two commits, in one run.
 
 - `builds`: the server of a commit, or of the working tree, built and ready to run.
 - `instructions`: instructions of a kept request, a POST, a file and a handshake, by callgrind.

@@ -1,4 +1,4 @@
-"""Limits of time: how long the lab waits for what should happen, and polls where no event tells."""
+"""Time limits of the lab's waiting, and polling for conditions that no event reports."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ FACTOR = float(os.environ.get("LAB_PATIENCE", "1"))
 def patience(seconds: float) -> float:
     """A limit of so many seconds, on this machine."""
     return seconds * FACTOR
+
+
+#: Longest wait for anything that must happen, in seconds. Only a hang is as slow as this: a second
+#: of CPU time takes ten where eight tests and eight other programs share two cores.
+HANG = patience(240.0)
 
 
 def longer(seconds: float) -> Iterator[float]:

@@ -9,12 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from loadtests.apps.pages import PAGES as FIVE_PAGES
+from loadtests.network.hosts import Host
 from loadtests.servers.application import Application
-from loadtests.servers.material import Published
+from loadtests.servers.fixtures import Published
 from loadtests.servers.registry.commands import CALLABLE
 from loadtests.servers.registry.server import Server
 from loadtests.servers.running import Running
-from tests.testkit.network.hosts import Host
 
 PAGES = ("light", "heavy")
 PROXIED = Application("loadtests/apps", "proxied", dated=True)

@@ -111,8 +111,8 @@ LARGE = replace(HELLO, name="large", title="5,000 files", files=_large())
 
 
 @dataclass(frozen=True)
-class Project(Application):
-    """A project in a folder of its own, as it was first written."""
+class EditedProject(Application):
+    """A project that the study `develop` edits, in a folder of its own, as first written."""
 
     kind: Kind = HELLO
 
@@ -126,7 +126,7 @@ class Project(Application):
 
 
 @contextmanager
-def made(kind: Kind) -> Iterator[Project]:
+def made(kind: Kind) -> Iterator[EditedProject]:
     """The project, until the block ends. Raises LabError if something that it needs is missing."""
     missing = [name for name in kind.needs if importlib.util.find_spec(name) is None]
     if missing:
@@ -148,4 +148,4 @@ def made(kind: Kind) -> Iterator[Project]:
                 file.write(text)
         if kind.last:
             run([sys.executable, *kind.last])
-        yield Project(str(root), kind.module, kind.callable, kind=kind)
+        yield EditedProject(str(root), kind.module, kind.callable, kind=kind)

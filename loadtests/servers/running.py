@@ -21,13 +21,13 @@ from loadtests.errors import ServerFailure
 from loadtests.measure.process_tree import ProcessTree
 from loadtests.measure.resources import cpu_seconds, descriptors
 from loadtests.measure.waiting import patience, wait_until
+from loadtests.network.hosts import Host
+from loadtests.network.port import LOOPBACK, free_port
 from loadtests.programs import ROOT
 from loadtests.servers.application import Application
 from loadtests.servers.registry import Server
 from loadtests.servers.registry.server import BASELINE
 from loadtests.store import without_paths
-from tests.testkit.network.hosts import Host
-from tests.testkit.network.port import LOOPBACK, free_port
 
 START_SECONDS = patience(20.0)
 ANSWER_SECONDS = patience(5.0)

@@ -7,9 +7,10 @@ line that nobody has expected, or if memory or descriptors have grown.
 - `command`: several soaks at the same time, each in a process of its own.
 - `run`: one server under mixed load, from its start to the verdict.
 - `clients`: clients of each kind, well-behaved and adverse.
+- `refused`: the malformed requests that one kind sends (`refused.jsonl`).
 - `client`: their base class; a connection that tells right responses from wrong ones; and what
   they share: pauses, counts, deaths of workers.
 - `gauge`: memory, descriptors, threads, temporary files and connections of the server.
-- `journal`: check of the server's error log.
+- `error_log_check`: check of the server's error log.
 - `report`: the report, made of the records.
 """

@@ -14,8 +14,8 @@ from typing import TypeAlias
 
 from loadtests.clients.steady import known_requests
 from loadtests.clients.steady.known_requests import Ending, Question, Wrong
+from loadtests.clients.strict import BadResponse, Closed, Connection
 from loadtests.measure.waiting import patience
-from tests.testkit.client import BadResponse, Closed, Connection
 
 DEADLINES = {
     name: patience(seconds)
@@ -112,7 +112,7 @@ class Lost(Exception):
 
 
 class Dialogue(Connection):
-    """Reads as strictly as the tests do (`tests/testkit/client.py`).
+    """Reads responses strictly.
 
     Attributes:
         received: everything since the beginning of the present answer.

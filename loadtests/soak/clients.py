@@ -10,9 +10,9 @@ from collections import Counter
 
 from loadtests.clients.steady import known_requests as known
 from loadtests.clients.steady.known_requests import Nature, Question, Wrong, renamed
+from loadtests.measure.waiting import HANG
 from loadtests.soak.client import DEADLINES, Client, Dialogue, Turn
-from tests.testkit.cases.exchanges import Case, read_all
-from tests.testkit.client import HANG
+from loadtests.soak.refused import refused
 
 #: What stands behind a message that is refused must never be taken for a request.
 SMUGGLED = b"GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -193,19 +193,14 @@ def dead(client: Client) -> None:
     client.hang_up()
 
 
-@functools.cache
-def _refused() -> list[Case]:
-    return [case for case in read_all() if case.refused and b"HEAD" not in case.send]
-
-
 def malformed(client: Client) -> None:
-    """Sends what must be refused (`tests/cases`), and behind it a request that must never run."""
-    case = client.random.choice(_refused())
+    """Sends what must be refused, and behind it a request that must never run."""
+    case = client.random.choice(refused())
     client.world.count(("faults", "refused request"))
     dialogue = client.connect()
     dialogue.say(case.send + SMUGGLED)
     with client.judging(dialogue, f"refused request {case.name}", case.send):
-        dialogue.ends_with(*(status for status in case.statuses if status >= 200))
+        dialogue.ends_with(*case.statuses)
         client.world.count(("right", "refused request"), ("natures", Nature.REFUSED.value))
     client.hang_up()
     client.pause(0.01)

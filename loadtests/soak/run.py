@@ -1,4 +1,4 @@
-"""One server under mixed load, from its start to the verdict."""
+"""Runs one server under mixed load, from its start to the verdict."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from pathlib import Path
 from random import Random
 
 from loadtests.clients.steady.known_requests import Wrong, tidying
+from loadtests.errors import ServerFailure
 from loadtests.measure.waiting import patience
 from loadtests.programs import ROOT
+from loadtests.servers.poorhttp_server import PoorhttpServer
 from loadtests.soak import gauge
 from loadtests.soak.client import DEADLINES, Client, Dialogue, Lost, Turn, World
 from loadtests.soak.clients import COMPANY, dead, killer
-from loadtests.soak.journal import Journal, unexpected_words
+from loadtests.soak.error_log_check import ErrorLogCheck, unexpected_words
 from loadtests.store import Store
-from tests.testkit.server import Server
 
 #: How each mode is started.
 OPTIONS = {
@@ -82,8 +83,9 @@ class Soak:
         self._tell("soak", **vars(self.plan))
         with tempfile.TemporaryDirectory(prefix="soak-") as folder:
             logs = {name: Path(folder) / f"{name}.log" for name in ("error", "access")}
-            self.server = Server(
+            self.server = PoorhttpServer(
                 str(ROOT / self.plan.application),
+                "--mode",
                 self.plan.mode,
                 *OPTIONS[self.plan.mode],
                 *(f"--{name}-timeout={seconds:g}" for name, seconds in DEADLINES.items()),
@@ -92,17 +94,16 @@ class Soak:
                 # On a busy machine requests wait long: no reason to refuse them with 503.
                 "--queue-timeout=0",
                 *(f"--{name}-log={path}" for name, path in logs.items()),
-                tracebacks=True,
-                env=ENVIRONMENT,
+                environ=ENVIRONMENT,
             )
             with self.server:
-                self.journal = Journal(logs["error"])
+                self.error_log = ErrorLogCheck(logs["error"])
                 self._load()
                 if lines := unexpected_words(self.server.log()):
                     self.failures.append(f"unexpected on standard error: {lines[:20]}")
                 try:
-                    self.server.stop()
-                except AssertionError as error:
+                    self.server.stop(tracebacks=True)
+                except ServerFailure as error:
                     self.failures.append(str(error))
             self._judge(logs["access"])
         self.failures += gauge.growth(self.readings, settled=self.plan.settled)
@@ -110,7 +111,7 @@ class Soak:
             "outcome",
             seconds=round(self.loaded, 1),
             **{name: dict(counts.most_common()) for name, counts in self.world.counts.items()},
-            log=dict(self.journal.counts.most_common()),
+            log=dict(self.error_log.counts.most_common()),
             failures=self.failures,
         )
         return self.failures
@@ -159,7 +160,7 @@ class Soak:
                 self.failures.append(f"the server has ended, code {self.server.process.returncode}")
                 return False
             self._take(self.loaded + time.monotonic() - begun)
-            self.journal.read()
+            self.error_log.read()
         self.loaded += time.monotonic() - begun
         return True
 
@@ -212,9 +213,9 @@ class Soak:
 
     def _judge(self, access: Path) -> None:
         """What logs and counts tell when the server has ended."""
-        self.journal.read(end=True)
-        self.failures += [f"unexpected in the log: {entry}" for entry in self.journal.unexpected]
-        replaced = self.journal.counts["worker replaced"]
+        self.error_log.read(end=True)
+        self.failures += [f"unexpected in the log: {entry}" for entry in self.error_log.unexpected]
+        replaced = self.error_log.counts["worker replaced"]
         if replaced != (killed := self.world.total("killed")):
             self.failures.append(f"{killed} workers were killed, and {replaced} replaced")
         with access.open("rb") as file:

@@ -1,4 +1,4 @@
-"""Statistics.
+"""Statistics of measurements: medians, trends, analysis of variance.
 
 - `results`: medians, spreads and ratios over stored records.
 - `variance`: two-factor analysis of variance.

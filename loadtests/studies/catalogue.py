@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from loadtests.studies.adverse import study as adverse
+from loadtests.studies.balance import study as balance
 from loadtests.studies.bench import study as bench
-from loadtests.studies.client_effect import study as influence
 from loadtests.studies.cluster import study as cluster
 from loadtests.studies.compress import study as compress
 from loadtests.studies.content import study as content
 from loadtests.studies.deadconn import study as deadconn
-from loadtests.studies.latency_distribution import study as ordered
-from loadtests.studies.lifecycle import study as lifecycle
+from loadtests.studies.develop import study as develop
+from loadtests.studies.endure import study as endure
+from loadtests.studies.influence import study as influence
+from loadtests.studies.loops import study as loops
 from loadtests.studies.memory import study as memory
+from loadtests.studies.operate import study as operate
+from loadtests.studies.ordered import study as ordered
 from loadtests.studies.overload import study as overload
-from loadtests.studies.page_latency import study as loops
 from loadtests.studies.parallel import study as parallel
+from loadtests.studies.power import study as power
 from loadtests.studies.proxies import study as proxies
-from loadtests.studies.reload import study as reload
 from loadtests.studies.resources import study as resources
-from loadtests.studies.scalability import study as power
-from loadtests.studies.scaling import study as balance
 from loadtests.studies.serial import study as serial
 from loadtests.studies.study import Study
 from loadtests.studies.tls import study as tls
@@ -46,12 +46,12 @@ STUDIES: dict[str, Study] = {
     "balance": balance.STUDY,
     "bench": bench.BENCH,
     "show": bench.SHOW,
-    "endure": adverse.STUDY,
-    "operate": lifecycle.STUDY,
-    "develop": reload.STUDY,
+    "endure": endure.STUDY,
+    "operate": operate.STUDY,
+    "develop": develop.STUDY,
     "websocket": websocket.STUDY,
     "tls": tls.STUDY,
     "uploads": uploads.STUDY,
     "compress": compress.STUDY,
 }
-"""By name, which is their command; `Makefile` reads it here."""
+"""By name, which is their command and folder; `Makefile` reads the names here."""

@@ -116,8 +116,8 @@ def measure(options: argparse.Namespace, command: str) -> int:
     # The lab itself keeps off the server's core.
     os.sched_setaffinity(0, {client_core})
     unmade = []
-    # Material that a plan makes vanishes with the run.
-    material = contextlib.ExitStack()
+    # Fixtures that a plan makes vanish with the run.
+    fixtures = contextlib.ExitStack()
     try:
         for study in chosen:
             servers = _servers(study, options.servers, len(chosen) > 1)
@@ -125,7 +125,7 @@ def measure(options: argparse.Namespace, command: str) -> int:
             amount = next((one for one in study.scales if one.name == scale), study.scales[0])
             rounds, seconds = options.rounds or amount.rounds, options.seconds or amount.seconds
             amount = replace(amount, rounds=rounds, seconds=seconds)
-            lab = engine.Lab(writing, seconds, rounds, server_core, client_core, material=material)
+            lab = engine.Lab(writing, seconds, rounds, server_core, client_core, fixtures=fixtures)
             planned = study.plan(lab, amount, servers, own)
             writing.study = study.name
             try:
@@ -137,7 +137,7 @@ def measure(options: argparse.Namespace, command: str) -> int:
                 unmade.append(study.name)
                 print(f"loadtests: {study.name}: {error}", file=sys.stderr)
     finally:
-        material.close()
+        fixtures.close()
         writing.close()
         kept = [] if writing.lost or not path.is_file() else store.load([path])
         # Those of the run that was interrupted, too; all of ours, if the disk was full.

@@ -37,7 +37,7 @@ T = TypeVar("T")
 class Lab:
     """How to measure: `seconds` per sample, `rounds` of them, on which cores (None: unpinned).
 
-    `material` is removed at the end of the run.
+    `fixtures` are removed at the end of the run.
     """
 
     store: Store
@@ -45,7 +45,7 @@ class Lab:
     rounds: int
     server_core: int | None
     client_core: int | None
-    material: ExitStack = field(default_factory=ExitStack)
+    fixtures: ExitStack = field(default_factory=ExitStack)
 
     def unpinned(self) -> Lab:
         """The same with server and client free to use all cores."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from loadtests.errors import LabError
-from tests.testkit.network.hosts import Host, Network, Unavailable
+from loadtests.network.hosts import Host, Network, Unavailable
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ OURS: Mapping[str, Mapping[str, str]] = {
     },
     "components": {
         "monitor": "plugins.monitor.component:Monitor",
-        "dev": "plugins.dev.component:Development",
+        "dev": "plugins.dev.component:DevServer",
     },
     "worker_hooks": {
         "discovery": "plugins.discovery.worker_hooks:HOOKS",
@@ -87,7 +87,7 @@ USED: Mapping[str, Sequence[str]] = {
     "discovery": ("django",),
     "monitor": ("admin", "statsd", "otel", "tracemalloc"),
     "traces": ("otel",),
-    "dev": ("autoreload", "debug", "live", "profile", "https", "open"),
+    "dev": ("autoreload", "debug", "live", "profile", "https", "open", "access_log=terminal"),
 }
 
 #: The hooks that find a target if none is named.

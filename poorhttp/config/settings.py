@@ -102,8 +102,9 @@ class Settings(
         return values
 
     def value(self, name: str) -> Any:
-        """Return the value of an option by its name."""
-        return self.__dict__.get(name, OPTIONS[name].default)
+        """Return the value of an option by its name; `None` if its plug-in is missing."""
+        option = OPTIONS.get(name)
+        return self.__dict__.get(name, option.default if option is not None else None)
 
     def set(
         self, name: str, texts: Sequence[tuple[str, str]], error: type[Failure] = ConfigError
@@ -149,7 +150,13 @@ class Settings(
         return [name for name, option in OPTIONS.items() if self.value(name) != option.default]
 
     def is_enabled(self, name: str) -> bool:
-        """Tell whether an option has another value than off, 0 or none."""
+        """Tell whether an option has another value than off, 0 or none.
+
+        Or whether it has one value: `access_log=terminal`.
+        """
+        name, equals, value = name.partition("=")
+        if equals:
+            return str(self.value(name)) == value
         return self.value(name) not in (None, False, 0, "off", ())
 
     @property

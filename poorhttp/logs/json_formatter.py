@@ -28,8 +28,8 @@ _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "task
 class RequestFilter(logging.Filter):
     """Gives each record `request`, `request_id`, `trace_id` and `span_id` of its request.
 
-    For handlers, so that it sees the records of all loggers. They are None without `request_id`,
-    and for what is logged outside of requests.
+    A filter of handlers, not of loggers: it sees the records of all loggers. The attributes are
+    None outside of requests; the ids also if the option `request_id` is off.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:

@@ -1,4 +1,4 @@
-"""Names the file of a source that Python cannot compile, where Python's error does not.
+"""Adds the file name to compiler errors of Python that lack it, such as those of null bytes.
 
 It does not for null bytes, and for source that is nested too deeply. If the module was imported by
 a statement, Python also removes from the traceback what would tell.

@@ -119,8 +119,8 @@ class LogFile(io.FileIO):
     def __init__(self, fd: int, write_log: Callable[[str, str], None]) -> None:
         """Take a descriptor, which is closed with the last reference.
 
-        `write_log` is called with the level and the text of what cannot be written. It is a
-        journal's, which cannot write it either, and counts it.
+        `write_log` is called with the level and the text of a message that cannot be written: the
+        `LogWriter` of the error log, which cannot write it either, counts lost messages.
         """
         super().__init__(fd, "w")
         self._write_log = write_log

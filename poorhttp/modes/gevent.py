@@ -44,8 +44,9 @@ def prepare() -> None:
 def entry_points_read_once() -> Iterator[None]:
     """Keep gevent from reading the metadata of all installed distributions some 25 times.
 
-    It looks for plug-ins before and after each module that it patches. Where nobody else declares
-    one it does without `importlib.metadata`, which takes a third of the time and 2.7 MiB.
+    gevent looks for plug-ins before and after each module that it patches. If no distribution
+    declares a plug-in of gevent, `importlib.metadata` is not imported: that saves a third of the
+    time and 2.7 MiB.
     """
     if has_plugins():
         from importlib import metadata

@@ -5,7 +5,6 @@ listener.py              one listening socket
 inherited.py             sockets opened by another process
 systemd.py               socket activation and notification (sd_notify)
 proxy_protocol.py        addresses where connections begin with a PROXY protocol header
-accept_queue.py          connections that wait in the kernel
 handshakes.py            completes TCP handshakes before a socket is closed
 port_users.py            says what has a port on which the server cannot listen
 sock_diag.py             sockets as netlink lists them (sock_diag(7))

@@ -1,4 +1,4 @@
-"""Says what has a TCP port on which the server cannot listen, from /proc/net (proc(5)).
+"""Finds out from /proc/net (proc(5)) why a TCP port is in use, for an error message.
 
 A connection that a program has opened has a local port too, which the kernel has chosen, and keeps
 servers from that port until it has ended.

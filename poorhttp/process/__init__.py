@@ -7,7 +7,6 @@ signals.py            the signals that are handled; the C module of `signal`
 fork.py               forks, and ends a process with its parent
 threads.py            threads that stay threads if the application replaces `threading`
 unpatched.py          functions that wait, as they were before the application replaced them
-child_answer.py       calls a function in a child, and returns its answer
 worker_context.py     what a worker gets from the main process
 control_channel.py    messages between the main process and a worker
 c_socket.py           the C module of `socket`

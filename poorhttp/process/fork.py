@@ -96,8 +96,9 @@ def wait(pid: int) -> int | None:
 def fork_orphan() -> bool:
     """Fork a process by way of a child that ends at once; return `True` in it.
 
-    The main process, a subreaper, becomes its parent. It begins with `SIGNALS` blocked. What the
-    application has set for SIGCHLD stays in both processes, and its handler sees no child of this.
+    The main process, a subreaper, becomes the parent of the new process, which begins with
+    `SIGNALS` blocked. The application's handler of SIGCHLD stays in both processes, and is not
+    called for the child in between.
 
     Raises:
         OSError: it cannot be forked.

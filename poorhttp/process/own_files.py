@@ -1,9 +1,9 @@
-"""Keeps the server's own modules that are imported later, as they were at the start.
+"""Keeps modules of the server that are imported late in memory, in case pip replaces their files.
 
 Most modules are imported where they are first needed, to keep processes small: for a timeout, an
-exception, a question of `poorhttp ctl`. By then an upgrade may have replaced or removed the files,
-and a module of another version would not fit. So their bytecode is copied into a sealed file in
-memory before the first fork, and imported from there by all processes.
+exception, a question of `poorhttp ctl`. By then a new version of the package may have replaced the
+files, and a module of another version would not fit. So their bytecode is copied into a sealed file
+in memory before the first fork, and imported from there by all processes.
 """
 
 from __future__ import annotations

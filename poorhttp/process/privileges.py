@@ -72,7 +72,7 @@ class Privileges:
         """
         if not self.changes:
             return
-        _leave_terminal()
+        _leave_tty()
         try:
             # Groups before the user: only root may change them.
             if self.gid is not None:
@@ -143,7 +143,7 @@ class Privileges:
                 )
 
 
-def _leave_terminal() -> None:
+def _leave_tty() -> None:
     """Give up the controlling terminal, to which its processes can type (TIOCSTI, ioctl_tty(2)).
 
     The shell that has started the server, or checks a configuration, would run that as root.
@@ -154,11 +154,11 @@ def _leave_terminal() -> None:
         return
     found = [fd for fd in range(3) if os.isatty(fd)]
     try:
-        terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
-        found.append(terminal)
+        tty = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+        found.append(tty)
     except OSError:
         # There is no terminal, or no such file.
-        terminal = -1
+        tty = -1
     if found:
         import fcntl
         import termios
@@ -166,8 +166,8 @@ def _leave_terminal() -> None:
         for fd in found:
             with suppress(OSError):
                 fcntl.ioctl(fd, termios.TIOCNOTTY)
-    if terminal >= 0:
-        os.close(terminal)
+    if tty >= 0:
+        os.close(tty)
 
 
 def apply_umask(settings: Settings) -> None:

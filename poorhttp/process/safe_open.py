@@ -64,10 +64,10 @@ def open_regular(path: str) -> int:
 def open_found(path: str) -> int:
     """Open a regular file that was found, and that nobody has named, for reading.
 
-    Whoever has written such a file decides what this process does, and nobody has said that they
-    may: so it has to belong to root or to this process's user, and not everybody may write it. As
-    root, nobody else may write the file or the folders of its path, in which another file could
-    take its place.
+    The author of such a file decides what this process does, and no option says that the author
+    may. So the file must belong to root or to this process's user, and must not be writable by
+    everybody. If this process is root, no other user may write the file, or the folders of its
+    path: a user who can write a folder can replace the file.
 
     Args:
         path: relative to the current folder.

@@ -1,9 +1,9 @@
 """Modules of the standard library that the main process imports too, so that workers share them.
 
-Workers that load the application themselves would each have a copy of all that it imports. So the
-first one reports which modules of the standard library are among that, and the main process imports
-these before it forks the others. It may be root, which the application is not: it imports no other
-modules, and only from the folder of the standard library.
+Workers that load the application themselves would each have a copy of all modules that it imports.
+So the first worker reports which modules of the standard library it has imported, and the main
+process imports these before it forks the next worker. The main process may be root, which the
+application is not: it imports modules from the folder of the standard library, and no others.
 """
 
 from __future__ import annotations

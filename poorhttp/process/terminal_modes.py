@@ -1,7 +1,7 @@
 """Restores the terminal that a process has left in the modes of a prompt, without echo.
 
-A debugger that is killed at its prompt leaves it so: `pdb` by readline, others by libraries of
-their own.
+A debugger that is killed at its prompt leaves the terminal in these modes: `pdb` uses readline,
+other debuggers have libraries of their own.
 """
 
 from __future__ import annotations

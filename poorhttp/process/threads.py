@@ -1,7 +1,7 @@
 """Threads of the operating system, which stay threads if the application replaces `threading`.
 
-They are those of `threading` as long as nobody has replaced its functions: so they have names, and
-debuggers and profilers of the application see them.
+The threads are made by `threading` unless the application has replaced its functions: threads of
+`threading` have names, and debuggers and profilers see them.
 """
 
 from __future__ import annotations

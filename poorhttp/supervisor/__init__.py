@@ -1,18 +1,21 @@
 """The main process: keeps the listening sockets open and the workers running.
 
-launcher.py        starts a main process, or the standalone server
-supervisor.py      the loop: signals, reload, upgrade, stop
-generations.py     worker pools of all generations: serving, starting, retiring
-tasks.py           runs the tasks of the loop: one that fails keeps no other from running
-worker_pool.py     the workers of one service
-worker_handle.py   one worker, as the main process sees it
-preloader.py       the process that is forked for each worker (`preload`)
-scoreboard.py      requests in flight and counters of each worker, in shared memory
-backoff.py         pauses between restarts after early crashes
-saturation.py      log lines when all threads of a worker are busy
-watchdog.py        pings workers, for the watchdog of systemd
-upgrade.py         starts a new main process that takes over (USR2)
-hooks/             calls functions of the application for events, in processes of their own
+launcher.py             starts a main process, or the standalone server
+supervisor.py           the loop: signals, reload, upgrade, stop
+generations.py          worker pools of all generations: serving, starting, retiring
+tasks.py                runs the tasks of the loop: one that fails keeps no other from running
+component.py            what plug-ins add to the main process
+supervised_process.py   one process of a component: forked, and replaced when it dies
+spawner.py              what forks the workers of a service in place of the main process
+worker_pool.py          the workers of one service
+worker_handle.py        one worker, as the main process sees it
+preloader.py            the process that is forked for each worker (`preload`)
+scoreboard.py           requests in flight and counters of each worker, in shared memory
+backoff.py              pauses between restarts after early crashes
+saturation.py           log lines when all threads of a worker are busy
+watchdog.py             pings workers, for the watchdog of systemd
+upgrade.py              starts a new main process that takes over (USR2)
+hooks/                  calls functions of the application for events, in processes of their own
 """
 
 from poorhttp.supervisor.launcher import run

@@ -1,4 +1,9 @@
-"""What a plug-in adds to the main process: the class `Component`, and what it may use there."""
+"""What a plug-in adds to the main process: the class `Component`, and what it may use there.
+
+A component runs in the main process, which serves no requests and keeps all workers running. So its
+methods return at once; what takes long, or handles what clients send, belongs in a process of its
+own: `supervised_process.pool` returns one that is replaced when it dies (see `Component.pools`).
+"""
 
 from __future__ import annotations
 
@@ -6,44 +11,89 @@ from collections.abc import Sequence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Protocol
+    from typing import Protocol, TypedDict
 
     from poorhttp.config.settings import Settings
     from poorhttp.net.listener import Listener
     from poorhttp.supervisor.generations import Generations
+    from poorhttp.supervisor.spawner import Spawner
     from poorhttp.supervisor.upgrade import Memory, Takeover
     from poorhttp.supervisor.worker_handle import WorkerHandle
-    from poorhttp.supervisor.worker_pool import Spawner, WorkerPool
+    from poorhttp.supervisor.worker_pool import WorkerPool
     from poorhttp.worker.service import Service
 
-    class Main(Protocol):
-        """The main process, as components see it.
+    class Reload(TypedDict):
+        """A reload that has ended."""
 
-        Attributes:
-            generations: the worker pools of each version, to be read.
-            started: all workers serve.
-            born: when the first main process began, in seconds since 1970.
-            drain_until: it goes on serving until then, though it is not ready; 0: it is ready.
-            stop_signal: the signal by which the server stops; 0: it does not.
-            replaced: a new main process has taken over.
-            takeover: what the main process before this one has left; `None`: there was none.
-            file: the configuration file, if there is one.
-        """
+        #: Seconds since 1970.
+        when: float
+        #: `reloaded`, or why not.
+        result: str
 
-        generations: Generations
-        started: bool
-        born: float
-        drain_until: float
-        stop_signal: int
-        replaced: bool
-        takeover: Takeover | None
-        file: str | None
+    class Reloads(TypedDict):
+        """Reloads of this main process."""
+
+        succeeded: int
+        failed: int
+        last: Reload | None
+
+    class Status(Protocol):
+        """The state of the main process, to be read. `generations` are missing in `open`."""
+
+        @property
+        def generations(self) -> Generations:
+            """The worker pools of each version."""
+
+        @property
+        def started(self) -> bool:
+            """All workers serve."""
+
+        @property
+        def changing(self) -> bool:
+            """A start, a reload or a binary upgrade is under way."""
+
+        @property
+        def born(self) -> float:
+            """When the first main process began, in seconds since 1970."""
+
+        @property
+        def drain_until(self) -> float:
+            """Until when it serves although it is not ready; infinite: until an operator's word."""
+
+        @property
+        def stop_signal(self) -> int:
+            """The signal by which the server stops; 0: it does not."""
+
+        @property
+        def replaced(self) -> bool:
+            """A new main process has taken over."""
+
+        @property
+        def reloads(self) -> Reloads:
+            """How many reloads have succeeded and failed, and the last one."""
+
+        @property
+        def takeover(self) -> Takeover | None:
+            """What the main process before this one has left; `None`: there was none."""
+
+        @property
+        def file(self) -> str | None:
+            """The configuration file, if there is one."""
+
+    class Operations(Protocol):
+        """What the main process does on behalf of components."""
 
         def reload(self, saved: str = "") -> None:
-            """Begin a reload; `saved` are the files for which that is done."""
+            """Reload, as after HUP, when this round of the loop has ended.
+
+            `saved` are the files for which that is done.
+            """
 
         def restart(self) -> None:
-            """Begin to start a new main process that takes over (USR2)."""
+            """Start a new main process that takes over, as after USR2, when this round has ended."""
+
+        def stop(self, number: int) -> None:
+            """Stop as by this signal, when this round has ended."""
 
         def drain(self) -> None:
             """Report that the server is not ready, and go on serving."""
@@ -54,8 +104,11 @@ if TYPE_CHECKING:
         def resize(self, step: int, pools: Sequence[WorkerPool]) -> None:
             """Add `step` workers to each of these pools."""
 
-        def stop(self, number: int) -> None:
-            """Stop as by this signal."""
+        def recycle(self, worker: WorkerHandle) -> None:
+            """Replace a worker as soon as its successor serves."""
+
+        def ping(self) -> None:
+            """Have the workers pinged for some seconds, for `WorkerPool.responsive`."""
 
         def say(self, text: str, style: str) -> None:
             """Tell the user: on the terminal of a developer, or else in the log.
@@ -63,13 +116,21 @@ if TYPE_CHECKING:
             `style` is `info`, `warning`, `good` or `bad`.
             """
 
+    class Main(Status, Operations, Protocol):
+        """The main process, as components see it."""
+
 
 class Component:
     """Base class; each method does nothing, and a plug-in replaces those that it needs.
 
     The main process has one object of each component from the start, or from the first reload with
-    which it is used, until its end. A method that raises is named in the log, and the component is
-    switched off when that repeats; one that takes long is named too.
+    which it is used, until its end. The methods of one that a reload begins to use are `open`, then
+    `start` if the new version serves, or else `stop`. One that a reload does not use any more stays,
+    and closes what it has in `commit`.
+
+    A method of a plug-in of others that raises is named in the log, and the component is switched
+    off when that repeats; one that takes more than 0.1 s is named, and one that does not return,
+    which a stop ends.
     """
 
     def __init__(self, main: Main) -> None:
@@ -94,6 +155,10 @@ class Component:
 
     def filenos(self) -> Sequence[int]:
         """Return descriptors that are readable when `tick` is to be called."""
+        return ()
+
+    def filenos_to_write(self) -> Sequence[int]:
+        """Return descriptors that are writable when `tick` is to be called."""
         return ()
 
     def due(self) -> float:
@@ -170,6 +235,14 @@ class Component:
     def spawners(self, services: Sequence[Service]) -> Sequence[Spawner] | None:
         """Return what forks the workers of each service; `None`: the main process does it."""
         return None
+
+    def grace(self, number: int) -> float:
+        """Return how many seconds workers may take at a stop by this signal, at most."""
+        return float("inf")
+
+    def refuses_restart(self) -> str:
+        """Return why no new main process can take over (USR2); empty if one can."""
+        return ""
 
     def handles(self, number: int) -> bool:
         """Handle a signal in place of the main process; return whether that was done."""

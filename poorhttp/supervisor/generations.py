@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from poorhttp import logs
 from poorhttp._core import adopt_orphans
@@ -22,11 +22,14 @@ if TYPE_CHECKING:
 
     from poorhttp._core import WorkerStatus
     from poorhttp.net.certificate_watcher import CertificateWatcher
-    from poorhttp.plugins.dev.reload.generation import Generation
-    from poorhttp.plugins.dev.reload.reloader import Reloader
     from poorhttp.plugins.monitor.admin.model import Figures, Finished, Refusal
     from poorhttp.supervisor.hooks.queue import HookQueue
+    from poorhttp.supervisor.spawner import Spawner
     from poorhttp.supervisor.upgrade import Memory
+    from poorhttp.supervisor.worker_handle import WorkerHandle
+
+    #: Returns what forks the workers of each service; `None`: the main process does it.
+    Spawners = Callable[[Sequence[Service]], Sequence[Spawner] | None]
 
 
 class Generations:
@@ -47,7 +50,7 @@ class Generations:
         services: Sequence[Settings],
         have: Sequence[Listener],
         application: WSGIApplication | None,
-        reloader: Reloader | None = None,
+        spawners: Spawners = lambda services: None,
     ) -> None:
         """Open the sockets that are not open already.
 
@@ -55,13 +58,16 @@ class Generations:
             services: settings of each service.
             have: listeners that are open; they are closed if no service wants them.
             application: if it is loaded already.
-            reloader: forks the processes, with `autoreload`.
+            spawners: returns what forks the workers of each service; `None`: the main process.
 
         Raises:
             Failure: a service cannot be served; all listeners are closed.
         """
         self.application = application
-        self.reloader = reloader
+        self._make_spawners = spawners
+        #: Called for each worker that serves, and for each that has ended; see `WorkerPool`.
+        self.on_worker_start: Callable[[WorkerPool, WorkerHandle], object] | None = None
+        self.on_worker_end: Callable[[WorkerPool, WorkerHandle, int], object] | None = None
         #: By the name of the service.
         self.totals: dict[str, Totals] = {}
         self.serving: list[WorkerPool] = []
@@ -217,7 +223,7 @@ class Generations:
             pool.stop(signal.SIGTERM, time.monotonic() + pool.stop_timeout)
         self.retiring += cancelled
 
-    def replace(self, spawners: Sequence[Generation]) -> None:
+    def replace(self, spawners: Sequence[Spawner]) -> None:
         """Replace the serving pools at once; new connections wait until their workers serve."""
         self.end_progress()
         before = self.starting or self.serving
@@ -230,7 +236,7 @@ class Generations:
         else:
             self.serving = after
 
-    def replace_pool(self, old: WorkerPool, spawner: Generation) -> None:
+    def replace_pool(self, old: WorkerPool, spawner: Spawner) -> None:
         """Replace one pool, of those that are starting or serving, at once."""
         pools = self.starting or self.serving
         new = self._make_pool(spawner.service, spawner)
@@ -248,7 +254,7 @@ class Generations:
         self.detach_pool(pool)
         self.retiring.append(pool)
 
-    def show_progress(self, spawners: Sequence[Generation]) -> None:
+    def show_progress(self, spawners: Sequence[Spawner]) -> None:
         """Answer waiting clients with a progress page while a slow version loads."""
         self.progress = self._spawned(spawners)
 
@@ -324,16 +330,19 @@ class Generations:
             raise
         if any(settings.preload for settings in services):
             adopt_orphans()
-        if self.reloader is not None:
-            return self._spawned(self.reloader.spawners(made))
+        spawners = self._make_spawners(made)
+        if spawners is not None:
+            return self._spawned(spawners)
         return [self._make_pool(service) for service in made]
 
-    def _spawned(self, spawners: Iterable[Generation]) -> list[WorkerPool]:
+    def _spawned(self, spawners: Iterable[Spawner]) -> list[WorkerPool]:
         return [self._make_pool(spawner.service, spawner) for spawner in spawners]
 
-    def _make_pool(self, service: Service, spawner: Generation | None = None) -> WorkerPool:
+    def _make_pool(self, service: Service, spawner: Spawner | None = None) -> WorkerPool:
         totals = self.totals.setdefault(service.settings.service, Totals())
         pool = WorkerPool(service, totals, spawner)
+        pool.on_worker_start = self._worker_started
+        pool.on_worker_end = self._worker_ended
         if service.settings.has_hooks:
             if self.hooks is None:
                 from poorhttp.supervisor.hooks.queue import HookQueue  # takes memory
@@ -341,6 +350,14 @@ class Generations:
                 self.hooks = HookQueue()
             pool.hooks = self.hooks
         return pool
+
+    def _worker_started(self, pool: WorkerPool, worker: WorkerHandle) -> None:
+        if self.on_worker_start is not None:
+            self.on_worker_start(pool, worker)
+
+    def _worker_ended(self, pool: WorkerPool, worker: WorkerHandle, code: int) -> None:
+        if self.on_worker_end is not None:
+            self.on_worker_end(pool, worker, code)
 
     def _close_unwanted(self, listeners: Iterable[Listener]) -> None:
         wanted = {*_listeners_of([*self.serving, *self.starting])}

@@ -199,8 +199,11 @@ class WorkerHandle:
         """Whether it has not answered a ping in time."""
         return bool(self.pinged) and now - self.pinged >= SILENCE
 
-    def on_stopped(self, number: int, settings: Settings) -> None:
-        """Handle that a signal has stopped it, or that it was continued (0)."""
+    def on_stopped(self, number: int, *, kill: bool) -> None:
+        """Handle that a signal has stopped it, or that it was continued (0).
+
+        `kill`: it is killed and replaced if it is not continued in time.
+        """
         if number == 0:
             if self.kill_stopped_at:
                 logs.write("info", f"worker {self.pid} continues")
@@ -208,7 +211,7 @@ class WorkerHandle:
             return
         self.kill_stopped_at = float("inf")
         then = "it serves no requests until SIGCONT"
-        if settings.autoreload == "off" and settings.debug == "off":
+        if kill:
             self.kill_stopped_at = time.monotonic() + STOPPED
             then = f"{then}, and is killed and replaced in {STOPPED:.0f} s"
         logs.write("warning", f"worker {self.pid} was stopped by {signals.name(number)}: {then}")

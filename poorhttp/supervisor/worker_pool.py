@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from poorhttp import logs as log
 from poorhttp.config.address import is_raw_tcp
@@ -34,9 +34,9 @@ from poorhttp.worker.worker import log_greenlets
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp._core import WorkerStatus
-    from poorhttp.plugins.dev.reload.generation import Generation
     from poorhttp.supervisor.hooks.queue import HookQueue
     from poorhttp.supervisor.preloader import Preloader, Refork
+    from poorhttp.supervisor.spawner import Spawner
 
 #: Seconds between two SIGTERMs to a worker that is still loading its application.
 TERM_INTERVAL = 1.0
@@ -56,11 +56,11 @@ class WorkerPool:
         totals: counters over all pools of this service.
         count: how many workers there should be.
         workers: those that are alive, by process ID, including those that are about to end.
-        ordered: the worker that the preloader or the fork server was told to fork, until it has
+        ordered: the worker that the preloader or the spawner was told to fork, until it has
             reported itself: its process ID is not known before; `None`: there is none.
         complete: all of them have served at some time.
         refork: replaces them by forks of one that has served; `None`: without `refork_after`.
-        spawner: forks them, with `autoreload`; `None`: the main process or the preloader does.
+        spawner: forks them; `None`: the main process or the preloader does.
         failed: exit code of a worker that ended before that, and is not replaced; 0: none.
         failure: how that worker ended, in words.
         cause: why it could not begin, as it has said itself, or else how it ended.
@@ -72,9 +72,11 @@ class WorkerPool:
         stopping: it was stopped by a signal.
         end_reason: why its workers end when it retires, one word for the hooks.
         hooks: gets the events of its workers; `None`: no function is to be called.
+        on_worker_start: called with this pool and a worker that serves from now on.
+        on_worker_end: called with this pool, a worker that has ended, and its exit code.
     """
 
-    def __init__(self, service: Service, totals: Totals, spawner: Generation | None = None) -> None:
+    def __init__(self, service: Service, totals: Totals, spawner: Spawner | None = None) -> None:
         self.service = service
         self.totals = totals
         self.spawner = spawner
@@ -100,6 +102,8 @@ class WorkerPool:
         self.stopping = False
         self.end_reason = "stopped"
         self.hooks: HookQueue | None = None
+        self.on_worker_start: Callable[[WorkerPool, WorkerHandle], object] | None = None
+        self.on_worker_end: Callable[[WorkerPool, WorkerHandle, int], object] | None = None
         # Twice as many slots, because successors start before workers end.
         self.scoreboard = spawner.scoreboard if spawner else Scoreboard(2 * self.count + 8)
         self.backoff = Backoff()
@@ -204,7 +208,10 @@ class WorkerPool:
         """Receive messages; spawn, recycle and kill workers that are due."""
         self.admit(now)
         for worker in list(self.workers.values()):
+            served = worker.serves
             worker.receive(now)
+            if worker.serves and not served and self.on_worker_start is not None:
+                self.on_worker_start(self, worker)
             if worker.is_late(now):
                 in_flight = self.scoreboard.in_flight(worker.slot)
                 worker.give_up(in_flight, self.noun, now, asked=self.stopping)
@@ -336,7 +343,7 @@ class WorkerPool:
         if self.preloader is not None and self.preloader.pid == pid:
             self.preloader.on_stopped(number)
         elif worker := self.workers.get(pid):
-            worker.on_stopped(number, self.settings)
+            worker.on_stopped(number, kill=self.service.kills_stopped)
 
     def reap(self, pid: int, code: int) -> bool:
         """Handle the end of a child; return `False` if it is not of this pool."""
@@ -352,6 +359,8 @@ class WorkerPool:
         if self.hooks is not None and (worker.serves or self.complete):
             # A start or reload that fails is told by its own message.
             attempt("a hook", self.hooks.worker_exit, self, worker, code)
+        if self.on_worker_end is not None:
+            self.on_worker_end(self, worker, code)
         self._on_worker_exit(worker, code)
         self.scoreboard.free(worker.slot)
         return True
@@ -511,8 +520,8 @@ class WorkerPool:
             index, slot, channel.child_fd, siblings, status, self._recycle_after(), refork_after
         )
         worker = WorkerHandle(0, index, slot, channel, balances=shared)
-        orderer: Preloader | Generation | None = self.preloader
-        if self.spawner is not None and self.spawner.fork_server is not None:
+        orderer: Preloader | Spawner | None = self.preloader
+        if self.spawner is not None and self.spawner.orders:
             orderer = self.spawner
         try:
             if orderer is not None:

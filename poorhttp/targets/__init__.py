@@ -1,6 +1,7 @@
 """Registry of targets (`SCHEMES`); loads a WSGI application from the text of a target.
 
 routes.py          which application or folder answers, by host and path
+named.py           the file, folder or module that a target names
 mounts.py          combines several applications by host and prefix
 wsgi.py            `package.module:callable`
 module.py          imports the module of an application

@@ -186,12 +186,12 @@ def _default(module: ModuleType, place: str) -> tuple[Any, str]:
 
 def _django_hint(manage: str) -> str:
     """Return a hint with the application of the Django project of a `manage.py`."""
-    from poorhttp.plugins.discovery.source.django import SETTINGS_APPLICATION, Project
+    from poorhttp.plugins.discovery.source.django import SETTINGS_APPLICATION, DjangoProject
     from poorhttp.plugins.discovery.source.python import Sources
 
     folder = os.path.dirname(manage)
     sources = Sources([folder or "."])
-    project = Project(sources, sources.read(manage))
+    project = DjangoProject(sources, sources.read(manage))
     target = project.target
     if target == SETTINGS_APPLICATION:
         package = project.settings.partition(".")[0]

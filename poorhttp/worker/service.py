@@ -48,12 +48,14 @@ class Service:
         live: script that is appended to static HTML pages, the parts before and after the
             path prefix of the client; None appends nothing.
         serving: the server as a whole serves, so errors go to the error log.
+        kills_stopped: workers that a signal has stopped are killed and replaced.
         start_errors_muted: errors at the start of a worker are not logged: there were many of them.
     """
 
     notice = ""
     live: tuple[str, str] | None = None
     serving = False
+    kills_stopped = True
     start_errors_muted = False
 
     def __init__(

@@ -204,9 +204,9 @@ class Worker:
 
     def _offer_upgrade(self, environ: dict[str, Any], request: Request) -> None:
         # It imports all of `socket`, which few workers need.
-        from poorhttp.worker.websocket import offered
+        from poorhttp.worker.websocket import protocol_upgrade
 
-        offered.offer(environ, request, self.application, self.replace_thread)
+        protocol_upgrade.offer(environ, request, self.application, self.replace_thread)
 
     def _on_refork_due(self) -> int:
         """Report that workers may be forked from this one, unless the application has threads.

@@ -108,9 +108,9 @@ def report_failure(request: Request, error: BaseException) -> None:
     if request.foreign:
         exit_forked_process(error)
     if request.upgraded:
-        from poorhttp.worker.websocket import offered
+        from poorhttp.worker.websocket import protocol_upgrade
 
-        offered.end(request, error)
+        protocol_upgrade.end(request, error)
         return
     try:
         what = request.name

@@ -18,7 +18,7 @@ from poorhttp.plugins.setup.deployment import ini_file, quoting, systemd
 from poorhttp.plugins.setup.deployment.arguments import KINDS
 from poorhttp.plugins.setup.deployment.mode import Mode
 from poorhttp.plugins.setup.deployment.plan import Plan
-from poorhttp.plugins.setup.deployment.project import Project
+from poorhttp.plugins.setup.deployment.project import DeployedProject
 from tests.commands.projects import FILES, init, make
 from tests.support.nobody import IS_ROOT
 from tests.testkit.server import ROOT, command, run
@@ -212,7 +212,7 @@ HIDDEN_FOLDERS = {
 @pytest.mark.parametrize("folder", HIDDEN_FOLDERS)
 def test_folders_that_a_unit_hides(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(systemd, "server_command", lambda: ["/opt/venv/bin/poorhttp"])
-    plan = Plan(folder, "shop", "shop:app", Mode({"mode": "threading"}), Project(folder))
+    plan = Plan(folder, "shop", "shop:app", Mode({"mode": "threading"}), DeployedProject(folder))
     found = systemd.warnings(plan)
     hidden = HIDDEN_FOLDERS[folder]
     assert len(found) == bool(hidden)

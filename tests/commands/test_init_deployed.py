@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from loadtests.network.hosts import Network
 from poorhttp.config import loader
 from proxy.programs import PROGRAMS
 from tests.commands.projects import FILES, init, make
@@ -25,7 +26,6 @@ from tests.support.container import Container
 from tests.support.network import hosts
 from tests.support.proxies import WebServer, reserve
 from tests.testkit.client import HANG, Connection
-from tests.testkit.network.hosts import Network
 from tests.testkit.server import ROOT, Program, command, environment, run, wait_for
 
 #: Web servers that are tried with every application.

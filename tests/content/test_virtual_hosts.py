@@ -99,7 +99,7 @@ def test_what_a_host_does_not_say_is_as_it_is_for_the_service() -> None:
     (settings,) = load(HOSTS)
     assert list(settings.hosts) == ["other.example", "own.example", "www.own.example"]
     other = settings.hosts["other.example"]
-    assert (other.static_index, other.cgi_timeout, other.threads) == ("home.html", 7.0, 3)
+    assert (other.static_index, other.value("cgi_timeout"), other.threads) == ("home.html", 7.0, 3)
     assert (other.target, other.static) == ("x:y", (("/files", "here"),))
     assert other.origin("static_index") == "x.ini:9: static_index"
     assert other.hosts == {}
@@ -113,7 +113,7 @@ def test_a_host_that_says_what_it_serves_serves_nothing_else() -> None:
     assert (own.target, own.mount, own.static) == ("", (("/a", "x:z"),), ())
     assert not own.is_set("target")
     assert own.origin("mount") == "x.ini:11: mount"
-    assert (own.static_index, own.cgi_timeout) == ("start.html", 7.0)
+    assert (own.static_index, own.value("cgi_timeout")) == ("start.html", 7.0)
 
 
 def test_the_command_line_and_the_environment_have_the_last_word_but_for_that() -> None:
@@ -121,7 +121,7 @@ def test_the_command_line_and_the_environment_have_the_last_word_but_for_that() 
     (settings,) = load(HOSTS, words, {"POORHTTP_CGI_TIMEOUT": "5", "POORHTTP_MOUNT": "/m=x:m"})
     own, other = settings.hosts["own.example"], settings.hosts["other.example"]
     for each in (settings, own, other):
-        assert (each.static_index, each.cgi_timeout) == ("i", 5.0)
+        assert (each.static_index, each.value("cgi_timeout")) == ("i", 5.0)
     assert (settings.target, settings.mount) == ("p:q", (("/m", "x:m"),))
     assert (other.target, other.mount) == ("p:q", (("/m", "x:m"),))
     assert (own.target, own.mount) == ("", (("/a", "x:z"),))

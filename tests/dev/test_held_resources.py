@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.development import Project, wait_text
-from tests.testkit.network.port import free_port
+from loadtests.network.port import free_port
+from tests.support.development import ProjectFolder, wait_text
 from tests.testkit.server import Server, wait_for
 
 #: Keeps what it holds for a moment after it has been told to end, as most applications do. It loads
@@ -66,12 +66,12 @@ THREADS = "threading.Thread(target=threading.Event().wait).start()"
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
+def project(tmp_path: Path) -> ProjectFolder:
     """A project in a temporary folder."""
-    return Project(tmp_path)
+    return ProjectFolder(tmp_path)
 
 
-def save(project: Project, kind: str, version: int, port: int = 0, threads: str = "") -> None:
+def save(project: ProjectFolder, kind: str, version: int, port: int = 0, threads: str = "") -> None:
     takes = TAKES[kind].format(port=port)
     project.save("app.py", APP.format(takes=takes, threads=threads, version=version))
 
@@ -90,7 +90,7 @@ def follow(server: Server, version: int) -> None:
 @pytest.mark.parametrize("kind", TAKES)
 @pytest.mark.parametrize("reload", ["on", pytest.param("full", marks=pytest.mark.full)])
 def test_four_saves_of_an_application_that_holds_something(
-    kind: str, reload: str, project: Project
+    kind: str, reload: str, project: ProjectFolder
 ) -> None:
     port = free_port()
     save(project, kind, 1, port)
@@ -107,13 +107,13 @@ IMPATIENT = (
     sys.executable,
     "-c",
     "import sys; from poorhttp.cli import main;"
-    "from poorhttp.plugins.dev.reload import generation as one;"
+    "from poorhttp.plugins.dev.reload import spawner as one;"
     "from poorhttp.plugins.dev.reload import reloader as other;"
     "one.OLDER_WAIT = other.OLDER_WAIT = 0.1; sys.argv = sys.argv[5:]; sys.exit(main())",
 )
 
 
-def test_threads_of_an_old_version_end_and_it_tidies_up(project: Project) -> None:
+def test_threads_of_an_old_version_end_and_it_tidies_up(project: ProjectFolder) -> None:
     """The file is there until handlers of `atexit` have run."""
     save(project, "pidfile", 1, threads=THREADS)
     with project.develop() as server:
@@ -123,7 +123,9 @@ def test_threads_of_an_old_version_end_and_it_tidies_up(project: Project) -> Non
 
 
 @pytest.mark.parametrize("kind", ["port", "exits"])
-def test_what_a_long_request_holds_is_taken_when_it_has_ended(kind: str, project: Project) -> None:
+def test_what_a_long_request_holds_is_taken_when_it_has_ended(
+    kind: str, project: ProjectFolder
+) -> None:
     port = free_port()
     save(project, kind, 1, port)
     with project.develop(launcher=IMPATIENT, tracebacks=True) as server:
@@ -138,7 +140,7 @@ def test_what_a_long_request_holds_is_taken_when_it_has_ended(kind: str, project
         wait_text(server, "version 2")
 
 
-def test_a_mistake_is_shown_at_once(project: Project) -> None:
+def test_a_mistake_is_shown_at_once(project: ProjectFolder) -> None:
     save(project, "port", 1, free_port())
     with project.develop(tracebacks=True) as server, server.connect() as client:
         client.send(b"GET /waits HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -150,7 +152,7 @@ def test_a_mistake_is_shown_at_once(project: Project) -> None:
         assert client.response().body == b"version 1"
 
 
-def test_a_reload_of_the_configuration_frees_what_is_held(project: Project) -> None:
+def test_a_reload_of_the_configuration_frees_what_is_held(project: ProjectFolder) -> None:
     port = free_port()
     save(project, "port", 1, port)
     with project.develop() as server:

@@ -16,7 +16,7 @@ from poorhttp.plugins.dev.reload.own_writes import (
     RECENT_PROGRAM,
     OwnWrites,
 )
-from tests.support.development import Project, wait_text
+from tests.support.development import ProjectFolder, wait_text
 
 #: Writes something else each time it is loaded.
 APP = """\
@@ -37,12 +37,12 @@ EXCLUDE = re.compile(r"leave it out with reload_exclude \((\S+) (\S+)\)")
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
+def project(tmp_path: Path) -> ProjectFolder:
     """A project in a temporary folder."""
-    return Project(tmp_path)
+    return ProjectFolder(tmp_path)
 
 
-def save(project: Project, version: int, writes: str) -> None:
+def save(project: ProjectFolder, version: int, writes: str) -> None:
     project.save("app.py", APP.format(version=version, writes=writes))
 
 
@@ -54,7 +54,7 @@ def save(project: Project, version: int, writes: str) -> None:
         "run('generated.py')",
     ],
 )
-def test_a_file_that_is_written_again_and_again(writes: str, project: Project) -> None:
+def test_a_file_that_is_written_again_and_again(writes: str, project: ProjectFolder) -> None:
     (project.folder / "conf").mkdir()
     save(project, 1, writes)
     with project.develop() as server:
@@ -72,7 +72,7 @@ def test_a_file_that_is_written_again_and_again(writes: str, project: Project) -
         assert not re.search(r"reloaded.*generated", server.log())
 
 
-def test_a_configuration_that_is_written_again_and_again(project: Project) -> None:
+def test_a_configuration_that_is_written_again_and_again(project: ProjectFolder) -> None:
     text = "[http]\\ntarget = app:application\\nbind = 127.0.0.1:0\\n"
     writes = f"pathlib.Path('server.ini').write_text('{text}# %s' % time.time())"
     (project.folder / "server.ini").write_text(text.replace("\\n", "\n"))

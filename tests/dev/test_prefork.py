@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.development import IMPATIENT, Project, wait_text
+from tests.support.development import IMPATIENT, ProjectFolder, wait_text
 from tests.testkit.process import children, wait_for_end
 from tests.testkit.server import Server, environment, run, wait_for
 
@@ -25,9 +25,9 @@ def application(environ, start_response):
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
+def project(tmp_path: Path) -> ProjectFolder:
     """A project in a temporary folder."""
-    project = Project(tmp_path)
+    project = ProjectFolder(tmp_path)
     project.save("app.py", APP.format(version=1))
     return project
 
@@ -48,13 +48,13 @@ def resting(server: Server) -> set[int]:
     return found[-1]
 
 
-def save(project: Project, server: Server, number: int) -> int:
+def save(project: ProjectFolder, server: Server, number: int) -> int:
     """Save a version, and return its process."""
     project.save("app.py", APP.format(version=number))
     return int(json.loads(wait_text(server, f'"version": "{number}"'))["pid"])
 
 
-def test_what_stands_by_is_the_next_version(project: Project) -> None:
+def test_what_stands_by_is_the_next_version(project: ProjectFolder) -> None:
     with project.develop() as server:
         save(project, server, 2)
         for number in range(3, 6):
@@ -65,7 +65,7 @@ def test_what_stands_by_is_the_next_version(project: Project) -> None:
             wait_for_end(pid)
 
 
-def test_one_that_was_killed_is_not_needed(project: Project) -> None:
+def test_one_that_was_killed_is_not_needed(project: ProjectFolder) -> None:
     with project.develop() as server:
         serving = save(project, server, 2)
         before = resting(server)
@@ -143,7 +143,7 @@ fork_server.FORK_TIMEOUT = 3600
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, 0])
 def test_the_main_process_does_not_wait_for_an_import(
-    number: int, project: Project, tmp_path: Path
+    number: int, project: ProjectFolder, tmp_path: Path
 ) -> None:
     installed = tmp_path.with_name(f"{tmp_path.name}-lib") / "site-packages"
     installed.mkdir(parents=True)

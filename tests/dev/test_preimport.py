@@ -25,7 +25,7 @@ from poorhttp import modes
 from poorhttp.config import loader
 from poorhttp.config.settings import Settings
 from poorhttp.plugins.dev.reload.preimport import import_probe
-from poorhttp.plugins.dev.reload.watch.project import Project
+from poorhttp.plugins.dev.reload.watch.project import WatchedProject
 from poorhttp.plugins.dev.reload.preimport.preimport import Preimporter
 
 told = json.loads(sys.argv[1])
@@ -34,7 +34,7 @@ settings = [Settings(**values) for values in told["services"]]
 for one in settings:
     modes.prepare(modes.load(one), one)
 begin = (sys.path[:], os.getcwd(), sys.argv[:])
-preimporter = Preimporter(Project.of(settings, None), settings)
+preimporter = Preimporter(WatchedProject.of(settings, None), settings)
 
 
 def steps():

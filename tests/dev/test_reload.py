@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.development import APP, PART, Project, version, wait_text
+from tests.support.development import APP, PART, ProjectFolder, version, wait_text
 from tests.support.load import Load
 from tests.testkit.client import HANG
 from tests.testkit.process import children, lives
@@ -19,9 +19,9 @@ from tests.testkit.server import ROOT, Server, command, environment, run, wait_f
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
+def project(tmp_path: Path) -> ProjectFolder:
     """A project in a temporary folder."""
-    return Project(tmp_path)
+    return ProjectFolder(tmp_path)
 
 
 def wait_version(server: Server, wanted: str) -> None:
@@ -30,7 +30,9 @@ def wait_version(server: Server, wanted: str) -> None:
 
 
 @pytest.mark.parametrize("reload", ["on", "full"])
-def test_every_save_is_served_and_nothing_is_lost(mode: str, reload: str, project: Project) -> None:
+def test_every_save_is_served_and_nothing_is_lost(
+    mode: str, reload: str, project: ProjectFolder
+) -> None:
     with project.develop(mode, "--autoreload", reload) as server:
         with Load(server.port) as load:
             for number in range(2, 12):
@@ -42,7 +44,7 @@ def test_every_save_is_served_and_nothing_is_lost(mode: str, reload: str, projec
 
 
 @pytest.mark.parametrize("reload", ["on", "full"])
-def test_saves_of_equal_size_within_a_second(reload: str, project: Project) -> None:
+def test_saves_of_equal_size_within_a_second(reload: str, project: ProjectFolder) -> None:
     """Python takes compiled code for right whose source has the same size and second."""
     second = 1_700_000_000
     with project.develop("threading", "--autoreload", reload) as server:
@@ -56,7 +58,7 @@ def test_saves_of_equal_size_within_a_second(reload: str, project: Project) -> N
 
 @pytest.mark.parametrize("folder", ["lib", "site-packages"])
 def test_an_archive_on_the_path_is_replaced(
-    folder: str, project: Project, tmp_path_factory: pytest.TempPathFactory
+    folder: str, project: ProjectFolder, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """One of the project, and an egg that is installed; its folders differ each time."""
     path = tmp_path_factory.mktemp("path") / folder / "stock.egg"
@@ -81,7 +83,7 @@ def test_an_archive_on_the_path_is_replaced(
 
 
 def test_a_kept_connection_is_never_answered_by_the_version_before(
-    mode: str, project: Project
+    mode: str, project: ProjectFolder
 ) -> None:
     with project.develop(mode) as server:
         kept = [server.connect() for _ in range(5)]
@@ -97,7 +99,7 @@ def test_a_kept_connection_is_never_answered_by_the_version_before(
         assert idle.request("GET", "/").json()["version"] == "5"
 
 
-def test_a_request_in_hand_is_finished_by_its_version(mode: str, project: Project) -> None:
+def test_a_request_in_hand_is_finished_by_its_version(mode: str, project: ProjectFolder) -> None:
     waits = project.folder / "go"
     os.mkfifo(waits)
     slow = APP.replace(
@@ -118,7 +120,7 @@ def test_a_request_in_hand_is_finished_by_its_version(mode: str, project: Projec
         assert first.response().json()["version"] == "1"
 
 
-def test_an_open_websocket_is_closed_by_a_reload(mode: str, project: Project) -> None:
+def test_an_open_websocket_is_closed_by_a_reload(mode: str, project: ProjectFolder) -> None:
     """Its browser connects again; the new version answers meanwhile."""
     talking = APP.replace(
         "    start_response",
@@ -161,7 +163,9 @@ BROKEN = {
 
 @pytest.mark.parametrize("name", BROKEN)
 @pytest.mark.parametrize("reload", ["on", "full"])
-def test_a_version_that_cannot_be_loaded_says_why(name: str, reload: str, project: Project) -> None:
+def test_a_version_that_cannot_be_loaded_says_why(
+    name: str, reload: str, project: ProjectFolder
+) -> None:
     text, why = BROKEN[name]
     with project.develop("threading", "--autoreload", reload, tracebacks=True) as server:
         project.save("part.py", text)
@@ -171,7 +175,7 @@ def test_a_version_that_cannot_be_loaded_says_why(name: str, reload: str, projec
         wait_version(server, "1")
 
 
-def test_the_first_version_may_be_broken(project: Project) -> None:
+def test_the_first_version_may_be_broken(project: ProjectFolder) -> None:
     project.save("part.py", "import os\n1 / 0\n")
     with project.develop(tracebacks=True) as server:
         assert "ZeroDivisionError" in wait_text(server, "part.py")
@@ -179,7 +183,7 @@ def test_the_first_version_may_be_broken(project: Project) -> None:
         wait_version(server, "1")
 
 
-def test_a_version_that_hangs_is_replaced_by_the_next(project: Project) -> None:
+def test_a_version_that_hangs_is_replaced_by_the_next(project: ProjectFolder) -> None:
     with project.develop() as server:
         marker = project.folder / "hangs"
         project.save(
@@ -197,7 +201,7 @@ def test_a_version_that_hangs_is_replaced_by_the_next(project: Project) -> None:
         assert waiting.response().json()["part"] == "2"
 
 
-def test_the_file_of_the_application_goes_and_comes_back(project: Project) -> None:
+def test_the_file_of_the_application_goes_and_comes_back(project: ProjectFolder) -> None:
     with project.develop(tracebacks=True) as server:
         (project.folder / "app.py").unlink()
         wait_text(server, "app")
@@ -205,7 +209,7 @@ def test_the_file_of_the_application_goes_and_comes_back(project: Project) -> No
         wait_version(server, "2")
 
 
-def test_a_thousand_files_are_one_version(project: Project) -> None:
+def test_a_thousand_files_are_one_version(project: ProjectFolder) -> None:
     for number in range(1000):
         project.save(f"package/module{number}.py", "")
     with project.develop() as server:
@@ -221,7 +225,7 @@ def test_a_thousand_files_are_one_version(project: Project) -> None:
         assert server.log().count("reloaded in") - before < 100
 
 
-def test_a_save_while_the_version_before_is_loaded(project: Project) -> None:
+def test_a_save_while_the_version_before_is_loaded(project: ProjectFolder) -> None:
     with project.develop() as server:
         with Load(server.port) as load:
             for number in range(2, 30):
@@ -233,7 +237,7 @@ def test_a_save_while_the_version_before_is_loaded(project: Project) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize("moment", ["serving", "importing"])
-def test_no_process_stays(number: signal.Signals, moment: str, project: Project) -> None:
+def test_no_process_stays(number: signal.Signals, moment: str, project: ProjectFolder) -> None:
     hang = "import flask, time\nopen('here', 'w').close()\ntime.sleep(3600)\n"
     project.save("part.py", "import flask\nVERSION = 1\n")
     with project.develop() as server:
@@ -253,7 +257,9 @@ def test_no_process_stays(number: signal.Signals, moment: str, project: Project)
 
 @pytest.mark.parametrize("target", ["nosuch:application", "app:nosuch", "nosuch.py:application"])
 @pytest.mark.parametrize("reload", ["on", "full"])
-def test_a_target_that_was_not_written_right(target: str, reload: str, project: Project) -> None:
+def test_a_target_that_was_not_written_right(
+    target: str, reload: str, project: ProjectFolder
+) -> None:
     """Nothing of the project's can be mended, so there is nothing to wait for."""
     words = command("dev", target, "--bind", "127.0.0.1:0", "--autoreload", reload)
     done = run(*words, cwd=project.folder)
@@ -262,7 +268,7 @@ def test_a_target_that_was_not_written_right(target: str, reload: str, project: 
     assert "Traceback" not in done.stderr
 
 
-def test_without_what_the_extra_installs(project: Project, tmp_path: Path) -> None:
+def test_without_what_the_extra_installs(project: ProjectFolder, tmp_path: Path) -> None:
     """Tracebacks are plain then, and the terminal says how to have better ones."""
     hidden = tmp_path / "hidden"
     hidden.mkdir()

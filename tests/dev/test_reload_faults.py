@@ -18,17 +18,17 @@ from pathlib import Path
 
 import pytest
 
+from loadtests.network.port import free_port
 from tests.support.development import (
     APP,
     IMPATIENT,
     PART,
-    Project,
+    ProjectFolder,
     version,
     wait_text,
     write,
 )
 from tests.testkit.client import HANG, Connection
-from tests.testkit.network.port import free_port
 from tests.testkit.process import children, lives, stopped, watches
 from tests.testkit.server import (
     MODES,
@@ -64,9 +64,9 @@ def create():
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
+def project(tmp_path: Path) -> ProjectFolder:
     """A project in a temporary folder."""
-    return Project(tmp_path)
+    return ProjectFolder(tmp_path)
 
 
 def wait_page(server: Server, text: str) -> str:
@@ -84,7 +84,7 @@ def wait_page(server: Server, text: str) -> str:
     ],
 )
 def test_a_version_that_takes_long_says_where_it_is(
-    mode: str, reload: str, project: Project
+    mode: str, reload: str, project: ProjectFolder
 ) -> None:
     with project.develop(mode, "--autoreload", reload, launcher=IMPATIENT) as server:
         kept = server.connect()
@@ -154,7 +154,7 @@ def test_a_first_version_that_takes_long_says_where_it_is(
 
 
 @pytest.mark.parametrize("end", ["os._exit(0)", "os._exit(7)", "os.kill(os.getpid(), 11)"])
-def test_the_first_version_may_end_its_process(end: str, project: Project) -> None:
+def test_the_first_version_may_end_its_process(end: str, project: ProjectFolder) -> None:
     project.save("part.py", f"import os\n{end}\n")
     with project.develop() as server:
         wait_page(server, "while it was loaded")
@@ -163,7 +163,7 @@ def test_the_first_version_may_end_its_process(end: str, project: Project) -> No
 
 
 def test_the_folder_goes_and_comes_back(tmp_path: Path) -> None:
-    project = Project(tmp_path / "project")
+    project = ProjectFolder(tmp_path / "project")
     with project.develop(tracebacks=True) as server:
         watcher = next(pid for pid in children(server.process.pid) if watches(pid))
         # At once: else the version that finds the files gone may still find an empty folder, and
@@ -178,7 +178,7 @@ def test_the_folder_goes_and_comes_back(tmp_path: Path) -> None:
         assert "a task of the main process failed" not in server.log()
 
 
-def test_a_new_configuration_is_read_once(project: Project) -> None:
+def test_a_new_configuration_is_read_once(project: ProjectFolder) -> None:
     configuration = "[http]\ntarget = app:application\nbind = 127.0.0.1:0\n"
     file = project.folder / "server.ini"
     file.write_text(configuration)
@@ -195,7 +195,7 @@ def test_a_new_configuration_is_read_once(project: Project) -> None:
 class Window:
     """A terminal in which `poorhttp dev` runs."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: ProjectFolder) -> None:
         self.text = ""
         self._closed = False
         self.fd, theirs = pty.openpty()
@@ -255,7 +255,7 @@ def processes_of(session: int) -> list[int]:
 
 
 @contextmanager
-def window(project: Project) -> Iterator[Window]:
+def window(project: ProjectFolder) -> Iterator[Window]:
     """A terminal in which it is developed."""
     opened = Window(project)
     try:
@@ -268,7 +268,7 @@ def window(project: Project) -> Iterator[Window]:
         opened.close()
 
 
-def test_control_c_ends_everything_though_a_request_hangs(project: Project) -> None:
+def test_control_c_ends_everything_though_a_request_hangs(project: ProjectFolder) -> None:
     project.save(
         "app.py",
         "def application(environ, start_response):\n"
@@ -285,13 +285,13 @@ def test_control_c_ends_everything_though_a_request_hangs(project: Project) -> N
         assert "Traceback" not in opened.text
 
 
-def test_a_closed_window_leaves_no_server_behind(project: Project) -> None:
+def test_a_closed_window_leaves_no_server_behind(project: ProjectFolder) -> None:
     with window(project) as opened:
         opened.close()
         opened.ended()
 
 
-def test_a_main_process_of_its_own_is_not_for_development(project: Project) -> None:
+def test_a_main_process_of_its_own_is_not_for_development(project: ProjectFolder) -> None:
     with project.develop() as server:
         server.process.send_signal(signal.SIGUSR2)
         server.wait_log("with autoreload the main process cannot be replaced")

@@ -19,10 +19,10 @@ from tests.testkit.server import environment, wait_for
 FRESH = """
 import os, sys
 from poorhttp.plugins.dev.reload import pyc_loader
-class Project:
+class WatchedProject:
     def owns(self, file):
         return file.startswith(os.getcwd() + "/")
-pyc_loader.install(Project())
+pyc_loader.install(WatchedProject())
 sys.path.insert(0, os.getcwd())
 """
 

@@ -21,7 +21,7 @@ import pytest
 from poorhttp.config.settings import Settings
 from poorhttp.plugins.dev.reload.watch import filesystems, watcher_process
 from poorhttp.plugins.dev.reload.watch.filesystems import Mounts, delay, is_forced
-from poorhttp.plugins.dev.reload.watch.project import Project
+from poorhttp.plugins.dev.reload.watch.project import WatchedProject
 from poorhttp.plugins.dev.reload.watch.snapshot import Snapshot
 from poorhttp.plugins.dev.reload.watch.watcher import Watcher
 from poorhttp.plugins.dev.reload.watch.watcher_process import WatcherProcess
@@ -41,7 +41,7 @@ class Watched:
         notices: what it had to say.
     """
 
-    def __init__(self, project: Project, folder: Path) -> None:
+    def __init__(self, project: WatchedProject, folder: Path) -> None:
         self.watcher = Watcher(project)
         self.notices: list[str] = []
         self._folder = folder
@@ -95,7 +95,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def watched(folder: Path, request: pytest.FixtureRequest) -> Iterator[Watched]:
     """The same, watched."""
-    found = Watched(Project([(str(folder), CODE)]), folder)
+    found = Watched(WatchedProject([(str(folder), CODE)]), folder)
     yield found
     found.watcher.close()
     assert found.notices == []
@@ -141,7 +141,7 @@ def test_a_save_in_two_steps_is_told_when_it_is_done(folder: Path, watched: Watc
 def test_an_empty_file_is_not_told_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watcher_process, "HALF_DONE_WAIT", HANG)
     monkeypatch.setattr(watcher_process, "MAX_BURST", HANG)
-    watched = Watched(Project([(str(folder), CODE)]), folder)
+    watched = Watched(WatchedProject([(str(folder), CODE)]), folder)
     with (folder / "app.py").open("w") as file:
         assert not select.select([watched.watcher], [], [], 0.1)[0]
         file.write("again")
@@ -154,7 +154,7 @@ def test_a_file_that_is_written_slowly_is_told_when_it_is_closed(
 ) -> None:
     monkeypatch.setattr(watcher_process, "HALF_DONE_WAIT", HANG)
     monkeypatch.setattr(watcher_process, "MAX_BURST", HANG)
-    watched = Watched(Project([(str(folder), CODE)]), folder)
+    watched = Watched(WatchedProject([(str(folder), CODE)]), folder)
     with (folder / "app.py").open("r+") as file:
         for text in ("half of ", "what it will be"):
             file.write(text)
@@ -178,7 +178,7 @@ def test_a_save_that_leaves_no_trace(folder: Path) -> None:
     path = folder / "app.py"
     path.write_text("one")
     written = path.stat().st_mtime_ns
-    snapshot = Snapshot(Project([(str(folder), CODE)]), written)
+    snapshot = Snapshot(WatchedProject([(str(folder), CODE)]), written)
     # As if the clock had been looked at in the same moment.
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr(
@@ -216,7 +216,7 @@ def test_a_file_of_equal_size_and_time_takes_its_place(
     if polls:
         monkeypatch.setenv("WATCHFILES_FORCE_POLLING", "true")
         monkeypatch.setenv("WATCHFILES_POLL_DELAY_MS", "20")
-    watched = Watched(Project([(str(folder), CODE)]), folder)
+    watched = Watched(WatchedProject([(str(folder), CODE)]), folder)
     old, new = folder / "app.py", folder.parent / "new.py"
     for text in ("other", "third"):
         new.write_text(text)
@@ -300,7 +300,7 @@ def test_what_follows_a_save_is_one_more(folder: Path, monkeypatch: pytest.Monke
     """As of a formatter, which takes its time for each."""
     monkeypatch.setattr(watcher_process, "SAME_SAVE", HANG)
     monkeypatch.setattr(watcher_process, "EVENT_WAIT", 1.0)
-    watched = Watched(Project([(str(folder), CODE)]), folder)
+    watched = Watched(WatchedProject([(str(folder), CODE)]), folder)
     paths = [folder / name for name in ("app.py", "package/views.py", "new.py")]
     for path in paths:
         path.write_text("again")
@@ -327,7 +327,7 @@ def test_more_than_the_system_keeps_loses_nothing(folder: Path, watched: Watched
 def test_a_checkout_is_told_when_git_is_done(folder: Path) -> None:
     (folder / ".git").mkdir()
     lock = folder / ".git/index.lock"
-    project = Project([(str(folder / "package"), CODE)])
+    project = WatchedProject([(str(folder / "package"), CODE)])
     watched = Watched(project, folder / "package")
     lock.write_text("")
     paths = [folder / "package/views.py", folder / "package/deep/new.py"]
@@ -381,7 +381,7 @@ def test_a_folder_above_that_is_exchanged(folder: Path) -> None:
         (folder.parent / f"v{number}").mkdir()
         (folder.parent / f"v{number}/app.py").write_text(f"version {number}")
     release.symlink_to("v1")
-    watched = Watched(Project([(str(release), CODE)]), release)
+    watched = Watched(WatchedProject([(str(release), CODE)]), release)
     (folder.parent / "next").symlink_to("v2")
     os.replace(folder.parent / "next", release)
     assert watched.message()[str(release / "app.py")] == "code"
@@ -396,7 +396,7 @@ def test_a_file_that_is_a_link(folder: Path) -> None:
     (real / "settings.py").write_text("first")
     (real / "other.py").write_text("first")
     (folder / "settings.py").symlink_to(real / "settings.py")
-    watched = Watched(Project([(str(folder), CODE)]), folder)
+    watched = Watched(WatchedProject([(str(folder), CODE)]), folder)
     (real / "other.py").write_text("not ours")
     replace(real / "settings.py", "again")
     assert watched.settle() == {str(folder / "settings.py"): "code"}
@@ -429,7 +429,7 @@ def test_links_that_lead_elsewhere_now(
     lead(folder / "chain.yml", "../outside/settings")
     lead(folder / "shop", "../outside/current")
     lead(folder / "later.yml", str(outside / "later/settings.yml"))
-    watched = Watched(Project([(str(folder), CODE)]), folder)
+    watched = Watched(WatchedProject([(str(folder), CODE)]), folder)
 
     def told() -> set[str]:
         """All names that are told until everything that has happened is."""
@@ -472,7 +472,7 @@ def test_an_archive_of_modules_is_replaced(command: str, folder: Path) -> None:
     egg.parent.mkdir(parents=True)
     for path in (old, egg):
         path.write_text("first")
-    watched = Watched(Project([(str(folder), CODE)]), folder)
+    watched = Watched(WatchedProject([(str(folder), CODE)]), folder)
     watched.watcher.watch_also([str(old / "shop/web"), str(egg)])
     watched.settle()
     for path, kind in ((old, "code"), (egg, "outside")):
@@ -488,7 +488,7 @@ def test_a_configuration_file_elsewhere(folder: Path, monkeypatch: pytest.Monkey
     etc.mkdir()
     (etc / "site.ini").write_text("first")
     monkeypatch.chdir(folder)
-    watched = Watched(Project.of([Settings()], str(etc / "site.ini")), folder)
+    watched = Watched(WatchedProject.of([Settings()], str(etc / "site.ini")), folder)
     (etc / "other.ini").write_text("nothing")
     replace(etc / "site.ini", "again")
     assert watched.settle() == {str(etc / "site.ini"): "configuration"}
@@ -501,7 +501,7 @@ def test_a_configuration_file_elsewhere(folder: Path, monkeypatch: pytest.Monkey
 
 
 def test_static_files_are_assets(folder: Path) -> None:
-    project = Project([(str(folder), CODE), (str(folder / "public"), FILES)])
+    project = WatchedProject([(str(folder), CODE), (str(folder / "public"), FILES)])
     (folder / "public").mkdir()
     watched = Watched(project, folder)
     (folder / "public/index.html").write_text("new")
@@ -530,7 +530,7 @@ def test_an_editable_install(folder: Path, watched: Watched) -> None:
 
 def test_folders_are_watched_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watcher_process, "ROOT_CHECK", 10 * HANG)
-    watched = Watched(Project([(str(folder), CODE)]), folder)
+    watched = Watched(WatchedProject([(str(folder), CODE)]), folder)
     (folder.parent / "src").mkdir()
     watched.watcher.watch_also([str(folder.parent / "src")])
     wait_for(lambda: watches(watched.watcher.pid) == 4, "four folders are watched")
@@ -559,7 +559,7 @@ def test_what_is_installed_is_told_when_pip_is_done(
 ) -> None:
     # No pause of this test is long enough to be taken for the end of pip.
     monkeypatch.setattr(watcher_process, "INSTALL_QUIET", 2 * HANG)
-    watched = Watched(Project([(str(folder), CODE)]), folder)
+    watched = Watched(WatchedProject([(str(folder), CODE)]), folder)
     watch_installed(watched, installed)
     shutil.rmtree(installed)
     # A save of the user's own does not wait for that.
@@ -611,7 +611,7 @@ def test_setting_watches_costs_what_it_takes_of_the_processor(
     busy = SimpleNamespace(monotonic=lambda: next(clock), process_time=lambda: 1.0)
     with monkeypatch.context() as patched:
         patched.setattr(watcher_process, "time", busy)
-        watching = WatcherProcess(Project([(str(folder), CODE)]), -1, os.getpid(), 0)
+        watching = WatcherProcess(WatchedProject([(str(folder), CODE)]), -1, os.getpid(), 0)
         assert watching._watch_again()
         assert watching._watch_again_at <= next(clock)
 
@@ -630,7 +630,7 @@ def test_only_what_matters_uses_up_watches(folder: Path) -> None:
     for name in ("node_modules/a/b", ".git/objects", "__pycache__", "env/lib"):
         (folder / name).mkdir(parents=True)
     (folder / "env/pyvenv.cfg").write_text("")
-    watched = Watched(Project([(str(folder), CODE)]), folder)
+    watched = Watched(WatchedProject([(str(folder), CODE)]), folder)
     assert watches(watched.watcher.pid) == 3
     watched.watcher.close()
 
@@ -641,7 +641,7 @@ def test_only_what_matters_uses_up_watches(folder: Path) -> None:
 def test_polling(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WATCHFILES_FORCE_POLLING", "true")
     monkeypatch.setenv("WATCHFILES_POLL_DELAY_MS", "20")
-    watched = Watched(Project([(str(folder), CODE)]), folder)
+    watched = Watched(WatchedProject([(str(folder), CODE)]), folder)
     assert watches(watched.watcher.pid) == 0
 
     def write(path: Path, text: str) -> None:
@@ -673,13 +673,13 @@ def test_polling(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 #: Watches a folder in a user namespace whose limits of inotify are lowered, and says what it hears.
 LIMITED = """
 import os, select, sys
-from poorhttp.plugins.dev.reload.watch.project import Project
+from poorhttp.plugins.dev.reload.watch.project import WatchedProject
 from poorhttp.targets import CODE
 from poorhttp.plugins.dev.reload.watch.watcher import Watcher
 limit, value, folder, also = sys.argv[1:]
 with open(f"/proc/sys/user/max_inotify_{limit}", "w") as file:
     file.write(value)
-watcher = Watcher(Project([(folder, CODE)]))
+watcher = Watcher(WatchedProject([(folder, CODE)]))
 if also:
     watcher.watch_also([also])
 while True:
@@ -768,7 +768,7 @@ def test_remote_files_are_looked_at_too(folder: Path, monkeypatch: pytest.Monkey
     table = f"1 0 0:1 / {folder}/far rw - nfs4 server:/ rw\n"
     # The kernel says what is mounted where; this is what it would say.
     monkeypatch.setattr(Mounts, "now", lambda: Mounts(table))
-    watched = Watched(Project([(str(folder), CODE)]), folder)
+    watched = Watched(WatchedProject([(str(folder), CODE)]), folder)
     assert f"{folder}/far is on nfs4" in watched.notice()
     # Both are told, and once: what this machine writes to it the system tells of.
     (folder / "far/x.py").write_text("again")
@@ -789,7 +789,7 @@ def test_what_the_environment_says_of_polling() -> None:
 
 def test_too_many_folders_are_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("poorhttp.plugins.dev.reload.watch.project.FOLDERS", 2)
-    watched = Watched(Project([(str(folder), CODE)]), folder)
+    watched = Watched(WatchedProject([(str(folder), CODE)]), folder)
     assert "too many folders" in watched.notice()
     watched.watcher.close()
 
@@ -799,7 +799,7 @@ def test_too_many_folders_are_said(folder: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_it_leaves_nothing_behind(folder: Path) -> None:
     before = descriptors(os.getpid())
-    watcher = Watcher(Project([(str(folder), CODE)]))
+    watcher = Watcher(WatchedProject([(str(folder), CODE)]))
     pid = watcher.pid
     watcher.close()
     assert not psutil.pid_exists(pid)
@@ -819,7 +819,7 @@ def test_ctrl_c_is_for_the_main_process(folder: Path, watched: Watched) -> None:
 def test_it_has_nothing_open_that_is_not_its_own(folder: Path) -> None:
     """A port would be in use as long as it lives."""
     with socket.create_server(("127.0.0.1", 0)):
-        watched = Watched(Project([(str(folder), CODE)]), folder)
+        watched = Watched(WatchedProject([(str(folder), CODE)]), folder)
         assert sum(name.startswith("socket:") for name in opened(watched.watcher.pid)) == 1
         watched.watcher.close()
 
@@ -853,7 +853,7 @@ def test_what_it_had_told_before_it_ended_is_heard(folder: Path, watched: Watche
 
 
 def test_one_that_ends_again_and_again_is_given_up(folder: Path) -> None:
-    watched = Watched(Project([(str(folder), CODE)]), folder)
+    watched = Watched(WatchedProject([(str(folder), CODE)]), folder)
     for _ in range(3):
         pid = watched.watcher.pid
         os.kill(pid, signal.SIGKILL)
@@ -868,10 +868,10 @@ def test_one_that_ends_again_and_again_is_given_up(folder: Path) -> None:
 def test_it_ends_with_the_main_process() -> None:
     program = textwrap.dedent("""
         import os, time
-        from poorhttp.plugins.dev.reload.watch.project import Project
+        from poorhttp.plugins.dev.reload.watch.project import WatchedProject
         from poorhttp.targets import CODE
         from poorhttp.plugins.dev.reload.watch.watcher import Watcher
-        watcher = Watcher(Project([(os.getcwd(), CODE)]))
+        watcher = Watcher(WatchedProject([(os.getcwd(), CODE)]))
         print(watcher.pid, flush=True)
         time.sleep(600)
     """)

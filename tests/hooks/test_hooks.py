@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.hooks.events import ALL, Hooked, hooked
+from tests.support.binary_upgrade import end, upgrade
 from tests.support.nobody import IS_ROOT, Nobody
-from tests.support.upgrade import end, upgrade
 from tests.testkit.process import children, lives
 from tests.testkit.server import ROOT, Server, wait_for
 

@@ -19,13 +19,13 @@ from typing import Any, cast
 import pytest
 
 from loadtests import store
-from loadtests.advise import answer, asking, command, prove, report
+from loadtests.advise import answer, command, prove, report, workload
 from loadtests.advise.answer import MEMORY, P99, THROUGHPUT, Advice, Wish, advise
-from loadtests.advise.asking import Asking, from_locust, recorded
 from loadtests.advise.configuration import Configuration, Probe, distance, sensible, space
 from loadtests.advise.search import Found, pace, search
 from loadtests.advise.target import HARMLESS, Target
 from loadtests.advise.trial import Bench, Sample, delayed_seconds
+from loadtests.advise.workload import Workload, from_locust, recorded
 from loadtests.clients import locust
 from loadtests.clients.connection import Connection
 from loadtests.clients.native import replay
@@ -398,10 +398,10 @@ def test_targets_that_cannot_be(project: Path) -> None:
         Target(file=several).check()
 
 
-def bench(folder: Path, asked: Asking | None = None) -> Bench:
+def bench(folder: Path, asked: Workload | None = None) -> Bench:
     """Ready to measure."""
     keeping = store.Store(folder / "results.jsonl", "test")
-    return Bench(Target("app.py"), asked or asking.from_paths(["/"]), keeping)
+    return Bench(Target("app.py"), asked or workload.from_paths(["/"]), keeping)
 
 
 @pytest.fixture
@@ -482,7 +482,7 @@ def test_one_that_fails_in_some_modes_only(project: Path) -> None:
 @pytest.mark.usefixtures("nothing_left")
 def test_the_request_that_fails_is_named(project: Path) -> None:
     broken(project, "if environ['PATH_INFO'] == '/b': return (start_response('404 No', []), [])[1]")
-    measuring = bench(project, asking.from_paths(["/a", "/b"]))
+    measuring = bench(project, workload.from_paths(["/a", "/b"]))
     sample = measuring.take(Configuration("single"), 0.3, 4, "search")
     measuring.store.close()
     assert sample.failure.endswith("; GET /b is answered 404")
@@ -512,7 +512,7 @@ def test_a_search(project: Path) -> None:
     # So long that a busy machine, too, does more of them with more threads.
     broken(project, "time.sleep(0.02)")
     asked = [Request("/a"), Request("/b", "HEAD"), Request("/c", "POST", body=b"x")]
-    measuring = bench(project, Asking(asked, "three requests"))
+    measuring = bench(project, Workload(asked, "three requests"))
     candidates = [
         one for one in space(2, ["single", "threading"]) if one.workers == 1 and one.threads <= 16
     ]
@@ -912,7 +912,7 @@ def test_like_a_log(tmp_path: Path) -> None:
 def test_of_very_many_requests_some_of_the_whole_file_are_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "MOST", 10)
+    monkeypatch.setattr(workload, "MOST", 10)
     file = tmp_path / "requests.jsonl"
     file.write_text("\n".join(f'{{"target": "/{n}"}}' for n in range(95)), encoding="utf-8")
     assert [one.target for one in ask(file)] == [f"/{n}" for n in range(0, 95, 10)]

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from loadtests.clients import asker, external, locust, program
+from loadtests.clients import external, locust, program, python_client
 from loadtests.clients.load import KINDS, Job, Load
 from loadtests.clients.locust import swarm
 from loadtests.clients.locust.swarm import Outcome, Report
@@ -311,7 +311,7 @@ class TestParsers:
             parse("zero\none\ntwo\nthree\n")
 
     def test_our_line(self) -> None:
-        seen = asker.Seen([0.001, 0.003], [0.002, 0.004], 300, Counter(read=2))
+        seen = python_client.Seen([0.001, 0.003], [0.002, 0.004], 300, Counter(read=2))
         load = program.parse(seen.line(2.0, 0.5), 17.0)
         times = {"mean_us": 3000, "p50_us": 2000, "p99_us": 2000, "max_us": 4000, "answer_us": 2000}
         assert load == Load(2, 2.0, 300, errors={"read": 2}, busy=0.25, **times)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.testkit.network import wire
+from loadtests.network import wire
 
 
 class End:

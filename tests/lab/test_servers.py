@@ -15,7 +15,7 @@ from loadtests import programs, store
 from loadtests.clients.native import fetch
 from loadtests.errors import LabError, ServerFailure
 from loadtests.servers import peers, registry
-from loadtests.servers.material import Material
+from loadtests.servers.fixtures import Fixtures
 from loadtests.servers.pages import PAGES, PROXIED, with_pages
 from loadtests.servers.registry import Server, missing
 from loadtests.servers.running import Running
@@ -38,9 +38,9 @@ def _forgiving(server: Server) -> contextlib.AbstractContextManager[None]:
 
 
 @pytest.fixture(scope="module")
-def material() -> Iterator[Material]:
+def fixtures() -> Iterator[Fixtures]:
     """Files to serve."""
-    with Material() as made:
+    with Fixtures() as made:
         yield made
 
 
@@ -117,10 +117,10 @@ class TestStart:
             assert load.requests > 1
 
     @pytest.mark.parametrize("server", registry.STATIC, ids=lambda server: server.name)
-    def test_files(self, material: Material, server: Server) -> None:
+    def test_files(self, fixtures: Fixtures, server: Server) -> None:
         with (
             _forgiving(_installed(server)),
-            Running(server, material.static, target="/index1.html") as running,
+            Running(server, fixtures.static, target="/index1.html") as running,
         ):
             assert running.processes()
 

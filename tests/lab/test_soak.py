@@ -15,11 +15,12 @@ from loadtests import __main__, store
 from loadtests.apps.content import BLOCK, content, pieces
 from loadtests.clients.steady import known_requests
 from loadtests.clients.steady.known_requests import Question, Wrong, unchunked
-from loadtests.soak import command, report
+from loadtests.soak import command, refused, report
 from loadtests.soak.client import World
+from loadtests.soak.error_log_check import ErrorLogCheck
 from loadtests.soak.gauge import Reading, growth
-from loadtests.soak.journal import Journal
 from loadtests.soak.run import Plan, Soak
+from tests.lab import refused_requests
 from tests.testkit.client import Response
 
 #: Crosses two answers, writes to the log, and leaks descriptors.
@@ -75,6 +76,15 @@ def test_a_short_soak(
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "poorhttp serve --mode forking --workers 3" in page
     assert "a refusal by the server" in page
+
+
+def test_malformed_requests_are_those_of_the_protocol_cases() -> None:
+    """`python -m tests.lab.refused_requests` writes them anew."""
+    assert refused.FILE.read_text(encoding="ascii") == refused_requests.text()
+    assert [(one.send, one.statuses) for one in refused.refused()] == [
+        (case.send, tuple(status for status in case.statuses if status >= 200))
+        for case in refused_requests.refused_cases()
+    ]
 
 
 def test_what_a_soak_notices(tmp_path: Path) -> None:
@@ -175,10 +185,10 @@ def test_what_the_end_of_a_worker_explains() -> None:
 # The log
 
 
-def judged(tmp_path: Path, text: str) -> Journal:
+def judged(tmp_path: Path, text: str) -> ErrorLogCheck:
     path = tmp_path / "error.log"
     path.write_text(text)
-    journal = Journal(path)
+    journal = ErrorLogCheck(path)
     journal.read(end=True)
     return journal
 

@@ -15,6 +15,6 @@ test_patched_libraries.py        Applications that replace threads and locks, as
 test_process_titles.py           Titles of processes in `ps`, with a request of each worker
 test_replaced_handlers.py        Signal handlers of the application in the place of the server's
 test_saturation.py               Log messages while all threads are busy, and the watchdog
-test_upgrade.py                  Upgraded connections: which requests may have one, and its end
+test_protocol_upgrade.py         Protocol upgrade: which requests may have it, and how it ends
 test_websocket_libraries.py      flask-sock, Flask-SocketIO, gevent-websocket, with real clients
 """

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.testkit.network.port import free_port
+from loadtests.network.port import free_port
 from tests.testkit.process import children
 from tests.testkit.server import Server, run, wait_for
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.upgrade import end, upgrade
+from tests.support.binary_upgrade import end, upgrade
 from tests.testkit.server import Server, wait_for
 
 APP = "tests.apps.starting:application"

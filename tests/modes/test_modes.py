@@ -13,11 +13,11 @@ from typing import Any
 import psutil
 import pytest
 
+from loadtests.network.port import free_port
 from poorhttp.config.options.server import MODES as OURS
 from poorhttp.modes import forking, single
 from tests.conftest import Serve
 from tests.testkit.client import HANG, Closed, Connection
-from tests.testkit.network.port import free_port
 from tests.testkit.process import children, lives, opened, wait_for_end
 from tests.testkit.server import AT_ONCE, MODES, ROOT, Server, patched, run, wait_for
 

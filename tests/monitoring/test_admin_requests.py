@@ -1,4 +1,4 @@
-"""Requests at the address `admin`: who may send them, protocol cases, malformed ones."""
+"""Access control of the address `admin`: authorization, protocol cases, malformed requests."""
 
 from __future__ import annotations
 

@@ -31,12 +31,12 @@ from poorhttp.plugins.monitor.ctl.arguments import SUBCOMMANDS, Arguments
 from poorhttp.plugins.monitor.ctl.client import Client
 from poorhttp.plugins.monitor.ctl.commands import SHOWN
 from poorhttp.plugins.monitor.ctl.find import Place
+from tests.support.binary_upgrade import wait_for_end
 from tests.support.health_probe import ask, wait_status
 from tests.support.load import Load
 from tests.support.nobody import IS_ROOT, Nobody
 from tests.support.services import Tree
 from tests.support.status_documents import DOCUMENTS, HOSTILE
-from tests.support.upgrade import wait_for_end
 from tests.testkit.client import HANG, Connection
 from tests.testkit.process import lives, workers
 from tests.testkit.server import Program, Server, command, environment, join, run, wait_for
@@ -394,7 +394,7 @@ def test_a_full_worker(control: Control, tmp_path: Path) -> None:
 
 def test_upgraded_connections(mode: str, control: Control) -> None:
     """They are requests in flight for an operator, also where they take no thread."""
-    with Server("tests/apps/upgraded.py", mode, *control.options) as server:
+    with Server("tests/apps/protocol_upgrade.py", mode, *control.options) as server:
         connection = server.connect()
         connection.send_request("GET", "/echo", "Connection: upgrade", "Upgrade: chat")
         assert connection.interim() == 101

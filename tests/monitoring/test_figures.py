@@ -16,8 +16,8 @@ import pytest
 
 from poorhttp import _core
 from poorhttp.plugins.monitor.admin import model
+from tests.support.binary_upgrade import end, upgrade
 from tests.support.status_reader import Admin
-from tests.support.upgrade import end, upgrade
 from tests.testkit.client import HANG, BadResponse, Closed, Connection
 from tests.testkit.process import workers
 from tests.testkit.server import Server, join, patched, wait_for

@@ -16,8 +16,8 @@ from poorhttp.plugins.monitor.derived import units
 from poorhttp.plugins.monitor.derived.notices import notices
 from poorhttp.plugins.monitor.derived.rates import Recent, added, quantile
 from tests.support.admin_address import Operator
+from tests.support.binary_upgrade import end, upgrade
 from tests.support.status_documents import document, series
-from tests.support.upgrade import end, upgrade
 from tests.testkit.server import MODES, Server, patched, wait_for
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ import pytest
 
 from poorhttp.plugins.monitor.metrics import changes, statsd
 from poorhttp.plugins.monitor.metrics.families import collect
+from tests.support.binary_upgrade import upgrade, wait_for_end
 from tests.support.status_documents import DOCUMENTS, document, series, troubled
-from tests.support.upgrade import upgrade, wait_for_end
 from tests.testkit.client import HANG, Connection
 from tests.testkit.process import answers_at_admin, children
 from tests.testkit.server import Server, command, join, patched, run, wait_for

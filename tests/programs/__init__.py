@@ -1,4 +1,4 @@
-"""Programs of others under our server and a reference, with their real clients: `make programs`.
+"""Third-party programs and their clients under our server and a reference: `make programs`.
 
 `python -m tests.programs [NAME …]` runs each of these under gunicorn, then under our server in
 three modes, and compares what its clients saw. To add one, write a file with a subclass of

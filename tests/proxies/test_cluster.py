@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from loadtests.network.hosts import Network
+from loadtests.studies.cluster.members import NAMES, Cluster, Member
 from tests.packages import need
 from tests.support.load import Load
 from tests.support.network import hosts
 from tests.testkit.client import Closed, Connection
-from tests.testkit.cluster import NAMES, Cluster, Member
-from tests.testkit.network.hosts import Network
 from tests.testkit.server import wait_for
 
 APP = "tests.apps.clustered:application"

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.binary_upgrade import end, upgrade
 from tests.support.load import Load
 from tests.support.proxies import APP as GATES
 from tests.support.proxies import Pair, Proxy
-from tests.support.upgrade import end, upgrade
 from tests.testkit.process import children
 from tests.testkit.server import Server, wait_for
 from tests.testkit.versions import APP, Versions

@@ -21,6 +21,6 @@ test_stop_signals.py          Signals to stop at any moment: while it starts, lo
 test_supervisor.py            Numbers of workers, their starts and their failures
 test_systemd.py               Socket activation and notifications of systemd
 test_tls_renewal.py           Certificates renewed while the server runs, their end, their keys
-test_upgrade.py               Upgrade by USR2: a new main process takes over the sockets
+test_binary_upgrade.py        Binary upgrade (USR2): a new main process takes over the sockets
 test_watchdog.py              systemd's watchdog: notified as long as workers answer
 """

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.binary_upgrade import upgrade, wait_for_end
 from tests.support.health_probe import Probe, ask, wait_status
 from tests.support.load import Load
 from tests.support.nobody import IS_ROOT, Nobody
-from tests.support.upgrade import upgrade, wait_for_end
 from tests.testkit.client import HANG, BadResponse, Closed, Connection
 from tests.testkit.process import answers_at_admin, children, descriptors, lives, opened, workers
 from tests.testkit.server import READY, Server, command, environment, patched, run, wait_for

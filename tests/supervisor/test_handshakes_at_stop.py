@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from loadtests.network.hosts import Network
 from poorhttp.net import handshakes
 from poorhttp.net.handshakes import drain_handshakes
 from poorhttp.net.listener import Listener
 from tests.support.network import hosts
 from tests.testkit.client import HANG
-from tests.testkit.network.hosts import Network
 from tests.testkit.process import children
 from tests.testkit.server import ROOT, Server, wait_for
 

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 import poorhttp
+from loadtests.network.port import free_port
 from poorhttp.config.settings import Settings
 from poorhttp.errors import BindError, ConfigError
 from poorhttp.net.inherited import listeners_from_json, listeners_to_json
 from poorhttp.net.listener import Listener
 from poorhttp.net.sockets import listeners_of, open_listeners
 from tests.testkit.client import HANG, Connection
-from tests.testkit.network.port import free_port
 from tests.testkit.process import children, fdinfo
 from tests.testkit.server import ROOT, Program, Server, command, mode_options, wait_for
 

@@ -1,4 +1,4 @@
-"""`preload`: the process that has loaded the application forks workers, and cannot name others."""
+"""`preload`: workers are forked from a process that has loaded the application."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.binary_upgrade import end, wait_for_end
 from tests.support.load import Load
-from tests.support.upgrade import end, wait_for_end
 from tests.testkit.client import Connection
 from tests.testkit.process import children, lives, opened
 from tests.testkit.server import Server, command, run, wait_for

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.binary_upgrade import end, upgrade
 from tests.support.certificate import certificate
 from tests.support.nobody import IS_ROOT, Nobody
 from tests.support.tls_client import APP, BIND, Asking, names, told, write
-from tests.support.upgrade import end, upgrade
 from tests.testkit.client import HANG
 from tests.testkit.process import children, opened
 from tests.testkit.server import MODES, Server, command, run, wait_for

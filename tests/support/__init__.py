@@ -1,4 +1,4 @@
-"""What tests are written with, beside `tests.testkit`.
+"""Clients, programs and pytest plugins with which tests are written, beside `tests.testkit`.
 
 admin_address.py      The address `admin` of a server under test, as an operator uses it
 admin_requests.py     Made-up requests to the address `admin`
@@ -10,6 +10,7 @@ development.py        `poorhttp dev`, and a project folder whose files tests cha
 durations.py          Pytest plugin that prints the tests that came nearest to their limit of time
 failure.py            Runs commands that must fail, and checks exit code and message
 fuse.py               A FUSE file system with one file, served by this process, that can be blocked
+graphs.py             Graphs of what imports what: circles, what can be reached, arrows of rooms
 h11_agreement.py      Comparison of our request parser with `h11`
 hangs.py              Pytest plugin that reports and ends tests which exceed the timeout
 health_probe.py       A health check like a load balancer's
@@ -21,9 +22,11 @@ network.py            Network namespaces as hosts for a test, where the system a
 nobody.py             The unprivileged user `nobody`, for tests that run as root
 otlp_receiver.py      A receiver of OpenTelemetry's metrics and traces
 page_pictures.py      Pictures of the status page for the documents
+plugin_names.py       Names of plug-ins in a source file of the core
 postgres.py           A PostgreSQL server on a Unix socket, of a user without privileges
 process_lock.py       A lock between processes, for which C code waits without being interrupted
 proxies.py            Starts the web servers of proxy/ with their configurations, on other ports
+python_imports.py     Which Python module depends on which
 rust_imports.py       Which file of a Rust crate names items of which other file
 scheduling.py         Pytest plugin: pytest-xdist's groups, corrected for workers that crash
 services.py           The process tree of a main process with several services
@@ -31,7 +34,7 @@ status_documents.py   Made-up status documents, for tests of what renders them
 status_reader.py     Reads the status document of a server under test
 template_pages.py     Folders of template pages: written, changed and broken by tests
 tls_client.py         TLS clients: contexts, requests, certificates and environ variables they get
-upgrade.py            An upgrade under test: the old main process, the new one, their end
+binary_upgrade.py     A binary upgrade (USR2): the old main process, the new one, their end
 without_netlink.py    Execute a command that may open no netlink socket
 wsgi_call.py          One request to a WSGI application, checked by `wsgiref.validate`
 """

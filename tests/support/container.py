@@ -16,8 +16,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from loadtests.network.hosts import Host
 from tests.testkit.client import HANG, Connection
-from tests.testkit.network.hosts import Host
 from tests.testkit.process import children
 from tests.testkit.server import ROOT, Program, environment
 

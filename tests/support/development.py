@@ -84,8 +84,8 @@ class Started(Server):
         return found[1] if found else ""
 
 
-class Project:
-    """Its folder."""
+class ProjectFolder:
+    """A folder with a project that `poorhttp dev` serves, whose files tests save."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
+from loadtests.network.hosts import Network, Unavailable
 from tests.packages import need
-from tests.testkit.network.hosts import Network, Unavailable
 
 
 @contextmanager

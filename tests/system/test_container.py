@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from loadtests.network.hosts import Network
 from tests.support.container import Container, instructions, only
 from tests.support.network import hosts
 from tests.testkit.client import HANG
-from tests.testkit.network.hosts import Network
 from tests.testkit.process import children, opened, wait_for_end
 from tests.testkit.server import ROOT, wait_for
 

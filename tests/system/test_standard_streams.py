@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.upgrade import end, upgrade
+from tests.support.binary_upgrade import end, upgrade
 from tests.testkit.client import HANG
 from tests.testkit.server import Server, environment, run, wait_for
 

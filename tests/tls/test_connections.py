@@ -520,7 +520,7 @@ def received(connection: Connection, size: int) -> bytes:
 
 
 def test_an_application_takes_a_connection(servers: Servers, version: str) -> None:
-    server = servers("tests/apps/upgraded.py")
+    server = servers("tests/apps/protocol_upgrade.py")
     with secure(server, version) as connection:
         # In one record with what follows.
         connection.send(PROPOSAL.format("echo").encode() + b"early ")
@@ -539,7 +539,7 @@ def test_an_application_takes_a_connection(servers: Servers, version: str) -> No
 def test_an_application_that_has_taken_a_connection_learns_of_its_end(
     servers: Servers, version: str
 ) -> None:
-    server = servers("tests/apps/upgraded.py")
+    server = servers("tests/apps/protocol_upgrade.py")
     with secure(server, version) as connection:
         connection.send(PROPOSAL.format("echo").encode())
         received(connection, 20)
@@ -567,7 +567,7 @@ def test_sessions_go_on(servers: Servers, version: str) -> None:
 
 def test_an_application_takes_the_connection(servers: Servers, version: str) -> None:
     """It gets one end of a pair of sockets; a thread of the core copies."""
-    server = servers("tests/apps/upgraded.py")
+    server = servers("tests/apps/protocol_upgrade.py")
     with secure(server, version) as connection:
         connection.send_request("GET", "/echo", "Connection: upgrade", "Upgrade: anything")
         assert connection.interim() == 101
@@ -585,7 +585,7 @@ def test_an_application_takes_the_connection(servers: Servers, version: str) -> 
 
 def test_a_close_frame_over_tls(mode: str, files: Path) -> None:
     tls = ("--tls-certificate", str(files / "site.pem"))
-    with Server("tests/apps/upgraded.py", mode, *tls, bind=BIND) as server:
+    with Server("tests/apps/protocol_upgrade.py", mode, *tls, bind=BIND) as server:
         with secure(server) as connection:
             fields = ("Connection: upgrade", "Upgrade: websocket")
             connection.send_request("GET", "/frames", *fields)

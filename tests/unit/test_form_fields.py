@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poorhttp._core import read_fields
+from poorhttp.plugins.apps.native import read_fields
 
 #: What texts are put together of: octets that make characters only together, and mistakes.
 PIECES = [

@@ -14,16 +14,16 @@ from poorhttp.config import loader
 from poorhttp.config.settings import Settings
 from poorhttp.plugins.dev.reload.watch import project as limits
 from poorhttp.plugins.dev.reload.watch.glob_pattern import Glob
-from poorhttp.plugins.dev.reload.watch.project import Project
+from poorhttp.plugins.dev.reload.watch.project import WatchedProject
 from poorhttp.targets import SCHEMES
 
 
 def of(
     folder: Path, monkeypatch: pytest.MonkeyPatch, *, live: bool = True, **settings: object
-) -> Project:
+) -> WatchedProject:
     """The project of a server that is started in a folder."""
     monkeypatch.chdir(folder)
-    return Project.of([Settings(live=live, **settings)], None)
+    return WatchedProject.of([Settings(live=live, **settings)], None)
 
 
 def files(folder: Path, *names: str) -> None:
@@ -159,7 +159,7 @@ def test_a_target_of_a_new_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "folder/file.txt").touch()
     monkeypatch.setitem(SCHEMES, "queue", "queue")
     for rest in ("folder", "folder/file.txt", "amqp://nowhere/at-all", ""):
-        project = Project.of([Settings(target=f"queue:{rest}")], None)
+        project = WatchedProject.of([Settings(target=f"queue:{rest}")], None)
         assert project.roots == [str(tmp_path)], rest
 
 
@@ -202,7 +202,7 @@ def test_the_configuration_file_wherever_it_is(
     (etc / "site.ini").write_text("[http]\ntarget = app\n")
     monkeypatch.chdir(work)
     for file in (str(etc / "site.ini"), "../etc/site.ini"):
-        project = Project.of(loader.load({}, {}, file), file)
+        project = WatchedProject.of(loader.load({}, {}, file), file)
         assert project.kind(str(etc / "site.ini")) == "configuration"
         assert project.kind(str(etc / "other.ini")) == ""
         assert project.folders() == [str(work)]
@@ -219,7 +219,7 @@ def test_hosts_services_and_pythonpath_are_the_project_too(
         f"[host:example.org]\ntarget = pages:{tmp_path}/three\n"
     )
     monkeypatch.chdir(tmp_path / "work")
-    project = Project.of(loader.load({}, {}, "site.ini"), "site.ini")
+    project = WatchedProject.of(loader.load({}, {}, "site.ini"), "site.ini")
     assert set(project.folders()) == {
         str(tmp_path / name) for name in ("work", "lib", "one", "two", "three")
     }

@@ -92,8 +92,8 @@ impl Compression {
         Found::of(block, &self.types).is_eligible(Some(length), self.min_size)
     }
 
-    /// The fields of a response: with what [`Compression::choose`] has chosen, or of one that is not eligible. `None`: they
-    /// stay as they are.
+    /// Rewrites the header fields of a response for the coding that [`Compression::choose`] has chosen; without a choice,
+    /// removes the field by which the application overrides compression. `None`: the fields are unchanged.
     pub fn fields(&self, block: &[u8], choice: Option<Choice>) -> Option<Vec<u8>> {
         match choice {
             Some(choice) => Some(rewritten(block, choice.coding)),

@@ -1,4 +1,4 @@
-//! What encoders make is decoded to the same bytes, and as far as it was flushed.
+//! Encoders: their output decodes to the same bytes, up to each flush.
 
 #![allow(missing_docs, clippy::unwrap_used)]
 

@@ -221,8 +221,8 @@ impl StaticRoot {
         folder
     }
 
-    /// Calls `make` with the cached entry of a name, if it is still current. It is called again where it may wait, if it has
-    /// returned nothing.
+    /// Calls `make` with the cached entry of a name, if the entry is still current. If `make` returns nothing, it is called a
+    /// second time by a thread that may block.
     #[inline]
     fn cached<T>(
         &self,

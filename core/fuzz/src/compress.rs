@@ -11,9 +11,9 @@ const ROOM: usize = 4 << 10;
 /// Bytes of a body: larger ones only take longer.
 const MOST: usize = 200 << 10;
 
-/// Compresses a body that comes in pieces. The bytes before them select the coding, its level and the kind of body, and how many
-/// bodies the encoder is used for. Each piece has a byte for what follows it, a byte for how often it is repeated, a byte with
-/// its length, and its text.
+/// Compresses a body that comes in pieces. Input: four bytes for the coding, the level, the kind of body, and the number of
+/// bodies for which the encoder is used; then the pieces. A piece is a byte for what follows the piece, a byte for the number of
+/// its repetitions, a byte with its length, and its text.
 pub fn compress(bytes: &[u8]) {
     let Some((&[coding, level, kind, bodies], script)) = bytes.split_first_chunk::<4>() else { return };
     let coding = ContentCoding::ALL[usize::from(coding) % ContentCoding::ALL.len()];

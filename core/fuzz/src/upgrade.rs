@@ -1,4 +1,4 @@
-//! Target `upgrade`: requests for another protocol, and what an application sends on a connection that it has got.
+//! Fuzz target `upgrade`: parses requests for a protocol upgrade, and the bytes that an application sends after one.
 
 use poorhttp_http::{SentBytes, Version};
 

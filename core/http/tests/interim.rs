@@ -1,4 +1,4 @@
-//! Interim responses, and what they leave of the final one.
+//! Interim responses (1xx): their bytes, and that the final response is the same with them and without.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

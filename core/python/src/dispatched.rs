@@ -1,4 +1,4 @@
-//! The common part of `Request` and `Connection`: what is kept while the application works on one, its timeout included.
+//! State that the Python classes `Request` and `Connection` share: exchange, status entry, and timeout of one request.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -109,8 +109,8 @@ impl Dispatched {
         self.interrupter.is_some() || self.entry.as_ref().is_some_and(Entry::is_present)
     }
 
-    /// Whether it belongs to the process that forked this one. Without the lock: after a fork it may be held by a thread that
-    /// exists only in the parent, and a panic with it held says nothing of the process.
+    /// Whether the request belongs to the process that forked this one. Takes no lock: after a fork, the holder of the lock may
+    /// be a thread that exists only in the parent.
     pub(crate) fn is_foreign(&self) -> bool {
         self.forks != poorhttp_reactor::forks()
     }

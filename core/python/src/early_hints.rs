@@ -1,5 +1,7 @@
-//! `wsgi.early_hints` of threads: one function for all requests, because a key of the environ that is set for each would cost 3 % of
-//! a small request. It finds the request that its thread runs.
+//! `wsgi.early_hints`: the function with which an application sends a 103 response (RFC 8297), in modes with threads.
+//!
+//! One function serves all requests, and finds the request that its thread runs: a key of the environ that is set for each
+//! request would cost 3 % of a small one.
 
 use std::cell::Cell;
 

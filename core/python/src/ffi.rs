@@ -1,6 +1,8 @@
-//! All unsafe code: a file descriptor given as a number, memory shared by processes, TCP_INFO, memory of large
-//! `bytes`, text to and from `str`, malloc_trim, PR_SET_MEMORY_MERGE, kernel TLS, buffers that Python wants filled, the
-//! arguments of this process, the actions of signals, what follows the end of the parent, and what is done inside fork(2).
+//! All `unsafe` code of the extension: system calls and memory that no crate offers safely.
+//!
+//! A file descriptor given as a number, memory shared by processes, TCP_INFO, memory of large `bytes`, text to and from
+//! `str`, malloc_trim, PR_SET_MEMORY_MERGE, kernel TLS, buffers that Python wants filled, the arguments of this process, the
+//! actions of signals, what follows the end of the parent, and what is done inside fork(2).
 
 #![expect(
     unsafe_code,
@@ -148,8 +150,8 @@ pub(crate) fn text<'a>(string: &'a Bound<'_, PyString>) -> PyResult<&'a str> {
 #[inline]
 pub(crate) fn latin1<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyString>> {
     let highest = if bytes.is_ascii() { 0x7f } else { 0xff };
-    // SAFETY: a slice has at most `isize::MAX` bytes. The result is a new reference, which nobody else has yet, or null with an
-    // exception set. It has room for so many characters of one byte each, none of them above the one that was named.
+    // SAFETY: a slice has at most `isize::MAX` bytes. PyUnicode_New returns a new reference that nobody else has yet, or null
+    // with an exception set. The string has room for `bytes.len()` characters of one byte each, none of them above `highest`.
     let made = unsafe {
         let made = ffi::PyUnicode_New(bytes.len() as ffi::Py_ssize_t, highest);
         let made = Bound::from_owned_ptr_or_err(py, made)?;

@@ -1,5 +1,6 @@
-//! What a process that is forked from this one does first. A fork of the application's gives up the server's descriptors and
-//! signals; a fork of the server's own keeps them.
+//! Fork handlers (pthread_atfork(3)): what a forked process closes and resets before anything else.
+//!
+//! A process that the application forks gives up the server's descriptors and signals; one that the server forks keeps them.
 
 use std::cell::Cell;
 use std::sync::Once;

@@ -1,8 +1,8 @@
-//! Requests that wait for the interpreter while other threads compute: their order, their number, and the switch interval.
+//! Queue for Python's GIL: requests that wait while other threads compute, and the switch interval of the interpreter.
 //!
-//! Python gives its lock to any of the threads that wait for it, not to the first. So a thread that has waited for it with
-//! a request takes the request that has waited longest; and a thread that has answered one does the same before it
-//! releases the lock.
+//! Python gives the GIL to any waiting thread, not to the first one. So a thread that has waited for the GIL with a request
+//! runs the request that has waited longest instead; a thread that has answered a request does the same before it releases
+//! the GIL.
 //!
 //! - **Short requests beside long ones.** A thread that computes releases the lock after the switch interval (5 ms), and the
 //!   lock changes hands many times until a certain thread has it. If a request had to wait for far longer than it needed,

@@ -1,4 +1,4 @@
-//! Options of a service, read from its Python settings.
+//! Functions that read single options from Python settings: times, `queue_timeout`, compression. `reactor.rs` calls them.
 
 use std::sync::Arc;
 

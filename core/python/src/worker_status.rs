@@ -1,4 +1,4 @@
-//! Counters, requests in flight and slow requests of workers, in memory that outlives them.
+//! Python classes of the worker status: shared memory with the counters and requests in flight of each worker.
 //!
 //! A worker and its main process share the memory, which the main process makes before it forks. The worker enters each request
 //! before it is handed out and removes it when it is done; after the worker's death the main process reads the rest. What is
@@ -402,12 +402,12 @@ impl WorkerStatus {
         self.free.store(u64::MAX, Ordering::Relaxed);
     }
 
-    /// Moves counters and entries of a worker that has ended here, but not its requests in flight.
+    /// Adds counters and entries of an ended worker to this status, and clears them there. Its requests in flight stay.
     fn absorb(&self, ended: &Self) {
         self.inner().absorb(ended.inner());
     }
 
-    /// Changes whenever something is moved here; odd while it is.
+    /// Sequence number: odd while counters of an ended worker are moved into this status.
     fn moves(&self) -> u64 {
         self.inner().moves()
     }
@@ -454,8 +454,8 @@ impl WorkerStatus {
         self.inner().counters.is_full()
     }
 
-    /// Requests begun, those that the application has, connections, answers by the first digit of their status, connections
-    /// that applications have got, and how many it were.
+    /// Requests begun; requests in flight in the application; open connections; responses by the first digit of their status;
+    /// connections with a protocol upgrade now; protocol upgrades so far.
     fn counts(&self) -> (u64, u64, u64, [u64; 5], u64, u64) {
         let Counts { requests, in_flight, connections, answers, upgraded, upgrades } = self.inner().counters.counts();
         (requests, in_flight, connections, answers, upgraded, upgrades)

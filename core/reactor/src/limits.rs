@@ -25,8 +25,8 @@ pub(crate) const BURST: u32 = 64;
 pub(crate) const MAX_CACHED_HEADS: usize = 1_024;
 /// Other heads that a client may send before remembering is given up on its connection.
 pub(crate) const MAX_CACHE_MISSES: u8 = 3;
-/// Bytes that are sent to one reader before others have their turn: so many are still in the cache of the processor when
-/// readers of the same file get them one after another.
+/// Bytes that are sent to one reader before the next reader has its turn. Several readers of one file are sent the same bytes
+/// one after another: these still fit into the cache of the processor.
 pub(crate) const SENT_AT_ONCE: usize = 256 << 10;
 /// Bytes that are received from one client before others have their turn.
 pub(crate) const RECEIVED_AT_ONCE: usize = 256 << 10;

@@ -1,4 +1,4 @@
-//! The certificates of a service, as its listeners use them.
+//! TLS configuration of a service's listeners: its certificates, which may be replaced while sessions are open.
 
 use std::sync::{Arc, PoisonError, RwLock};
 

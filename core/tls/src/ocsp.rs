@@ -19,8 +19,8 @@ const OCSP_SIGNING: &[u8] = &[0x2B, 6, 1, 5, 5, 7, 3, 9];
 
 /// Returns the second since 1970 from which the response must not be sent any more. An error says why it must not be sent.
 ///
-/// `chain` is the certificate, and behind it those of its issuers. Without that of its own issuer, the signature and the hash
-/// of the issuer's key are not checked: clients check them anyway.
+/// `chain` is the certificate, followed by the certificates of its issuers. If the chain has no issuer, the signature and the
+/// hash of the issuer's key are not checked here; clients check both anyway.
 pub(crate) fn end_of(response: &[u8], chain: &[CertificateDer<'_>], now: u64) -> Result<u64, String> {
     if response.starts_with(b"-----BEGIN") {
         return Err("it is PEM; convert it to DER".into());

@@ -1,4 +1,4 @@
-//! A session whose records the kernel makes (kernel TLS): the keys for the kernel, and what remains here, which is to receive.
+//! Kernel TLS: gives the kernel the keys with which it encrypts what is sent, and decrypts what is received.
 //!
 //! Only sending is worth it: the kernel encrypts pages of files where they lie. Receiving stays here, because a kernel that
 //! receives gives up at the first message that is not content.
@@ -99,9 +99,9 @@ impl Records {
             let (salt, mut nonce) =
                 (&iv[..4], u64::from_be_bytes([iv[4], iv[5], iv[6], iv[7], iv[8], iv[9], iv[10], iv[11]]));
             if self.is_tls12() {
-                // Each record shows its nonce. rustls has made theirs by XOR of this value and the number of the record, and the
-                // kernel counts from what it gets. A nonce that is used twice betrays the key: these differ in the highest bit,
-                // and the next one keeps the kernel's count from reaching it.
+                // A nonce that is used twice reveals the key. The nonces of rustls are this value XOR the number of the record; the
+                // kernel counts upwards from the nonce it is given. So the kernel's differ in the highest bit, and the second
+                // highest is 0, so that counting never changes the highest.
                 nonce = (nonce ^ 1 << 63) & !(1 << 62);
             }
             out.extend_from_slice(&nonce.to_be_bytes());

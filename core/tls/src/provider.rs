@@ -1,4 +1,4 @@
-//! The implementation of cryptography. Everything else names it by this module.
+//! The cryptography library of TLS (aws-lc-rs): other modules import algorithms only from here.
 
 use std::sync::Arc;
 

@@ -154,8 +154,8 @@ impl Session {
         !self.control.is_empty()
     }
 
-    /// Copies what waits for its rest to the beginning of `buffer`, and returns its length. What is received is to be written
-    /// behind it, and both are to be given to [`Session::receive`]. Without that, nothing has happened.
+    /// Copies the bytes of an incomplete record to the beginning of `buffer`, and returns their number. The caller appends what
+    /// it receives, and passes both to [`Session::receive`]. Calling only this function changes nothing.
     pub fn begin(&self, buffer: &mut [u8]) -> usize {
         let length = self.rest.len().min(buffer.len());
         buffer[..length].copy_from_slice(&self.rest[..length]);
@@ -261,8 +261,8 @@ impl Session {
         let is_general = own.is_none();
         let mut last = own.or_else(|| match self.has_answered {
             false => Some(REFUSAL.to_vec()),
-            // rustls has no alert for this error, no function that makes one, and the keys. So it gets what nobody may send:
-            // behind all that is incomplete, and longer than the largest record.
+            // rustls has made no alert for this error, has no function for one, and only rustls has the keys. So rustls is given
+            // an invalid record, longer than the largest allowed, behind all incomplete bytes: the alert for that is sent.
             true => {
                 let mut input = received.get(rest..).unwrap_or_default().to_vec();
                 input.resize(input.len() + RECORD + 2 * OVERHEAD + (2 << 10), 0xFF);

@@ -1,8 +1,8 @@
-//! Session tickets: all workers of a server decrypt those of each other, without talking.
+//! Session tickets: every worker of a server decrypts the tickets of every other, without messages between them.
 //!
-//! The main process makes a secret, which its forks inherit. Each hour, each process replaces it by a hash of it, from which
-//! the one before cannot be computed; the keys of the tickets follow from it. So a stolen key decrypts no older sessions
-//! than those of `session_timeout`.
+//! The main process makes a secret, which workers inherit by fork. The keys of the tickets are derived from the secret. Each
+//! hour, every process replaces the secret by its hash, from which the previous secret cannot be computed: a stolen key
+//! decrypts no session older than `session_timeout`.
 //!
 //! A client that resumes a session gets new tickets. These keep the time of the first handshake, and the end of the
 //! certificates that the client has shown then: nobody verifies them again. rustls does not tell the maker of a ticket which

@@ -1,4 +1,4 @@
-"""A process of adverse clients, seen from the lab."""
+"""Starts and controls a process of adverse clients, in the lab's process."""
 
 from __future__ import annotations
 

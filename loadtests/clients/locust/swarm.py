@@ -18,9 +18,9 @@ from loadtests.clients.program import no_result
 from loadtests.errors import LabError
 from loadtests.measure.process_tree import ProcessTree
 from loadtests.measure.waiting import patience
+from loadtests.network.port import LOOPBACK, free_port
 from loadtests.programs import ROOT
 from loadtests.store import without_paths
-from tests.testkit.network.port import LOOPBACK, free_port
 
 FOLDER = Path(__file__).parent
 START_SECONDS = patience(60.0)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from loadtests.clients import connection
 from loadtests.clients.steady.known_requests import Question, Wrong
+from loadtests.clients.strict import BadResponse, Closed, Response
 from loadtests.measure.waiting import patience
-from tests.testkit.client import BadResponse, Closed, Response
 
 SILENCE = patience(30.0)
 """Seconds after which a client gives up."""

@@ -1,4 +1,4 @@
-"""A process of steady clients, seen from the lab, with the workers its connections reach."""
+"""Starts and controls a process of steady clients; counts the workers that they reach."""
 
 from __future__ import annotations
 

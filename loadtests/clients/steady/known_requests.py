@@ -12,7 +12,7 @@ from typing import Any
 
 from loadtests.apps.content import content
 from loadtests.apps.mixed import PIECES
-from tests.testkit.client import Response
+from loadtests.clients.strict import Response
 
 PIECED = sum(PIECES)
 """The size of answers that come in pieces."""

@@ -25,8 +25,8 @@ from loadtests.clients.client_process import answer_lines
 from loadtests.clients.connection import request_bytes
 from loadtests.clients.steady.connection import Fault, Line
 from loadtests.clients.steady.known_requests import Question
+from loadtests.clients.strict import Response
 from loadtests.measure.waiting import patience
-from tests.testkit.client import Response
 
 PATIENCE = patience(10.0)
 """Seconds after which a client gives up."""

@@ -9,8 +9,8 @@ Servers that are not installed are left out and named.
 - `content`: servers of files, CGI programs, templates and PHP.
 - `static`: servers of static files.
 - `proxied`: proxies, and one and two of our `single` behind each.
-- `lifecycle`: servers that are reloaded, upgraded and stopped, each as its documentation says.
-- `reload`: development servers.
+- `operate`: servers that are reloaded, upgraded and stopped, each as its documentation says.
+- `develop`: development servers, which reload on save.
 - `studies`: servers of single studies.
 - `wire`: servers of WebSockets, TLS, uploads and compressed answers.
 """
@@ -20,8 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from loadtests.arguments import unknown
-from loadtests.servers.registry import content
-from loadtests.servers.registry import reload as development
+from loadtests.servers.registry import content, develop
 from loadtests.servers.registry.proxied import PROXIED
 from loadtests.servers.registry.server import Server, missing, require_release, version, versions
 from loadtests.servers.registry.static import NOT_PACKAGED, STATIC
@@ -88,7 +87,7 @@ FAMILIES = {
 
 REGISTERED: Sequence[Server] = (
     *(*SERVERS, *WSGI, *PROXIED, *STATIC, *content.SERVERS.values()),
-    *(*development.SERVERS, *development.MODES, *MEMORY),
+    *(*develop.SERVERS, *develop.MODES, *MEMORY),
 )
 """All that have a colour, some more than once."""
 _COLOURS = {one.name: one.colour for one in REGISTERED}

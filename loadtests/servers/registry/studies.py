@@ -1,4 +1,4 @@
-"""Servers of single studies: `memory`, the five pages, `ordered`, and `overload`."""
+"""Servers that only one study measures: of `memory`, `loops`, `ordered` and `overload`."""
 
 from __future__ import annotations
 

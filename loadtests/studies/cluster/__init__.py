@@ -1,7 +1,9 @@
 """The study `cluster`: three hosts behind a balancer, restarted, and one of them cut off.
 
-Each host is a network namespace (`tests.testkit.network`).
+Each host is a network namespace (`loadtests.network`).
 
+- `members`: hosts with a server each, and a balancer before them.
+- `balancer`: HAProxy and nginx with their configurations.
 - `experiments`: does it under a steady load (`loadtests.clients.steady`).
 - `study`: the promised figures, the report, and the study.
 """

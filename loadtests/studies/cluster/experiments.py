@@ -17,12 +17,12 @@ from loadtests.clients.steady.tally import State
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure.cpu_affinity import USABLE
 from loadtests.measure.waiting import patience, wait_until
+from loadtests.network.hosts import Network, Unavailable
 from loadtests.servers.registry import Server
+from loadtests.studies.cluster.balancer import CONNECT, NOTICED, PORT
+from loadtests.studies.cluster.members import NAMES, Cluster, Member
 from loadtests.studies.engine import Lab, Step, Trial
 from loadtests.studies.study import Scale
-from tests.testkit.balancer import CONNECT, NOTICED, PORT
-from tests.testkit.cluster import NAMES, Cluster, Member
-from tests.testkit.network.hosts import Network, Unavailable
 
 APPLICATION = "loadtests.apps.operated:application"
 CLIENTS = {**STEADY, "patient": 10, "posting": 8, "pipelining": 0}
@@ -50,7 +50,7 @@ SETUPS = tuple(
     Setup(
         f"{name}{', 20 ms away' if delay else ''}",
         "",
-        f"tests/testkit/cluster.py~{name.lower()}",
+        f"loadtests/studies/cluster/members.py~{name.lower()}",
         "poorhttp",
         programs=(name.lower(),),
         balancer=name.lower(),

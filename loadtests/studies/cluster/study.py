@@ -10,11 +10,11 @@ from loadtests.reporting.model import Axis, Column, Section, Table, method
 from loadtests.reporting.promises import Promise, all_finished, none, of_figures
 from loadtests.stats.results import Results, Spread
 from loadtests.studies.cluster import experiments
+from loadtests.studies.cluster.balancer import FALL, INTERVAL, READ
 from loadtests.studies.cluster.experiments import CLIENTS, GONE, INTERVALS, SETUPS
 from loadtests.studies.comparison import Measure, figures
 from loadtests.studies.study import QUICK, TINY, Scale, Study
 from loadtests.studies.tables import bars, ranked, scaled
-from tests.testkit.balancer import FALL, INTERVAL, READ
 
 NAMES = {setup.name: setup.name for setup in SETUPS}
 LAST = "last request that failed was sent after"
@@ -124,12 +124,12 @@ def _section(results: Results, experiment: str, title: str, measures: Sequence[M
 
 METHOD = f"""\
 - Five hosts on this machine, each a network namespace with an address of its own at a switch:
-  clients, a balancer, three servers in mode `threading` (`tests/testkit/network/`,
-  `tests/testkit/cluster.py`; the balancers' configurations are in `tests/testkit/balancer.py`). All
-  of them share its cores, so times show what happens, not how fast it could be.
+  clients, a balancer, three servers in mode `threading` (`loadtests/network/`; the balancers'
+  configurations are in `loadtests/studies/cluster/balancer.py`). All of them share its cores, so
+  times show what happens, not how fast it could be.
 - "20 ms away": each packet between the switch and a server takes 20 ms longer, each way. The delay
   is added by `tc netem`, or where the kernel has none, as here, by a process that carries the
-  frames (`tests/testkit/network/wire.py`).
+  frames (`loadtests/network/wire.py`).
 - The load is that of `python -m loadtests operate`, except that no client pipelines, and more
   clients send bodies (up to 300 KiB) and wait for answers that take up to 0.4 s:
   {sum(CLIENTS.values())} clients. Every answer is checked to the last byte. Any other status, a

@@ -54,7 +54,7 @@ def plan(
     lab: Lab, scale: Scale, chosen: Sequence[Server], options: argparse.Namespace
 ) -> list[Step]:
     """Answers of each size in each coding."""
-    folder = lab.material.enter_context(tempfile.TemporaryDirectory(prefix="loadtests-compress-"))
+    folder = lab.fixtures.enter_context(tempfile.TemporaryDirectory(prefix="loadtests-compress-"))
     Path(folder).chmod(0o755)
     for size in SIZES:
         (Path(folder) / str(size)).write_bytes(content(size))

@@ -11,7 +11,7 @@ from random import Random
 from loadtests.clients.native import fetch
 from loadtests.errors import ServerFailure
 from loadtests.measure import resources
-from loadtests.servers.material import TABLE, Material, visits
+from loadtests.servers.fixtures import TABLE, Fixtures, visits
 from loadtests.servers.registry import Server, content
 from loadtests.servers.running import Running
 from loadtests.studies import engine
@@ -33,19 +33,19 @@ GB = 1e9
 EXPERIMENTS = (*(f"page-{load}" for load in PAGE_LOADS), "site", "file", "cgi", "template")
 
 
-def asked(material: Material, requests: int) -> dict[str, list[dict[Server, Scenario]]]:
+def asked(fixtures: Fixtures, requests: int) -> dict[str, list[dict[Server, Scenario]]]:
     """What each server is asked in each experiment; `requests` is a number of those for programs.
 
     What is in one dictionary is measured in turns.
     """
-    random, five, static = Random(1), visits(), material.static
+    random, five, static = Random(1), visits(), fixtures.static
     chosen = tuple(tuple(random.choice(five)) for _ in range(SITE_VISITS))
     page = Scenario("static-page", "1.5 KB page", static, 0, target="/page.html")
     site = Fetched(
         "site", "five pages with their images", static, 64, target="/index1.html", visits=chosen
     )
     file = Fetched("file", "10 MB file", static, DOWNLOADS, target="/large.bin")
-    table = Scenario("template", "page with a table", material.pages, 64)
+    table = Scenario("template", "page with a table", fixtures.pages, 64)
     # It has but one answer, and that from its memory: it is for pages only.
     floor, *others = content.FILES
     return {
@@ -61,7 +61,7 @@ def asked(material: Material, requests: int) -> dict[str, list[dict[Server, Scen
                 Fetched(
                     f"cgi-{language.lower()}",
                     f"CGI program in {language}",
-                    material.cgi,
+                    fixtures.cgi,
                     at_once,
                     target=f"/{program}?a=1",
                     keep=False,
@@ -75,9 +75,9 @@ def asked(material: Material, requests: int) -> dict[str, list[dict[Server, Scen
             {
                 server: replace(table, application=application, target=target + TABLE)
                 for servers, application, target in (
-                    (content.PAGES, material.pages, "/table.html"),
-                    (content.FLASK, material.view, "/table"),
-                    (content.PHP, material.php, "/table.php"),
+                    (content.PAGES, fixtures.pages, "/table.html"),
+                    (content.FLASK, fixtures.view, "/table"),
+                    (content.PHP, fixtures.php, "/table.php"),
                 )
                 for server in servers
             }
@@ -141,12 +141,12 @@ def _settled(running: Running) -> resources.Memory:
     return resources.memory(now)
 
 
-def steps(lab: Lab, material: Material, name: str, chosen: Collection[str]) -> list[Step]:
+def steps(lab: Lab, fixtures: Fixtures, name: str, chosen: Collection[str]) -> list[Step]:
     """An experiment with those servers that are called so."""
     requests = PROGRAM_REQUESTS if lab.rounds > 1 else PROGRAM_REQUESTS // 10
     groups = [
         {server: scenario for server, scenario in group.items() if server.name in chosen}
-        for group in asked(material, requests)[name]
+        for group in asked(fixtures, requests)[name]
     ]
     action = {"file": _file, "cgi": _cgi}.get(name, engine.measure)
     return engine.steps(lab.unpinned() if name == "cgi" else lab, groups, name, action)
@@ -157,6 +157,6 @@ def plan(
 ) -> list[Step]:
     """The chosen experiments, one after the other."""
     del scale
-    material = lab.material.enter_context(Material())
+    fixtures = lab.fixtures.enter_context(Fixtures())
     chosen = {server.name for server in servers}
-    return [step for name in options.names for step in steps(lab, material, name, chosen)]
+    return [step for name in options.names for step in steps(lab, fixtures, name, chosen)]

@@ -17,7 +17,7 @@ from loadtests.clients.native import tls
 from loadtests.errors import LabError, ServerFailure
 from loadtests.servers.application import Application
 from loadtests.servers.certificate import KINDS, certificate
-from loadtests.servers.material import Material
+from loadtests.servers.fixtures import Fixtures
 from loadtests.servers.registry import Server
 from loadtests.servers.running import Running
 from loadtests.studies import engine
@@ -91,14 +91,14 @@ def scenarios(static: Application) -> dict[str, list[tuple[str, Secured]]]:
 
 
 def steps(
-    lab: Lab, scale: Scale, material: Material, name: str, servers: Sequence[Server]
+    lab: Lab, scale: Scale, fixtures: Fixtures, name: str, servers: Sequence[Server]
 ) -> list[Step]:
     """The steps of an experiment."""
     if name == CHECKS:
         once = replace(lab, rounds=1)
         return [
             Trial(once, CHECKS, 0, certified(server, "ecdsa")).step(
-                partial(check, material.static, scale.amounts.checked)
+                partial(check, fixtures.static, scale.amounts.checked)
             )
             for server in servers
         ]
@@ -109,7 +109,7 @@ def steps(
             for server in servers
             if scenario.target == PAGE or server.name not in SMALL_ONLY
         }
-        for kind, scenario in scenarios(material.static)[name]
+        for kind, scenario in scenarios(fixtures.static)[name]
     ]
     return engine.steps(lab, asked, name)
 

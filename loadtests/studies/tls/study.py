@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from loadtests.reporting.model import Cell, Column, Section, Table, method
 from loadtests.reporting.promises import Places, Promise, mode
 from loadtests.servers.application import Application
-from loadtests.servers.material import Material
+from loadtests.servers.fixtures import Fixtures
 from loadtests.servers.registry import Server
 from loadtests.servers.registry.wire import TLS
 from loadtests.stats.results import Results, Spread
@@ -43,11 +43,11 @@ def plan(
     lab: Lab, scale: Scale, chosen: Sequence[Server], options: argparse.Namespace
 ) -> list[Step]:
     """The chosen experiments, one after the other."""
-    material = lab.material.enter_context(Material())
+    fixtures = lab.fixtures.enter_context(Fixtures())
     return [
         step
         for name in options.names
-        for step in experiments.steps(lab, scale, material, name, chosen)
+        for step in experiments.steps(lab, scale, fixtures, name, chosen)
     ]
 
 

@@ -14,7 +14,7 @@ from loadtests.clients.native.fetch import RIGHT, Trace
 from loadtests.errors import ServerFailure
 from loadtests.measure import histogram, resources
 from loadtests.reporting.model import Axis, Cell, Column, Section, Table
-from loadtests.servers.material import Published
+from loadtests.servers.fixtures import Published
 from loadtests.servers.registry import STATIC, Server
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results

@@ -1,6 +1,7 @@
-"""Applications that need no framework.
+"""Applications made of files: dispatch tables, template pages, CGI programs.
 
 dispatch/   dispatch tables, the API of old applications
 pages/      template pages
 cgi/        CGI programs
+native.py   what the extension module has for them
 """

@@ -3,8 +3,10 @@
 The command line and the library call `install` if an option needs it. No other package imports this
 one; they reach it through `worker/development.py`.
 
+commands.py               the command `poorhttp dev`
 options.py                the options
 server.py                 the functions that the rest of the server calls
+component.py              what it does in the main process
 reload/                   starts a new generation of the application when a file is saved
 debug/                    shows exceptions as pages, with Werkzeug's debugger
 live_reload.py            makes pages in the browser reload themselves

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from poorhttp import logs
 from poorhttp.errors import ConfigError
+from poorhttp.plugins.dev.options import Development
 from poorhttp.process.privileges import Privileges
 
 TYPE_CHECKING = False
@@ -41,7 +42,9 @@ class Console:
             self.terminal = Terminal(shown)
             logs.terminal = self.terminal.lines
 
-        if self._profiles is None and any(settings.profile for settings in services):
+        if self._profiles is None and any(
+            settings.of(Development).profile for settings in services
+        ):
             from poorhttp.plugins.dev import profiler
 
             try:

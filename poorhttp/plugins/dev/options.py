@@ -133,13 +133,13 @@ def check(settings: Settings) -> str:
     """
     hint = ""
     for option in ONLY_WITH_AUTORELOAD:
-        if getattr(settings, option) and settings.autoreload == "off":
+        if settings.value(option) and settings.of(Development).autoreload == "off":
             raise ConfigError(
                 f"{settings.origin(option)}: only with autoreload, which is off; both are for "
                 f"development: poorhttp dev --{option}"
             )
     for option, modules in NEEDS.items():
-        if getattr(settings, option) in ("off", False):
+        if settings.value(option) in ("off", False):
             continue
         # Imported only where one of the options is on.
         from importlib.util import find_spec

@@ -17,7 +17,7 @@ from contextlib import suppress
 from poorhttp.config.settings import Settings
 from poorhttp.plugins.dev.debug.responses import MARK
 from poorhttp.plugins.dev.escape import for_terminal
-from poorhttp.plugins.dev.options import PREFIX
+from poorhttp.plugins.dev.options import PREFIX, Development
 from poorhttp.plugins.dev.profiler import DEFAULT_SLOW, Profiles
 from poorhttp.process import fork
 
@@ -102,17 +102,21 @@ class Terminal:
     def take(self, services: Sequence[Settings]) -> None:
         """Use these settings from now on."""
         self._slow = int(min(s.slow_request or DEFAULT_SLOW for s in services) * 1e6)
-        self._debugs = any(s.debug != "off" or s.profile for s in services)
-        self._has_own = any(s.live or s.profile or s.autoreload != "off" for s in services)
+        options = [each.of(Development) for each in services]
+        self._debugs = any(each.debug != "off" or each.profile for each in options)
+        self._has_own = any(
+            each.live or each.profile or each.autoreload != "off" for each in options
+        )
 
     # Called by the main process
 
-    def register(self, poller: select.poll) -> None:
-        """Register the descriptors to wait for."""
-        if len(self._waiting) < MOST_WAITING:
-            poller.register(self._read, select.POLLIN)
-        if self._waiting:
-            poller.register(self._out, select.POLLOUT)
+    def filenos(self) -> list[int]:
+        """Return the descriptor that is readable when there are requests to show."""
+        return [self._read] if len(self._waiting) < MOST_WAITING else []
+
+    def filenos_to_write(self) -> list[int]:
+        """Return the descriptor of the terminal if lines wait for it."""
+        return [self._out] if self._waiting else []
 
     def due(self) -> float:
         """Return the time at which `serve` has work although nothing is readable."""

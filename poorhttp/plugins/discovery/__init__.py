@@ -1,5 +1,6 @@
 """Finds the application to serve if no target is given; commands of Django and Flask.
 
+options.py           the options
 discover.py          completes the settings with the target that is found
 found_target.py      the target, and the settings that go with it
 search.py            searches a folder for an application, in a process of its own
@@ -8,6 +9,7 @@ bottle_default.py    loads an application of Bottle, without Bottle's own server
 django/              Django: static files, and the command `manage.py dev`
 flask_command.py     the command `flask dev`
 flask_files.py       variables of `.env` and `.flaskenv`
+child_answer.py      the answer of a function that runs in a forked child
 source/              reads Python source without running it
 dev_command.py       replaces the process of a framework's command by `poorhttp dev`
 """

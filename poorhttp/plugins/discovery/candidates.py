@@ -252,8 +252,8 @@ def _made_by(
 ) -> tuple[str, Origin | None]:
     """Return the maker that a call leads to, and the function of the project that is called.
 
-    It leads to one by itself, by a class that is derived from it, or by a function that calls one.
-    Both are empty if they are not known.
+    A call leads to a maker if the called name is a maker, a class derived from a maker, or a
+    function of the project that calls a maker. Otherwise the result is `("", None)`.
     """
     made = last_name(call.func)
     if made in MAKERS:

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Callable, Sequence
 
 from poorhttp.errors import ConfigError, UsageError, visible
+from poorhttp.plugins.discovery import child_answer
 from poorhttp.plugins.discovery.found_target import FoundTarget
-from poorhttp.process import child_answer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from poorhttp.config.ini import read_file
 from poorhttp.errors import ConfigError, visible
-from poorhttp.process import child_answer
+from poorhttp.plugins.discovery import child_answer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

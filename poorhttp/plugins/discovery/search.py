@@ -46,7 +46,7 @@ from poorhttp.plugins.discovery.source.django import (
     MANAGE,
     SETTINGS_APPLICATION,
     VARIABLE,
-    Project,
+    DjangoProject,
     is_project,
 )
 from poorhttp.plugins.discovery.source.python import MAX_SIZE, Source, Sources, file_of
@@ -313,7 +313,7 @@ class Search:
         manage = self.sources.read(MANAGE)
         if not is_project(manage):
             return None
-        project = Project(self.sources, manage)
+        project = DjangoProject(self.sources, manage)
         if not project.settings:
             raise UsageError(
                 f"{MANAGE} is that of a Django project, and does not say which settings it has: "

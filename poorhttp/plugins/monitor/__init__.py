@@ -1,11 +1,13 @@
-"""What shows how the server runs, and controls it while it does.
+"""Monitoring and control of a running server: status page, metrics, traces, `ctl`, `top`.
 
-options.py    the options of metrics and traces
-admin/        the address `admin`: health checks, status, commands
-metrics/      metrics for Prometheus, StatsD and OpenTelemetry
-derived/      computed from figures and documents: quantiles, rates, the last hour, notices
-page/         the status page and its events
-ctl/          `poorhttp ctl` and `poorhttp top`, clients of the address
-inspection/   looks into live workers: stacks, profile, memory
-otel/         traces of OpenTelemetry
+commands.py       the commands `poorhttp ctl` and `poorhttp top`
+options.py        the options of metrics and traces
+admin/            the address `admin`: health checks, status, commands
+metrics/          metrics for Prometheus, StatsD and OpenTelemetry
+accept_queue.py   connections that wait in the kernel to be accepted
+derived/          computed from figures and documents: quantiles, rates, the last hour, notices
+page/             the status page and its events
+ctl/              `poorhttp ctl` and `poorhttp top`, clients of the address
+inspection/       looks into live workers: stacks, profile, memory
+otel/             traces of OpenTelemetry
 """

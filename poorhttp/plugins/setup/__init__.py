@@ -1,4 +1,4 @@
-"""Commands around the server: what a new deployment needs.
+"""Commands for a new deployment: `migrate`, `init`, `completion`, `man`.
 
 deployment/   `poorhttp init`: files for a deployment
 migrate/      `poorhttp migrate`: reads configurations of other servers

@@ -1,5 +1,5 @@
-"""Other protocols on the connection of a request, which the application gets.
+"""Protocol upgrade: the application gets the connection of a request (WebSocket and others).
 
-offered.py            the socket in the environ, and the end of the request
+protocol_upgrade.py   the socket in the environ, and the end of the request
 gevent_websocket.py   `wsgi.websocket`
 """

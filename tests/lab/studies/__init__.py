@@ -1,23 +1,23 @@
 """The studies of the load lab: calculations, reports, and a small run of each.
 
-test_bench.py                  `bench`: parsing, medians and ratios, reports, a small run
-test_client_effect.py          `influence`: the client's effect: the sentence, holes, a small run
-test_cluster.py                `cluster`: stored rounds, and reports of lost requests
-test_content.py                `content`: its client, servers, tables, a small run of each kind
-test_deadconn.py               `deadconn`: its report, its servers' limits, a small run
-test_latency_distribution.py   `ordered`: its mathematics, faults, a small run
-test_lifecycle.py              `operate`: the steady load finds every fault; the experiments
-test_memory.py                 `memory`: ps, slopes, leaks, memory by line, servers that fail
-test_overload.py               `overload`: what is counted, a small run, its report
-test_page_latency.py           `loops`: requests, outliers, a small run
-test_parallel.py               `parallel`: overload, a small run, its report
-test_proxies.py                `proxies`: bursts, setups, tables, a small run of each kind
-test_reload.py                 `develop`: clients, verdicts, tables, a small run
-test_resources.py              `resources`: counters of the kernel, a small run
-test_scalability.py            `power`: phases and regression lines, a small run
-test_scaling.py                `balance`: the simulation of many workers, a small run
-test_serial.py                 `serial`: a small run, its report
-test_tables.py                 sentences and tables that compare servers, and their noise
-test_webbench.py               `webbench`: its files, counts, settings, a small run
-test_wire.py                   `websocket`, `tls`, `uploads`, `compress`: cases, a small run of each
+test_balance.py     `balance`: the simulation of many workers, a small run
+test_bench.py       `bench`: parsing, medians and ratios, reports, a small run
+test_cluster.py     `cluster`: stored rounds, and reports of lost requests
+test_content.py     `content`: its client, servers, tables, a small run of each kind
+test_deadconn.py    `deadconn`: its report, its servers' limits, a small run
+test_develop.py     `develop`: clients, verdicts, tables, a small run
+test_influence.py   `influence`: the client's effect: the sentence, holes, a small run
+test_loops.py       `loops`: requests, outliers, a small run
+test_memory.py      `memory`: ps, slopes, leaks, memory by line, servers that fail
+test_operate.py     `operate`: the steady load finds every fault; the experiments
+test_ordered.py     `ordered`: its mathematics, faults, a small run
+test_overload.py    `overload`: what is counted, a small run, its report
+test_parallel.py    `parallel`: overload, a small run, its report
+test_power.py       `power`: phases and regression lines, a small run
+test_proxies.py     `proxies`: bursts, setups, tables, a small run of each kind
+test_resources.py   `resources`: counters of the kernel, a small run
+test_serial.py      `serial`: a small run, its report
+test_tables.py      sentences and tables that compare servers, and their noise
+test_webbench.py    `webbench`: its files, counts, settings, a small run
+test_wire.py        `websocket`, `tls`, `uploads`, `compress`: cases, a small run of each
 """

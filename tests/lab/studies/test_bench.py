@@ -26,24 +26,24 @@ from loadtests.clients.load import Job, Load
 from loadtests.errors import LabError, ServerFailure
 from loadtests.measure import resources
 from loadtests.measure.cpu_affinity import cores
+from loadtests.network.port import free_port
 from loadtests.reporting import markdown
 from loadtests.reporting import promises as told
 from loadtests.reporting.model import Cell, Table
 from loadtests.servers import peers, registry
 from loadtests.servers.application import Application, expected
-from loadtests.servers.registry.reload import SERVERS
+from loadtests.servers.registry.develop import SERVERS
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results, Spread, spread
 from loadtests.studies import command, engine
-from loadtests.studies.adverse import experiments as endurance
-from loadtests.studies.adverse.study import MODES as ENDURING
-from loadtests.studies.adverse.study import STUDY as ENDURE
 from loadtests.studies.bench import scenarios
 from loadtests.studies.bench.study import SHOW
+from loadtests.studies.endure import experiments as endurance
+from loadtests.studies.endure.study import MODES as ENDURING
+from loadtests.studies.endure.study import STUDY as ENDURE
 from loadtests.studies.study import Study
 from tests.packages import need
 from tests.testkit.client import HANG
-from tests.testkit.network.port import free_port
 from tests.testkit.server import wait_for
 
 #: A number that no process has.

@@ -23,7 +23,7 @@ from loadtests.measure.process_tree import ProcessTree, have_ended
 from loadtests.reporting import markdown, promises
 from loadtests.reporting.markdown import insert
 from loadtests.reporting.model import Bars, Cell, Section, Table
-from loadtests.servers import material, registry
+from loadtests.servers import fixtures, registry
 from loadtests.servers.registry import content
 from loadtests.servers.running import Running
 from loadtests.stats.results import Results
@@ -183,17 +183,17 @@ class TestContestants:
 
 
 @pytest.fixture(scope="module")
-def published() -> Iterator[material.Material]:
-    with material.Material() as made:
+def published() -> Iterator[fixtures.Fixtures]:
+    with fixtures.Fixtures() as made:
         yield made
 
 
 class TestMaterial:
-    def test_sizes_are_those_of_the_studies(self, published: material.Material) -> None:
+    def test_sizes_are_those_of_the_studies(self, published: fixtures.Fixtures) -> None:
         folder = published.static.path
         assert (folder / "page.html").stat().st_size == 1536
         assert (folder / "large.bin").stat().st_size == 10 * 2**20
-        for number, visit in enumerate(material.visits(), 1):
+        for number, visit in enumerate(fixtures.visits(), 1):
             page, *images = visit
             text = (folder / page[1:]).read_text()
             assert len(text) == 8600
@@ -205,7 +205,7 @@ class TestMaterial:
 class TestSmallRuns:
     """Against the real server; counts and plausibility, not speed."""
 
-    def measure(self, names: list[str], made: material.Material, folder: Path) -> Results:
+    def measure(self, names: list[str], made: fixtures.Fixtures, folder: Path) -> Results:
         writing = store.Store(folder / "results.jsonl", store.now())
         lab = engine.Lab(writing, 0.3, 1, *cores())
         try:
@@ -218,7 +218,7 @@ class TestSmallRuns:
         return Results(store.load([writing.path]))
 
     def test_files_and_programs(
-        self, published: material.Material, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, published: fixtures.Fixtures, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         # So few that there are whole files soon.
         monkeypatch.setattr(experiments, "DOWNLOADS", 3)
@@ -239,14 +239,14 @@ class TestSmallRuns:
         assert "| server " in (told := markdown.tables(STUDY.report(results)))
         assert "| 1 at once: requests/s |" in told
 
-    def test_a_small_page(self, published: material.Material, tmp_path: Path) -> None:
+    def test_a_small_page(self, published: fixtures.Fixtures, tmp_path: Path) -> None:
         need("wrk")
         (sample,) = self.measure(["page-64"], published, tmp_path).samples
         assert sample["scenario"] == "static-page-64"
         assert sample["errors"] == {}
         assert sample["octets"] > sample["requests"] * 1536
 
-    def test_everybody_makes_the_same_page(self, published: material.Material) -> None:
+    def test_everybody_makes_the_same_page(self, published: fixtures.Fixtures) -> None:
         """Which is looked at when a server has been started."""
         (asked,) = experiments.asked(published, 1)["template"]
         for server, scenario in asked.items():

@@ -14,6 +14,7 @@ import pytest
 from loadtests import store
 from loadtests.measure import resources, sampler
 from loadtests.measure.sampler import Look, Sampler, Traffic
+from loadtests.network.hosts import Network, Unavailable
 from loadtests.reporting.model import Panels, Table
 from loadtests.servers.registry import Server
 from loadtests.stats.results import Results
@@ -24,7 +25,6 @@ from loadtests.studies.resources import study as steps
 from loadtests.studies.resources.study import STUDY
 from tests.support.network import hosts
 from tests.testkit.client import HANG
-from tests.testkit.network.hosts import Network, Unavailable
 from tests.testkit.server import wait_for
 
 DEV = """\

@@ -130,8 +130,8 @@ def run(study: Study, server: str, tmp_path: Path, *experiments: str) -> Results
         pytest.skip(reason)
     scale = next(one for one in study.scales if one.name == TINY.name)
     writing = store.Store(tmp_path / "results.jsonl", "now")
-    with closing(writing), ExitStack() as material:
-        lab = engine.Lab(writing, TINY.seconds, TINY.rounds, *cores(), material=material)
+    with closing(writing), ExitStack() as fixtures:
+        lab = engine.Lab(writing, TINY.seconds, TINY.rounds, *cores(), fixtures=fixtures)
         planned = study.plan(lab, scale, [chosen], Namespace(names=experiments))
         engine.run(lab, planned, "test", study=study.name)
     results = Results(writing.records)

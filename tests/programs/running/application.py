@@ -1,4 +1,4 @@
-"""A program of others: what is installed, how it is configured and started, what its clients do."""
+"""Base class of a third-party program under test: installation, start, steps of its clients."""
 
 from __future__ import annotations
 

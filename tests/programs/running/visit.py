@@ -1,4 +1,4 @@
-"""One server with a program, from its start to its end, and what the program's clients saw."""
+"""Runs one server with a program and its clients, and records what the clients saw."""
 
 from __future__ import annotations
 

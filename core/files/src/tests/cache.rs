@@ -1,4 +1,4 @@
-//! What the cache holds, and for how long.
+//! Tests of the file cache: what it holds, and for how long.
 
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;

@@ -1,4 +1,6 @@
-//! Names that lead to a file; none leads out of the folder. The cases of `tests/cases/static/paths.txt` have the rest.
+//! Tests that every file name resolves below the published folder, and none outside of it.
+//!
+//! The cases of `tests/cases/static/paths.txt` have the rest.
 
 use std::ffi::CString;
 use std::fs;

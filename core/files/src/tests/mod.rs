@@ -1,4 +1,6 @@
-//! Replies of a published folder, with both resolvers. `tests/cases/static` has the cases that need no access to its parts.
+//! Tests of the replies of a published folder, with both ways to resolve names (openat2(2) and by segment).
+//!
+//! `tests/cases/static` has the cases that need no access to parts of the crate.
 
 #[path = "../../../http/tests/receiver/mod.rs"]
 mod receiver;

@@ -1,4 +1,6 @@
-//! Fields, redirects and error replies of files. The cases of `tests/cases/static/paths.txt` and `fields.txt` have the rest.
+//! Tests of header fields, redirects and error replies of files.
+//!
+//! The cases of `tests/cases/static/paths.txt` and `fields.txt` have the rest.
 
 use std::fs;
 

@@ -1,4 +1,6 @@
-//! Compressed copies of a file: their entity tags, and their changes. `tests/cases/static/codings.txt` has the rest.
+//! Tests of compressed copies of files: their entity tags, and their changes.
+//!
+//! `tests/cases/static/codings.txt` has the rest.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,6 @@
-//! Multipart replies from memory and from a file, and files that an application names. The cases of
-//! `tests/cases/static/ranges.txt` and `conditions.txt` have the rest.
+//! Tests of multipart range replies, and of files that an application names (`X-Sendfile`).
+//!
+//! `tests/cases/static/ranges.txt` and `conditions.txt` have the cases that need no access to parts of the crate.
 
 use super::{Answer, Site};
 use crate::folder::Resolver;

@@ -1,4 +1,4 @@
-//! Bytes to requests.
+//! Request parser: from received bytes to requests and their bodies.
 //!
 //! ```text
 //! request_parser.rs   the receiving half of a connection: bytes in, events out

@@ -1,4 +1,4 @@
-//! `Forwarded` (RFC 7239) and the older `X-Forwarded-` fields.
+//! Parser of `Forwarded` (RFC 7239) and the `X-Forwarded-` fields; has the enum of these header fields.
 //!
 //! Every proxy appends to the right of a list, so it is read from the right: the last element is from the peer, and as
 //! long as an element is from a trusted proxy, it names the sender of the element to its left. Elements further left
@@ -237,8 +237,8 @@ impl<'a> Fields<'a> {
 }
 
 impl<'a> Reported<'a> {
-    /// Merges both kinds, which must not contradict each other: a proxy that sets one and passes on the other lets its
-    /// clients forge the other.
+    /// Merges what `Forwarded` and the `X-Forwarded-` fields report; refuses a contradiction. A proxy that sets only one kind
+    /// and passes on the other lets clients forge the other kind.
     fn merge(self, other: Reported<'a>) -> Result<Self, Reject> {
         let client = match (self.client, other.client) {
             (Some(Client::Address(one, port)), Some(Client::Address(same, another))) if one == same => {

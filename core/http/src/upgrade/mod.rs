@@ -1,8 +1,8 @@
-//! Another protocol on the same connection (RFC 9110 section 7.8).
+//! Protocol upgrade (RFC 9110 section 7.8): which requests may change the protocol of their connection.
 //!
 //! ```text
-//! mod.rs    which requests may change the protocol of their connection
-//! sent.rs   what an application sends on a connection that it has got: status, and the frames of a WebSocket
+//! mod.rs    which requests may have a protocol upgrade
+//! sent.rs   parser of the bytes that an application sends after an upgrade: status, and the frames of a WebSocket
 //! ```
 
 pub(crate) mod sent;

@@ -1,4 +1,4 @@
-//! What an application sends on a connection that it has got: the status of its answer, and the frames of a WebSocket.
+//! Parser of the bytes that an application sends after a protocol upgrade: response status, WebSocket frames.
 //!
 //! The server must know where a frame ends, to be able to add a Close frame (RFC 6455 section 5.5.1) when it stops.
 

@@ -1,5 +1,6 @@
-//! Protocol cases of `tests/cases`, and the reader of all case files. Tests of other crates include it by `#[path =
-//! "…/http/tests/case/mod.rs"] mod case;`.
+//! Reader of the protocol cases in `tests/cases`, and of all case files.
+//!
+//! Tests of other crates include it by `#[path = "…/http/tests/case/mod.rs"] mod case;`.
 
 // Each test uses a part.
 #![allow(dead_code)]

@@ -1,5 +1,6 @@
-//! Cases of `tests/cases/gateway`, and a packer of variables. Tests of other crates include it, beside `case`, by
-//! `#[path = "…/http/tests/packet/mod.rs"] mod packet;`.
+//! Reader of the gateway cases in `tests/cases/gateway`, and encoder of gateway requests.
+//!
+//! Tests of other crates include it, beside `case`, by `#[path = "…/http/tests/packet/mod.rs"] mod packet;`.
 
 // Each test uses a part.
 #![allow(dead_code)]

@@ -1,5 +1,6 @@
-//! A request parser with its buffer, as a server uses it. Tests of other crates include it by `#[path =
-//! "…/http/tests/receiver/mod.rs"] mod receiver;`.
+//! A request parser with its receive buffer, as a server uses them, for tests.
+//!
+//! Tests of other crates include it by `#[path = "…/http/tests/receiver/mod.rs"] mod receiver;`.
 
 // Each test uses a part, and one re-exports it.
 #![allow(dead_code, missing_docs, unreachable_pub)]

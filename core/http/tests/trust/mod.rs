@@ -1,5 +1,6 @@
-//! Cases of `tests/cases/trust`, and a minimal server for them. Tests of other crates include it by `#[path =
-//! "…/http/tests/trust/mod.rs"] mod trust;`.
+//! Reader of the cases of trusted proxies in `tests/cases/trust`, and a minimal server for them.
+//!
+//! Tests of other crates include it by `#[path = "…/http/tests/trust/mod.rs"] mod trust;`.
 
 // Each test uses a part.
 #![allow(dead_code)]

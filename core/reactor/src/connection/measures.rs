@@ -1,4 +1,4 @@
-//! What is measured of a connection, where times are taken.
+//! Times and byte counts of one connection, from which metrics and the slow log are made.
 
 use crate::log::slow::Answered;
 

@@ -1,7 +1,7 @@
-//! Pieces of a response that wait for the next piece, and the thread that sends them if none comes within a millisecond.
+//! Coalesces small pieces of a response: a piece waits at most a millisecond for the next, then a thread sends it.
 //!
-//! An application that makes its pieces quickly costs one system call for many of them. PEP 3333 allows that if another
-//! thread goes on sending while the application makes the next piece. One that makes them slowly has each sent at once.
+//! Many pieces that an application makes quickly are sent by one system call. PEP 3333 allows the delay if another thread
+//! goes on sending while the application makes the next piece. A piece that is made slowly is sent at once.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;

@@ -1,4 +1,4 @@
-//! A thread that copies between connections and socket pairs, whose other ends applications have.
+//! Relay thread: copies bytes between client connections and the socket pairs that applications got in a protocol upgrade.
 //!
 //! An application gets one end of a pair instead of its client's socket if the two do not carry the same bytes: the connection
 //! has TLS, or bytes for the application have been received already. All relays of a reactor share one thread and one poller.

@@ -50,8 +50,8 @@ impl AcceptBalance {
         least.is_some_and(|least| connections as u64 > least + (least / 8).max(1))
     }
 
-    /// Decides whether each connection wakes this worker from now on. `true`: it must register with the poller again, which
-    /// puts it behind the others whose turn it is.
+    /// Decides whether every new connection wakes this worker from now on. Returns whether the worker must register its
+    /// listeners again: the kernel then wakes the other workers that take turns before this one.
     pub(crate) fn decide(&self, connections: usize) -> bool {
         let (ours, took_turns) = ((connections as u64, std::ptr::from_ref(self.ours)), self.ours.takes_turns());
         let before = self.woken().filter(|(worker, others)| (*others, std::ptr::from_ref(*worker)) < ours).count();

@@ -1,4 +1,6 @@
-//! Counters of requests, responses and connections, in memory that other processes can read.
+//! Counters that workers and the main process need to run: requests begun, in flight, connections accepted.
+//!
+//! They are in memory that other processes read. The metrics are in `status/`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -234,8 +234,8 @@ mod tests {
         Some(Ipv4Addr::from_bits((now as u32).wrapping_mul(2_654_435_761) >> 7).into())
     }
 
-    /// The requests refused of those run at these times, each of which takes `service` milliseconds and has waited as long
-    /// as `waited` says; one of `leaving` clients has left (0: none).
+    /// The number of refused requests. A request is run at each of `times`, takes `service` milliseconds and has waited for
+    /// `waited`; one in `leaving` clients has left (0: none).
     fn refused(timeout: &QueueTimeout, times: Range<u64>, service: usize, waited: u64, leaving: u64) -> usize {
         let is_refused = |now: &u64| {
             if leaving > 0 && now.is_multiple_of(leaving) {
@@ -274,8 +274,8 @@ mod tests {
         assert_eq!(refused(&timeout, 60_000..120_000, 2, 5_000, 100), 0, "a few leave always");
     }
 
-    /// Of requests that take 200 ms each, which patient clients at one address wait for; those of `leavers` addresses leave, in turn,
-    /// each second.
+    /// The number of refused requests, of 200 ms each, of patient clients at one address, while clients at `leavers` other
+    /// addresses leave: one each second, in turn.
     fn refused_with_leavers(leavers: u32) -> usize {
         let timeout = QueueTimeout::new(QueueLimit::Adaptive);
         let patient = Some(Ipv4Addr::LOCALHOST.into());

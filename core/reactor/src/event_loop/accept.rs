@@ -40,8 +40,8 @@ pub(crate) fn accept(reactor: &Reactor, number: u32) {
         reactor.queue_time.note_rest();
         return pause_listeners(reactor, &mut shared, YIELD_TIME);
     }
-    // One, so that others get their share of a burst. Where connections wait for their turn, the poller is asked again only
-    // after them, and each in the backlog would wait for as long.
+    // An idle worker accepts one connection, so that other workers get their share of a burst. A busy worker accepts more:
+    // it polls again only after the connections in its ready queue, and the backlog would wait for as long.
     let most = if shared.connections.ready() == 0 { 1 } else { ACCEPTED_AT_ONCE };
     drop(shared);
     accept_while(reactor, number, &listener, most, |live| !accept_balance.should_yield(live));

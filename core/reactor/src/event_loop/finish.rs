@@ -1,4 +1,4 @@
-//! Sends what is left of a response, and keeps or closes its connection.
+//! Ends a response: sends the rest, then keeps its connection or closes it; sets the deadline of a connection that waits.
 
 use std::net::IpAddr;
 

@@ -117,8 +117,8 @@ pub(crate) enum StandbyStep {
 }
 
 impl LeaderFollowers {
-    /// Whether this thread may take a ready connection. Others leave them to a leader that makes progress, but not while it
-    /// waits for events, as it cannot know then what others have put back.
+    /// Whether this thread may take a ready connection. Followers leave ready connections to the leader while it makes
+    /// progress. While the leader waits for events, followers take them: the leader does not see what a follower puts back.
     #[inline]
     pub(crate) fn may_take(&self, me: ThreadNumber) -> bool {
         self.eager > 0 || self.polling || self.leader.is_none_or(|leader| leader == me)

@@ -1,4 +1,4 @@
-//! Counts bytes, states of connections and times of requests, where times are taken.
+//! Updates the metrics of a worker: bytes, states of connections, and times of requests.
 
 use std::mem;
 use std::sync::atomic::Ordering;

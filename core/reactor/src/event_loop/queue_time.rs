@@ -56,13 +56,13 @@ impl QueueTime {
 
     /// Note that the poller has returned.
     ///
-    /// - `waited`: whether its events were there before it was asked; `None` if that is not known, which matters little
-    ///   where it [is not late](QueueTime::is_late).
-    /// - `is_single`: they are for one connection at most, so none of them waits for another.
-    /// - `pending`: some of the poll before are not handled yet.
-    /// - `accepts`: everything that was left would have been reported.
+    /// - `waited`: whether events were pending when the poller was asked; `None` if that is not known, which matters little
+    ///   if the poll [is not late](QueueTime::is_late).
+    /// - `is_single`: all events are for one connection, so no request waits behind another.
+    /// - `pending`: some events of the previous poll are not handled yet.
+    /// - `accepts`: the poll would have reported all connections that were left waiting.
     ///
-    /// Returns whether there may be several of them.
+    /// Returns whether several requests may be waiting.
     #[inline]
     pub(crate) fn polled(&self, waited: Option<bool>, is_single: bool, pending: bool, accepts: bool) -> bool {
         let (ended, left) = (self.ended.load(Ordering::Relaxed), self.left.load(Ordering::Relaxed));

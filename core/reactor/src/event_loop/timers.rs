@@ -109,9 +109,9 @@ impl Timers {
         is_earlier.then_some(due)
     }
 
-    /// Has an entry that counts at the front of the queue. Others belong to a connection that has ended, that has a later
-    /// deadline, or that a thread has, to read it or with its request: until it is put back or has something to send that its
-    /// client does not take, it has no deadline.
+    /// Removes outdated entries from the front of the queue. An entry is outdated if its connection has ended, has a later
+    /// deadline now, or has no deadline: a connection that a thread reads or answers gets one when the thread puts it back, or
+    /// when its client does not take the response.
     #[inline(never)]
     fn skip_outdated(&mut self, connections: &mut Connections) {
         while let Some(mut front) = self.queue.peek_mut() {

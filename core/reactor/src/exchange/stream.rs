@@ -195,8 +195,8 @@ impl Stream {
         &self.0.socket
     }
 
-    /// Whether this response, which begins while the server stops, is the last one of its connection. If another request
-    /// has arrived behind this one, that is answered as well.
+    /// Whether a response that begins while the server stops is the last one of its connection. A pipelined request that has
+    /// arrived behind it is answered as well, before the connection closes.
     #[cold]
     pub(crate) fn is_last(&self, reactor: &Reactor) -> bool {
         reactor.shutdown.stage() == Stage::Quick

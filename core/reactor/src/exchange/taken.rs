@@ -1,4 +1,4 @@
-//! What an exchange keeps of an upgrade.
+//! State of a protocol upgrade in its exchange: the connection while the application has it (hijacked).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

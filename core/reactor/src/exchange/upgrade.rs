@@ -1,4 +1,4 @@
-//! Another protocol on the connection: the application gets the socket, and its response is discarded.
+//! Protocol upgrade: the application gets the client's socket, and its WSGI response is discarded.
 //!
 //! A request that may change the protocol ([`poorhttp_http::Head::may_upgrade`]) is offered to the application with a
 //! reservation. If it takes the socket, the exchange keeps the connection until the application has finished; if it does

@@ -1,4 +1,4 @@
-//! Writes the line of a request into the access log.
+//! Formats the access-log line of a request, directive by directive.
 
 use std::cell::RefCell;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! Access log formats: reads format strings.
+//! Parser of access-log format strings: text and directives such as `%h`.
 
 use std::fmt::Write as _;
 

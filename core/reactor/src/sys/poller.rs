@@ -145,8 +145,8 @@ impl Poller {
         epoll::add(&self.epoll, fd, EventData::new_u64(source.encode()), flags)
     }
 
-    /// Registers a listening socket. `in_turn`: of the pollers that have registered it so, an event wakes only the first one that
-    /// waits.
+    /// Registers a listening socket. `in_turn` (EPOLLEXCLUSIVE): a new connection wakes only the first waiting poller of those
+    /// that have registered the socket in turn.
     pub(crate) fn add_listener(&self, fd: BorrowedFd<'_>, number: u32, in_turn: bool) -> Result<()> {
         let source = Source::Listener(number);
         if !in_turn {

@@ -1,4 +1,4 @@
-"""A shop that says which version it is."""
+"""A Flask project that the study `develop` edits: answers with versions of its modules."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Says which version it is."""
+"""A WSGI project that the study `develop` edits: answers with versions of its modules."""
 
 import time
 

@@ -1,5 +1,6 @@
 """CGI (RFC 3875): runs the programs of a folder.
 
+options.py           the options
 target.py            the target `cgi:FOLDER`
 application.py       the folder: from a path to a program and its environment
 program.py           a run of a program: its output becomes the answer

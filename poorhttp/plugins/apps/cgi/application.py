@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from poorhttp._core import find_program
 from poorhttp.config.cpus import usable_cpus
 from poorhttp.config.settings import Settings
 from poorhttp.plugins.apps.cgi.error_responses import log_problem, respond
 from poorhttp.plugins.apps.cgi.program import ProgramRun
 from poorhttp.plugins.apps.cgi.program_slots import slots_of_process
+from poorhttp.plugins.apps.native import find_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ class Programs:
         try:
             file, name_end = find_program(self.folder, path)
         except IsADirectoryError:
-            # As it was sent, so it is encoded. It never begins with two slashes, which a browser
-            # would take for a host: no folder is found at such a path.
+            # The path as the client has sent it, percent-encoded. It never begins with two slashes,
+            # which a browser would take for a host: `find_program` finds no folder at such a path.
             target, mark, query = environ.get("REQUEST_URI", "").partition("?")
             location = f"{target}/{mark}{query}"
             return respond(start_response, "301 Moved Permanently", ("Location", location))

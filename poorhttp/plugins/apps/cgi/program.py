@@ -9,9 +9,10 @@ from errno import EAGAIN, EMFILE, ENFILE, ENOMEM, ETXTBSY
 from time import monotonic
 
 from poorhttp import logs
-from poorhttp._core import CgiProgram, Request, split_target
+from poorhttp._core import Request
 from poorhttp.errors import NoResponse, RequestTimeout
 from poorhttp.plugins.apps.cgi.error_responses import log_name, log_problem, request_name, respond
+from poorhttp.plugins.apps.native import CgiProgram, split_target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 
-from poorhttp._core import read_fields
 from poorhttp.errors import ApplicationError, how_to_install
+from poorhttp.plugins.apps.native import read_fields
 
 from .server_return import SERVER_RETURN
 from .status import (

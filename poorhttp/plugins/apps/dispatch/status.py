@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from poorhttp._core import reason_phrases
+from poorhttp.plugins.apps.native import reason_phrases
 
 # Numbers of the first Poor HTTP, not of mod_python: applications may store or compare them.
 OK = 0

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
 from poorhttp.net.listener import Listener
+from poorhttp.plugins.dev.options import Development
 from poorhttp.process.c_socket import socket
 
 
@@ -19,7 +20,7 @@ def check(settings: Settings, listeners: Iterable[Listener]) -> None:
     Raises:
         ConfigError: other machines reach them.
     """
-    if settings.debug != "on":
+    if settings.of(Development).debug != "on":
         return
     for listener in listeners:
         if listener.socket.family == socket.AF_UNIX or is_loopback(listener.server[0]):

@@ -25,6 +25,7 @@ from poorhttp.logs.frames import (
 )
 from poorhttp.plugins.dev.debug import pin
 from poorhttp.plugins.dev.debug.access_control import is_loopback, packed_address
+from poorhttp.plugins.dev.options import Development
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ class Debugger(DebuggedApplication):
         self.trusted_hosts += [
             address.host for address in settings.bind if address.kind == "tcp" and address.host
         ]
-        if settings.debug == "forced":
+        if settings.of(Development).debug == "forced":
             name = os.uname().nodename
             self.trusted_hosts += [name, f"{name}.local"]
 
@@ -188,7 +189,9 @@ class Debugger(DebuggedApplication):
             return True
         host = environ.get("HTTP_HOST", "")
         name = host[1 : host.find("]")] if host.startswith("[") else host.partition(":")[0]
-        return is_loopback(name) or (self.settings.debug == "forced" and bool(packed_address(name)))
+        return is_loopback(name) or (
+            self.settings.of(Development).debug == "forced" and bool(packed_address(name))
+        )
 
     def log_pin_request(self, request: Request) -> Response:
         """Print the PIN in the terminal again, since a page asks for it."""

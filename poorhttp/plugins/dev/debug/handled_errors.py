@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 #: Of the request that this thread or greenlet runs.
 current: ContextVar[HandledError | None] = ContextVar("poorhttp.handled_error", default=None)
 
-#: Modules that log each exception which they answer. These frameworks have their own switch, by
-#: which they raise exceptions in the development server: here it is off.
+#: Modules of frameworks that log each exception before they answer it with status 500. Django and
+#: Flask have a setting that raises such exceptions in development: the user has switched it off.
 OWN_SWITCH = ("/django/utils/log.py", "/django/core/handlers/exception.py", "/flask/app.py")
 
 #: Begins each traceback, for those that are written as text.

@@ -8,6 +8,7 @@ from poorhttp.logs.frames import format_traceback
 from poorhttp.plugins.dev.debug import responses
 from poorhttp.plugins.dev.debug.plain_page import PlainPage
 from poorhttp.plugins.dev.escape import for_html
+from poorhttp.plugins.dev.options import Development
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def load_error_page(error: BaseException, settings: Settings) -> WSGIApplication
     The status is 500, since clients may wait and retry after a 503, which would not help. Without
     `debug` the page shows nothing of the application, since anybody may see it.
     """
-    if settings.debug == "off":
+    if settings.of(Development).debug == "off":
         return PlainPage("The application cannot be loaded\nThe log says why.")
     return LoadErrorPage(error, settings)
 

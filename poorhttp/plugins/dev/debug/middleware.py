@@ -17,6 +17,7 @@ from poorhttp.plugins.dev import template_errors
 from poorhttp.plugins.dev.debug import handled_errors, responses
 from poorhttp.plugins.dev.debug.handled_errors import HandledError, NotingStartResponse
 from poorhttp.plugins.dev.debug.responses import ANSWERED_EXCEPTION, DEBUG, FRAMEWORK_DETAILS
+from poorhttp.plugins.dev.options import Development
 from poorhttp.worker import wsgi
 
 TYPE_CHECKING = False
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 def prepare(settings: Settings) -> None:
     """Have frameworks raise exceptions; to be called before the application is imported."""
-    if settings.debug != "off":
+    if settings.of(Development).debug != "off":
         os.environ.setdefault("FLASK_DEBUG", "1")
 
 

@@ -1,15 +1,15 @@
-"""Reload on save: a new generation of the application replaces the one that serves.
+"""Reload on save: a new version of the application replaces the one that serves.
 
-reloader.py         in the main process: starts a generation after each save
-shared_state.py     state that all generations share
+reloader.py         in the main process: starts a version after each save
+shared_state.py     state that all versions share
 watch/              reports which files of the project have changed
-generation.py       one generation: forks its workers, loads the application in them
-fork_server.py      process that has imported the libraries and is forked for each generation
+spawner.py          forks the workers of one version, loads the application in them
+fork_server.py      process that has imported the libraries and is forked for each version
 preimport/          imports libraries in the fork server
 preforked.py        process that is forked before it is needed
 own_writes.py       recognises files that the application writes itself
 pyc_loader.py       imports the project's modules, never from a stale `.pyc`
 application.py      wraps the application for development
 import_tracker.py   reports modules that requests import
-stack_dump.py       shows the line at which a slow generation is
+stack_dump.py       shows the line at which a slow version is
 """

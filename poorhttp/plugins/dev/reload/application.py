@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from poorhttp.plugins.dev.options import Development
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
     from poorhttp.config.settings import Settings
-    from poorhttp.plugins.dev.reload.generation import Generation
     from poorhttp.plugins.dev.reload.preimport.preimport import Preimporter
+    from poorhttp.plugins.dev.reload.spawner import VersionSpawner
 
 
 def wrap(
     application: WSGIApplication,
     settings: Settings,
-    generation: Generation,
+    spawner: VersionSpawner,
     preimporter: Preimporter | None,
 ) -> WSGIApplication:
     """Wrap an application: profiles, tracking of imports, live reload, as far as options ask."""
@@ -27,8 +29,8 @@ def wrap(
         # A handler of raw TCP connections has no pages.
         return application
     # A page in place of an application reloads itself even without the option `live`.
-    adds_script = settings.live or getattr(application, "reloads", False)
-    if settings.profile:
+    adds_script = settings.of(Development).live or getattr(application, "reloads", False)
+    if settings.of(Development).profile:
         from poorhttp.plugins.dev import profiler
 
         if profiler.profiles is not None:
@@ -40,21 +42,23 @@ def wrap(
             else:
                 application = profiler.ProfiledApplication(application, settings, folder)
             application = profiler.ProfilePages(application, settings, folder)
-    application = ImportTracker(application, generation, preimporter)
-    if settings.live:
-        generation.service.live = script(generation.name)
-    return LiveReload(application, generation.name, adds_script=adds_script)
+    application = ImportTracker(application, spawner, preimporter)
+    if settings.of(Development).live:
+        spawner.service.live = script(spawner.name)
+    return LiveReload(application, spawner.name, adds_script=adds_script)
 
 
-def load_error(error: BaseException, settings: Settings, generation: Generation) -> WSGIApplication:
-    """Log why a generation cannot be loaded, and return a page that says so."""
+def load_error(
+    error: BaseException, settings: Settings, spawner: VersionSpawner
+) -> WSGIApplication:
+    """Log why a version cannot be loaded, and return a page that says so."""
     from poorhttp import logs
     from poorhttp.logs.frames import source_folders, strip_frames
     from poorhttp.plugins.dev.debug.load_error_page import load_error_page
 
     # The exception that the application has raised, without the server's wrapper and frames.
     cause = strip_frames(error)
-    logs.exception(f"version {generation.number} cannot be loaded", cause)
+    logs.exception(f"version {spawner.number} cannot be loaded", cause)
     # The faulty file may be outside of the project, in an editable install: have it watched.
-    generation.shared.report_folders(source_folders(cause))
+    spawner.shared.report_folders(source_folders(cause))
     return load_error_page(cause, settings)

@@ -19,8 +19,8 @@ from contextlib import suppress
 from select import POLLIN, poll
 
 from poorhttp import logs, modes
-from poorhttp.plugins.dev.reload.generation import Generation
 from poorhttp.plugins.dev.reload.preforked import PreforkedProcess
+from poorhttp.plugins.dev.reload.spawner import VersionSpawner
 from poorhttp.process import fork, signals
 from poorhttp.process.c_socket import socket
 from poorhttp.process.fd_passing import receive, send
@@ -153,7 +153,7 @@ class ForkServer:
             if kind == REFUSED:
                 self.refusal = text
 
-    def order(self, generation: Generation, context: WorkerContext) -> bool:
+    def order(self, generation: VersionSpawner, context: WorkerContext) -> bool:
         """Have a worker of a generation forked; `False` if that fails."""
         words = [generation.number, generation.service_index, context.index, context.slot]
         words.append(int(context.siblings is not None))
@@ -312,4 +312,4 @@ class _ForkServerProcess:
         scoreboard = self.shared.scoreboards[service_index]
         siblings = scoreboard.memory if balanced else None
         context = WorkerContext(index, slot, channel, siblings, scoreboard.open(slot), 0)
-        Generation(number, self.shared, service_index).run(context, self.parent, preimporter)
+        VersionSpawner(number, self.shared, service_index).run(context, self.parent, preimporter)

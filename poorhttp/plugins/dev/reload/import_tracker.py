@@ -11,21 +11,24 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-    from poorhttp.plugins.dev.reload.generation import Generation
     from poorhttp.plugins.dev.reload.preimport.preimport import Preimporter
+    from poorhttp.plugins.dev.reload.spawner import VersionSpawner
 
 
 class ImportTracker:
     """Wraps an application and reports the modules that it imports."""
 
     def __init__(
-        self, application: WSGIApplication, generation: Generation, preimporter: Preimporter | None
+        self,
+        application: WSGIApplication,
+        spawner: VersionSpawner,
+        preimporter: Preimporter | None,
     ) -> None:
         self._application = application
-        self._generation = generation
+        self._spawner = spawner
         self._preimporter = preimporter
         # The fork server has reported its own imports itself.
-        self._seen = generation.modules_before
+        self._seen = spawner.modules_before
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request (PEP 3333)."""
@@ -39,7 +42,7 @@ class ImportTracker:
                 self._report(names)
 
     def _report(self, names: list[str]) -> None:
-        shared = self._generation.shared
+        shared = self._spawner.shared
         if self._preimporter is not None:
             shared.report_modules(self._preimporter.new_imports())
         shared.report_folders(sorted(folders(names)))

@@ -1,4 +1,4 @@
-"""Recognises files of the project that the application writes itself: it would reload for ever.
+"""Recognises files that the application writes itself, which must not cause endless reloads.
 
 A generation reports what it opens for writing, by an audit hook (PEP 578), and the main process
 compares that with the changes that the watcher reports.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from _typeshed import ReadableBuffer as Buffer
 
-    from poorhttp.plugins.dev.reload.watch.project import Project
+    from poorhttp.plugins.dev.reload.watch.project import WatchedProject
 
 #: Nanoseconds after which a source has settled: a second in which another save would look the same,
 #: and another one for a process that had read the source before the save and was still compiling.
@@ -73,7 +73,7 @@ class CheckedPycFinder:
     archives are found as ever, and only the loader of a source file is replaced.
     """
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: WatchedProject) -> None:
         """Take the project."""
         self.project = project
 
@@ -94,7 +94,7 @@ class CheckedPycFinder:
         return None
 
 
-def install(project: Project) -> None:
+def install(project: WatchedProject) -> None:
     """Load the project's modules with the check from now on, also those that targets name by file.
 
     Folders are read again, since the process that has forked this one may have cached them.

@@ -1,24 +1,29 @@
-"""Starts a new generation of the application in the main process when the project has changed."""
+"""Starts a new version of the application when the project has changed, in the main process."""
 
 from __future__ import annotations
 
 import gc
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from poorhttp import logs
 from poorhttp._core import adopt_orphans
 from poorhttp.plugins.dev.debug.plain_page import PlainPage
+from poorhttp.plugins.dev.options import Development
 from poorhttp.plugins.dev.reload.fork_server import ForkServer
-from poorhttp.plugins.dev.reload.generation import JUST_ENDED, OLDER_WAIT, Generation
 from poorhttp.plugins.dev.reload.own_writes import OwnWrites
 from poorhttp.plugins.dev.reload.shared_state import RUNNING, SERVING, SharedState
+from poorhttp.plugins.dev.reload.spawner import JUST_ENDED, OLDER_WAIT, VersionSpawner
 from poorhttp.process import signals
 from poorhttp.process.exit_status import end_of
-from poorhttp.supervisor.generations import Generations
-from poorhttp.supervisor.worker_pool import WorkerPool
-from poorhttp.worker.service import Service
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from poorhttp.supervisor.component import Main
+    from poorhttp.supervisor.generations import Generations
+    from poorhttp.supervisor.worker_pool import WorkerPool
+    from poorhttp.worker.service import Service
 
 #: Seconds of loading after which a warning names the line at which the generation is.
 SLOW_LOADING = 10.0
@@ -41,28 +46,17 @@ MOST_NAMED = 3
 
 
 class Reloader:
-    """Starts generations, and runs the fork server and the watcher.
+    """Starts versions, and runs the fork server and the watcher.
 
     Attributes:
-        generations: the worker pools; the supervisor sets it.
         configuration_changed: files for which the settings must be read again; empty: none.
     """
 
-    generations: Generations
-
-    def __init__(
-        self, *, uses_fork_server: bool, file: str | None, say: Callable[[str, str], object]
-    ) -> None:
-        """Start nothing yet.
-
-        Args:
-            uses_fork_server: import libraries once, in a fork server.
-            file: the configuration file, if there is one.
-            say: prints a message in a style of `poorhttp.plugins.dev.terminal.STYLES`.
-        """
-        self._say = say
+    def __init__(self, main: Main, *, uses_fork_server: bool) -> None:
+        """Start nothing yet; `uses_fork_server`: import libraries once, in a fork server."""
+        self._main = main
+        self._say = main.say
         self.uses_fork_server = uses_fork_server
-        self.file = file
         self.configuration_changed = ""
         #: Inode, time and size of the files of the configuration when they were read last.
         self._configuration_state: list[tuple[int, int, int]] = []
@@ -98,7 +92,7 @@ class Reloader:
         self._blocked: list[WorkerPool] = []
         adopt_orphans()
 
-    def spawners(self, services: Sequence[Service]) -> list[Generation]:
+    def spawners(self, services: Sequence[Service]) -> list[VersionSpawner]:
         """Return the next generation of each service, after the configuration was read."""
         self.stop_helpers()
         if self._shared is not None:
@@ -107,13 +101,18 @@ class Reloader:
         gc.collect()
         gc.freeze()
         is_reload = self._shared is not None
-        self._shared = SharedState(services, self.file, self._own_writes)
+        self._shared = SharedState(services, self._main.file, self._own_writes)
         if is_reload:
             # Those that serve are replaced only when these have loaded.
             for which in range(len(services)):
                 self._shared.note_older(which, SERVING)
         self._start_fork_server()
         return self._next_generation("")
+
+    @property
+    def generations(self) -> Generations:
+        """The worker pools."""
+        return self._main.generations
 
     @property
     def ends_with_terminal(self) -> bool:
@@ -155,7 +154,7 @@ class Reloader:
         self._check_loading(now)
         self._check_blocked(now)
         for past in list(self._past):
-            if not any(pool.spawner and pool.spawner.shared is past for pool in self.generations):
+            if not any(_spawner(pool).shared is past for pool in self.generations):
                 self._past.remove(past)
                 past.close()
 
@@ -282,7 +281,7 @@ class Reloader:
             self._learned_before = len(self._learned)
             self._fork_server = ForkServer(self._shared, list(self._learned))
 
-    def _next_generation(self, reason: str, page: str = "") -> list[Generation]:
+    def _next_generation(self, reason: str, page: str = "") -> list[VersionSpawner]:
         """Return a new generation of each service; a `page` takes the place of its application."""
         assert self._shared is not None
         self._number += 1
@@ -294,7 +293,7 @@ class Reloader:
         application = PlainPage(page) if page else None
         server = self._fork_server
         return [
-            Generation(self._number, self._shared, index, application, fork_server=server)
+            VersionSpawner(self._number, self._shared, index, application, fork_server=server)
             for index in range(len(self._shared.services))
         ]
 
@@ -315,7 +314,7 @@ class Reloader:
             if pool.settings.service == name
             and pool not in latest
             and (pool.workers or pool.ordered)
-            and not (pool.spawner and pool.spawner.page)
+            and not _spawner(pool).page
         ]
 
     def _note_older(self, shared: SharedState) -> None:
@@ -328,8 +327,7 @@ class Reloader:
     def _waits_for_older(self, pool: WorkerPool, now: float) -> bool:
         """Load a pool's version once more when older ones have ended; `False` if that is no use."""
         assert self._shared is not None
-        generation = pool.spawner
-        assert generation is not None
+        spawner = _spawner(pool)
         if not (pool.held or pool.failed):
             return False
         older = self._older(pool.service)
@@ -338,10 +336,10 @@ class Reloader:
                 if not each.retiring:
                     # A reload, whose error page would replace it anyway.
                     self.generations.detach_pool(each)
-        elif generation.is_last or generation.page:
+        elif spawner.is_last or spawner.page:
             return False
         elif not older:
-            ended = self._shared.older(generation.service_index) / 1e9
+            ended = self._shared.older(spawner.service_index) / 1e9
             if pool.failed_at - ended > JUST_ENDED / 1e9:
                 return False
         until = pool.failed_at + OLDER_WAIT
@@ -357,13 +355,12 @@ class Reloader:
     def _load_again(self, pool: WorkerPool, *, is_last: bool) -> None:
         """Replace a pool by another that loads the same."""
         assert self._shared is not None
-        assert pool.spawner is not None
-        which = pool.spawner.service_index
+        which = _spawner(pool).service_index
         self._number += 1
         self._waits_until = 0.0
-        generation = Generation(self._number, self._shared, which, fork_server=self._fork_server)
-        generation.is_last = is_last
-        self.generations.replace_pool(pool, generation)
+        spawner = VersionSpawner(self._number, self._shared, which, fork_server=self._fork_server)
+        spawner.is_last = is_last
+        self.generations.replace_pool(pool, spawner)
         self._note_older(self._shared)
         if is_last:
             self._shared.forget_older(which)
@@ -442,10 +439,18 @@ class Reloader:
         early = []
         for index, pool in enumerate(pools):
             if not pool.complete:
-                shown = f"\n{trace or place}" if pool.settings.debug != "off" else ""
+                shown = (
+                    f"\n{trace or place}" if pool.settings.of(Development).debug != "off" else ""
+                )
                 page = PlainPage(text + shown, retry_after=RETRY_AFTER)
-                early.append(Generation(self._number, self._shared, index, page, early=True))
+                early.append(VersionSpawner(self._number, self._shared, index, page, early=True))
         self.generations.show_progress(early)
+
+
+def _spawner(pool: WorkerPool) -> VersionSpawner:
+    """Return the spawner of a pool: all pools of the application have one of these."""
+    assert isinstance(pool.spawner, VersionSpawner)
+    return pool.spawner
 
 
 def _has_terminal() -> bool:

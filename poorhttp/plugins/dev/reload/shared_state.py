@@ -11,7 +11,7 @@ from mmap import mmap
 
 from poorhttp.plugins.dev.reload.own_writes import OwnWrites
 from poorhttp.plugins.dev.reload.stack_dump import StackDump
-from poorhttp.plugins.dev.reload.watch.project import Project
+from poorhttp.plugins.dev.reload.watch.project import WatchedProject
 from poorhttp.plugins.dev.reload.watch.watcher import Watcher
 from poorhttp.process.c_socket import socket
 from poorhttp.supervisor.scoreboard import Scoreboard
@@ -23,9 +23,9 @@ SCOREBOARD_SIZE = 64
 #: Bytes of a report.
 MAX_MESSAGE = 1 << 18
 
-#: What stands for older versions of a service that are retiring, and for some that still serve,
-#: because they are replaced only when the next one has loaded. Otherwise their end, in nanoseconds
-#: of the monotonic clock; 0: there are none.
+#: States of the older versions of a service in place of the time at which they ended: `RUNNING`,
+#: they are retiring; `SERVING`, one serves until the next version has loaded. Other values are that
+#: time, in nanoseconds of the monotonic clock; 0: there was no older version.
 RUNNING, SERVING = -1, -2
 
 # The first byte of a report.
@@ -53,7 +53,7 @@ class SharedState:
         """Start the watcher; `file` is the configuration file, if there is one."""
         self.services = services
         self.scoreboards = [Scoreboard(SCOREBOARD_SIZE) for _ in services]
-        self.project = Project.of([service.settings for service in services], file)
+        self.project = WatchedProject.of([service.settings for service in services], file)
         self.watcher = Watcher(self.project)
         self.own_writes = own_writes
         self.stack_dump = StackDump()

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 from poorhttp.logs.frames import SERVER_FOLDER
-from poorhttp.plugins.dev.reload.watch.project import Project, package_of
+from poorhttp.plugins.dev.reload.watch.project import WatchedProject, package_of
 from poorhttp.process import signals
 from poorhttp.process.signals import signal
 
@@ -82,7 +82,7 @@ class StackDump:
         os.lseek(self._file, 0, os.SEEK_SET)
         signals.send(pid, SIGNAL)
 
-    def read(self, project: Project, here: str) -> tuple[str, str]:
+    def read(self, project: WatchedProject, here: str) -> tuple[str, str]:
         """Return the innermost line of the application, and the whole stack, innermost first.
 
         The application is the project, or if nothing of it is running, the package that the server

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 from poorhttp.config import loader
 from poorhttp.config.settings import Settings
+from poorhttp.plugins.discovery import child_answer
 from poorhttp.plugins.discovery.found_target import ORIGIN
-from poorhttp.process import child_answer
 from poorhttp.process.privileges import Privileges
 from poorhttp.process.signals import SIGNALS, signal
 from poorhttp.targets.module import prepend_to_path
@@ -88,8 +88,8 @@ class StaticFiles:
 def find(settings: Settings) -> StaticFiles:
     """Return what the settings of the project say; nothing if they cannot be imported.
 
-    That error is reported by the worker that loads the application. A process that has forked
-    further ones, or that never ends, does not hold this one up.
+    The worker that loads the application reports the error of the import. The settings are imported
+    in a child process with a time limit: code in them that never ends does not block the server.
 
     Args:
         settings: with the folder, the user and the path of modules; `DJANGO_SETTINGS_MODULE` is in

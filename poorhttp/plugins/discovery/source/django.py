@@ -17,8 +17,8 @@ STATIC_FILES = "django.contrib.staticfiles"
 SETTINGS_APPLICATION = "poorhttp.plugins.discovery.django.wsgi:make_application()"
 
 
-class Project:
-    """A project that has a `manage.py`.
+class DjangoProject:
+    """A Django project, found by its `manage.py`.
 
     Attributes:
         settings: name of its settings module; empty if it is not known.

@@ -8,7 +8,4 @@ questions.py     its questions to the main process
 model.py         shapes of the status document, from which all views are rendered
 status.py        builds the status document in the main process
 commands.py      executes commands of operators in the main process
-metrics/         metrics for Prometheus, StatsD and OpenTelemetry
-derived/         computed from figures and documents: quantiles, rates, the last hour, notices
-page/            the status page and its events
 """

@@ -1,4 +1,4 @@
-"""The status document (`model.py`), built by the main process when somebody asks for it."""
+"""Builds the status document (`model.py`) in the main process, once for each question."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.config.version import VERSION
-from poorhttp.net.accept_queue import accept_queues, unread
+from poorhttp.plugins.monitor.accept_queue import accept_queues, unread
 from poorhttp.plugins.monitor.admin.model import no_figures
 
 TYPE_CHECKING = False

@@ -1,4 +1,4 @@
-"""Computed from status documents and figures, for the page and for `poorhttp top`.
+"""Rates, history and warnings computed from status documents, for the page and `top`.
 
 history.py    the last hour in slots of a minute, kept in the main process
 rates.py      quantiles, sums, and rates of the last seconds

@@ -1,4 +1,4 @@
-"""What an operator should know first: states and figures of a server that are out of order."""
+"""Warnings for operators: states and figures of a server that are out of order."""
 
 from __future__ import annotations
 

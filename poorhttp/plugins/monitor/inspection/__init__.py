@@ -4,7 +4,7 @@ Everything is done in a process that is forked for it, with the rights of the ma
 process only waits for the result.
 
 collect.py        the process: asks the workers, and makes the result
-asking.py         asks workers by a signal, and waits for their answers
+signalling.py     signals workers to inspect themselves, and waits for their answers
 py_spy.py         asks py-spy, if Python does not come to run in a worker and it is installed
 fault_dump.py     asks `faulthandler` otherwise
 stack_lists.py    the stacks of a worker, with its requests

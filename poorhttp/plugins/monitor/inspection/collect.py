@@ -11,9 +11,9 @@ from poorhttp import logs
 from poorhttp._core import set_process_title
 from poorhttp.net.listener import close_others
 from poorhttp.plugins.monitor.inspection import TIMEOUT, flame_graph, speedscope
-from poorhttp.plugins.monitor.inspection.asking import Target, ask, wait
 from poorhttp.plugins.monitor.inspection.fault_dump import Dumps
 from poorhttp.plugins.monitor.inspection.py_spy import PySpy
+from poorhttp.plugins.monitor.inspection.signalling import Target, ask, wait
 from poorhttp.plugins.monitor.inspection.stack_lists import (
     attach_requests,
     collapsed,

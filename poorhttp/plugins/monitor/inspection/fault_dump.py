@@ -1,7 +1,7 @@
 """Stacks of a worker by `faulthandler`, which needs no interpreter.
 
-It reads stacks while other threads may change them, so it is asked only where Python does not come
-to run, and they stand still.
+`faulthandler` reads stacks while other threads may change them. So it is used only if the worker
+runs no Python code (a C extension holds the GIL): then the stacks do not change.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 
-from poorhttp.plugins.monitor.inspection.asking import Target
+from poorhttp.plugins.monitor.inspection.signalling import Target
 from poorhttp.plugins.monitor.inspection.stack_lists import is_serve_loop
 from poorhttp.plugins.monitor.inspection.worker.area import area
 from poorhttp.plugins.monitor.inspection.worker.handler import DUMP_SIGNAL

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from poorhttp.errors import visible
 from poorhttp.logs.frames import SERVER_FOLDER
-from poorhttp.plugins.monitor.inspection.asking import Target, is_stopped
+from poorhttp.plugins.monitor.inspection.signalling import Target, is_stopped
 from poorhttp.plugins.monitor.inspection.worker.handler import ASK_SIGNAL
 
 TYPE_CHECKING = False

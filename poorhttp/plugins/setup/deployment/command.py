@@ -13,7 +13,7 @@ from poorhttp.errors import ConfigError, Failure, UsageError
 from poorhttp.plugins.setup.deployment import containers, ini_file, mode, quoting, systemd
 from poorhttp.plugins.setup.deployment.arguments import Arguments, usage
 from poorhttp.plugins.setup.deployment.plan import HIDDEN, INI, Plan
-from poorhttp.plugins.setup.deployment.project import Project
+from poorhttp.plugins.setup.deployment.project import DeployedProject
 from poorhttp.plugins.setup.deployment.proxies import GROUPS, PROXIES
 
 #: Finds the target of settings, and prints what it was.
@@ -75,7 +75,7 @@ def _found(folder: str, arguments: Arguments, discover: Discover) -> Plan:
         discover([settings])
     except UsageError as error:
         raise UsageError(str(error).replace("poorhttp dev ", "poorhttp init --target ")) from None
-    project = Project(folder)
+    project = DeployedProject(folder)
     plan = Plan(
         folder,
         arguments.values.get("name") or _name(folder),
@@ -110,7 +110,7 @@ def _configured(folder: str, path: str, arguments: Arguments) -> Plan:
         arguments.values.get("name") or _name(folder),
         settings.target,
         mode.configured(settings, INI),
-        Project(folder),
+        DeployedProject(folder),
     )
     for name in ("pythonpath", "mount", "static"):
         if settings.is_set(name):

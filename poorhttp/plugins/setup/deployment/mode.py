@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from poorhttp.config.cpus import usable_cpus
-from poorhttp.plugins.setup.deployment.project import Project
+from poorhttp.plugins.setup.deployment.project import DeployedProject
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Mode:
         self.reasons = list(reasons)
 
 
-def choose(project: Project, target: str) -> Mode:
+def choose(project: DeployedProject, target: str) -> Mode:
     """Return the mode for a project, by a look at its imports."""
     if target.startswith("static:"):
         reason = "Files are sent without Python, whatever the mode is."

@@ -1,4 +1,4 @@
-"""What the files of a deployment are about: names, folders, the target, the mode."""
+"""Values that all files of a deployment share: names, folders, the target, the mode."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import sys
 
 from poorhttp.plugins.setup.deployment.mode import Mode
-from poorhttp.plugins.setup.deployment.project import Project
+from poorhttp.plugins.setup.deployment.project import DeployedProject
 
 #: The configuration file.
 INI = "poorhttp.ini"
@@ -45,7 +45,9 @@ class Plan:
         ini: path of poorhttp.ini, from there.
     """
 
-    def __init__(self, folder: str, name: str, target: str, mode: Mode, project: Project) -> None:
+    def __init__(
+        self, folder: str, name: str, target: str, mode: Mode, project: DeployedProject
+    ) -> None:
         self.folder = folder
         self.name = name
         self.domain = ""

@@ -20,8 +20,8 @@ MAX_FILES = 2000
 MAX_SIZE = 1 << 20
 
 
-class Project:
-    """The source of an application.
+class DeployedProject:
+    """The project for which `poorhttp init` writes files: what its source imports.
 
     Attributes:
         imports: the dotted names of imported modules, each with a file that imports it.

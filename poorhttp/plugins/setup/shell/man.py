@@ -1,4 +1,4 @@
-"""The man pages poorhttp(1) and poorhttp.ini(5), roff with the macros of man(7)."""
+"""Makes the man pages poorhttp(1) and poorhttp.ini(5); tables of targets and signals are here."""
 
 from __future__ import annotations
 

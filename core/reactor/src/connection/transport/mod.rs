@@ -1,4 +1,4 @@
-//! The socket of a connection: plain, or with TLS.
+//! The transport of a connection: a plain socket, or TLS on a socket.
 //!
 //! ```text
 //! tls.rs       TLS on a socket: records, handshake, orderly end

@@ -1,4 +1,4 @@
-//! What is sent in records: content on its way into them, and records on their way to the kernel.
+//! Send buffer of a TLS connection: encrypted records that the kernel has not taken yet.
 
 use poorhttp_tls::session::RECORD;
 

@@ -1,4 +1,4 @@
-//! Figures for those who watch the server.
+//! Metrics of one worker in shared memory: counters, gauges and histograms.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

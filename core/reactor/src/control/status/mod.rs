@@ -41,8 +41,8 @@ use refusals::Refusals;
 /// Numbers for the main process's own use.
 const OWN_NUMBERS: usize = 16;
 
-/// The status of one worker; or the sums of those that have ended, which the main process keeps in the same way. What each
-/// request touches comes first. Zeros are an empty one.
+/// The status of one worker, or the sum of the statuses of ended workers, which the main process keeps in the same struct.
+/// The fields that each request touches come first. All bytes zero: an empty status.
 #[repr(C, align(64))]
 #[derive(Debug, Default)]
 pub struct WorkerStatus {
@@ -78,8 +78,8 @@ impl WorkerStatus {
         self.moves.store(begun.wrapping_add(1), Ordering::SeqCst);
     }
 
-    /// Changes whenever something is moved here; odd while it is. Sums of this and of the statuses from which it is moved are
-    /// right if it has the same even value before and after they were made.
+    /// Sequence number: odd while the main process moves the counters of an ended worker into this status. A reader that adds
+    /// up this status and the worker's has the right sum if the number is even, and the same before and after the addition.
     pub fn moves(&self) -> u64 {
         self.moves.load(Ordering::SeqCst)
     }

@@ -1,4 +1,4 @@
-//! Sequence numbers that guard entries which other processes read.
+//! Seqlock: a sequence number by which readers in other processes detect an entry that is half written.
 //!
 //! The number of an entry is odd while the entry is written: a reader that finds the same even number before and after has not
 //! seen parts of two entries. A worker that dies while it writes leaves an odd number, and that entry is lost.

@@ -1,3 +1,5 @@
+"""Database tables of a Django project that the study `develop` edits."""
+
 from django.db import models
 
 

@@ -1,3 +1,5 @@
+"""The module that the study `develop` edits: its version, and the text of an answer."""
+
 VERSION = "000000"
 
 

@@ -1,3 +1,5 @@
+"""Views of a Django project that the study `develop` edits."""
+
 import time
 
 from django.http import HttpResponse

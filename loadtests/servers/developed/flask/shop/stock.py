@@ -1,4 +1,4 @@
-"""What the shop has."""
+"""A module with a database table that the study `develop` edits; `app.py` imports it."""
 
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 

@@ -29,7 +29,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp.config.settings import Settings
     from poorhttp.plugins.dev.reload.preimport.import_effects import ImportEffects
-    from poorhttp.plugins.dev.reload.watch.project import Project
+    from poorhttp.plugins.dev.reload.watch.project import WatchedProject
 
 #: `DJANGO_SETTINGS_MODULE` while modules are tried. A module that imports it needs the project's
 #: settings and is refused. Without it Django would say that there are no settings, and some modules
@@ -58,7 +58,7 @@ class Preimporter:
         obstacle: why the process cannot be forked for generations at all; empty if it can.
     """
 
-    def __init__(self, project: Project, services: Sequence[Settings]) -> None:
+    def __init__(self, project: WatchedProject, services: Sequence[Settings]) -> None:
         """Take the project; `steps` does the work."""
         self.failed: dict[str, str] = {}
         self.obstacle = ""

@@ -1,4 +1,4 @@
-"""Resolves modules with the `sys.path` of a project, and tells the project's own from others."""
+"""Finds modules on a project's `sys.path`: whether each is the project's or a library's."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 
 from poorhttp.config.settings import Settings
-from poorhttp.plugins.dev.reload.watch.project import Project
-from poorhttp.plugins.discovery.source.named import FILE, MODULE, named, targets_of
+from poorhttp.plugins.dev.reload.watch.project import WatchedProject
 from poorhttp.targets import CODE
+from poorhttp.targets.named import FILE, MODULE, named, targets_of
 
 
 class ProjectImports:
@@ -24,7 +24,7 @@ class ProjectImports:
         own: the folders of it that are the project's.
     """
 
-    def __init__(self, project: Project, services: Sequence[Settings]) -> None:
+    def __init__(self, project: WatchedProject, services: Sequence[Settings]) -> None:
         """Take this process's `sys.path`, and add the folders of targets and of `pythonpath`."""
         self.project = project
         self.files: list[str] = []

@@ -1,4 +1,4 @@
-"""Which files belong to the project, and what the change of one means."""
+"""The watched project: which files belong to it, and whether a change reloads code or pages."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from stat import S_ISDIR
 
 from poorhttp.config.settings import Settings
 from poorhttp.logs.frames import SERVER_FOLDER
+from poorhttp.plugins.dev.options import Development
 from poorhttp.plugins.dev.reload.watch.glob_pattern import Glob
-from poorhttp.plugins.discovery.source.named import FILE, MODULE, named, targets_of
 from poorhttp.targets import CODE, CONFIGURATION, FILES, PAGES, PROGRAMS
+from poorhttp.targets.named import FILE, MODULE, named, targets_of
 
 #: Folders that are watched at most, and entries that are read at most to find them. More are there
 #: if the server was started in a home folder, or serves an archive.
@@ -77,8 +78,8 @@ _TEMPORARY = (
 )
 
 
-class Project:
-    """The user's own files.
+class WatchedProject:
+    """The project that the development server watches: the user's own files.
 
     Attributes:
         roots: the folders to be watched, without those that a walk from another root reaches.
@@ -96,7 +97,7 @@ class Project:
         exclude: Sequence[str] = (),
         live: bool = True,
     ) -> None:
-        """Take the values that `Project.of` has found.
+        """Take the values that `WatchedProject.of` has found.
 
         Args:
             roots: folders and their roles; the last one of a folder counts.
@@ -121,7 +122,7 @@ class Project:
         self._in_environment: dict[str, bool] = {}
 
     @classmethod
-    def of(cls, services: Sequence[Settings], file: str | None) -> Project:
+    def of(cls, services: Sequence[Settings], file: str | None) -> WatchedProject:
         """Derive the project from settings, in the folder in which targets are loaded.
 
         Args:
@@ -136,15 +137,17 @@ class Project:
         written: list[str] = []
         for one in everything:
             explicit += [(folder, FILES) for _, folder in one.static]
-            for place in (one.pages_modules, one.access_log, one.error_log, one.pidfile):
+            compiled = one.value("pages_modules")
+            for place in (compiled, one.access_log, one.error_log, one.pidfile):
                 # Files that the server itself writes must not reload it.
-                if place and (os.sep in place or place == one.pages_modules):
+                if place and (os.sep in place or place == compiled):
                     written.append(_absolute(place))
         for target in targets_of(services):
             explicit += _folders_of(target, path)
-        include = [_anchored(glob) for one in everything for glob in one.reload_include]
+        options = [one.of(Development) for one in everything]
+        include = [_anchored(glob) for one in options for glob in one.reload_include]
         roots += [(_fixed_part(glob), INCLUDED) for glob in include if glob.startswith("/")]
-        exclude = [_anchored(glob) for one in everything for glob in one.reload_exclude]
+        exclude = [_anchored(glob) for one in options for glob in one.reload_exclude]
         # `CODE` comes last and counts: a module beside CGI programs is loaded all the same.
         explicit.sort(key=lambda root: ROLES.index(root[1]))
         return cls(
@@ -152,7 +155,7 @@ class Project:
             files=[*([file] if file else []), *services[0].variable_files],
             include=list(dict.fromkeys(include)),
             exclude=list(dict.fromkeys([*exclude, *written])),
-            live=any(one.live for one in everything),
+            live=any(one.live for one in options),
         )
 
     def kind(self, path: str) -> str:

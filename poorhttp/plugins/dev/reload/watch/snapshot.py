@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Iterable, Sequence
 
-from poorhttp.plugins.dev.reload.watch.project import Project, inode_of
+from poorhttp.plugins.dev.reload.watch.project import WatchedProject, inode_of
 
 #: Nanoseconds within which a second write may leave the same time: the kernel's clock for files
 #: ticks every 1 to 10 ms.
@@ -40,8 +40,8 @@ def state_of(status: os.stat_result) -> State:
 def is_other(new: State, old: State) -> bool:
     """Whether a file was saved between two states, as far as that can be seen.
 
-    `cp -p` and `rsync -t` may leave size and time as they were, but not its ctime. That of `chmod`
-    is another one, too, which leaves other attributes.
+    `cp -p` and `rsync -t` may keep the size and the modification time of a file, but change its
+    ctime. `chmod` changes the ctime too, and is no save: it also changes the mode.
     """
     return new[0] != old[0] or (new[1] != old[1] and new[2] == old[2])
 
@@ -54,7 +54,7 @@ class Snapshot:
         absent: roots and added folders that did not exist at the last comparison.
     """
 
-    def __init__(self, project: Project, since: int) -> None:
+    def __init__(self, project: WatchedProject, since: int) -> None:
         """Take a project; record no file yet.
 
         Args:

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterable
 
-from poorhttp.plugins.dev.reload.watch.project import Project
+from poorhttp.plugins.dev.reload.watch.project import WatchedProject
 
 # Imported before the fork, so that both processes share it.
 from poorhttp.plugins.dev.reload.watch.watcher_process import WatcherProcess
@@ -34,7 +34,7 @@ class Watcher:
         pid: of the process; 0 if it has ended.
     """
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: WatchedProject) -> None:
         """Start the process. Changes from now on are reported."""
         self.pid = 0
         self._project = project
@@ -55,8 +55,8 @@ class Watcher:
         """Return the changes reported so far, without waiting.
 
         Returns:
-            Pairs of a kind, as of `Project.kind`, and a path, those of a burst all at once. Or
-            pairs of `notice` and a message for the user.
+            Pairs of a kind, as of `WatchedProject.kind`, and a path: those of a burst all at once.
+            Or pairs of `notice` and a message for the user.
         """
         self._send()
         self._read()

@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-    from poorhttp.plugins.dev.reload.watch.project import Project
+    from poorhttp.plugins.dev.reload.watch.project import WatchedProject
 
 #: More changed files than this are a burst, of a checkout or a formatter. A burst is reported after
 #: `BURST_QUIET` seconds without an event, and after `MAX_BURST` seconds at the latest.
@@ -69,7 +69,7 @@ ORDER = ("configuration", "outside", "code", "asset")
 class WatcherProcess:
     """Watches the files of a project until the main process ends."""
 
-    def __init__(self, project: Project, channel: int, parent: int, since: int) -> None:
+    def __init__(self, project: WatchedProject, channel: int, parent: int, since: int) -> None:
         """Do nothing yet.
 
         Args:

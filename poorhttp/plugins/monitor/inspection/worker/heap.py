@@ -37,8 +37,8 @@ class Heap:
     def collect(self) -> dict[str, Any]:
         """Return `how`, `since` (seconds; `None`: this is the first time) and `rows`.
 
-        Of each row: `what`, `count`, `size` in bytes, and by how much both have grown. First those
-        that have grown most, or the first time those that are largest.
+        A row has `what`, `count`, `size` in bytes, and the growth of count and size. Rows are
+        sorted by growth; at the first call, by size.
         """
         import _tracemalloc
 

@@ -1,4 +1,4 @@
-"""Rules for settings without one here: names that our command line knows of other servers."""
+"""Fallback rules of `migrate`: aliases of our options, and advice of the command line."""
 
 from __future__ import annotations
 

@@ -1,0 +1,116 @@
+"""`poorhttp serve` as a process: started, awaited by its ready line, read by its log, stopped."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from loadtests.errors import ServerFailure
+from loadtests.measure.process_tree import ProcessTree, have_ended
+from loadtests.measure.waiting import HANG, wait_until
+from loadtests.programs import ROOT
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+READY = re.compile(r"^poorhttp \S+ listening on (.+) \(\w+, (\d+) workers?\)\n", re.MULTILINE)
+"""The line of the log with which a server says that it is ready."""
+
+
+class PoorhttpServer:
+    """A server of `target` that is ready when this is made; killed at the end of its block.
+
+    `launcher` is a command that runs the one behind it. Without a `bind` in the options it takes a
+    free port of 127.0.0.1. Raises ServerFailure if it does not come up.
+
+    Attributes:
+        process: the main process.
+        port: where it listens first.
+        workers: how many it has.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        *options: str,
+        bind: str = "127.0.0.1:0",
+        environ: Mapping[str, str] | None = None,
+        launcher: Sequence[str] = (),
+    ) -> None:
+        # Closed when it has ended.
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115
+        command = [*launcher, sys.executable, "-m", "poorhttp", "serve", target, "--bind", bind]
+        self._tree = ProcessTree(
+            [*command, *options],
+            cwd=ROOT,
+            env={**_environment(), **(environ or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=self._log,
+        )
+        self.process = self._tree.__enter__().popen
+        try:
+            if not wait_until(self._is_ready_or_over, HANG) or not (found := self._ready()):
+                code = self.process.poll()
+                raise ServerFailure(f"it is not ready, exit code {code}:\n{self.log()}")
+        except BaseException:
+            self.kill()
+            raise
+        self.port = int(found[1].split()[0].rstrip("/,").rpartition(":")[2])
+        self.workers = int(found[2])
+
+    def _ready(self) -> re.Match[str] | None:
+        return READY.search(self.log())
+
+    def _is_ready_or_over(self) -> bool:
+        return self._ready() is not None or self.process.poll() is not None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    def log(self) -> str:
+        """What it has written to standard error."""
+        # By position: its processes write at the offset that they share with this one.
+        file = self._log.fileno()
+        return os.pread(file, os.fstat(file).st_size, 0).decode("utf-8", "backslashreplace")
+
+    def stop(self, number: signal.Signals = signal.SIGTERM, *, tracebacks: bool = False) -> None:
+        """Stops it as an administrator does. Raises ServerFailure if that does not go well.
+
+        `tracebacks` says that its application was meant to fail.
+        """
+        if (code := self.process.poll()) is not None:
+            raise ServerFailure(f"it ended by itself, exit code {code}:\n{self.log()}")
+        self.process.send_signal(number)
+        try:
+            if not have_ended([self.process.pid], HANG):
+                raise ServerFailure(f"it does not stop in {HANG:.0f} s:\n{self.log()}")
+            code, log = self.process.wait(), self.log()
+            # A panic of the core would be hidden by its restart.
+            wrong = ("panicked at", *(() if tracebacks else ("Traceback",)))
+            if code or any(words in log for words in wrong):
+                raise ServerFailure(f"it has not ended well, exit code {code}:\n{log}")
+        finally:
+            self.kill()
+
+    def kill(self) -> None:
+        """Ends what is left of it without ceremony."""
+        self._tree.kill()
+        self._log.close()
+
+
+def _environment() -> dict[str, str]:
+    """The environment of this process without what would configure the server."""
+    theirs = ("POORHTTP_", "PORT", "WEB_CONCURRENCY", "GUNICORN_", "PYTHONWARNINGS", "PYTHONDEV")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(theirs)}
+    # A server that ends only because of this limit hangs.
+    return {**kept, "PYTHONPATH": str(ROOT), "POORHTTP_GRACEFUL_TIMEOUT": "600"}

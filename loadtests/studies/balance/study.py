@@ -1,0 +1,282 @@
+"""The study `balance`: two workers beside one, and how connections spread over many."""
+
+from __future__ import annotations
+
+import argparse
+import selectors
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import partial
+
+import psutil
+
+from loadtests.clients.connection import Connection, request_bytes
+from loadtests.errors import ServerFailure
+from loadtests.measure import resources
+from loadtests.measure.waiting import patience, wait_until
+from loadtests.reporting.model import Cell, Column, Section, Table, method
+from loadtests.servers.application import Application
+from loadtests.servers.pages import TABLE, with_pages
+from loadtests.servers.registry import Server
+from loadtests.servers.registry.commands import ours
+from loadtests.servers.running import Running
+from loadtests.stats.results import Results, spread
+from loadtests.studies import engine, tables
+from loadtests.studies.balance import simulation
+from loadtests.studies.balance.simulation import POLICIES, simulate
+from loadtests.studies.bench.scenarios import HELLO, Scenario
+from loadtests.studies.engine import Lab, Step, Trial
+from loadtests.studies.study import FULL, QUICK, TINY, Scale, Study, scales
+
+NAME = "balance"
+WORKER = Application("loadtests/apps", "worker", dated=True)
+PLACES = ("one core", "all cores")
+FLASK = Application("apps/flaskapp", "app")
+SCENARIOS = {
+    place: (
+        *(
+            Scenario(f"{page}, {place}", page, TABLE, 16, target=f"/{page}")
+            for page in ("light", "heavy")
+        ),
+        Scenario(f"Flask, {place}", "apps/flaskapp", FLASK, 16),
+    )
+    for place in PLACES
+}
+COUNTS = (1, 2, 4, 16, 64)
+"""Workers."""
+BURSTS = (1, 8, 64)
+"""Connections that are opened at once."""
+BURST_SECONDS = 0.2
+SIMULATED = 64
+PATIENCE = patience(20.0)
+
+
+def _forking(count: int, *options: str) -> Server:
+    name = ", ".join([f"forking {count}", *(option.removeprefix("--") for option in options)])
+    return ours(name, "#2ca6c4", f"forking --workers {count}", options=" ".join(options))
+
+
+SHARED = {count: _forking(count) for count in COUNTS}
+OWN = {count: _forking(count, "--reuse-port") for count in COUNTS[2:]}
+"""Each worker has a listening socket of its own."""
+WAYS = tuple(Server(name, "#8a8f98", "simulated") for name in POLICIES)
+SERVERS = (*SHARED.values(), *OWN.values(), *WAYS)
+
+
+def _begun(running: Running, count: int) -> None:
+    """Waits until all workers have begun: the first one answers before."""
+    if not wait_until(lambda: len(running.processes()) > count and running.is_quiet(), PATIENCE):
+        raise ServerFailure(f"it does not come to rest with {count} workers")
+
+
+def _workers(lab: Lab, servers: Sequence[Server]) -> list[Step]:
+    """One worker and two, on one core and free to use all, with wrk."""
+    steps = []
+    for place, own in zip(PLACES, (lab, lab.unpinned()), strict=True):
+        for scenario in SCENARIOS[place]:
+            known = with_pages(servers) if scenario.application is TABLE else servers
+            for number, server in engine.in_turns(own, known):
+                run = partial(engine.measure, scenario=scenario)
+                steps.append(Trial(own, "workers", number, server).step(run, f", {scenario.kind}"))
+    return steps
+
+
+def burst(port: int, count: int, seconds: float) -> tuple[Counter[bytes], Counter[bytes]]:
+    """Opens connections, all of which ask again when they are answered.
+
+    Returns connections and requests by worker.
+    """
+    asked, workers = Counter[bytes](), dict[object, bytes]()
+    request, end = request_bytes("/"), time.monotonic() + seconds
+    with ExitStack() as stack, selectors.DefaultSelector() as selector:
+        for _ in range(count):
+            connection = stack.enter_context(Connection(port))
+            connection.send(request)
+            selector.register(connection, selectors.EVENT_READ)
+        while time.monotonic() < end or len(workers) < count:
+            for key, _ in selector.select(PATIENCE):
+                connection = key.fileobj  # type: ignore[assignment]
+                workers[connection] = worker = connection.read().body
+                asked[worker] += 1
+                connection.send(request)
+    return Counter(workers.values()), asked
+
+
+def _bursts(scale: Scale, trial: Trial) -> str:
+    """The busiest worker against the mean."""
+    workers = next(n for n in COUNTS if trial.server in (SHARED[n], OWN.get(n)))
+    last = 0.0
+    with Running(trial.server, WORKER) as running:
+        _begun(running, workers)
+        for count in BURSTS:
+            for _ in range(scale.amounts.bursts):
+                connections, requests = burst(running.port, count, BURST_SECONDS)
+                for what, found in (("connections", connections), ("requests", requests)):
+                    last = max(found.values()) * workers / sum(found.values())
+                    trial.figure(f"{what}, {count}", last, "×")
+                # Its connections are closed before the next one.
+                time.sleep(BURST_SECONDS / 4)
+    return f"busiest of {workers} workers, requests of the last burst: {last:.2f} × the mean"
+
+
+def _switches(processes: Sequence[int]) -> int:
+    return sum(psutil.Process(process).num_ctx_switches().voluntary for process in processes)
+
+
+def _wakeups(scale: Scale, trial: Trial) -> str:
+    """What a connection costs while all workers are idle: CPU, and how often workers sleep."""
+    workers = next(n for n in COUNTS if trial.server in (SHARED[n], OWN.get(n)))
+    request, connections = request_bytes("/", [("Connection", "close")]), scale.amounts.connections
+    with Running(trial.server, HELLO, core=trial.lab.server_core) as running:
+        _begun(running, workers)
+
+        def ask(count: int) -> None:
+            for _ in range(count):
+                with Connection(running.port) as connection:
+                    connection.ask(request)
+
+        ask(connections // 10)
+        before = running.processes()
+        cpu, slept = resources.cpu_seconds(before), _switches(before)
+        ask(connections)
+        cpu, slept = resources.cpu_seconds(before) - cpu, _switches(before) - slept
+    trial.figure("CPU", cpu / connections * 1e6, "µs")
+    trial.figure("wake-ups", slept / connections)
+    return f"{cpu / connections * 1e6:.1f} µs and {slept / connections:.1f} wake-ups a connection"
+
+
+def _simulated(scale: Scale, trial: Trial) -> str:
+    for load in (simulation.KEPT, simulation.COMPUTING):
+        name = trial.server.name
+        found = simulate(name, load, SIMULATED, scale.amounts.arrivals, trial.number)
+        for what, value in found._asdict().items():
+            trial.figure(f"{load}: {what}", value)
+    return f"{found.woken:.1f} workers woken a connection"
+
+
+EACH: dict[str, tuple[Callable[[Scale, Trial], str], Sequence[Server]]] = {
+    "bursts": (_bursts, (SHARED[4], OWN[4], SHARED[16], OWN[16])),
+    "wakeups": (_wakeups, (*SHARED.values(), OWN[64])),
+    "simulated": (_simulated, WAYS),
+}
+
+
+def plan(
+    lab: Lab, scale: Scale, servers: Sequence[Server], options: argparse.Namespace
+) -> list[Step]:
+    """The experiments one after another, servers in turns."""
+    steps = []
+    for name in options.names:
+        if name == "workers":
+            two = [SHARED[count] for count in COUNTS[:2] if SHARED[count] in servers]
+            steps += _workers(lab, two)
+            continue
+        run, known = EACH[name]
+        own = lab.unpinned() if name == "bursts" else lab
+        for number, server in engine.in_turns(own, [one for one in known if one in servers]):
+            steps.append(Trial(own, name, number, server).step(partial(run, scale)))
+    return steps
+
+
+def _table(
+    results: Results, name: str, title: str, figures: Sequence[tuple[str, Column]]
+) -> Section:
+    """A row for each server, a column for each figure."""
+    servers = dict.fromkeys(one["server"] for one in results.figures if one["experiment"] == name)
+    rows: list[list[Cell]] = [
+        [server, *(results.figure(name, server, figure) for figure, _ in figures)]
+        for server in servers
+    ]
+    columns = [Column("workers"), *(column for _, column in figures)]
+    parts = [Table(f"balance-{name}", "", columns, rows, tables.ours(servers))]
+    return Section(title, parts=parts if rows else [])
+
+
+def _scaled(results: Results) -> Section:
+    """CPU for each request and requests/s, by page; two workers against one."""
+    rows: list[list[Cell]] = []
+    one, two = SHARED[1].name, SHARED[2].name
+    own = results.experiment("workers")
+    for scenario in (*SCENARIOS[PLACES[0]], *SCENARIOS[PLACES[1]]):
+        if (name := scenario.name) in own.scenarios():
+            samples = [one for one in own.samples if one["scenario"] == name]
+            row: list[Cell] = [scenario.kind]
+            for field in ("cpu_us", "rate"):
+                row += [own.median(name, one, field), own.median(name, two, field)]
+                row.append(own.ratio(name, two, one, field))
+            row += [spread(one[who] for one in samples) for who in ("client_busy", "others_busy")]
+            rows.append(row)
+    cpu, rate = Column("CPU of a request, 1 worker", "µs", 1), Column("1 worker", "1/s")
+    columns = [
+        *(Column("page and cores of the server"), cpu, Column("2 workers", "µs", 1)),
+        *(Column("2 to 1", "×", 2), rate, Column("2 workers", "1/s"), Column("2 to 1", "×", 2)),
+        *(Column("wrk busy", "%", 0, 100), Column("other programs", "% of all cores", 0, 100)),
+    ]
+    note = (
+        "16 connections that are kept. With all cores, wrk has to share the two cores, too; "
+        "requests/s mean little where other programs kept them busy."
+    )
+    parts = [Table("balance-workers", "", columns, rows, note=note)]
+    return Section("One worker and two", tables.lost(results), parts if rows else [])
+
+
+METHOD = f"""
+- `workers`: wrk, 16 connections. On one core, both workers share the server's core, and the client
+  has the other one: this shows what a second worker costs. With all cores, the table shows what it
+  gains, minus what wrk takes.
+- `bursts`: connections opened as quickly as one client can, each of which sends the next request as
+  soon as it is answered, for {BURST_SECONDS} s; the next burst begins when they are closed.
+- `wakeups`: one connection after the other, each for one request, while all workers wait; the
+  server on one core. A wake-up is a voluntary context switch of any of its processes.
+- `simulated`: `loadtests/studies/balance/simulation.py`; {SIMULATED} workers. Kept connections last
+  a random time, {simulation.PER_WORKER} for each worker on average, and once in that time a worker
+  is replaced, whose clients connect again. Computing requests all take the same time, each on a
+  connection of its own, at {simulation.LOAD:.0%} of what all workers can do.
+"""
+
+
+def report(results: Results) -> list[Section]:
+    """A table for each experiment that was made."""
+    times = [
+        (f"{what}, {count}", Column(f"{what} of {count}", "×", 2))
+        for what in ("connections", "requests")
+        for count in BURSTS
+    ]
+    kept, computing = simulation.KEPT, simulation.COMPUTING
+    simulated = [
+        (f"{kept}: busiest", Column("kept: busiest / mean", "×", 2)),
+        (f"{kept}: woken", Column("woken", places=1)),
+        (f"{computing}: busiest", Column("computing: busiest / mean", "×", 2)),
+        (f"{computing}: woken", Column("woken", places=1)),
+        (f"{computing}: waited", Column("p99 of the wait, requests", places=2)),
+    ]
+    cost = [("CPU", Column("CPU of a connection", "µs", 1))]
+    cost += [("wake-ups", Column("wake-ups of a connection", places=1))]
+    found = [
+        _scaled(results),
+        _table(results, "bursts", "The busiest worker against the mean", times),
+        _table(results, "wakeups", "A connection while all workers are idle", cost),
+        _table(results, "simulated", f"{SIMULATED} workers, simulated", simulated),
+    ]
+    found = [section for section in found if section.parts]
+    return [*found, method(METHOD)] if found else []
+
+
+STUDY = Study(
+    NAME,
+    "one worker and two, and how connections spread over up to 64",
+    "",
+    lambda: SERVERS,
+    plan,
+    report,
+    experiments=("workers", *EACH),
+    scales=scales(
+        *(FULL, QUICK, TINY),
+        bursts=(20, 5, 1),
+        connections=(3_000, 500, 50),
+        arrivals=(20_000, 5_000, 3_000),
+    ),
+    wrk=True,
+)

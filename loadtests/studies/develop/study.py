@@ -1,0 +1,357 @@
+"""The study `develop`: from a save to the first new response of servers that reload."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from loadtests.reporting import faults
+from loadtests.reporting.cells import brief
+from loadtests.reporting.model import MIB, Axis, Cell, Column, Section, Table, method
+from loadtests.reporting.promises import Places, Promise, all_finished, none, of_figures
+from loadtests.servers.projects import KINDS, MAIN, SUB, Kind
+from loadtests.servers.registry.develop import EVERYONE, MODES, OURS, SERVE, SERVERS
+from loadtests.stats.results import Results, Spread, spread
+from loadtests.studies import tables
+from loadtests.studies.comparison import Measure, figures
+from loadtests.studies.develop import experiments
+from loadtests.studies.develop.experiments import FULL, LIMIT, NEVER, REQUESTS, STALE, WHEN
+from loadtests.studies.study import Study
+
+NAME = "develop"
+STRONG = frozenset(one.name for one in EVERYONE if one.ours)
+WORDS = {name: name.removeprefix("poorhttp dev (").removesuffix(")") for name in STRONG}
+"""The mode of each of ours, or else its name."""
+SECONDS = tuple(f"seconds, {what}" for what in (MAIN, SUB))
+"""The figures of the time from a save to its first answer."""
+FAULTS = ("refused", "reset", "closed", "5xx", "half-loaded", "backwards")
+"""Those that have a column; all of them are listed below the tables."""
+
+
+def _saved(results: Results, kind: Kind) -> dict[str, Spread]:
+    """The seconds from each save to its first answer, of each server."""
+    return {
+        one.name: found
+        for one in SERVERS
+        if (found := spread(results.values(kind.name, one.name, *SECONDS)))
+    }
+
+
+def _fastest_other(results: Results, kind: Kind) -> str | None:
+    """The server of others with the best median."""
+    saved = _saved(results, kind)
+    return next((name for name in tables.ranked(saved, saved) if name not in STRONG), None)
+
+
+def _ahead(kind: Kind) -> Callable[[Results], Places]:
+    """Median against median; the lowest and the highest are those of single rounds."""
+
+    def read(results: Results) -> Places:
+        saved, other = _saved(results, kind), _fastest_other(results, kind)
+        if other is None or OURS.name not in saved:
+            return {}
+        ratio = saved[other].median / saved[OURS.name].median
+        rounds = results.figure_ratio(kind.name, other, OURS.name, *SECONDS)
+        low, high, count = rounds[1:] if rounds else (ratio, ratio, 0)
+        found = Spread(ratio, min(ratio, low), max(ratio, high), count)
+        return {f"{kind.name}, to {other}": found}
+
+    return read
+
+
+def _memory_ratios(results: Results) -> list[tuple[Kind, str, Spread]]:
+    """The development server's PSS to that of `serve`, within each round."""
+    return [
+        (kind, when, found)
+        for kind in KINDS.values()
+        for when in WHEN
+        if (found := results.figure_ratio("memory", OURS.name, SERVE.name, _pss(kind, when)))
+    ]
+
+
+def _pss(kind: Kind, when: str) -> str:
+    return f"{kind.name}: pss {when}"
+
+
+def _times_promised(kind: Kind) -> tuple[Promise, ...]:
+    where = {OURS.name: kind.name}
+    first = f"from a save to its first answer, {kind.title}: median"
+    worst = f"{kind.title}: worst"
+    ahead = f"{kind.title}: speed against the fastest of the others"
+    return (
+        of_figures(kind.name, first, 60, "ms", where, SECONDS, scale=1e3, places=0),
+        of_figures(kind.name, worst, 150, "ms", where, SECONDS, max, scale=1e3, places=0),
+        Promise(kind.name, ahead, 8, "×", _ahead(kind), at_least=True, places=1),
+    )
+
+
+IN_MODES = {one.name: WORDS[one.name] for one in MODES}
+PROMISES = (
+    *(promise for kind in KINDS.values() for promise in _times_promised(kind)),
+    none(
+        "saves",
+        "requests refused, reset, failed or answered by a half-loaded or an older version",
+        IN_MODES,
+        "failed",
+    ),
+    none("saves", "pages that lost a part", IN_MODES, "pages lost"),
+    none("saves", "saves whose version was never answered", IN_MODES, NEVER),
+    none(
+        "quick",
+        "bursts of saves within a second whose last one was never answered",
+        {one.name: WORDS[one.name] for one in SERVERS if one.ours},
+        STALE,
+    ),
+    of_figures(
+        "idle",
+        "share of a core while nothing changes, 5,000 files",
+        0.5,
+        "%",
+        {OURS.name: "on"},
+        ["share of a core"],
+        scale=100,
+    ),
+    Promise(
+        "memory",
+        "PSS against that of `poorhttp serve`",
+        1.25,
+        "×",
+        lambda results: {
+            f"{kind.name}, {when}": found for kind, when, found in _memory_ratios(results)
+        },
+    ),
+    all_finished(STRONG),
+)
+
+
+def report(results: Results) -> list[Section]:
+    """Everyone with all projects; then each project, many saves, cost and memory."""
+    return [
+        *_compared(results),
+        *(section for kind in KINDS.values() for section in _times(results, kind)),
+        *_many_saves(results),
+        *_cost(results),
+        *_memory(results),
+        *faults.sections(NAME, results),
+        method(METHOD),
+    ]
+
+
+def _section(title: str, table: Table, answer: str) -> list[Section]:
+    return [Section(title, parts=[table], answer=answer, detail=True)] if table.rows else []
+
+
+def _table(
+    results: Results, part: str, servers: Sequence[str], measures: Sequence[Measure], ranking: str
+) -> Table:
+    """The figures of an experiment, without the columns in which nothing failed."""
+    cells = {
+        measure.column: [measure.read(results, part, server) for server in servers]
+        for measure in measures
+    }
+    kept = {
+        column: found
+        for column, found in cells.items()
+        if column.name not in (NEVER, *FAULTS, "otherwise") or any(found)
+    }
+    rows = [*zip(servers, *kept.values(), strict=True)]
+    return Table(f"{NAME}-{part}", "", [Column("server"), *kept], rows, STRONG, ranking=ranking)
+
+
+def _otherwise(results: Results, *place: str) -> float:
+    known = results.values(*place, *(f"failed: {kind}" for kind in FAULTS))
+    return sum(results.values(*place, "failed")) - sum(known)
+
+
+def _total(name: str, figure: str = "") -> Measure:
+    return figures(Column(name), sum, figure or name, empty=0)
+
+
+FAILURES = (
+    _total("requests"),
+    _total("failed"),
+    *(_total(kind, f"failed: {kind}") for kind in FAULTS),
+    Measure(Column("otherwise"), _otherwise),
+    figures(Column("longest request", "ms", 0, 1e3), max),
+)
+
+
+def _compared(results: Results) -> list[Section]:
+    """All servers with all projects, and what failed."""
+    kinds = [kind for kind in KINDS.values() if _saved(results, kind)]
+    found = {kind.title: _saved(results, kind) for kind in kinds}
+    if not found:
+        return []
+    ratios: dict[str, list[float]] = {one.name: [] for one in SERVERS}
+    for saved in found.values():
+        for name, one in saved.items() if OURS.name in saved else ():
+            ratios[name].append(one.median / saved[OURS.name].median)
+    means = {name: statistics.geometric_mean(of) for name, of in ratios.items() if of}
+    slower = {name: Spread(mean, mean, mean, len(ratios[name])) for name, mean in means.items()}
+    rows: list[list[Cell]] = []
+    for name in tables.ranked(slower, [one.name for one in SERVERS]):
+        failed, requests = (
+            sum(value for kind in kinds for value in results.values(kind.name, name, what))
+            for what in ("failed", "requests")
+        )
+        times = [saved.get(name) for saved in found.values()]
+        if any(times):
+            rows.append([name, slower.get(name), *times, failed, requests])
+    by = Column("of ours, geometric mean", "×", 1)
+    shown = [Column(title, "ms", 0, 1e3) for title in found]
+    columns = [Column("server"), by, *shown, Column("failed"), Column("requests")]
+    note = "The median save, and from the fastest to the slowest."
+    table = Table(f"{NAME}-compared", "", columns, rows, STRONG, note, by.name)
+    figure = tables.bars(
+        "save-to-answer",
+        "From a save to the first answer of the new version",
+        Axis("milliseconds from os.replace", log=True),
+        {
+            title: {name: tables.scaled(one, 1e3) for name, one in saved.items()}
+            for title, saved in found.items()
+        },
+        subtitle="The main module and one that it imports, in turn, while requests are sent all "
+        "the time",
+        caption="The mark is the median save; the line goes from the fastest to the slowest. "
+        "Lower is better. A server that polls looks for changes once a second.",
+    )
+    order = [row[0] for row in rows]
+    figure = replace(figure, bars=sorted(figure.bars, key=lambda bar: order.index(bar.name)))
+    answer = ", ".join(
+        f"{brief(saved[OURS.name].median * 1e3)} ms after a save of {kind.title} "
+        f"({brief(saved[other].median / saved[OURS.name].median)} times as fast as {other})"
+        for kind, saved in zip(kinds, found.values(), strict=True)
+        if OURS.name in saved and (other := _fastest_other(results, kind))
+    )
+    answer = f"{OURS.name} answers {answer}." if answer else ""
+    return [Section("From a save to the first answer", parts=[figure, table], answer=answer)]
+
+
+def _times(results: Results, kind: Kind) -> list[Section]:
+    """All servers with a project."""
+    saved = _saved(results, kind)
+    ours = saved.get(OURS.name)
+
+    def against_ours(found: Sequence[float]) -> Cell:
+        return statistics.median(found) / ours.median if ours else None
+
+    measures = (
+        Measure(
+            Column("saves"),
+            lambda results, *place: saved[place[1]].rounds + sum(results.values(*place, NEVER)),
+        ),
+        figures(Column("median", "ms", 0, 1e3), statistics.median, *SECONDS),
+        figures(Column("worst", "ms", 0, 1e3), max, *SECONDS),
+        figures(Column("of ours", "×", 1), against_ours, *SECONDS),
+        _total(NEVER),
+        *FAILURES,
+    )
+    table = _table(results, kind.name, tables.ranked(saved, saved), measures, "median")
+    times = {name: tables.scaled(found, 1e3) for name, found in saved.items()}
+    answer = tables.answer("From a save to the first answer", times, "ms")
+    return _section(kind.title, table, answer)
+
+
+def _many_saves(results: Results) -> list[Section]:
+    """Ours in each mode, with all sorts of clients."""
+    names = [name for name in IN_MODES if results.values("saves", name, "saves")]
+    measures = (*map(_total, ("saves", "pages", "pages lost", NEVER)), *FAILURES)
+    table = _table(results, "saves", names, measures, "failed")
+    saves, requests, failed = (
+        sum(value for name in names for value in results.values("saves", name, what))
+        for what in ("saves", "requests", "failed")
+    )
+    answer = f"{failed:,.0f} of {requests:,.0f} requests failed during {saves:,.0f} saves."
+    return _section("Many saves, in every mode", table, answer)
+
+
+def _cost(results: Results) -> list[Section]:
+    """Bursts of saves that left an old version, and CPU time while nothing changes."""
+    idle = {
+        one.name: tables.scaled(found, 100)
+        for one in SERVERS
+        if (found := results.figure("idle", one.name, "share of a core"))
+    }
+    rows: list[list[Cell]] = []
+    for name in tables.ranked(idle, [one.name for one in SERVERS]):
+        bursts, stale = (sum(results.values("quick", name, what)) for what in ("bursts", STALE))
+        if bursts or name in idle:
+            processes = results.figure("idle", name, "processes")
+            quick = (stale, bursts) if bursts else (None, None)
+            rows.append([name, *quick, idle.get(name), processes])
+    first, last = map(Column, ("server", "stale after a burst", "bursts")), Column("processes")
+    columns = [*first, Column("idle", "% of a core", 2), last]
+    table = Table(f"{NAME}-cost", "", columns, rows, STRONG, ranking="idle")
+    answer = tables.answer("CPU time while nothing changes", idle, "% of a core")
+    return _section("Saves within a second, and rest", table, answer)
+
+
+def _memory(results: Results) -> list[Section]:
+    """PSS of ours beside `serve`, and how much more that is within the rounds."""
+    found = _memory_ratios(results)
+    rows: list[list[Cell]] = [
+        [
+            f"{kind.title}, {when}",
+            *(results.figure("memory", one.name, _pss(kind, when)) for one in (SERVE, OURS)),
+            ratio,
+        ]
+        for kind, when, ratio in found
+    ]
+    both = [Column(one.name, "MiB", 1, MIB) for one in (SERVE, OURS)]
+    columns = [Column("project"), *both, Column("more", "×", 2)]
+    table = Table(f"{NAME}-memory", "", columns, rows, STRONG)
+    low, high = (choose((one.median for *_, one in found), default=0) for choose in (min, max))
+    answer = f"{OURS.name} takes {low:.2f} to {high:.2f} times the memory of {SERVE.name}."
+    return _section("Memory", table, answer)
+
+
+METHOD = f"""\
+- The server and all its processes have one core, the clients the other, so that the clients take
+  nothing from any of them. Ours has the most processes, and one version begins while the other
+  finishes, so ours gains nothing from this.
+- Each round has a new project in a temporary folder, {FULL.amounts.saves} saves, and servers take
+  turns. A file is written beside the project and put in place by `os.replace`; the time begins
+  before that call. It has another number in it each time, of the same length. The main module and
+  one that it imports take turns; for Django the main module is the one with the view. The next save
+  comes 0.6 to 0.9 s after the answer, and up to 1.6 s for servers that look for changes once a
+  second, so that saves come at any moment of that second; for uWSGI and hupper 1.2 to 2.2 s, since
+  they miss saves before their first check.
+- Meanwhile two clients send requests, each 5 ms after its last answer: one with a connection for
+  each request, one that keeps its connection and checks that it is still open before using it. That
+  is some 300 requests a second, which leaves the server most of its core: a browser sends fewer,
+  and more would compete with the loading of the new version. It also sets how exactly the time is
+  known. A request that waits until the new version is there is answered at that moment.
+- A request has failed if it is refused or reset, has no answer or half of one, none in 10 s, an
+  answer that is not 200, or one by a version that was never on disk as a whole: the answer has the
+  numbers of both modules, and no save left this pair (`half-loaded`). `backwards` is an answer of
+  an older version than a client had before the request was sent. A save is `never` answered if that
+  takes longer than {LIMIT:.0f} s.
+- gunicorn looks once a second by default, and is notified of changes where `inotify` is installed:
+  both are here. granian is notified by `watchfiles`. Flask's and Werkzeug's reloaders poll: with
+  `watchdog`, which they would use, they watch all of Python's library, and with its present version
+  (7.1) keep a core busy with what they read there themselves.
+- `saves`: Flask with SQLAlchemy and pandas; {experiments.NOT_WAITED:.0%} of the saves are followed
+  by the next one within 50 ms, without waiting for their version; one in three saves both modules.
+  Two clients of each sort above, one whose requests take 50 ms, one that sends a body of 40 KB in
+  two parts, one that loads pages: the page, then six parts on three connections.
+- `quick`: {experiments.BURST} saves of equal size within one second, five times a round; stale if
+  the last one is not answered in {LIMIT / 2:.0f} s.
+- `idle`: 5,000 modules, all of which are imported, so that servers that watch only imported modules
+  watch them, too. CPU time of all processes for {FULL.seconds:.0f} s, by their own clocks.
+- `memory`: PSS of all processes (`smaps_rollup`) in the default mode, after {REQUESTS} requests;
+  then after {FULL.amounts.remembered} saves and {REQUESTS} more. The ratio is formed within each
+  round.
+"""
+
+STUDY = Study(
+    NAME,
+    "save files of projects, and see when servers that reload answer anew",
+    "",
+    lambda: EVERYONE,
+    experiments.plan,
+    report,
+    promises=PROMISES,
+    experiments=tuple(experiments.EXPERIMENTS),
+    scales=experiments.SCALES,
+)

@@ -1,7 +1,0 @@
-"""Servers in operation: reloaded, upgraded, recycled, killed, timed out and stopped under load.
-
-- `study`: the command `operate`, the promised figures and the report.
-- `experiments`: a server under steady load (`loadtests.clients.steady`), and what is done to it.
-"""
-
-from __future__ import annotations

@@ -1,5 +1,0 @@
-"""Two workers and more: what they cost and gain, and how connections spread over them.
-
-- `simulation`: ways to choose the worker that accepts, with more workers than there are cores here.
-- `study`: experiments and report.
-"""

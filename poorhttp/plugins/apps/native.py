@@ -1,0 +1,5 @@
+"""Functions and classes of the extension module that only these applications use."""
+
+from poorhttp._core import CgiProgram, find_program, read_fields, reason_phrases, split_target
+
+__all__ = ["CgiProgram", "find_program", "read_fields", "reason_phrases", "split_target"]

@@ -1,0 +1,239 @@
+"""Forks the workers of one version of the application: the code as it is after a save.
+
+If the version cannot be loaded, its workers serve a page that says why.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import time
+
+from poorhttp import logs
+from poorhttp._core import note_fd
+from poorhttp.errors import ApplicationError, Stopped
+from poorhttp.logs.frames import strip_frames
+from poorhttp.plugins.dev.options import Development
+from poorhttp.plugins.dev.reload import own_writes, pyc_loader
+from poorhttp.plugins.dev.reload.application import load_error, wrap
+from poorhttp.plugins.dev.reload.shared_state import RUNNING
+from poorhttp.process import fork
+from poorhttp.process.control_channel import AGAIN, BROKEN, HERE, SERVING
+from poorhttp.supervisor.spawner import Spawner
+from poorhttp.worker import start
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from _typeshed.wsgi import WSGIApplication
+
+    from poorhttp.plugins.dev.reload.fork_server import ForkServer
+    from poorhttp.plugins.dev.reload.preimport.preimport import Preimporter
+    from poorhttp.plugins.dev.reload.shared_state import SharedState
+    from poorhttp.process.worker_context import WorkerContext
+    from poorhttp.worker.stop_signals import StopSignals
+
+
+#: Seconds within which the watcher reports a file that was saved while it was loaded.
+STALE_WAIT = 0.5
+
+#: Seconds for which a version that cannot be loaded waits for older ones to end before it shows an
+#: error page. Older versions that have answered everything end within `worker.start.THREADS_END`.
+OLDER_WAIT = 2.5
+
+#: Nanoseconds for which the end of an older version may have come too late for this one.
+JUST_ENDED = 250_000_000
+
+
+class VersionSpawner(Spawner):
+    """Forks the workers of one version of one service.
+
+    Attributes:
+        number: of the version, from 1, for all services together.
+        name: unique among all versions of this and of other servers.
+        shared: the state that all versions share.
+        scoreboard: of its workers and those of the service's other versions.
+        page: served in place of an application that cannot or need not be loaded.
+        modules_before: number of modules imported before the project's own.
+        early: serves `page` only until the version of the same number has loaded.
+        is_last: it is not loaded once more if it fails.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        shared: SharedState,
+        service_index: int,
+        page: WSGIApplication | None = None,
+        *,
+        early: bool = False,
+        fork_server: ForkServer | None = None,
+    ) -> None:
+        self.number = number
+        self.early = early
+        self.is_last = False
+        self.name = f"{shared.name}-{number}{'-early' if early else ''}"
+        self.shared = shared
+        self.service_index = service_index
+        super().__init__(shared.services[service_index], shared.scoreboards[service_index])
+        self.page = page
+        self.modules_before = 0
+        self._broken = page is not None
+        self._fork_server = None if page is not None else fork_server
+
+    # In the main process
+
+    @property
+    def orders(self) -> bool:
+        """Whether the fork server forks the workers of this version."""
+        return self._fork_server is not None and not self._fork_server.is_unavailable
+
+    @property
+    def ready(self) -> bool:
+        """Whether a worker can be forked now."""
+        server = self._fork_server
+        return server is None or not self.orders or (server.ready and server.is_free())
+
+    def order(self, context: WorkerContext) -> bool:
+        """Have the fork server fork a worker, which reports itself; `False` if that fails."""
+        return self._fork_server is not None and self._fork_server.order(self, context)
+
+    def fork(self, context: WorkerContext) -> int:
+        """Fork a worker from the main process; return its pid.
+
+        Raises:
+            OSError: it cannot be forked.
+        """
+        parent = os.getpid()
+        return fork.fork(lambda: self.run(context, parent))
+
+    # In a worker
+
+    def run(
+        self, context: WorkerContext, parent: int, preimporter: Preimporter | None = None
+    ) -> NoReturn:
+        """Load and serve the application, in a process that has just been forked.
+
+        Args:
+            context: the worker's.
+            parent: the main process.
+            preimporter: of the fork server, if that has forked this process.
+        """
+        service = self.service
+
+        def run(signals: StopSignals) -> None:
+            if preimporter is not None:
+                start.write(context, HERE)
+            # The fork server receives it only for this process.
+            note_fd(context.channel)
+            self._show_tracebacks()
+            # The first import leaves so many objects that each collection would take long.
+            gc.disable()
+            self.modules_before = len(sys.modules)
+            if preimporter is not None:
+                preimporter.prepare_generation()
+            else:
+                pyc_loader.install(self.shared.project)
+            if self.page is None:
+                own_writes.report(self.shared)
+            application = self.page or self._load(context)
+            service.application = wrap(application, service.settings, self, preimporter)
+            service.loaded = True
+            # Loaded objects live as long as the process: the collector need not visit them.
+            gc.freeze()
+            gc.enable()
+            self._wait_if_stale()
+            # Connections pass from lower to higher ranks; an early page stands between two
+            # generations.
+            rank = 2 * self.number - self.early
+            context.handoff = (*self.shared.handoff_sockets(self.service_index), rank)
+
+            def ready() -> None:
+                try:
+                    os.write(context.channel, BROKEN + SERVING if self._broken else SERVING)
+                except BrokenPipeError:
+                    # The next generation has replaced this one, which has accepted no connection.
+                    os._exit(0)
+
+            service.serve(ready, signals, context)
+
+        service.loaded = self.page is not None
+        start.run_child(run, parent, f"version {self.number}", service)
+
+    def _wait_if_stale(self) -> None:
+        """Do not serve code of which a file was saved meanwhile: a save may be loaded by halves.
+
+        The watcher reports the save, and the main process ends this worker. If no report comes, for
+        instance because the file is excluded, the worker serves after `STALE_WAIT` seconds.
+        """
+        until = time.monotonic() + STALE_WAIT
+        while any(pyc_loader.changed()) and time.monotonic() < until:
+            time.sleep(0.005)
+
+    def _show_tracebacks(self) -> None:
+        """Show exceptions in colours if the error log is the terminal."""
+        settings = self.service.settings
+        is_on = settings.of(Development).debug != "off"
+        if is_on and settings.error_log == "-" and settings.log_config is None:
+
+            def show(message: str, error: BaseException) -> None:
+                # A large module, imported only when there is an exception.
+                from poorhttp.plugins.dev import terminal_tracebacks
+
+                terminal_tracebacks.show(message, error, self.shared.project.owns)
+
+            logs.error_log.show = show
+
+    def _load(self, context: WorkerContext) -> WSGIApplication:
+        """Return the application for this worker, or a page about its failure.
+
+        Raises:
+            Stopped: another worker is to load it, because older versions have ended only now.
+        """
+        service = self.service
+        self.shared.stack_dump.enable(greenlets=service.settings.mode == "gevent")
+        try:
+            service.load()
+            start.call_start_hooks(service.settings, context.index)
+            assert service.application is not None
+            return service.application
+        except Stopped:
+            raise
+        except ApplicationError as error:
+            if self.number == 1 and strip_frames(error) is error:
+                # No code of the project has run: the target is misspelled. The server does not
+                # start.
+                raise
+            if not _is_syntax_error(error) and self._wait_for_older(context):
+                raise Stopped from None
+            self._broken = True
+            return load_error(error, service.settings, self)
+        finally:
+            self.shared.stack_dump.disable()
+
+    def _wait_for_older(self, context: WorkerContext) -> bool:
+        """Wait until older versions have ended: they may hold a port or lock that this one needs.
+
+        Returns:
+            Whether they have ended too late for this load. Otherwise they go on, or none did run.
+        """
+        shared, which = self.shared, self.service_index
+        failed = time.monotonic_ns()
+        if 0 <= shared.older(which) < failed - JUST_ENDED:
+            return False
+        # In any case it is loaded once more when they have ended.
+        start.write(context, AGAIN)
+        until = time.monotonic() + OLDER_WAIT
+        while shared.older(which) == RUNNING and time.monotonic() < until:
+            time.sleep(0.005)
+        return shared.older(which) != RUNNING
+
+
+def _is_syntax_error(error: BaseException) -> bool:
+    """Whether a source file cannot be compiled, which no other process has to do with."""
+    cause: BaseException | None = error
+    while isinstance(cause, ApplicationError):
+        cause = cause.__cause__
+    return isinstance(cause, SyntaxError)

@@ -1,0 +1,79 @@
+"""The study of two workers and more: its simulation, its report, and a small run."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from loadtests import store
+from loadtests.measure.cpu_affinity import cores
+from loadtests.reporting.model import Table
+from loadtests.stats.results import Results
+from loadtests.studies import engine
+from loadtests.studies.balance.simulation import COMPUTING, KEPT, POLICIES, Outcome, simulate
+from loadtests.studies.balance.study import NAME, SHARED, STUDY
+from tests.packages import need
+
+ALL, FEWEST, FIRST, NEXT, HASH, OURS = POLICIES
+ARRIVALS = 4_000
+
+
+def test_every_way_is_described() -> None:
+    assert FIRST.startswith("first")
+    assert HASH.endswith("(reuse_port)")
+    assert OURS.endswith("(ours)")
+
+
+@pytest.mark.parametrize("load", [KEPT, COMPUTING])
+def test_a_simulation_can_be_repeated(load: str) -> None:
+    assert simulate(OURS, load, 16, ARRIVALS) == simulate(OURS, load, 16, ARRIVALS)
+
+
+def test_kept_connections() -> None:
+    found = {policy: simulate(policy, KEPT, 32, ARRIVALS) for policy in POLICIES}
+    # Nobody is ever busy, so the first of the queue takes them all.
+    assert found[FIRST] == Outcome(32, 1, 0)
+    assert found[ALL].woken == found[FEWEST].woken == 32
+    assert found[FEWEST].busiest < found[OURS].busiest < found[NEXT].busiest
+    assert 4 < found[OURS].woken < 8
+
+
+def test_computing_requests() -> None:
+    found = {policy: simulate(policy, COMPUTING, 32, ARRIVALS) for policy in POLICIES}
+    # They wait behind a request although another worker is idle.
+    assert found[HASH].waited > 2
+    assert all(one.waited < 1 for policy, one in found.items() if policy != HASH)
+    assert found[OURS].woken < 6 < found[FEWEST].woken
+
+
+def test_few_workers_are_all_woken() -> None:
+    assert simulate(OURS, KEPT, 4, ARRIVALS).woken == 4
+
+
+def test_a_small_run(tmp_path: Path) -> None:
+    need("wrk")
+    writing = store.Store(tmp_path / "r.jsonl", "r")
+    scale = next(one for one in STUDY.scales if one.name == "tiny")
+    lab = engine.Lab(writing, scale.seconds, scale.rounds, *cores())
+    options = argparse.Namespace(names=STUDY.experiments)
+    chosen = [SHARED[2], SHARED[4], *(one for one in STUDY.servers() if one.name == OURS)]
+    try:
+        engine.run(lab, STUDY.plan(lab, scale, chosen, options), "t", study=NAME)
+    finally:
+        writing.close()
+    results = Results(store.load([writing.path]))
+    assert not results.failures
+    tables = {
+        part.name: part
+        for section in STUDY.report(results)
+        for part in section.parts
+        if isinstance(part, Table)
+    }
+    assert list(tables) == [f"balance-{name}" for name in STUDY.experiments]
+    assert len(tables["balance-workers"].rows) == 6
+    assert [row[0] for row in tables["balance-bursts"].rows] == [SHARED[4].name]
+    # One connection has one worker, which is four times the mean.
+    assert set(results.values("bursts", SHARED[4].name, "connections, 1", "requests, 1")) == {4}
+    assert [row[0] for row in tables["balance-wakeups"].rows] == [SHARED[2].name, SHARED[4].name]

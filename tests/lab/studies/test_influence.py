@@ -1,0 +1,270 @@
+"""The study of the client's influence: the sentence, holes, and a small run."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loadtests import store
+from loadtests.clients.load import Job, Load
+from loadtests.clients.native import fetch
+from loadtests.clients.registry import Client
+from loadtests.errors import LabError
+from loadtests.measure.cpu_affinity import cores
+from loadtests.reporting.model import Table
+from loadtests.servers import registry
+from loadtests.servers.registry import Server
+from loadtests.stats.results import Results
+from loadtests.studies import engine
+from loadtests.studies.influence import study as influence
+from loadtests.studies.influence.variation import Grid, grid, largest
+from loadtests.studies.study import TINY
+
+Rate = Callable[[str, str], float]
+MADE_UP = ("slow", "middle", "fast")
+SPEEDS = {"slow": 100.0, "middle": 1_000.0, "fast": 10_000.0}
+
+
+def sample(client: str, server: str, number: int, rate: float, busy: float) -> dict[str, Any]:
+    return {
+        "record": "sample",
+        "run": "r",
+        "experiment": influence.NAME,
+        "scenario": f"page-4, {client}",
+        "server": server,
+        "client": client,
+        "colour": "#000000",
+        "round": number,
+        "requests": round(rate),
+        "seconds": 1.0,
+        "rate": rate,
+        "octet_rate": 1_000 * rate,
+        "errors": {},
+        "client_busy": busy,
+        "note": "",
+        "spins": client == "spinning",
+        "server_busy": 0.5,
+    }
+
+
+def made_up(rates: Mapping[str, Callable[[float], tuple[float, float]]]) -> Results:
+    """Each client's rate and busy share by the speed of a server; three observations."""
+    return Results(
+        [
+            sample(client, server, number, rate * (1 + 0.01 * number), busy)
+            for number in range(3)
+            for client, seen in rates.items()
+            for server in MADE_UP
+            for rate, busy in [seen(SPEEDS[server])]
+        ]
+    )
+
+
+def tables(results: Results) -> dict[str, Table]:
+    told = influence.STUDY.report(results)
+    return {part.name: part for one in told for part in one.parts if isinstance(part, Table)}
+
+
+def verdict(results: Results) -> str:
+    return influence.STUDY.report(results)[0].answer
+
+
+def parts(results: Results) -> tuple[Grid, list[str]]:
+    """The part that is analysed, and what it does without."""
+    whole = grid(results, "rate")
+    part = largest(whole)
+    return part, whole.left_out(part)
+
+
+class TestVerdict:
+    def test_nobody_is_saturated(self) -> None:
+        results = made_up(
+            {"good": lambda speed: (speed, 0.4), "better": lambda speed: (1.01 * speed, 0.3)}
+        )
+        said = verdict(results)
+        assert said.startswith("No, the client was not the bottleneck: none used 97% of a core")
+        assert "the client explains 0.0%" in said
+        assert "the server 100.0%" in said
+        assert said.count(". ") == 0
+
+    def test_one_is_saturated(self) -> None:
+        """By all but the slow server, and its requests per second stay what they are."""
+        results = made_up(
+            {
+                "good": lambda speed: (speed, speed / 11_000),
+                "weak": lambda speed: (min(speed, 500.0), min(1.0, speed / 500)),
+            }
+        )
+        said = verdict(results)
+        assert said.startswith("In part, the client was the bottleneck: 1 of 2 clients used 97%")
+        assert "(weak with 2 of 3 servers)" in said
+        assert "both together 37.3%" in said
+
+    def test_all_are_saturated(self) -> None:
+        results = made_up({"one": lambda _: (100.0, 1.0), "two": lambda _: (300.0, 0.99)})
+        said = verdict(results)
+        assert said.startswith("Yes, the client was the bottleneck: 2 of 2 clients")
+        assert "one with all 3 servers" in said
+        assert "the client explains 100.0%" in said
+
+    def test_clients_that_wait(self) -> None:
+        results = made_up({"idle": lambda _: (10.0, 0.01), "other": lambda _: (20.0, 0.02)})
+        assert "how it asks mattered more than who answered" in verdict(results)
+
+    def test_one_that_spins(self) -> None:
+        """Is busy with every server, and that says nothing."""
+        results = made_up({"spinning": lambda speed: (speed, 1.0), "b": lambda s: (s, 0.2)})
+        assert verdict(results).startswith("No, the client was not the bottleneck")
+        told = " ".join(influence.STUDY.report(results)[0].text)
+        assert "Whether spinning was the limit cannot be told" in told
+
+    def test_clients_that_matter_too(self) -> None:
+        """None is saturated, and yet one gets but half of what the other does."""
+        results = made_up({"a": lambda speed: (speed, 0.5), "b": lambda s: (s / 2, 0.2)})
+        said = verdict(results)
+        assert said.startswith("No, the client was not the bottleneck by its speed")
+        assert "but how it asks mattered, too: the client explains" in said
+
+    def test_one_client(self) -> None:
+        said = verdict(made_up({"only": lambda speed: (speed, 0.5)}))
+        assert said == "No, the client was not the bottleneck: none used 97% of a core."
+
+
+class TestHoles:
+    whole = made_up({name: lambda speed: (speed, 0.5) for name in ("a", "b", "c")})
+
+    def without(self, *lost: tuple[str, str, int]) -> Results:
+        return Results(
+            [
+                one
+                for one in self.whole.samples
+                if (one["client"], one["server"], one["round"]) not in lost
+            ]
+        )
+
+    def test_none(self) -> None:
+        part, left_out = parts(self.whole)
+        assert (part.replications, left_out) == (3, [])
+        assert list(part.servers) == ["slow", "middle", "fast"]
+
+    def test_a_server_that_failed_with_two_clients(self) -> None:
+        lost = [(client, "middle", number) for client in "ab" for number in range(3)]
+        results = self.without(*lost)
+        part, left_out = parts(results)
+        assert (part.replications, left_out) == (3, ["middle"])
+        table = tables(results)["influence-rate"]
+        assert [row[0] for row in table.rows] == ["fast", "slow", "middle", "Mean", "Effect"]
+        assert table.rows[2][1:3] == [None, None]
+        assert table.rows[2][3] is not None
+        told = " ".join(influence.STUDY.report(results)[0].text)
+        assert "without middle" in told
+        assert "a with middle; b with middle" in told
+
+    def test_a_client_that_failed_with_two_servers(self) -> None:
+        lost = [("c", server, number) for server in ("slow", "fast") for number in range(3)]
+        assert parts(self.without(*lost))[1] == ["c"]
+
+    def test_an_observation_less(self) -> None:
+        """Rather two of each than a client less: that is 18 observations, and the same."""
+        part = largest(grid(self.without(("a", "fast", 2)), "rate"))
+        assert part.replications * len(part.clients) * len(part.servers) == 18
+        assert part.replications > 1
+
+    def test_nothing_is_left(self) -> None:
+        results = Results([one for one in self.whole.samples if one["client"] == "a"])
+        assert largest(grid(results, "rate")).replications == 0
+        assert set(tables(results)) >= {"influence-rate", "influence-busy"}
+        assert "Nothing can be analysed" in " ".join(influence.STUDY.report(results)[0].text)
+
+    def test_without_replication(self) -> None:
+        results = Results([one for one in self.whole.samples if one["round"] == 0])
+        assert largest(grid(results, "rate")).replications == 1
+        sources = [row[0] for row in tables(results)["influence-rate-variance"].rows]
+        assert sources == ["client", "server", "error", "total"]
+        assert "cannot be told apart" in " ".join(influence.STUDY.report(results)[0].text)
+
+    def test_no_results(self) -> None:
+        assert influence.STUDY.report(Results([])) == []
+
+
+def made(name: str, reason: str = "", fails_with: str = "") -> Client:
+    """A client that is as ours in C, is missing, or fails."""
+
+    def drive(job: Job, core: int | None) -> Load:
+        if fails_with:
+            raise LabError(fails_with)
+        return fetch.drive(job.port, job.seconds, job.connections, [[job.target]], core=core)
+
+    return Client(name, "#123456", drive, "", lambda: reason, lambda: "1")
+
+
+def run(
+    path: Path, chosen: list[Server], clients: list[Client], monkeypatch: pytest.MonkeyPatch
+) -> Results:
+    monkeypatch.setattr(influence, "CLIENTS", clients)
+    writing = store.Store(path, "r")
+    lab = engine.Lab(writing, TINY.seconds, TINY.rounds, *cores())
+    options = argparse.Namespace(clients=None)
+    try:
+        engine.run(lab, influence.STUDY.plan(lab, TINY, chosen, options), "t", study=influence.NAME)
+    finally:
+        writing.close()
+    return Results(store.load([path])).experiment(influence.NAME)
+
+
+def test_a_small_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = registry.named(["poorhttp single", "poorhttp threading 8"])
+    clients = [
+        made("one"),
+        made("two"),
+        made("absent", reason="absent is not installed"),
+        made("broken", fails_with="it gave no result"),
+    ]
+    results = run(tmp_path / "r.jsonl", chosen, clients, monkeypatch)
+    seen = [(one["client"], one["server"], one["round"]) for one in results.samples]
+    assert sorted(seen) == sorted(
+        (client, server.name, number)
+        for client in ("one", "two")
+        for server in chosen
+        for number in range(influence.REPLICATIONS)
+    )
+    for one in results.samples:
+        assert one["requests"] > 0
+        assert one["errors"] == {}
+        assert one["octet_rate"] > 10_000 * one["rate"]
+        assert one["client_busy"] > 0
+    # Each failure in its place: the broken client with both servers, twice.
+    assert len(results.failures) == 4
+    assert {one["server"] for one in results.missing} == {"client absent"}
+    told = " ".join(influence.STUDY.report(results)[0].text)
+    assert "it gave no result" in told
+    assert "absent is not installed" in told
+    variance = tables(results)["influence-rate-variance"]
+    shares = [row[2] for row in variance.rows]
+    assert all(isinstance(share, float) for share in shares)
+    assert sum(float(str(share)) for share in shares[:-1]) == pytest.approx(1)
+
+
+def test_a_server_that_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (good,) = registry.named(["poorhttp single"])
+    dead = replace(good, name="dead", command="{python} -c import~sys;sys.exit(3)")
+    results = run(tmp_path / "r.jsonl", [good, dead], [made("one"), made("two")], monkeypatch)
+    assert {one["server"] for one in results.samples} == {"poorhttp single"}
+    assert all("exit code 3" in one["reason"] for one in results.failures)
+    assert len(results.failures) == influence.REPLICATIONS
+    assert "exit code 3" in " ".join(influence.STUDY.report(results)[0].text)
+
+
+def test_no_client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(LabError, match="nothing could be measured"):
+        run(
+            tmp_path / "r.jsonl",
+            registry.named(["poorhttp single"]),
+            [made("absent", reason="absent is not installed")],
+            monkeypatch,
+        )

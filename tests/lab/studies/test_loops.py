@@ -1,0 +1,220 @@
+"""The study `loops`: requests, outliers, and a small run."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from loadtests import store
+from loadtests.arguments import choose
+from loadtests.measure import histogram
+from loadtests.measure.sampler import parse_traffic
+from loadtests.network.hosts import Host, Network, Unavailable
+from loadtests.reporting.model import Section, Table
+from loadtests.servers.registry import Server
+from loadtests.stats.results import Results, Spread
+from loadtests.store import Record
+from loadtests.studies import engine, remote
+from loadtests.studies.engine import Lab
+from loadtests.studies.loops import study as steps
+from loadtests.studies.loops.study import STUDY, Outlier, asked, curve, outliers
+from loadtests.studies.remote import LAN, OUTSIDE, Ends, Way
+from loadtests.studies.study import FULL, TINY
+from tests.support.network import hosts
+from tests.testkit.client import HANG
+
+PAGES = ["/a", "/b", "/c"]
+
+
+def test_what_loops_ask_for() -> None:
+    assert asked("1", PAGES, 2, 0) == ["/a", "/a"]
+    assert asked("2", PAGES, 2, 0) == ["/a", "/a", "/b", "/b", "/c", "/c"]
+    chosen = asked("3", PAGES, 300, 1)
+    assert len(chosen) == 300
+    assert set(chosen) == set(PAGES)
+    assert chosen == asked("3", PAGES, 300, 1)
+    assert chosen != asked("3", PAGES, 300, 2)
+
+
+def test_outliers() -> None:
+    times = [100.0] * 10
+    times[2], times[5], times[9] = 1000.0, 1001.0, 5000.0
+    found = outliers(times, ["/"] * 9 + ["/last"])
+    assert found == [Outlier(6, 1001.0, "/"), Outlier(10, 5000.0, "/last")]
+    # Long, but no more than ten times the median.
+    assert outliers([600.0, 600.0, 5000.0], ["/"] * 3) == []
+
+
+def test_a_curve_keeps_what_stands_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "POINTS", 10)
+    times = [float(number) for number in range(1, 1001)]
+    times[499] = 1e6
+    apart = [Outlier(500, 1e6, "/")]
+    points = curve(times, apart)
+    assert len(points) == 11
+    assert (500, 1e6) in points
+    numbers = [number for number, _ in points]
+    assert numbers == sorted(numbers)
+    assert all(abs(number - time) < 2 for number, time in points if number != 500)
+    assert curve([7.0, 8.0], []) == [(1, 7.0), (2, 8.0)]
+
+
+def measured(path: Path, servers: list[Server], *, local: bool) -> list[Record]:
+    """The records of the study in its tiny form with these servers."""
+    results = store.Store(path / "results.jsonl", "run")
+    lab = Lab(results, TINY.seconds, TINY.rounds, None, None)
+    options = argparse.Namespace(local=local, servers=[])
+    try:
+        engine.run(lab, STUDY.plan(lab, TINY, servers, options), "loops", study=STUDY.name)
+    finally:
+        results.close()
+    return store.load([path / "results.jsonl"])
+
+
+def told(records: list[Record]) -> list[Section]:
+    return STUDY.report(Results(records).experiment(STUDY.name))
+
+
+def tables(sections: list[Section]) -> dict[str, Table]:
+    parts = [part for section in sections for part in section.parts]
+    return {part.name: part for part in parts if isinstance(part, Table)}
+
+
+def test_local_loops(tmp_path: Path) -> None:
+    servers = choose("server", STUDY.servers(), ["poorhttp single", "poorhttp forking"])
+    records = measured(tmp_path, servers, local=True)
+    assert not [record for record in records if record["record"] == "failure"]
+    samples = Results(records).samples
+    ran = list(dict.fromkeys(str(sample["server"]) for sample in samples))
+    assert set(ran) >= {"poorhttp single", "poorhttp forking 2", "poorhttp single, WSGI"}
+    assert len(samples) == len(ran) * 3 * steps.FEWEST_RUNS
+    for sample in samples:
+        pages = 5 if sample["scenario"] == "L2" else 1
+        assert sample["requests"] == steps.FEWEST * pages
+        assert 0 < sample["min_us"] <= sample["p50_us"] <= sample["max_us"]
+        assert sample["min_us"] <= sample["mean_us"] <= sample["max_us"]
+        # One after the other: all of them take no longer than the run.
+        assert sample["mean_us"] * sample["requests"] <= sample["seconds"] * 1e6 * 1.01
+        assert sample["octets"] > 8_600 * sample["requests"]
+        assert sample["cpu_us"] > 0
+        times = histogram.merge([sample["times"]])
+        assert times.get_total_count() == sample["requests"]
+        assert ("curve" in sample) == (sample["round"] == 0)
+    found = tables(told(records))
+    assert sorted(str(row[0]) for row in found["loops-l1"].rows) == sorted(ran)
+    means = [row[1].median for row in found["loops-l1"].rows if isinstance(row[1], Spread)]
+    assert len(means) == len(ran)
+    assert means == sorted(means)
+    # Two runs and the mean.
+    assert len(found["loops-l2-runs"].rows) == 3 * len(ran)
+    one, other, mean = (row[2] for row in found["loops-l2-runs"].rows[:3])
+    assert isinstance(one, float)
+    assert isinstance(other, float)
+    assert mean == pytest.approx((one + other) / 2)
+    assert not any(name.startswith("loops-r") for name in found)
+    assert len(found["loops-2005"].rows) == 21
+
+
+DYING = """\
+import os, {module}
+asked = [0]
+def application(environ, start_response):
+    asked[0] += 1
+    if asked[0] > 15:
+        os._exit(3)
+    return {module}.application(environ, start_response)
+from wsgiref.simple_server import make_server
+make_server("127.0.0.1", {port}, application).serve_forever()
+"""
+
+
+def test_a_server_that_dies_is_told_and_the_rest_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "dying.py").write_text(DYING)
+    code = "import~sys;exec(open(sys.argv[1]).read().format(module=sys.argv[2],port=sys.argv[3]))"
+    dying = Server(
+        "dying", "#000000", f"{{python}} -c {code} {tmp_path}/dying.py {{module}} {{port}}"
+    )
+    (single,) = choose("server", STUDY.servers(), ["poorhttp single, WSGI"])
+    records = measured(tmp_path, [dying, single], local=True)
+    failures = [record for record in records if record["record"] == "failure"]
+    assert {failure["server"] for failure in failures} == {"dying"}
+    assert len(failures) == steps.FEWEST_RUNS
+    assert "of 10 requests answered" in failures[0]["reason"]
+    assert len(Results(records).samples) == 3 * steps.FEWEST_RUNS
+    text = [line for section in told(records) for line in section.text]
+    assert any(line.startswith("Failed: loops L1 to L3, run 1, dying: ") for line in text)
+
+
+def test_remote_loops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through links of each way's delay and rate (whose times are in test_lab_network.py)."""
+    with hosts():
+        pass
+    # A request from outside takes 60 ms.
+    monkeypatch.setattr(steps, "OUTSIDE_FEWEST", 2)
+    links: list[tuple[str, float, float]] = []
+    queues: list[str] = []
+    crossed: list[int] = []
+    disturb = Host.disturb
+
+    def seen(host: Host, delay: float = 0.0, loss: float = 0.0, rate: float = 0.0) -> None:
+        links.append((host.name, delay, rate))
+        disturb(host, delay, loss, rate)
+
+    @contextmanager
+    def apart(way: Way) -> Iterator[Ends]:
+        with remote.apart(way) as ends:
+            yield ends
+            queue = [*ends.server.launcher, "tc", "qdisc", "show", "dev", "eth0"]
+            queues.append(subprocess.check_output(queue, text=True, timeout=HANG))
+            with ends.server.inside():
+                counters = Path("/proc/thread-self/net/dev").read_text(encoding="ascii")
+            crossed.append(parse_traffic(counters, "eth0").sent_octets)
+
+    monkeypatch.setattr(Host, "disturb", seen)
+    monkeypatch.setattr(steps, "apart", apart)
+    (single,) = [server for server in STUDY.servers() if server.name == "poorhttp single"]
+    records = measured(tmp_path, [single], local=False)
+    assert not [record for record in records if record["record"] == "failure"]
+    runs = [way for way in (LAN, OUTSIDE) for _ in range(steps.FEWEST_RUNS)]
+    assert links == [("server", way.delay, way.rate) for way in runs]
+    for way, queue in zip(runs, queues, strict=True):
+        assert f"rate {way.rate / 1e6:.0f}Mbit" in queue
+    samples = Results(records).samples
+    for way in (LAN, OUTSIDE):
+        those = [sample for sample in samples if sample["scenario"].endswith(way.name)]
+        assert len(those) == 3 * steps.FEWEST_RUNS
+        for sample in those:
+            assert (sample["delay_seconds"], sample["rate_bits"]) == (way.delay, way.rate)
+            assert 0 < sample["min_us"] <= sample["p50_us"] <= sample["max_us"]
+            if way is OUTSIDE:
+                pages = 5 if sample["scenario"].startswith("R2") else 1
+                assert sample["requests"] == steps.OUTSIDE_FEWEST * pages
+        for number in range(steps.FEWEST_RUNS):
+            answers = sum(sample["octets"] for sample in those if sample["round"] == number)
+            # All answers went through the link.
+            assert answers < crossed[runs.index(way) + number]
+    found = tables(told(records))
+    assert {"loops-l1", "loops-r1-lan", "loops-r3-outside", "loops-r2-lan-runs"} <= set(found)
+
+
+def test_without_a_network_loops_are_local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unavailable(*names: str) -> Network:
+        raise Unavailable("network namespaces cannot be made (not allowed): run it as root")
+
+    monkeypatch.setattr(remote, "Network", unavailable)
+    (single,) = [server for server in STUDY.servers() if server.name == "poorhttp single"]
+    records = measured(tmp_path, [single], local=False)
+    assert {sample["scenario"] for sample in Results(records).samples} == {"L1", "L2", "L3"}
+    failures = [record for record in records if record["record"] == "failure"]
+    assert len(failures) == 2 * steps.FEWEST_RUNS
+    assert all("cannot be made (not allowed)" in failure["reason"] for failure in failures)
+
+
+def test_full_does_what_the_document_did() -> None:
+    assert steps.REQUESTS * FULL.share == 1_000
+    assert steps.RUNS[FULL.name] == 5

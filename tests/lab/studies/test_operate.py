@@ -1,0 +1,434 @@
+"""The lab's steady load finds every fault, and the experiments `operate` run."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+import time
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from loadtests import store
+from loadtests.apps.content import content
+from loadtests.arguments import choose
+from loadtests.clients.steady import clients as steady
+from loadtests.clients.steady import connection as line
+from loadtests.clients.steady import handle
+from loadtests.clients.steady.tally import Tally
+from loadtests.errors import LabError, ServerFailure
+from loadtests.network.port import free_port
+from loadtests.reporting import markdown
+from loadtests.reporting.model import Table
+from loadtests.reporting.provenance import colophon
+from loadtests.servers.registry import operate
+from loadtests.servers.registry.operate import OperatedServer
+from loadtests.stats.results import Results
+from loadtests.studies import command, engine
+from loadtests.studies.operate.experiments import EARLY, EXPERIMENTS, FRAMEWORKS, LATE, TINY
+from loadtests.studies.operate.study import STUDY, TABLES
+from tests.packages import need
+from tests.testkit.client import HANG
+from tests.testkit.server import wait_for
+
+REQUEST = re.compile(rb"GET /small\?size=(\d+)&token=(\S+) HTTP/1\.1\r\n")
+
+Answer = tuple[bytes, str]
+"""What is sent, and what becomes of the connection: `keep`, `close`, `close soon` or `reset`."""
+
+
+def head(token: str, length: int, *fields: str, status: str = "200 OK") -> bytes:
+    lines = [
+        f"HTTP/1.1 {status}",
+        f"Content-Length: {length}",
+        f"X-Token: {token}",
+        f"X-Token-Header: {token}",
+        "X-Process: 4711",
+        "X-Version: 7",
+        *fields,
+    ]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("ascii")
+
+
+def right(token: str, body: bytes) -> Answer:
+    return head(token, len(body)) + body, "keep"
+
+
+#: For each kind, what a server does that makes a client see it.
+FAULTY: dict[str, Callable[[str, bytes], Answer]] = {
+    "reset": lambda token, body: (b"", "reset"),
+    "closed": lambda token, body: (b"", "close"),
+    "short": lambda token, body: (head(token, len(body) + 1) + body, "close"),
+    "malformed": lambda token, body: (b"HTTP/1.1 200 OK\nContent-Length: 0\n\n", "keep"),
+    "crossed": lambda token, body: right(token[:-1] + "x", body),
+    "wrong": lambda token, body: right(token, b"x" + body[1:]),
+    "5xx": lambda token, body: (head(token, 0, status="502 Bad Gateway"), "keep"),
+    "silent": lambda token, body: (head(token, len(body))[:-2], "keep"),
+    "unasked": lambda token, body: (right(token, body)[0] + b"HTTP/1.1 408 Too late\r\n", "keep"),
+}
+
+
+class Scripted:
+    """A server that gives each request what `answer` says; `requests` counts them."""
+
+    def __init__(self, answer: Callable[[str, bytes], Answer]) -> None:
+        self.requests = 0
+        self.connections = 0
+        self._answer = answer
+        self._open: list[socket.socket] = []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection = self._listener.accept()[0]
+            except OSError:
+                return
+            self.connections += 1
+            self._open.append(connection)
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        received = b""
+        then = "keep"
+        while then == "keep":
+            while b"\r\n\r\n" not in received:
+                try:
+                    data = connection.recv(65536)
+                except OSError:
+                    return
+                if not data:
+                    return
+                received += data
+            asked, _, received = received.partition(b"\r\n\r\n")
+            found = REQUEST.match(asked)
+            assert found
+            self.requests += 1
+            token = found[2].decode("ascii")
+            octets, then = self._answer(token, content(token, int(found[1])))
+            connection.sendall(octets)
+        if then == "close soon":
+            time.sleep(0.15)
+        if then == "reset":
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        connection.close()
+
+    def close(self) -> None:
+        for opened in (self._listener, *self._open):
+            opened.close()
+
+
+@pytest.fixture
+def scripted() -> Iterator[Callable[[Callable[[str, bytes], Answer]], Scripted]]:
+    servers: list[Scripted] = []
+
+    def start(answer: Callable[[str, bytes], Answer]) -> Scripted:
+        servers.append(Scripted(answer))
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.close()
+
+
+def drive(port: int, until: Callable[[Tally], object], **mix: int) -> Tally:
+    """Clients in this process, until something has happened; then they end what they have begun."""
+    world = steady.World(port, 10)
+    clients = steady.begin(world, mix, 1)
+    try:
+        wait_for(lambda: until(world.tally), "what the clients are to see")
+    finally:
+        world.over.set()
+        for client in clients:
+            client.thread.join(HANG)
+    return world.tally
+
+
+class TestSteady:
+    """Each kind of fault is seen, and nothing else is taken for one."""
+
+    def test_every_kind_is_tried(self) -> None:
+        assert {*FAULTY, "refused"} == set(line.KINDS)
+
+    @pytest.mark.parametrize("kind", FAULTY)
+    def test_a_fault(
+        self,
+        kind: str,
+        scripted: Callable[[Callable[[str, bytes], Answer]], Scripted],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(line, "SILENCE", 0.3 if kind == "silent" else HANG)
+        asked: Counter[str] = Counter()
+
+        def answer(token: str, body: bytes) -> Answer:
+            # Each third request of a client.
+            client = token.rpartition("-")[0]
+            asked[client] += 1
+            return (FAULTY[kind] if asked[client] % 3 == 0 else right)(token, body)
+
+        tally = drive(scripted(answer).port, lambda tally: tally.kinds[kind] >= 2, keeping=2)
+        assert set(tally.kinds) == {kind}
+        fault = tally.faults[0]
+        assert fault.kind == kind
+        assert (fault.process, fault.sent[:7]) == (4711, "keeping")
+        assert fault.port > 0
+        assert fault.asked.startswith("GET /small?") or kind == "unasked"
+        assert fault.opened <= fault.at
+
+    def test_refused(self) -> None:
+        tally = drive(free_port(), lambda tally: tally.kinds["refused"], busy=1)
+        assert set(tally.kinds) == {"refused"}
+
+    def test_who_is_told_that_it_closes_asks_elsewhere(
+        self, scripted: Callable[[Callable[[str, bytes], Answer]], Scripted]
+    ) -> None:
+        def answer(token: str, body: bytes) -> Answer:
+            return head(token, len(body), "Connection: close") + body, "close"
+
+        server = scripted(answer)
+        tally = drive(server.port, lambda tally: tally.requests >= 9, pipelining=1)
+        assert not tally.kinds
+        assert server.connections >= 9
+        assert tally.unlucky["pipelined behind an answer that closed the connection"] >= 6
+
+    def test_an_idle_connection_may_be_closed(
+        self, scripted: Callable[[Callable[[str, bytes], Answer]], Scripted]
+    ) -> None:
+        server = scripted(lambda token, body: (right(token, body)[0], "close"))
+        world = steady.World(server.port, 10)
+        client = steady.Client(world, "thinking", 0, 1)
+        for number in range(3):
+            client.turn()
+            opened = client.line
+            assert opened is not None
+            wait_for(opened.ended, "the end of the connection")
+            assert world.tally.unlucky["idle connection closed"] == number
+        client.hang_up()
+        assert world.tally.requests == 3
+
+    def test_who_is_far_away_does_not_see_that_in_time(
+        self,
+        scripted: Callable[[Callable[[str, bytes], Answer]], Scripted],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setitem(steady.KINDS, "thinking", steady.Kind(0.3, distance=0.3))
+        server = scripted(lambda token, body: (right(token, body)[0], "close soon"))
+        tally = drive(server.port, lambda tally: tally.kinds, thinking=4)
+        assert set(tally.kinds) <= {"closed", "reset"}
+
+    def test_what_was_lost_with_a_process(self) -> None:
+        death = handle.Death(7, 10.0, frozenset({1000, 1001}))
+
+        def fault(port: int, opened: float) -> line.Fault:
+            return line.Fault("reset", "", "busy0", "GET /", 1, 11.0, opened, port, 7, 1)
+
+        lost, other, later = fault(1000, 9.0), fault(1002, 9.0), fault(1001, 10.5)
+        assert handle.unexplained([lost, other, later], [death]) == [other, later]
+        before = replace(lost, at=9.5)
+        assert handle.unexplained([before], [death]) == [before]
+
+
+def planned(lab: engine.Lab, name: str, chosen: Sequence[OperatedServer]) -> list[engine.Step]:
+    return STUDY.plan(lab, TINY, chosen, Namespace(names=[name]))
+
+
+def told(results: Results) -> str:
+    """The tables of the report."""
+    return re.sub(" +", " ", markdown.tables(command.sections(results, [STUDY])))
+
+
+class TestExperiments:
+    """In small, with our own server; that nothing fails is what the server promises."""
+
+    def measure(self, name: str, tmp_path: Path, mode: str = "forking") -> Results:
+        writing = store.Store(tmp_path / "operations.jsonl", "r")
+        chosen = choose("server", STUDY.servers(), [f"poorhttp {mode}"])
+        lab = engine.Lab(writing, 1, 1, None, None)
+        # Fewer clients than usual: the machine has other tests to run.
+        few = [replace(one, clients=dict.fromkeys(one.clients, 1)) for one in chosen]
+        for step in planned(lab, name, few):
+            step.action()
+        writing.close()
+        return Results(store.load([tmp_path / "operations.jsonl"]))
+
+    def none_failed(self, results: Results, name: str, what: str = "") -> None:
+        server = results.figures[0]["server"]
+        assert results.values(name, server, f"{what}requests")[0] > 0
+        assert results.values(name, server, f"{what}failed") == [0], results.faults
+
+    @pytest.mark.parametrize("name", ["reload", "upgrade", "recycle", "kill", "stop"])
+    def test_nothing_fails(self, name: str, tmp_path: Path) -> None:
+        results = self.measure(name, tmp_path)
+        self.none_failed(results, name)
+        text = told(results)
+        assert f"`python -m loadtests operate {name}`" in text
+
+    def test_websockets_end_clean(self, tmp_path: Path) -> None:
+        pytest.importorskip("simple_websocket")
+        need("openssl")
+        results = self.measure("sockets", tmp_path, "threading")
+        self.none_failed(results, "sockets")
+        server = results.figures[0]["server"]
+        reloads, websockets = TINY.amounts.reloads, TINY.amounts.sockets
+        assert results.values("sockets", server, "closed with 1001") == [reloads * websockets]
+        for who in ("websocket", "asker"):
+            assert results.values("sockets", server, f"unclean: {who}") == [0], results.faults
+
+    def test_a_reload_that_cannot_work(self, tmp_path: Path) -> None:
+        results = self.measure("broken", tmp_path, "threading")
+        for what in ("application", "configuration"):
+            self.none_failed(results, "broken", f"{what}: ")
+        page = markdown.document(STUDY.report(results), tmp_path, "")
+        assert "this version is broken on purpose" in page
+        assert "service.ini" in page
+
+    def test_what_hangs_is_told_apart(self, tmp_path: Path) -> None:
+        results = self.measure("timeout", tmp_path, "threading")
+        [hung] = results.values("timeout", "poorhttp threading", "hung")
+        assert hung > 0
+        self.none_failed(results, "timeout")
+
+    def test_balance(self, tmp_path: Path) -> None:
+        results = self.measure("balance", tmp_path)
+        for what in ("requests", "connections"):
+            name = f"busiest / mean, {what}"
+            [share] = results.values("balance", "poorhttp forking", name)
+            # All on one of the four workers is 4. On a busy machine a few workers are first.
+            assert 1 <= share < 4, what
+
+    def test_memory(self, tmp_path: Path) -> None:
+        results = self.measure("preload", tmp_path)
+        assert results.values("preload", "poorhttp forking", f"processes, {EARLY}")[0] >= 5
+        assert results.values("preload", "poorhttp forking", f"pss, {LATE}")[0] > 0
+
+    def test_memory_after_a_refork(self, tmp_path: Path) -> None:
+        name = "poorhttp forking + reforked after 1000 3000"
+        results = self.measure("refork", tmp_path, name.partition(" ")[2])
+        for framework in FRAMEWORKS:
+            assert results.values("refork", name, f"pss, {framework}")[0] > 0
+
+    def test_memory_without_preload(self, tmp_path: Path) -> None:
+        results = self.measure("memory", tmp_path)
+        for framework in FRAMEWORKS:
+            name = f"processes, {framework}"
+            assert results.values("memory", "poorhttp forking", name)[0] >= 5
+
+    def test_a_server_that_dies_is_no_result(self, tmp_path: Path) -> None:
+        lab = engine.Lab(store.Store(tmp_path / "r.jsonl", "r"), 1, 1, None, None)
+        [one] = choose("server", operate.SERVERS, ["poorhttp single"])
+        dying = replace(one, command="{python} -c raise~SystemExit(3)")
+        [step] = planned(lab, "stop", [dying])
+        with pytest.raises(ServerFailure, match="exit code 3"):
+            step.action()
+        lab.store.close()
+
+    def test_who_cannot_take_part(self) -> None:
+        lab = engine.Lab(store.Store(Path("unused"), "r"), 1, 1, None, None)
+        granian = choose("server", operate.SERVERS, ["granian"])
+        assert planned(lab, "upgrade", granian) == []
+        with pytest.raises(LabError, match=r"'nginx'\. There are: poorhttp single"):
+            choose("server", operate.SERVERS, ["nginx"])
+
+
+class TestReport:
+    def records(self) -> list[store.Record]:
+        common = {"run": "2026-01-01", "round": 0, "unit": ""}
+        figure = {"record": "figure", **common}
+        measured = {
+            ("reload", "poorhttp single"): {"requests": 90, "failed": 0, "reloads": 5},
+            ("reload", "gunicorn sync"): {"requests": 90, "failed": 10, "reloads": 5},
+            ("reload", "poorhttp gevent"): {"requests": 50, "failed": 2, "reloads": 5},
+            ("preload", "poorhttp forking"): {f"pss, {EARLY}": 2**20 * 30},
+            ("preload", "gunicorn sync"): {f"pss, {EARLY}": 2**20 * 60},
+        }
+        machine = dict.fromkeys(("cpu", "cores", "kernel", "python", "client"), "?")
+        run = {
+            "machine": {**machine, "virtual": True, "memory": 2**30, "versions": {"x": "1"}},
+            "commands": {},
+            "seconds": 1,
+        }
+        return [
+            {"record": "run", **common, **run, "command": "operate"},
+            *(
+                {
+                    **figure,
+                    "experiment": experiment,
+                    "server": server,
+                    "name": name,
+                    "value": value,
+                }
+                for (experiment, server), values in measured.items()
+                for name, value in values.items()
+            ),
+            {
+                "record": "faults",
+                **common,
+                "experiment": "reload",
+                "server": "gunicorn sync",
+                "kinds": {"reset": 10},
+                "shown": [{"sent": "busy0", "kind": "reset", "what": "before the answer"}],
+            },
+            {
+                "record": "failure",
+                **common,
+                "server": "granian",
+                "what": "reload, round 1 of 1, granian",
+                "reason": "it died",
+            },
+        ]
+
+    def test_the_worst_mode_counts(self) -> None:
+        text = told(Results(self.records()))
+        assert "200 reloads (HUP) | ≤ 0 | 2 (2 – 2) | gevent; worst of 2 | **no** |" in text
+        assert "of gunicorn sync | ≤ 0.6 × | 0.50 × (0.50 – 0.50) | forking |" in text
+
+    def test_page(self, tmp_path: Path) -> None:
+        results = Results(self.records())
+        sections = [*command.sections(results, [STUDY]), *colophon(results)]
+        page = re.sub(" +", " ", markdown.document(sections, tmp_path, ""))
+        assert "| **poorhttp single** | 0.00 | 0 of 90 |" in page
+        assert "| **poorhttp gevent** | 5 | 2 | 52 | 3.85 |" in page
+        assert "| gunicorn sync | 5 | 10 | 100 | 10.00 |" in page
+        assert "poorhttp forking was not measured." in page
+        assert "granian: it died." not in page, "it is in no other experiment either"
+        assert "| gunicorn sync | reload | 10 reset | busy0: reset, before the answer |" in page
+        assert "| granian | 1 | it died | reload |" in page
+        drawn = {path.stem for path in tmp_path.glob("*.svg")}
+        assert drawn == {"operate-failed-figure", "operate-preload-figure"}
+
+    def test_best_first(self) -> None:
+        failed, preload, *_ = STUDY.report(Results(self.records()))
+        [table] = [part for part in failed.parts if isinstance(part, Table)]
+        assert table.ranking == "failed share"
+        names = ["poorhttp single", "poorhttp gevent", "gunicorn sync"]
+        assert [row[0] for row in table.rows] == names
+        assert "poorhttp single (0 %) is best" in failed.answer
+        assert preload.answer.startswith("PSS after 20,000 requests") or not preload.answer
+
+    def test_tables_in_a_page_of_others(self, tmp_path: Path) -> None:
+        page = tmp_path / "page.md"
+        begin, end = "<!-- operate -->", "<!-- end of operate -->"
+        page.write_text(f"before\n\n{begin}\nold\n{end}\n\nafter\n")
+        options = Namespace(html=None, csv=None, markdown=None, figures=None, into=page)
+        command.tell(options, self.records())
+        text = page.read_text()
+        assert text.startswith(f"before\n\n{begin}\n\n### Promised and measured\n\n2 of 3 promises")
+        assert text.endswith(f"\n\n{end}\n\nafter\n")
+        assert "| 0 of 90 " in text
+        assert "old" not in text
+        assert "## Method" not in text
+        page.write_text("nothing")
+        with pytest.raises(LabError, match="has no place for the tables"):
+            command.tell(options, self.records())
+
+    def test_every_promise_belongs_to_an_experiment(self) -> None:
+        measured = {promise.experiment for promise in STUDY.promises}
+        assert measured == {*EXPERIMENTS, ""}
+        assert set(TABLES) == set(EXPERIMENTS) == set(STUDY.experiments)

@@ -1,0 +1,512 @@
+"""The study of times over the ordered requests: its mathematics, faults, and a small run."""
+
+from __future__ import annotations
+
+import argparse
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loadtests import programs, store
+from loadtests.clients.native import fetch
+from loadtests.errors import ServerFailure
+from loadtests.measure import histogram
+from loadtests.measure.cpu_affinity import cores
+from loadtests.reporting.model import Panels, Section, Table
+from loadtests.servers.fixtures import Fixtures
+from loadtests.servers.registry import Server, colour_of, missing
+from loadtests.servers.registry.studies import ORDERED
+from loadtests.stats.results import Results
+from loadtests.studies import engine
+from loadtests.studies.bench.scenarios import HELLO
+from loadtests.studies.ordered import measuring, report, second_client
+from loadtests.studies.ordered.contents import (
+    CONTENTS,
+    FILE,
+    PAGE,
+    PERL,
+    SHELL,
+    TEMPLATE,
+    Content,
+)
+from loadtests.studies.ordered.measuring import Task
+from loadtests.studies.ordered.study import STUDY
+from loadtests.studies.originals import klone_2008 as klone
+from loadtests.studies.study import FULL, QUICK, TINY, Scale
+from tests.packages import need
+from tests.testkit.client import HANG
+from tests.testkit.server import wait_for
+
+SCALES = (TINY, QUICK, FULL)
+NOTHING = argparse.Namespace()
+
+
+@pytest.fixture(scope="module")
+def fixtures() -> Iterator[Fixtures]:
+    """Files, programs and templates."""
+    with Fixtures() as made:
+        yield made
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Iterator[engine.Lab]:
+    """Which keeps its records in a file."""
+    writing = store.Store(tmp_path / "results.jsonl", store.now())
+    with ExitStack() as fixtures:
+        yield engine.Lab(writing, TINY.seconds, TINY.rounds, *cores(), fixtures=fixtures)
+    writing.close()
+
+
+class TestTimes:
+    @pytest.mark.parametrize(
+        ("seconds", "count"),
+        [
+            (0.0001, 0),
+            (0.9, 0),
+            (1.0, 1),
+            (1.04, 1),
+            (1.9, 0),
+            (3.05, 2),
+            (7.2, 3),
+            (8.0, 0),
+            (15.1, 4),
+            (60.0, 0),
+        ],
+    )
+    def test_how_many_syns_were_sent_again(self, seconds: float, count: int) -> None:
+        assert measuring.repeats(seconds) == count
+
+    def test_who_waited_for_them(self) -> None:
+        connects = [80.0, 1_010_000, 3_020_000, 1_020_000, 500_000]
+        assert measuring.repeated(connects) == {"1": 2, "2": 1}
+        assert measuring.repeated([80.0]) == {}
+
+    def test_curve(self) -> None:
+        """A thousand requests of 1 ms, 2 ms and so on."""
+        encoded = histogram.encode(histogram.record(1000 * one for one in range(1, 1001)))
+        curve = report.curve(encoded)
+        assert list(curve) == list(report.SHARES)
+        assert len(curve) <= 201
+        assert list(curve.values()) == sorted(curve.values())
+        for share, value in ((0, 1), (10, 100), (50, 500), (99, 990), (100, 1000)):
+            assert curve[share] == pytest.approx(value, rel=0.002)
+
+
+class TestContents:
+    def test_as_in_the_study(self) -> None:
+        assert (PAGE.number(FULL), PAGE.levels(FULL)) == (1000, [1, 10, 100, 1000])
+        assert (FILE.number(FULL), FILE.levels(FULL)) == (100, [100])
+        assert SHELL.levels(FULL) == [1, 10, 100, 1000]
+        assert TEMPLATE.number(FULL) == TEMPLATE.levels(FULL)[-1] == 1000
+        assert PERL.number(FULL) == PERL.levels(FULL)[-1] == 200
+
+    @pytest.mark.parametrize("scale", SCALES, ids=lambda scale: scale.name)
+    def test_never_more_at_once_than_requests(self, scale: Scale) -> None:
+        for content in CONTENTS:
+            levels = content.levels(scale)
+            assert levels[0] >= 1
+            assert levels[-1] <= content.number(scale) <= content.requests
+
+    def test_smaller_scales_make_less(self) -> None:
+        for content in CONTENTS:
+            numbers = [content.number(scale) for scale in SCALES]
+            assert numbers == sorted(numbers)
+        assert PAGE.number(TINY) == 100
+        assert FILE.number(TINY) == SHELL.number(TINY) == 10
+
+    def test_statements_of_the_study(self) -> None:
+        known = {content.name for content in CONTENTS}
+        assert {content for content, *_ in klone.STATEMENTS} <= known
+        assert {part for _, part, *_ in klone.STATEMENTS} <= set(measuring.PARTS)
+
+
+class TestContestants:
+    def test_everybody_has_a_name_and_its_colour(self) -> None:
+        names = [server.name for server in ORDERED]
+        assert len(set(names)) == len(names)
+        for server in ORDERED:
+            assert server.colour == colour_of(server.name)
+
+    def test_everybody_serves_something(self, fixtures: Fixtures) -> None:
+        found = {name for content in CONTENTS for name in content.servers(fixtures)}
+        assert found == {server.name for server in ORDERED}
+        for content in CONTENTS:
+            mine = content.servers(fixtures)
+            assert sum(one.ours for one in mine.values()) == 4
+            assert len({one.colour for one in mine.values()}) == len(mine)
+        assert "floor" in PAGE.servers(fixtures)
+        assert "floor" not in FILE.servers(fixtures)
+
+    def test_nginx_has_room_for_php(self, fixtures: Fixtures) -> None:
+        """Each request takes two of its connections."""
+        nginx = TEMPLATE.servers(fixtures)["nginx + php-fpm"]
+        assert "worker_connections 4096;" in dict(nginx.files)["nginx.conf"]
+
+    def test_programs_are_known(self, fixtures: Fixtures) -> None:
+        for content in CONTENTS:
+            for one in content.servers(fixtures).values():
+                assert set(one.programs) <= set(programs.PROGRAMS)
+
+    @pytest.mark.parametrize("content", [SHELL, TEMPLATE], ids=lambda content: content.name)
+    def test_answers_are_right(
+        self, content: Content, fixtures: Fixtures, lab: engine.Lab, subtests: pytest.Subtests
+    ) -> None:
+        """Which is looked at when a server has been started; a peer of another version may fail."""
+        for name, one in content.servers(fixtures).items():
+            with subtests.test(name):
+                if reason := missing(one):
+                    pytest.skip(reason)
+                peers_fail = suppress(ServerFailure) if one.peer else nullcontext()
+                with peers_fail, measuring.start(lab, one, Task(1, 1, HANG)) as running:
+                    assert running.answer.status == 200
+
+
+class TestPlan:
+    @pytest.mark.parametrize("scale", SCALES, ids=lambda scale: scale.name)
+    def test_each_step_once(self, scale: Scale, lab: engine.Lab) -> None:
+        steps = STUDY.plan(lab, scale, STUDY.servers(), NOTHING)
+        names = [step.what for step in steps]
+        assert len(set(names)) == len(names) > 50
+        assert all(step.what.endswith(step.server.name) for step in steps)
+
+    def test_some_servers_only(self, lab: engine.Lab) -> None:
+        floor = [server for server in STUDY.servers() if server.name == "floor"]
+        steps = STUDY.plan(lab, TINY, floor, NOTHING)
+        assert [step.what for step in steps] == [
+            f"ordered page at {level}, round 1, floor" for level in (1, 10, 100)
+        ]
+
+
+SYN_SENT = "02"
+"""Of net/tcp_states.h, as in /proc/net/tcp."""
+
+
+def connecting(port: int) -> int:
+    """Clients whose SYN this port has not answered yet."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()]
+    return sum(row[2].endswith(f":{port:04X}") and row[3] == SYN_SENT for row in rows)
+
+
+@contextmanager
+def late(waiting: int) -> Iterator[int]:
+    """A server that accepts nobody until so many cannot connect; yields its port."""
+    over = threading.Event()
+
+    def serve() -> None:
+        wait_for(lambda: over.is_set() or connecting(port) >= waiting, "a full queue")
+        while not over.is_set():
+            try:
+                connection = listener.accept()[0]
+            except TimeoutError:
+                continue
+            with connection:
+                connection.settimeout(HANG)
+                connection.recv(65536)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+    with socket.create_server(("127.0.0.1", 0), backlog=1) as listener:
+        listener.settimeout(0.1)
+        port = listener.getsockname()[1]
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        try:
+            yield port
+        finally:
+            over.set()
+            thread.join(HANG)
+
+
+class TestFullQueue:
+    def test_who_has_to_ask_again(self) -> None:
+        """By the kernel: with a queue of two, most of ten connect when their SYN is repeated."""
+        with late(5) as port:
+            seen = fetch.traced(port, HANG, 10, [["/"]], requests=10, patience=0)
+        described = measuring.describe(seen, Task(10, 10, HANG))
+        connects = seen.trace.connect()
+        assert sum(connect >= 1e6 * measuring.EARLY for connect in connects) >= 5
+        assert described["repeated_syn"] == measuring.repeated(connects)
+        assert described["answered"] + described["failed"] == 10
+
+
+DIES = """\
+import os
+left = 15
+def application(environ, start_response):
+    global left
+    left -= 1
+    if not left:
+        os._exit(3)
+    start_response("200 OK", [("Content-Length", "2"), ("Content-Type", "text/plain")])
+    return [b"ok"]
+"""
+HANGS = DIES.replace("os._exit(3)", "__import__('time').sleep(600)")
+WRONG = DIES.replace("import os\n", "import os\nstatus = '200 OK'\n").replace(
+    "os._exit(3)", "global status; status = '500 Oh'"
+)
+WRONG = WRONG.replace('start_response("200 OK"', "start_response(status")
+SERVING = (
+    "{python} -c import~app;from~wsgiref~import~simple_server~as~s;"
+    "s.WSGIRequestHandler.log_message=lambda~*words:None;"
+    "s.make_server('127.0.0.1',{port},app.application).serve_forever()"
+)
+
+
+class TestFaults:
+    def server(self, text: str, folder: Path) -> Server:
+        (folder / "app.py").write_text(text)
+        application = replace(HELLO, folder=str(folder), module="app")
+        return Server("ill", "#000000", SERVING, application=application, target="/")
+
+    def test_a_server_that_dies(self, lab: engine.Lab, tmp_path: Path) -> None:
+        """One is looked at when it starts, ten are made to warm it up, and three are answered."""
+        server = self.server(DIES, tmp_path)
+        described, died = measuring.sample(lab, server, Task(20, 1, HANG))
+        assert died is not None
+        assert "it died, exit code 3" in str(died)
+        assert (described["answered"], described["failed"]) == (3, 17)
+        assert "cpu_us" not in described
+        assert histogram.merge([described["total"]]).get_total_count() == 3
+
+    def test_a_server_that_hangs(self, lab: engine.Lab, tmp_path: Path) -> None:
+        server = self.server(HANGS, tmp_path)
+        described, died = measuring.sample(lab, server, Task(20, 2, 3.0))
+        assert died is None
+        assert described["answered"] == 3
+        assert described["failed"] == 17
+        assert described["errors"]["timeout"] >= 1
+
+    def test_a_server_that_is_wrong(self, lab: engine.Lab, tmp_path: Path) -> None:
+        server = self.server(WRONG, tmp_path)
+        described, _ = measuring.sample(lab, server, Task(20, 1, HANG))
+        assert described["answered"] == 3
+        assert described["errors"] == {"status": 17}
+
+    def test_nothing_is_answered(self, lab: engine.Lab, tmp_path: Path) -> None:
+        server = self.server(HANGS.replace("left = 15", "left = 12"), tmp_path)
+        with pytest.raises(ServerFailure, match=r"answered none of 5 requests in 0 s: \{'timeout'"):
+            measuring.sample(lab, server, Task(5, 5, 0.4))
+
+    def test_a_program_is_missing(
+        self, lab: engine.Lab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        monkeypatch.setitem(
+            programs.PROGRAMS, "lighttpd", programs.Program(["no-such"], "no-package")
+        )
+        server = self.server(DIES, tmp_path)
+        lacking = replace(server, programs=("lighttpd",))
+        with pytest.raises(ServerFailure, match="apt install no-package"):
+            measuring.sample(lab, lacking, Task(1, 1, 1.0))
+
+
+class TestSmallRun:
+    def test_two_servers(self, lab: engine.Lab) -> None:
+        need("nginx", "ab")
+        servers = [one for one in STUDY.servers() if one.name in ("poorhttp single", "nginx")]
+        planned = STUDY.plan(lab, TINY, servers, NOTHING)
+        engine.run(lab, planned, "test", study=STUDY.name, scale=TINY.name)
+        results = Results(lab.store.records).experiment(STUDY.name)
+        here = [server.name for server in servers]
+        assert results.failures == []
+        compared = [one for one in results.samples if "ab_ms" in one]
+        results.samples = [one for one in results.samples if one not in compared]
+        assert {one["server"] for one in results.samples} == set(here)
+        assert len(compared) == 2 * len(here)
+        assert {one["scenario"].rpartition("-")[0] for one in results.samples} == {
+            content.name for content in CONTENTS
+        }
+        for one in results.samples:
+            assert one["answered"] == one["requests"]
+            assert (one["failed"], one["errors"], one["repeated_syn"]) == (0, {}, {})
+            assert one["cpu_us"] > 0
+            assert one["rate"] == pytest.approx(one["requests"] / one["seconds"], rel=0.01)
+            connect, processing, total = (histogram.merge([one[part]]) for part in measuring.PARTS)
+            assert connect.get_total_count() == one["requests"]
+            # Each request's two times make its third, and so do their means.
+            parts = connect.get_mean_value() + processing.get_mean_value()
+            assert parts == pytest.approx(total.get_mean_value(), rel=0.02, abs=3)
+            assert one["octets"] > one["requests"] * 300
+
+    def test_without_ab(self, lab: engine.Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+        absent = programs.Program(["no-such"], "no-package")
+        monkeypatch.setitem(programs.PROGRAMS, "ab", absent)
+        servers = [one for one in STUDY.servers() if one.name == "poorhttp single"]
+        engine.run(lab, STUDY.plan(lab, TINY, servers, NOTHING), "t", study=STUDY.name)
+        results = Results(lab.store.records).experiment(STUDY.name)
+        assert {one["reason"] for one in results.failures} == {programs.missing("ab")}
+        assert not [one for one in results.samples if "ab_ms" in one]
+        assert {one["scenario"].rpartition("-")[0] for one in results.samples} == {
+            content.name for content in CONTENTS
+        }
+        told = STUDY.report(results)
+        assert [section.title for section in told][1] == "1.5 KB page"
+        assert sum(isinstance(part, Panels) for section in told for part in section.parts) == len(
+            {one["scenario"] for one in results.samples}
+        )
+
+
+def record(server: str, level: int, milliseconds: Callable[[int], float], **more: Any) -> Any:
+    """A sample of a hundred requests whose processing took so long."""
+    processing = [1000 * milliseconds(number) for number in range(100)]
+    connect = [50.0] * 100
+    encoded = [
+        histogram.encode(histogram.record(column))
+        for column in (
+            connect,
+            processing,
+            [sum(both) for both in zip(connect, processing, strict=True)],
+        )
+    ]
+    return {
+        "record": "sample",
+        "run": "2026-01-01",
+        "experiment": "ordered",
+        "scenario": f"page-{level}",
+        "server": server,
+        "round": 0,
+        "requests": 100,
+        "at_once": level,
+        "answered": 100,
+        "failed": 0,
+        "errors": {},
+        "rate": 1000.0,
+        "cpu_us": 20.0,
+        "client_busy": 0.5,
+        "repeated_syn": {},
+        **dict(zip(measuring.PARTS, encoded, strict=True)),
+        **more,
+    }
+
+
+def tables(sections: Sequence[Section]) -> dict[str, Table]:
+    return {part.name: part for one in sections for part in one.parts if isinstance(part, Table)}
+
+
+TIMES = """\
+starttime\tseconds\tctime\tdtime\tttime\twait
+Sun Nov 22 04:46:36 2026\t1795322796\t0\t15\t15\t13
+Sun Nov 22 04:46:36 2026\t1795322796\t113\t52\t165\t41
+"""
+
+
+class TestSecondClient:
+    def test_what_ab_writes(self) -> None:
+        found = second_client.parse(TIMES)
+        assert found == {"connect": [0, 113], "processing": [15, 52], "total": [15, 165]}
+
+    @pytest.mark.parametrize("text", ["", "a\tb\n1\t2\n", TIMES[:-10], TIMES.replace("165", "x")])
+    def test_what_it_does_not_write(self, text: str) -> None:
+        with pytest.raises(ServerFailure, match="ab wrote"):
+            second_client.parse(text)
+
+    def test_agreement(self) -> None:
+        assert second_client.agree(1.4, 1)
+        assert second_client.agree(0.1, 0)
+        assert not second_client.agree(2.6, 1)
+
+    def test_nobody_answers(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as closed:
+            port = closed.getsockname()[1]
+        need("ab")
+        with pytest.raises(ServerFailure, match="ab failed; it said: apr_"):
+            second_client.ask(port, "/", Task(5, 1, 1.0), None)
+
+
+class TestReport:
+    def told(self, *records: Any) -> list[Section]:
+        return STUDY.report(Results(records))
+
+    def test_rounds_are_put_together(self) -> None:
+        told = self.told(
+            record("nginx", 100, lambda number: 2.0),
+            record("nginx", 100, lambda number: 4.0, round=1),
+            record("nginx", 100, lambda number: 6.0, round=2),
+        )
+        table = tables(told)["ordered-page-100"]
+        names = [f"{column.name}" for column in table.columns]
+        (row,) = table.rows
+        cell = row[names.index("processing time, median")]
+        assert not isinstance(cell, str | float | None)
+        assert (round(cell.median), round(cell.low), round(cell.high), cell.rounds) == (4, 2, 6, 3)
+        (figure,) = (part for one in told for part in one.parts if isinstance(part, Panels))
+        assert [panel.title for panel in figure.panels] == ["Connecting", "Processing", "In all"]
+        (line,) = figure.panels[1].lines
+        assert line.colour == colour_of("nginx")
+        assert len(line.points) == len(report.SHARES)
+        assert [(share, round(low), round(high)) for share, low, high in line.band] == [
+            (share, 2, 6) for share in range(0, 101, 10)
+        ]
+
+    def test_a_step_that_was_taken_again_counts_once(self) -> None:
+        told = self.told(
+            record("nginx", 100, lambda number: 2.0, failed=100),
+            record("nginx", 100, lambda number: 4.0),
+        )
+        assert tables(told)["ordered-page-100"].rows[0][-2] == 0
+
+    def test_remarks(self) -> None:
+        _, page = self.told(
+            record("floor", 1000, lambda number: 1.0),
+            record("nginx", 1000, lambda number: 1.0, client_busy=0.99),
+            record("lighttpd", 1000, lambda number: 1.0, repeated_syn={"1": 12, "3": 1}),
+            record("webfsd", 1000, lambda number: 1.0, failed=7, errors={"read": 4, "timeout": 3}),
+        )
+        text = "\n".join(page.text)
+        assert "lighttpd, 1,000 at once: 12 requests waited for a repeated SYN, about 1 s" in text
+        assert "lighttpd, 1,000 at once: 1 request waited for 3 repeated SYNs, about 7 s" in text
+        assert "webfsd, 1,000 at once: 7 of 100 requests failed (read: 4, timeout: 3)" in text
+        assert "The client was busy all the time" in text
+        assert "nginx (1,000 at once)" in text
+        assert "begins 1,000 connections one after the other" in text
+
+    def test_without_a_reason_there_is_no_remark(self) -> None:
+        _, page = self.told(record("nginx", 1, lambda number: 1.0))
+        assert page.text == []
+
+    def test_nothing_but_a_failure(self) -> None:
+        what = "ordered page at 10, round 1, nginx"
+        _, page = self.told(
+            {"record": "failure", "run": "", "what": what, "server": "nginx", "reason": "it died"}
+        )
+        assert page.text == ["Failed: page at 10, round 1, nginx: it died."]
+        assert page.parts == []
+
+    def test_both_clients(self) -> None:
+        both = {"connect": 1.0, "processing": 2.0}
+        fields = {"experiment": "ordered", "at_once": 10, "busy": {"fetch": 0.5, "ab": 1.0}}
+        records = [
+            {
+                **fields,
+                "record": "sample",
+                "run": "2026-01-01",
+                "scenario": "witness-10",
+                "server": server,
+                "fetch_ms": {**both, "total": 3.0},
+                "ab_ms": {**both, "total": theirs},
+            }
+            for server, theirs in (("nginx", 3.0), ("lighttpd", 6.0))
+        ]
+        section = self.told(*records)[-1]
+        assert "in 1 of 2 cases" in section.answer
+        assert "one is up to 2.00 times the other" in section.answer
+        assert len(tables([section])["ordered-second-client"].rows) == 2
+
+    def test_beside_the_study(self) -> None:
+        table = tables(
+            self.told(
+                record("lighttpd", 10, lambda number: 9.0),
+                record("lighttpd", 100, lambda number: 3.0),
+            )
+        )["ordered-klone"]
+        rows = {str(row[0]): row for row in table.rows}
+        row = rows["1.5 KB page: processing"]
+        assert row[1:5] == ["never above 30", "280", "1,000", "1,000"]
+        assert row[5] == 100
+        assert row[6] is None
+        assert not isinstance(row[7], str | float | None)
+        assert row[7].median == pytest.approx(3, rel=0.01)

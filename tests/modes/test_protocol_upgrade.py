@@ -1,0 +1,337 @@
+"""Protocol upgrade: which requests may have it, what both sides receive, and how it ends."""
+
+from __future__ import annotations
+
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Serve
+from tests.testkit.client import Connection
+from tests.testkit.server import Server, wait_for
+from tests.testkit.versions import Versions
+
+APP = "tests/apps/protocol_upgrade.py"
+
+ASKS = ("Connection: Upgrade", "Upgrade: anything")
+WEBSOCKET = ("Connection: Upgrade", "Upgrade: websocket")
+GOING_AWAY = b"\x88\x02\x03\xe9"
+INTERNAL_ERROR = b"\x88\x02\x03\xf3"
+
+#: Modes in which other requests are answered while a connection is taken.
+CONCURRENT = ["threading", "gevent"]
+
+
+def opened(server: Server, path: str, *fields: str) -> Connection:
+    """A connection that the application has taken."""
+    connection = server.connect()
+    connection.send_request("GET", path, *(fields or ASKS))
+    assert connection.interim() == 101
+    return connection
+
+
+def received(connection: Connection, length: int) -> bytes:
+    """So many bytes."""
+    return connection._take(length)
+
+
+def test_an_application_that_ignores_it_answers_on_a_kept_connection(serve: Serve) -> None:
+    with serve(APP).connect() as connection:
+        for _ in range(3):
+            answer = connection.request("GET", "/plain", *ASKS)
+            assert answer.body.startswith(b"plain True <poorhttp.upgrade of requ")
+        connection.send(b"")
+        assert connection.request("GET", "/plain").body.startswith(b"plain False None")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param(("Connection: upgrade",), id="no protocol"),
+        pytest.param(("Upgrade: anything",), id="no option"),
+        pytest.param(("Connection: upgrade", "Upgrade: h2c", "HTTP2-Settings: AAAA"), id="h2c"),
+        pytest.param(("Connection: upgrade", "Upgrade: TLS/1.2, HTTP/2.0"), id="ours"),
+        pytest.param(("Connection: upgrade", "Upgrade: web socket"), id="no token"),
+        pytest.param(("Connection: upgrade", "Upgrade: websocket/"), id="no version"),
+        pytest.param(("Connection: upgrade", "Upgrade: ,"), id="empty"),
+    ],
+)
+def test_who_is_not_offered_a_connection(serve: Serve, fields: tuple[str, ...]) -> None:
+    assert serve(APP).get("/offered", *fields).body.startswith(b"offered False None")
+
+
+@pytest.mark.parametrize("request_line", ["POST / HTTP/1.1", "GET / HTTP/1.0", "HEAD / HTTP/1.1"])
+def test_other_requests_are_not_offered_a_connection(serve: Serve, request_line: str) -> None:
+    method, _, version = request_line.split()
+    with serve(APP).connect() as connection:
+        lines = [f"{method} /offered {version}", "Host: x", *ASKS, "Content-Length: 0", "", ""]
+        connection.send("\r\n".join(lines).encode())
+        answer = connection.response(method)
+    assert answer.status == 200
+    assert method == "HEAD" or answer.body.startswith(b"offered False None")
+
+
+def test_a_request_with_a_body_is_not_offered_a_connection(serve: Serve) -> None:
+    with serve(APP).connect() as connection:
+        answer = connection.request("GET", "/offered", *ASKS, body=b"body")
+        assert answer.body.startswith(b"offered False None")
+        assert connection.request("GET", "/plain").status == 200
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        ("Connection: keep-alive, Upgrade", "Upgrade: WebSocket"),
+        ("Connection: upgrade", "Upgrade: h2c, websocket"),
+        ("Connection: upgrade", "Upgrade: h2c", "Upgrade: IRC/6.9"),
+        ("Connection: close, upgrade", "Upgrade: anything"),
+    ],
+)
+def test_who_is_offered_a_connection(serve: Serve, fields: tuple[str, ...]) -> None:
+    assert serve(APP).get("/offered", *fields).body.startswith(b"offered True")
+
+
+def test_what_comes_goes_back(serve: Serve) -> None:
+    with opened(serve(APP), "/echo") as connection:
+        for data in (b"one", b"\0" * 5_000, bytes(range(256))):
+            connection.send(data)
+            assert received(connection, len(data)) == data
+        connection.send(b"end")
+        assert connection.rest() == b""
+
+
+def test_behind_other_requests_of_the_connection(serve: Serve) -> None:
+    with serve(APP).connect() as connection:
+        assert connection.request("GET", "/plain").status == 200
+        head = "\r\n".join(["GET /{} HTTP/1.1", "Host: x", "{}", "", ""])
+        connection.send(
+            (head.format("plain", "X: y") + head.format("echo", "\r\n".join(ASKS))).encode()
+        )
+        assert connection.response().status == 200
+        assert connection.interim() == 101
+        connection.send(b"more")
+        assert received(connection, 4) == b"more"
+
+
+def test_what_came_with_the_request_is_for_the_application(serve: Serve) -> None:
+    with serve(APP).connect() as connection:
+        lines = ["GET /echo HTTP/1.1", "Host: x", *ASKS, "", "early "]
+        connection.send("\r\n".join(lines).encode())
+        assert connection.interim() == 101
+        connection.send(b"late")
+        assert received(connection, 10) == b"early late"
+        connection.send(b"end")
+        assert connection.rest() == b""
+
+
+def test_what_came_with_the_request_is_another_one(serve: Serve) -> None:
+    """The application has not taken the connection, so its protocol has not changed."""
+    with serve(APP).connect() as connection:
+        lines = ["GET /plain HTTP/1.1", "Host: x", *ASKS, "", "GET /plain HTTP/1.1", "Host: x"]
+        connection.send("\r\n".join([*lines, "", ""]).encode())
+        assert connection.response().body.startswith(b"plain True")
+        assert connection.response().body.startswith(b"plain False")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["StopIteration", "ConnectionError", "SystemExit", "response", "pieces", "return", "generator"],
+)
+def test_ends_of_applications(serve: Serve, path: str) -> None:
+    server = serve(APP)
+    with server.connect() as connection:
+        connection.send_request("GET", f"/{path}", *ASKS)
+        if path == "generator":
+            assert connection.interim() == 101
+            connection.send(b"here")
+        else:
+            assert connection.interim() == 101
+        assert connection.rest() == (b"here" if path == "generator" else b"")
+    if path == "pieces":
+        server.wait_log("the response was closed")
+    assert server.get("/plain").status == 200
+
+
+def test_what_another_thread_sends_is_sent(serve: Serve) -> None:
+    """The application ends in the middle of it, as simple-websocket does with its Close frame."""
+    with opened(serve(APP), "/leaves") as connection:
+        assert received(connection, 1) == b"x"
+        connection.send(b"1")
+        assert len(connection.rest()) == (16 << 20) - 1
+
+
+def test_an_application_that_limits_its_waits_sends_everything(serve: Serve) -> None:
+    with opened(serve(APP), "/limited") as connection:
+        assert len(connection.rest()) == 8 << 20
+
+
+def test_a_failure_is_logged_once(mode: str) -> None:
+    with Server(APP, mode, tracebacks=True) as server:
+        with opened(server, "/fail", *WEBSOCKET) as connection:
+            connection.send(b"end")
+            assert connection.rest() == INTERNAL_ERROR
+        with opened(server, "/fail") as connection:
+            connection.send(b"end")
+            with pytest.raises(ConnectionResetError):
+                connection.socket.recv(100)
+        assert server.get("/plain").status == 200
+        assert server.log().count("Traceback") == 2
+
+
+def test_the_response_has_begun(serve: Serve) -> None:
+    answer = serve(APP).get("/begun", *ASKS)
+    assert answer.body == b"some this request has been answered, or its response has begun"
+
+
+def test_a_kept_socket_ends_with_its_request(serve: Serve) -> None:
+    server = serve(APP)
+    with opened(server, "/keep") as connection:
+        connection.send(b"end")
+        assert connection.rest() == b""
+    server.wait_log("kept: ")
+
+
+def test_a_detached_descriptor_belongs_to_the_application(serve: Serve) -> None:
+    server = serve(APP)
+    with opened(server, "/detach") as connection:
+        connection.send(b"end")
+        assert server.get("/plain").status == 200
+        connection.send(b"still there")
+        assert received(connection, 11) == b"still there"
+
+
+@pytest.mark.parametrize("mode", CONCURRENT)
+def test_they_do_not_hold_up_others(mode: str) -> None:
+    with Server(APP, mode, "--threads", "2") as server:
+        connections = [opened(server, "/echo") for _ in range(20)]
+        for _ in range(3):
+            for connection in connections:
+                connection.send(b"x")
+            assert server.get("/plain").status == 200
+            assert [received(connection, 1) for connection in connections] == [b"x"] * 20
+        for connection in connections:
+            connection.send(b"end")
+            assert connection.rest() == b""
+        assert all(server.get("/plain").status == 200 for _ in range(5))
+
+
+def test_so_many_threads_may_be_upgraded() -> None:
+    with Server(APP, "threading", "--threads", "1", "--upgraded-threads", "2") as server:
+        first, second = opened(server, "/echo"), opened(server, "/echo")
+        answer = server.get("/echo", *ASKS)
+        assert (answer.status, answer.get("Retry-After")) == (503, "5")
+        assert server.get("/plain").status == 200
+        first.send(b"end")
+        assert first.rest() == b""
+        wait_for(lambda: server.get("/offered", *ASKS).status == 200, "a free place")
+        opened(server, "/echo")
+        second.send(b"x")
+        assert received(second, 1) == b"x"
+
+
+def test_none_is_offered(mode: str) -> None:
+    with Server(APP, mode, "--upgraded-threads", "0") as server:
+        assert server.get("/offered", *ASKS).body.startswith(b"offered False None")
+
+
+@pytest.mark.parametrize("mode", CONCURRENT)
+def test_request_timeout_does_not_apply(mode: str) -> None:
+    options = ("--request-timeout", "0.3", "--threads", "2")
+    with (
+        Server(APP, mode, *options, tracebacks=True) as server,
+        opened(server, "/echo") as connection,
+    ):
+        assert server.get("/timeout").status == 504
+        connection.send(b"x")
+        assert received(connection, 1) == b"x"
+
+
+def test_stop_sends_a_close_frame_between_two_frames(mode: str) -> None:
+    with Server(APP, mode) as server:
+        connection = opened(server, "/frames", *WEBSOCKET)
+        assert received(connection, 4) == b"\x81\x05he"
+        server.process.send_signal(signal.SIGTERM)
+        connection.send(b".")
+        assert received(connection, 7) == b"llo" + GOING_AWAY
+        connection.send(b"\x88\x80abcd")
+        assert connection.rest() == b""
+        assert server.wait() == 0
+        assert re.search("frames: (BrokenPipeError|end)", server.log())
+        server.ended()
+
+
+#: An application whose connections end when a file with their name is there; two are many.
+ENDING_ONE_BY_ONE = """
+import os, sys, time
+from poorhttp.worker.websocket import protocol_upgrade as module
+
+module.MANY = 2
+
+def application(environ, start_response):
+    sock, name = environ["poorhttp.upgrade"], environ["PATH_INFO"].strip("/")
+    sock.sendall(b"HTTP/1.1 101 Switching Protocols\\r\\n\\r\\n")
+    while not os.path.exists(name):
+        time.sleep(0.01)
+    print(f"{name}: {sys.getswitchinterval() >= module.LONG}", file=environ["wsgi.errors"])
+    return []
+"""
+
+
+def test_many_threads_end_with_a_long_switch_interval(tmp_path: Path) -> None:
+    """Each thread that waits for Python's lock wakes at each interval: thousands leave no time."""
+    (tmp_path / "app.py").write_text(ENDING_ONE_BY_ONE)
+    with Server("app.py", "threading", "--graceful-timeout", "60", cwd=tmp_path) as server:
+        connections = [opened(server, f"/{number}", *WEBSOCKET) for number in range(5)]
+        for number, is_long in enumerate((False, False, True, True, False)):
+            if number == 1:
+                server.process.send_signal(signal.SIGTERM)
+                for connection in connections[1:]:
+                    assert received(connection, 4) == GOING_AWAY
+            (tmp_path / str(number)).touch()
+            server.wait_log(f"{number}: {is_long}\n")
+            connections[number].rest()
+        assert server.wait() == 0
+        server.ended()
+
+
+def test_stop_ends_the_input_of_other_protocols(mode: str) -> None:
+    with Server(APP, mode) as server:
+        connection = opened(server, "/echo")
+        connection.send(b"x")
+        assert received(connection, 1) == b"x"
+        server.process.send_signal(signal.SIGTERM)
+        assert connection.rest() == b""
+        assert server.wait() == 0
+        server.ended()
+
+
+def test_reload_tells_them(versions: Versions, mode: str) -> None:
+    with Server(APP, mode, "--workers", "2", env={"VERSION_FILE": str(versions.path)}) as server:
+        sockets = [opened(server, "/frames", *WEBSOCKET)]
+        received(sockets[0], 4)
+        sockets[0].send(b".")
+        received(sockets[0], 3)
+        versions.set("second")
+        server.process.send_signal(signal.SIGHUP)
+        assert received(sockets[0], 4) == GOING_AWAY
+        sockets[0].send(b"\x88\x80abcd")
+        assert sockets[0].rest() == b""
+        wait_for(lambda: server.get("/plain").body.endswith(b"second"), "the new version")
+
+
+def test_access_log(tmp_path: Path, mode: str) -> None:
+    log = tmp_path / "access.log"
+    options = ("--access-log", str(log), "--access-log-format", "%m %U %s %B %O")
+    with Server(APP, mode, *options) as server:
+        with opened(server, "/echo") as connection:
+            connection.send(b"hello")
+            assert received(connection, 5) == b"hello"
+            connection.send(b"end")
+            assert connection.rest() == b""
+        wait_for(log.read_text, "the line")
+    head = len(
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: anything\r\nConnection: Upgrade\r\n\r\n"
+    )
+    assert log.read_text().splitlines() == [f"GET /echo 101 5 {head + 5}"]

@@ -1,0 +1,239 @@
+"""Binary upgrade (USR2): a new main process takes over the sockets, the old one drains."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+from tests.support.binary_upgrade import end, upgrade
+from tests.support.load import Load
+from tests.support.nobody import IS_ROOT
+from tests.testkit.client import HANG
+from tests.testkit.process import children, opened
+from tests.testkit.server import READY, Program, command, run, wait_for
+from tests.testkit.versions import APP, Versions, told
+
+
+def stat(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return " Z "
+
+
+@pytest.mark.parametrize("preload", ["off", "on"])
+def test_nothing_is_lost(mode: str, preload: str, versions: Versions, tmp_path: Path) -> None:
+    pidfile = tmp_path / "pid"
+    options = ("--preload", preload, "--pidfile", str(pidfile))
+    with versions.serve(mode, *options) as server:
+        assert int(pidfile.read_text()) == server.process.pid
+        with Load(server.port) as load:
+            for version in ("2", "3", "4"):
+                versions.set(version)
+                pid = upgrade(server, pidfile, int(version) - 1)
+                load.wait_version(version)
+        load.check()
+        assert server.process.returncode == 0
+        assert len(READY.findall(server.log())) == 4
+        end(server, pid)
+    assert not pidfile.exists()
+
+
+def test_if_the_new_one_fails_the_old_one_goes_on(versions: Versions, tmp_path: Path) -> None:
+    with versions.serve("threading", "--pidfile", str(tmp_path / "pid")) as server:
+        with Load(server.port) as load:
+            versions.set("broken")
+            server.process.send_signal(signal.SIGUSR2)
+            server.wait_log("the new main process ended with 4; this one keeps serving")
+            assert "this version is broken" in server.log()
+            versions.set("3")
+            pid = upgrade(server, tmp_path / "pid")
+            load.wait_version("3")
+        load.check()
+        end(server, pid)
+
+
+def test_unix_sockets_go_along(versions: Versions, tmp_path: Path, folder: Path) -> None:
+    path, pidfile = folder / "socket", tmp_path / "pid"
+    bind = ("127.0.0.1:0", f"unix:{path}")
+    with versions.serve("single", "--pidfile", str(pidfile), bind=bind) as server:
+        file = path.stat().st_ino
+        pid = upgrade(server, pidfile)
+        assert path.stat().st_ino == file
+        os.kill(pid, signal.SIGHUP)
+        server.wait_log("reloaded")
+        assert path.stat().st_ino == file
+        end(server, pid)
+    assert not path.exists()
+
+
+def test_workers_have_nothing_of_the_takeover(versions: Versions, tmp_path: Path) -> None:
+    """Neither the pipe by which it is reported, nor what the main process before has left."""
+    options = ("--admin", "127.0.0.1:0", "--pidfile", str(tmp_path / "pid"))
+    with versions.serve("single", *options) as server:
+        pipes = [sum(each.startswith("pipe:") for each in opened(told(server)["pid"]))]
+        pid = upgrade(server, tmp_path / "pid")
+        names = opened(told(server)["pid"])
+        pipes.append(sum(each.startswith("pipe:") for each in names))
+        assert pipes[0] == pipes[1]
+        assert not any("poorhttp-past" in each for each in names)
+        end(server, pid)
+
+
+def test_a_reload_waits_for_an_upgrade(versions: Versions, tmp_path: Path) -> None:
+    """If the new main process fails, the old one does what it was told meanwhile."""
+    with versions.serve("single", "--pidfile", str(tmp_path / "pid")) as server:
+        fifo = versions.stall()
+        server.process.send_signal(signal.SIGUSR2)
+        server.wait_log("a new main process is started")
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("a reload has to wait for the start that is under way")
+        fifo.write_text("broken")
+        server.wait_log("the new main process ended with 4; this one keeps serving")
+        server.wait_log("reloading")
+        fifo.write_text("2")
+        server.wait_log("reloaded: the new version serves")
+        assert told(server)["version"] == "2"
+
+
+def test_both_are_stopped_in_the_middle(versions: Versions, tmp_path: Path) -> None:
+    with versions.serve("single", "--pidfile", str(tmp_path / "pid")) as server:
+        versions.stall()
+        server.process.send_signal(signal.SIGUSR2)
+        server.wait_log("a new main process is started")
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("a reload has to wait for the start that is under way")
+        assert told(server)["version"] == "1"
+        group = os.getpgid(server.process.pid)
+        server.stop()
+    wait_for(lambda: not alive(group), "the end of both")
+
+
+def alive(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def wait_for_successor(init: int, before: list[int]) -> None:
+    """Wait until none of the children from before are left, and there is one other."""
+    wait_for(
+        lambda: len(children(init)) == 1 and not set(children(init)) & set(before),
+        "nothing but the new main process",
+    )
+
+
+def test_the_first_process_of_a_container_stays(versions: Versions, tmp_path: Path) -> None:
+    """A container ends with its first process: it goes on as nothing but that."""
+    pidfile = tmp_path / "pid"
+    first = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    if os.geteuid() != 0:
+        first += ["--user", "--map-root-user"]
+    words = command("serve", APP, "--bind", "127.0.0.1:0", "--pidfile", str(pidfile))
+    with Program(*first, *words, env={"VERSION_FILE": str(versions.path)}) as program:
+        url = program.wait_line()[2]
+        (init,) = children(program.process.pid)
+        workers = children(init)
+        for _ in range(2):
+            os.kill(init, signal.SIGUSR2)
+            wait_for_successor(init, workers)
+            workers = children(init)
+        with urlopen(url, timeout=HANG) as answer:
+            assert answer.status == 200
+        os.kill(init, signal.SIGHUP)
+        program.wait_log("reloaded: the new version serves")
+        os.kill(init, signal.SIGTERM)
+        assert program.wait() == 0
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="nobody else can become another user")
+def test_an_orphan_of_the_application_is_no_successor() -> None:
+    """Its command line is that of the server, but its user is not."""
+    program = """
+import os, sys, time
+from poorhttp.supervisor import upgrade
+def fork(uid):
+    pid = os.fork()
+    if pid == 0:
+        os.setresuid(uid, uid, uid)
+        os.write(write, b".")
+        time.sleep(60)
+    os.read(read, 1)
+    return pid
+read, write = os.pipe()
+pids = fork(65534), fork(0)
+found = list(upgrade._children_of_same_command())
+for pid in pids:
+    os.kill(pid, 9)
+    os.waitpid(pid, 0)
+assert found == [pids[1]], (found, pids)
+"""
+    done = run(sys.executable, "-c", program)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_old_one_is_killed_in_the_middle(
+    versions: Versions, tmp_path: Path, folder: Path
+) -> None:
+    """The new one has the sockets, and goes on alone."""
+    pidfile = tmp_path / "pid"
+    bind = ("127.0.0.1:0", f"unix:{folder}/socket")
+    with versions.serve("single", "--pidfile", str(pidfile), bind=bind) as server:
+        old = server.process.pid
+        before = set(children(old))
+        fifo = versions.stall()
+        os.kill(old, signal.SIGUSR2)
+        wait_for(lambda: set(children(old)) - before, "the new main process")
+        (new,) = set(children(old)) - before
+        # Its worker waits for a version.
+        wait_for(lambda: children(new), "a worker of the new main process")
+        server.process.kill()
+        server.wait()
+        fifo.write_text("2")
+        wait_for(lambda: pidfile.read_text() == f"{new}\n", "the number of the new main process")
+        assert told(server)["version"] == "2"
+        end(server, new)
+        assert not (folder / "socket").exists()
+
+
+def test_a_new_one_that_cannot_be_executed(versions: Versions, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    with versions.serve("single", cwd=gone) as server:
+        gone.rmdir()
+        server.process.send_signal(signal.SIGUSR2)
+        server.wait_log("; this one keeps serving")
+        assert "the new main process cannot begin: [Errno 2] No such file" in server.log()
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("not reloaded; the previous version keeps serving")
+        assert f"{gone}, the folder in which the server was started: No such file" in server.log()
+        assert told(server)["version"] == "1"
+
+
+def test_a_stop_that_comes_at_once(versions: Versions) -> None:
+    """It is not lost in the new process, which has not begun yet."""
+    with versions.serve("single") as server:
+        main = server.process
+        main.send_signal(signal.SIGSTOP)
+        main.send_signal(signal.SIGUSR2)
+        main.send_signal(signal.SIGTERM)
+        main.send_signal(signal.SIGCONT)
+        assert server.wait() == 0
+        wait_for(lambda: not _group(main.pid), "the end of all processes")
+        server.ended()
+
+
+def _group(group: int) -> list[str]:
+    """What lives of a process group."""
+    found = [stat(int(path.name)) for path in Path("/proc").iterdir() if path.name.isdigit()]
+    fields = [text.rpartition(") ")[2].split() for text in found]
+    return [
+        text[1] for text in fields if len(text) > 2 and text[2] == str(group) and text[0] != "Z"
+    ]
