@@ -3,6 +3,7 @@
 test_address.py              Parser of addresses to listen on
 test_case_reader.py          The reader of protocol cases, and the page made from them
 test_certificates.py         Certificate files: mistakes, warnings, what is watched
+test_checkout_tools.py       The dev container and pre-commit: lists and commands of the project
 test_config.py               Sources of settings, their precedence, and messages about mistakes
 test_cookies.py              The parser of the `Cookie` header, beside `http.cookies`
 test_cpus.py                 Number of usable CPUs: affinity, quotas of cgroups
