@@ -51,6 +51,7 @@ class Development:
         "imports everything again, as other servers do. On in `poorhttp dev`.",
         aliases=("reload",),
         fixed={"noreload": "off", "reload-on-changes": "on"},
+        needs_main=True,
     )
     reload_include = Repeatable(
         line,
