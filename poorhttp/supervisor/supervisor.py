@@ -283,9 +283,9 @@ class Supervisor:
                 pool.on_stopped(pid, stopped_by)
         elif self.upgrade is not None and self.upgrade.pid == pid:
             self._upgrade_failed(code)
-        elif self.components.reap(pid, code):
-            return
-        elif self.generations.hooks is not None and self.generations.hooks.reap(pid, code):
+        elif self.components.reap(pid, code) or (
+            self.generations.hooks is not None and self.generations.hooks.reap(pid, code)
+        ):
             return
         elif not any(pool.reap(pid, code) for pool in self._pools):
             logs.write("debug", f"process {pid}, which the server did not start, has ended")
