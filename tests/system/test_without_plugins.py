@@ -12,7 +12,7 @@ import pytest
 
 from tests.support import binary_upgrade
 from tests.support.nobody import link
-from tests.testkit.server import ROOT, Server, command, run
+from tests.testkit.server import MODES, ROOT, Server, command, run
 
 APPLICATION = """
 VERSION = "{}"
@@ -36,19 +36,20 @@ def write(folder: Path, version: str) -> None:
     (folder / "alone.py").write_text(APPLICATION.format(version))
 
 
+@pytest.mark.parametrize("mode", MODES)
 def test_the_core_serves(mode: str, core: Mapping[str, str], tmp_path: Path) -> None:
     """Also after a reload and a binary upgrade, until it is stopped."""
     write(tmp_path, "first")
     pidfile = tmp_path / "pid"
     with Server("alone", mode, "--pidfile", str(pidfile), env=core, cwd=tmp_path) as server:
-        assert server.get("/").text == "first"
+        assert server.get("/").body == b"first"
         write(tmp_path, "second")
         server.process.send_signal(signal.SIGHUP)
         server.wait_log("reloaded")
-        assert server.get("/").text == "second"
+        assert server.get("/").body == b"second"
         write(tmp_path, "third")
         new = binary_upgrade.upgrade(server, pidfile)
-        assert server.get("/").text == "third"
+        assert server.get("/").body == b"third"
         server.leave()
         os.kill(new, signal.SIGTERM)
         binary_upgrade.wait_for_end(new, server)
