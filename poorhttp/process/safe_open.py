@@ -23,9 +23,7 @@ MOST_LINKS = 40
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 
 
-def safe_open(
-    path: str, flags: int, mode: int = 0o666, *, folders: list[int] | None = None
-) -> int:
+def safe_open(path: str, flags: int, mode: int = 0o666, *, folders: list[int] | None = None) -> int:
     """Open a file as `os.open` does, with `O_CLOEXEC`.
 
     Raises:
