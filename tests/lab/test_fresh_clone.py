@@ -1,4 +1,4 @@
-"""The lab in a clone that nobody has built, with a server that is installed: as its guide begins."""
+"""The lab in a clone that is not built, with an installed server: as its guide begins."""
 
 from __future__ import annotations
 
