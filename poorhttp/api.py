@@ -19,7 +19,7 @@ from poorhttp.config.suggestions import option_suggestion
 from poorhttp.errors import ConfigError
 from poorhttp.net import sockets
 from poorhttp.process.standard_streams import open_standard_streams
-from poorhttp.process.unpatched import get_ident
+from poorhttp.process.unpatched import allocate_lock, get_ident
 from poorhttp.targets.routes import Routes
 from poorhttp.targets.wsgi import refuse_asgi
 from poorhttp.worker import plugin_hooks, stop_signals
@@ -209,6 +209,9 @@ class Server:
 
         from poorhttp.process import threads as native
 
+        #: Held by the thread that closes the server, which is `_closer`.
+        self._closing = allocate_lock()
+        self._closer = 0
         self._threads = [
             native.create(
                 worker.serve, f"poorhttp-{number}", (application, self._reactor), daemon=True
@@ -229,15 +232,36 @@ class Server:
 
         After `graceful_timeout` the connections are cut, and a warning in the error log names the
         requests. An application that neither sends nor returns keeps its thread, which ends with
-        the program.
+        the program. If another thread closes the server already, wait for that.
         """
-        if self._reactor is None:
-            return
         reactor = self._reactor
-        reactor.stop(graceful=False)
+        if reactor is None:
+            return
+        is_foreign = reactor.foreign
+        # The reactor has descriptors of the listening sockets too.
+        del reactor
+        own = get_ident()
         # A process that was forked from this one has none of the threads, and a request in flight
         # that closes its own server cannot wait for itself.
-        waits = not reactor.foreign and get_ident() not in [each.ident for each in self._threads]
+        is_request = own in [each.ident for each in self._threads]
+        if is_foreign:
+            self._close(waits=False)
+        # Neither does a signal handler wait for the call of `close` that it has interrupted.
+        elif self._closing.acquire(blocking=not is_request and own != self._closer):
+            try:
+                self._closer = own
+                self._close(waits=not is_request)
+            finally:
+                self._closer = 0
+                self._closing.release()
+
+    def _close(self, *, waits: bool) -> None:
+        """Do what `close` does; `waits`: until the threads have ended."""
+        reactor = self._reactor
+        if reactor is None:
+            # Another thread has closed it meanwhile.
+            return
+        reactor.stop(graceful=False)
         if waits and not self._join(self._settings.graceful_timeout):
             names = stop_signals.requests_in_flight(reactor)
             reactor.give_up()
@@ -248,7 +272,6 @@ class Server:
                 f"graceful_timeout ({self._settings.graceful_timeout:g} s) is over; cut off: "
                 f"{names}{kept}",
             )
-        # The reactor has descriptors of the listening sockets too.
         self._reactor = None
         del reactor
         self._threads.clear()

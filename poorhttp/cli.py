@@ -67,7 +67,7 @@ def plugins(line: Line) -> int:
     if {"-h", "--help"} & {*line.words}:
         print(USAGE, end="")
         return 0
-    registry.use([("plugins", name) for name in line.words])
+    registry.use([("plugins", name) for name in line.words], UsageError)
     print(plugin_list(), end="")
     return 0
 
@@ -169,7 +169,7 @@ class CommandLine(Arguments):
 
         services = load()
         if self.file is None and called.finds_file:
-            found = next(filter(os.path.lexists, loader.FOUND), None)
+            found = loader.found()
             if found and not (services[0].serves or registry.uses(FINDER, services[0].is_enabled)):
                 from poorhttp.process.safe_open import open_found
 

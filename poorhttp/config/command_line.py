@@ -11,7 +11,7 @@ from poorhttp.config.registry import registry
 from poorhttp.config.settings import OPTIONS
 from poorhttp.config.suggestions import option_suggestion, suggestion
 from poorhttp.config.version import VERSION
-from poorhttp.errors import ConfigError, UsageError
+from poorhttp.errors import ConfigError, Failure, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Arguments:
             raise UsageError(f"no command; write poorhttp serve TARGET, or {SEE_HELP}")
         rest = list(words)
         # A command may be one of theirs.
-        _use_plugins("POORHTTP_PLUGINS", os.environ.get("POORHTTP_PLUGINS", ""))
+        _use_plugins("POORHTTP_PLUGINS", os.environ.get("POORHTTP_PLUGINS", ""), ConfigError)
         is_named = self._read_command(rest)
         if self.command and command(self.command).own_words:
             self.words = rest
@@ -77,7 +77,7 @@ class Arguments:
             # Before all others, which may be options of theirs.
             flag, equals, value = word.partition("=")
             if flag == PLUGINS_FLAG:
-                _use_plugins(flag, value if equals else following)
+                _use_plugins(flag, value if equals else following, UsageError)
         while rest and not self.information:
             word = rest.pop(0)
             if word == "--":
@@ -178,9 +178,10 @@ class Arguments:
         self.flags.setdefault(option.name, []).append(flag)
 
 
-def _use_plugins(place: str, text: str) -> None:
-    """Add the plug-ins that a text names."""
-    registry.use([(place, name) for name in text.replace(",", " ").split()])
+def _use_plugins(place: str, text: str, error: type[Failure]) -> None:
+    """Add the plug-ins that a text names; raise `error` if one cannot be used."""
+    names = [(place, name) for name in text.replace(",", " ").split() if name != "off"]
+    registry.use(names, error)
 
 
 def _value(flag: str, metavar: str, rest: list[str]) -> str:

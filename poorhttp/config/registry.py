@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from importlib import import_module
 
-from poorhttp.errors import ConfigError
+from poorhttp.errors import ConfigError, Failure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -294,25 +294,24 @@ class Registry:
             self._others = list(found.values())
         return self._others
 
-    def use(self, names: Sequence[tuple[str, str]]) -> None:
+    def use(self, names: Sequence[tuple[str, str]], error: type[Failure] = ConfigError) -> None:
         """Add the plug-ins that the option `plugins` names, as pairs of place and name.
 
-        Raises:
-            ConfigError: one is not installed, or cannot be used.
+        Raises `error` if one is not installed, or cannot be used.
         """
         for where, name in names:
             known = {_plain(plugin.name): plugin for plugin in self.installed()}
             found = known.get(_plain(name))
             if found is None:
                 there = ", ".join(sorted(plugin.name for plugin in known.values())) or "none"
-                raise ConfigError(
+                raise error(
                     f'{where}: no plug-in "{name}" is installed; a plug-in has the name of its '
                     f"distribution, and these are installed: {there}"
                 )
             try:
                 self.add(found)
-            except ConfigError as error:
-                raise ConfigError(f"{where}: {error}") from error
+            except ConfigError as why:
+                raise error(f"{where}: {why}") from why
 
     def add(self, plugin: Plugin) -> None:
         """Add all that a plug-in of others adds.

@@ -115,7 +115,9 @@ class Settings(
             raise error(str(wrong)) from None
         self._given[name] = texts
         if name == "plugins":
-            registry.use([(where, word) for where, text in texts for word in text.split()])
+            words = [(where, text.replace(",", " ").split()) for where, text in texts]
+            names = [(where, each) for where, found in words for each in found if each != "off"]
+            registry.use(names, error)
 
     def copy_option(self, name: str, other: Settings) -> None:
         """Copy an option from `other`, or its default if it is not set there."""

@@ -1,1 +1,2 @@
+# Types of `poorhttp.pages.application`, the public name of `poorhttp.plugins.apps.pages`.
 from poorhttp.plugins.apps.pages.application import *

@@ -1,4 +1,4 @@
-"""What forks the workers of a service in place of the main process: the class `Spawner`."""
+"""The class `Spawner`: forks the workers of a pool; plug-ins derive from it to fork elsewhere."""
 
 from __future__ import annotations
 

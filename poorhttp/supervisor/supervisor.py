@@ -18,7 +18,7 @@ from poorhttp._core import set_process_title, trim_memory
 from poorhttp.config import loader
 from poorhttp.config.command_line import title_words
 from poorhttp.config.settings import Settings
-from poorhttp.errors import ConfigError, Failure
+from poorhttp.errors import ConfigError, Failure, printable
 from poorhttp.net.systemd import Notifier
 from poorhttp.process import fork, signals
 from poorhttp.process.exit_status import MOST, changed_children
@@ -482,7 +482,7 @@ class Supervisor:
                     write()
             except ConfigError as failure:
                 logs.start_failure(failure)
-                print(f"poorhttp: {failure}", file=sys.stderr)
+                print(f"poorhttp: {printable(str(failure))}", file=sys.stderr)
                 self.exit_code = failure.exit_code
                 self._stop(signal.SIGTERM)
                 return

@@ -1,4 +1,4 @@
-"""What a plug-in does where settings are read and where an application is loaded and served."""
+"""The class `WorkerHooks`: what a plug-in does when settings are read or an application loads."""
 
 from __future__ import annotations
 

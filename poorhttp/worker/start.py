@@ -13,7 +13,7 @@ from types import FrameType
 from poorhttp import logs
 from poorhttp._core import note_fd, set_process_title
 from poorhttp.config.settings import Settings
-from poorhttp.errors import Failure, Stopped
+from poorhttp.errors import Failure, Stopped, printable
 from poorhttp.net.listener import close_others
 from poorhttp.process import threads
 from poorhttp.process.control_channel import SERVING, report_failure
@@ -75,11 +75,15 @@ def worker(
 @contextmanager
 def reported(channel: int) -> Iterator[None]:
     """Tell the main process over `channel` why this process cannot go on; the exception stays."""
+    own = os.getpid()
     try:
         yield
     except Stopped:
         raise
     except BaseException as error:
+        if os.getpid() != own:
+            # A process that the application has forked: its parent goes on.
+            raise
         from poorhttp.targets.module import describe  # needed only here
 
         # A message of the server names the place already.
@@ -164,7 +168,7 @@ def run_child(
                 logs.write("error", f"{label} cannot begin: {failure}")
         else:
             logs.start_failure(failure)
-            print(f"poorhttp: {failure}", file=sys.stderr)
+            print(f"poorhttp: {printable(str(failure))}", file=sys.stderr)
         if service.settings.log_level == "debug":
             sys.excepthook(type(failure), failure, failure.__traceback__)
     except BaseException as error:

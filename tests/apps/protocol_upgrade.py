@@ -1,4 +1,4 @@
-"""An application that takes connections; its path says how it goes on with them and ends."""
+"""An application that takes connections by a protocol upgrade; its path says how it ends them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that people bring from other servers: short forms, aliases, variables, and advice."""
+"""Options of other servers on our command line: short forms, aliases, variables, and advice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures: equal to what clients have counted, over reloads, upgrades and killed workers."""
+"""Metrics: equal to what clients have counted, over reloads, upgrades and killed workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-//! The memory of encoders that are lent at once, measured in processes that do nothing else.
+//! Memory of encoders that are in use at the same time, measured in processes of their own.
 
 #![allow(missing_docs, clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! Connections that are not read, over real sockets.
+//! Raw TCP services: connections that the reactor hands over unread, over real sockets.
 //!
 //! Nothing here is decided by the time it takes: [`HANG`] only ends a test that would never end.
 

@@ -1,4 +1,4 @@
-"""Short requests of one client beside threads that compute."""
+"""Measures short requests of one client while other threads compute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-# Functions and classes of the extension module that only these applications use.
+# Types of the functions and classes of `_core` that only `plugins/apps` uses.
 from collections.abc import Callable
 from typing import Any, final
 

@@ -86,7 +86,7 @@ class Discovery:
 
             self._static[settings.chdir] = files = collected.find(settings)
             for line in files.lines():
-                print(f"poorhttp: {line}", file=sys.stderr)
+                print(f"poorhttp: {visible(line)}", file=sys.stderr)
         self._static[settings.chdir].apply(settings)
 
 

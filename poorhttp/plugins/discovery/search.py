@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from poorhttp.config.ini import read_file
 from poorhttp.config.registry import registry
-from poorhttp.errors import UsageError
+from poorhttp.errors import UsageError, visible
 from poorhttp.plugins.discovery import flask_files
 from poorhttp.plugins.discovery.candidates import (
     BOTTLE,
@@ -198,7 +198,7 @@ def _in_source(place: str, file: str, root: str = ".") -> FoundTarget | None:
     choice = choose(sources, sources.read(file))
     if not choice.candidates:
         for remark in choice.remarks:
-            print(f"poorhttp: {remark}", file=sys.stderr)
+            print(f"poorhttp: {visible(remark)}", file=sys.stderr)
         if place == file:
             # The loader reports the error, with a suggestion.
             return None

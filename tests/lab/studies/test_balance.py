@@ -1,4 +1,4 @@
-"""The study of two workers and more: its simulation, its report, and a small run."""
+"""The study `balance`: its simulation, its report, and a small run."""
 
 from __future__ import annotations
 

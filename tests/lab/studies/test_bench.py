@@ -1,4 +1,4 @@
-"""The load lab: parsing, medians and ratios, reports, and one tiny real run against the floor."""
+"""The study `bench`: parsing, medians and ratios, reports, and one tiny real run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lab's clusters: stored rounds, and reports of lost requests."""
+"""The study `cluster`: stored rounds, and reports of lost requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The load lab for content: its client, servers, tables, and a small run of each kind."""
+"""The study `content`: its client, servers, tables, and a small run of each kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The study of dead connections: its report, its servers' limits, and a small run."""
+"""The study `deadconn`: its report, its servers' limits, and a small run."""
 
 from __future__ import annotations
 

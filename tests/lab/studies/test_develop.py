@@ -1,4 +1,4 @@
-"""The lab of servers that reload: clients, verdicts, tables, and a small run."""
+"""The study `develop`: clients, verdicts, tables, and a small run."""
 
 from __future__ import annotations
 

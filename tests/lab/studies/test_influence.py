@@ -1,4 +1,4 @@
-"""The study of the client's influence: the sentence, holes, and a small run."""
+"""The study `influence`: its sentence, missing measurements, and a small run."""
 
 from __future__ import annotations
 

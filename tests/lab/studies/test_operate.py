@@ -1,4 +1,4 @@
-"""The lab's steady load finds every fault, and the experiments `operate` run."""
+"""The study `operate`: its steady load finds every fault, and each experiment runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The study of times over the ordered requests: its mathematics, faults, and a small run."""
+"""The study `ordered`: its calculations, faults, and a small run."""
 
 from __future__ import annotations
 

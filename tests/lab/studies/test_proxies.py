@@ -1,4 +1,4 @@
-"""The load lab for servers behind a proxy: bursts, setups, tables, and a small run of each kind."""
+"""The study `proxies`: bursts, setups, tables, and a small run of each kind."""
 
 from __future__ import annotations
 

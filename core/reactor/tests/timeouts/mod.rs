@@ -1,4 +1,4 @@
-//! Timeouts of the tests' servers and clients: most of them do not pass during a test.
+//! Timeouts for servers and clients of the tests: most are too long to expire during a test.
 
 // Each test uses a part.
 #![allow(dead_code)]

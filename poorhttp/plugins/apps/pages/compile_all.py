@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 
 from poorhttp.config.settings import Settings
-from poorhttp.errors import ApplicationError
+from poorhttp.errors import ApplicationError, printable
 from poorhttp.plugins.apps.pages.options import TemplatePages
 
 TYPE_CHECKING = False
@@ -60,7 +60,7 @@ def _compile(folder: Folder, settings: Settings) -> int:
             count += 1
         except PageError as mistake:
             mistakes += 1
-            print(mistake, file=sys.stderr)
+            print(printable(str(mistake)), file=sys.stderr)
         except OSError as error:
             raise ApplicationError(f"{folder.path}{uri} cannot be compiled: {error}") from error
     modules = settings.of(TemplatePages).pages_modules

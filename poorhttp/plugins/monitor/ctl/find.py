@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from poorhttp.config import address, ini, loader
 from poorhttp.config.address import Address
 from poorhttp.config.settings import Settings
-from poorhttp.errors import ConfigError, UsageError, visible
+from poorhttp.errors import ConfigError, UsageError, printable, visible
 from poorhttp.plugins.monitor.admin.protection import read_token_file
 from poorhttp.plugins.monitor.admin.questions import MEMORY_NAME
 from poorhttp.plugins.monitor.options import Monitoring
@@ -114,7 +114,7 @@ def _by_found_file(environ: Mapping[str, str], token: Token | None) -> Place | N
     A file that cannot be used is left out with a message: it may be the mistake that an operator
     is about to undo.
     """
-    file = next(filter(os.path.lexists, loader.FOUND), "")
+    file = loader.found()
     if not file:
         return None
     try:
@@ -123,7 +123,8 @@ def _by_found_file(environ: Mapping[str, str], token: Token | None) -> Place | N
             return None
         place = _by_settings(file, settings, token)
     except ConfigError as error:
-        print(f"poorhttp: {file} of this folder is left out: {error}", file=sys.stderr)
+        why = printable(str(error))
+        print(f"poorhttp: {file} of this folder is left out: {why}", file=sys.stderr)
         return None
     print(f"poorhttp: {place.address}, by {file} of this folder", file=sys.stderr)
     return place

@@ -1,4 +1,4 @@
-"""Looks into live workers for an operator: stacks, profile, memory.
+"""Inspects live workers for an operator: stacks, profile, memory.
 
 Everything is done in a process that is forked for it, with the rights of the main process. The main
 process only waits for the result.

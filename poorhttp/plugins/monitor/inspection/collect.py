@@ -1,4 +1,4 @@
-"""The process that looks into workers: asks them, and writes the result to the main process."""
+"""Process that inspects workers, and sends the result to the main process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stacks of a worker by `faulthandler`, which needs no interpreter.
+"""Stacks of a worker by `faulthandler`, which does not need the GIL.
 
 `faulthandler` reads stacks while other threads may change them. So it is used only if the worker
 runs no Python code (a C extension holds the GIL): then the stacks do not change.

@@ -1,4 +1,4 @@
-"""The command `poorhttp init`: what is written, and what is said."""
+"""The command `poorhttp init`: decides what to write, writes it, and prints what is left to do."""
 
 from __future__ import annotations
 

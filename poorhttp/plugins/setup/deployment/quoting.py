@@ -1,4 +1,4 @@
-"""Values in the grammar of each file that `init` writes, or refused in words.
+"""Quotes values in the grammar of each file that `init` writes; refuses what no quoting allows.
 
 Names of folders and modules come from whoever has made the project, and the files are read by
 programs of root: a value must not become a line, a directive or a command of its own.

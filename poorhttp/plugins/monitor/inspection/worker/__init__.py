@@ -1,4 +1,4 @@
-"""What a worker tells about itself while it serves: stacks, a profile, its objects.
+"""The worker's side of an inspection: stacks, profile and objects of its process.
 
 The main process asks by a signal, so a worker needs nothing but a handler until then. All other
 modules are imported when the first question comes.

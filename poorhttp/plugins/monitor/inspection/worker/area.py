@@ -1,4 +1,4 @@
-"""Memory in which the main process asks workers about themselves, and in which they answer.
+"""Shared memory with questions of the main process to workers, and their answers.
 
 Two files in memory that all processes inherit. The first one begins with the question, JSON text;
 behind it is room for the answer of each worker that is asked: number of the question, length, JSON
