@@ -71,7 +71,8 @@ REFERENCES = (
 
 def record() -> list[Call]:
     """Serve three requests of a connection under gdb; file and function of each call, in order."""
-    subprocess.run(BUILD, check=True, env={**os.environ, "PYO3_PYTHON": sys.executable})
+    interpreter = {"PYO3_PYTHON": sys.executable, "PYO3_BUILD_EXTENSION_MODULE": "1"}
+    subprocess.run(BUILD, check=True, env={**os.environ, **interpreter})
     with tempfile.TemporaryDirectory() as folder:
         package = Path(folder, "poorhttp")
         shutil.copytree(ROOT / "poorhttp", package, ignore=shutil.ignore_patterns("*.so"))
@@ -129,7 +130,7 @@ def record() -> list[Call]:
 def functions_of(extension: Path) -> Iterator[str]:
     """Address, file and name of each function of the crates; closures are left out."""
     symbols = subprocess.run(("nm", "--defined-only", extension), capture_output=True, check=True)
-    found = re.findall(rb"^(\w+) [tT] .*poorhttp", symbols.stdout, re.MULTILINE)
+    found = re.findall(rb"^(\w+) [tT] .*(?:poorhttp|5_core)", symbols.stdout, re.MULTILINE)
     places = subprocess.run(
         ("addr2line", "-e", extension), input=b"\n".join(found), capture_output=True, check=True
     )
@@ -190,7 +191,7 @@ def rewritten(page: str, calls: list[Call]) -> str:
         end = max(found.end() for found in ROW.finditer(sections[place]))
         if start is not None:
             text = sections[place]
-            sections[place] = text[: start.start()] + "".join(table) + text[end:].lstrip("\n ")
+            sections[place] = text[: start.start()] + "".join(table) + text[end:]
     listed = "; ".join(
         f"`{file.removeprefix('core/')}` {', '.join(f'`{name}`' for name in dict.fromkeys(names))}"
         for file, names in sorted(more.items())
