@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from loadtests.errors import LabError
-from poorhttp.config.suggestions import nearest
 
 
 class Parser(argparse.ArgumentParser):
@@ -59,6 +59,17 @@ def hint(word: str, words: Iterable[str]) -> str:
     known = list(words)
     near = nearest(word, known)
     return f'; did you mean "{near}"?' if near else f". There are: {' '.join(known)}"
+
+
+def nearest(word: str, words: Iterable[str]) -> str | None:
+    """The most similar of the words, or None; ignores case, and `-` is `_`."""
+
+    def plain(text: str) -> str:
+        return text.lower().replace("-", "_").strip("_")
+
+    known = {plain(right): right for right in words}
+    found = difflib.get_close_matches(plain(word), known, n=1)
+    return known[found[0]] if found else None
 
 
 class Named(Protocol):

@@ -23,18 +23,23 @@ from poorhttp.config.version import VERSION
 
 __version__ = VERSION
 
-__all__ = ["Server", "__version__", "serve"]
+__all__ = ["Server", "__version__", "build_profile", "serve"]
 
 # For `poorhttp.frameworks.django`, which Django projects have in INSTALLED_APPS.
 __path__.append(f"{__path__[0]}/plugins/aliases")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from poorhttp._core import build_profile as build_profile
     from poorhttp.api import Server, serve
 
 
 def __getattr__(name: str) -> object:
     # Imported on first use: the command does not need it.
+    if name == "build_profile":
+        from poorhttp import _core
+
+        return _core.build_profile
     if name in ("Server", "serve"):
         from poorhttp import api
 

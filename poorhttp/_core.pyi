@@ -31,6 +31,15 @@ def fill(*parts: object) -> str:
 def signal_action(number: int) -> int:
     """Return the address of the C function that handles a signal; SIG_DFL is 0, SIG_IGN is 1."""
 
+def set_body_inputs(spooled: type, streamed: type, /) -> None:
+    """Name the classes of `wsgi.input`, once, before the first request with a body.
+
+    Args:
+        spooled: called with a descriptor, the length of the body, and an object that closes the
+            temporary file when nothing refers to it any more.
+        streamed: called with a `Request` whose body the application receives while it runs.
+    """
+
 def note_unfinished_line(is_unfinished: bool, /) -> None:
     """Note whether any thread has written a line to `wsgi.errors` whose end is missing.
 

@@ -13,16 +13,16 @@ from collections.abc import Mapping, Sequence
 from poorhttp import logs, supervisor
 from poorhttp.config.address import Address
 from poorhttp.config.options.hooks import IN_OWN_PROCESS
+from poorhttp.config.options.option import IN_PROCESSES, ON_COMMAND_LINE
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.config.suggestions import option_suggestion
 from poorhttp.errors import ConfigError
 from poorhttp.net import sockets
-from poorhttp.plugins.dev import options as development
 from poorhttp.process.standard_streams import open_standard_streams
-from poorhttp.process.unpatched import get_ident
+from poorhttp.process.unpatched import allocate_lock, get_ident
 from poorhttp.targets.routes import Routes
 from poorhttp.targets.wsgi import refuse_asgi
-from poorhttp.worker import stop_signals
+from poorhttp.worker import plugin_hooks, stop_signals
 from poorhttp.worker.worker import Worker
 
 TYPE_CHECKING = False
@@ -40,19 +40,8 @@ PROCESS_OPTIONS = frozenset(
     (
         *("chdir", "pythonpath", "env", "workers", "preload", "after_fork", "max_requests"),
         *("max_requests_jitter", "max_rss", "max_lifetime", "user", "group", "umask", "pidfile"),
-        *("drain_timeout", "drain_delay", "admin"),
-        *("statsd", "statsd_prefix", "statsd_tags", "otel", "admin_token_file"),
-        *("proc_name", "tracemalloc", "hook_worker_start", *IN_OWN_PROCESS),
-        *(
-            "autoreload",
-            "reload_include",
-            "reload_exclude",
-            "debug",
-            "live",
-            "profile",
-            "https",
-            "open",
-        ),
+        *("drain_timeout", "drain_delay", "proc_name", "hook_worker_start", *IN_OWN_PROCESS),
+        *(option.name for option in OPTIONS.values() if option.available == IN_PROCESSES),
     )
 )
 
@@ -106,7 +95,7 @@ def serve_paste(
         if option is None:
             meant = option_suggestion(name, {name: name for name in NAMES}, OPTIONS)
             raise ConfigError(f'{file}: unknown option "{name}"{meant}')
-        if option.name in ("target", "django"):
+        if option.name == "target" or option.available == ON_COMMAND_LINE:
             raise ConfigError(f"{place}: leave it out; the application of this file is served")
         lines = [line.strip() for line in given.strip().split("\n")]
         settings.set(option.name, [(place, line) for line in lines])
@@ -143,14 +132,8 @@ def _check_patched(settings: Settings) -> None:
 
 
 def _serve(settings: Settings, application: WSGIApplication | None) -> None:
-    if settings.https:
-        from poorhttp.plugins.dev import local_certificate
-
-        local_certificate.apply(settings)
-    if development.is_on(settings):
-        from poorhttp.plugins import dev
-
-        dev.install()
+    for hooks in plugin_hooks.used(settings):
+        hooks.complete([settings])
     code = supervisor.run([settings], application=application)
     if code:
         raise SystemExit(code)
@@ -190,7 +173,11 @@ class Server:
                 "a Server runs in threads of your program: mode must be single or threading, "
                 f"not {mode}"
             )
-        refused = [name for name in self._settings.changed() if name in PROCESS_OPTIONS]
+        refused = [
+            name
+            for name in self._settings.changed()
+            if name in PROCESS_OPTIONS or OPTIONS[name].available == IN_PROCESSES
+        ]
         if self._settings.workers == 1:
             refused.remove("workers")
         if refused:
@@ -213,7 +200,7 @@ class Server:
             application,
             self._settings,
             self._listeners,
-            routes=routes.table,
+            routes=routes.table(),
             streamed_bodies=routes.streamed_bodies,
             tls=certificates,
         )
@@ -222,6 +209,9 @@ class Server:
 
         from poorhttp.process import threads as native
 
+        #: Held by the thread that closes the server, which is `_closer`.
+        self._closing = allocate_lock()
+        self._closer = 0
         self._threads = [
             native.create(
                 worker.serve, f"poorhttp-{number}", (application, self._reactor), daemon=True
@@ -242,15 +232,36 @@ class Server:
 
         After `graceful_timeout` the connections are cut, and a warning in the error log names the
         requests. An application that neither sends nor returns keeps its thread, which ends with
-        the program.
+        the program. If another thread closes the server already, wait for that.
         """
-        if self._reactor is None:
-            return
         reactor = self._reactor
-        reactor.stop(graceful=False)
+        if reactor is None:
+            return
+        is_foreign = reactor.foreign
+        # The reactor has descriptors of the listening sockets too.
+        del reactor
+        own = get_ident()
         # A process that was forked from this one has none of the threads, and a request in flight
         # that closes its own server cannot wait for itself.
-        waits = not reactor.foreign and get_ident() not in [each.ident for each in self._threads]
+        is_request = own in [each.ident for each in self._threads]
+        if is_foreign:
+            self._close(waits=False)
+        # Neither does a signal handler wait for the call of `close` that it has interrupted.
+        elif self._closing.acquire(blocking=not is_request and own != self._closer):
+            try:
+                self._closer = own
+                self._close(waits=not is_request)
+            finally:
+                self._closer = 0
+                self._closing.release()
+
+    def _close(self, *, waits: bool) -> None:
+        """Do what `close` does; `waits`: until the threads have ended."""
+        reactor = self._reactor
+        if reactor is None:
+            # Another thread has closed it meanwhile.
+            return
+        reactor.stop(graceful=False)
         if waits and not self._join(self._settings.graceful_timeout):
             names = stop_signals.requests_in_flight(reactor)
             reactor.give_up()
@@ -261,7 +272,6 @@ class Server:
                 f"graceful_timeout ({self._settings.graceful_timeout:g} s) is over; cut off: "
                 f"{names}{kept}",
             )
-        # The reactor has descriptors of the listening sockets too.
         self._reactor = None
         del reactor
         self._threads.clear()
@@ -285,8 +295,9 @@ def _read_options(
     if isinstance(app, str):
         options["target"] = app
     settings = Settings(**options)
-    if settings.django:
-        raise ConfigError("django: only the command finds a project; name its WSGI_APPLICATION")
+    for name in settings.changed():
+        if OPTIONS[name].available == ON_COMMAND_LINE:
+            raise ConfigError(f"{name}: {OPTIONS[name].instead}")
     if app is None and not settings.serves:
         raise ConfigError(
             "there is nothing to serve; name an application, or say static= or mount="

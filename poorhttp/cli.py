@@ -62,8 +62,12 @@ def check(line: Line) -> int:
 
 def plugins(line: Line) -> int:
     """Print what plug-ins add, where they are from, and what cannot be loaded and why."""
-    from poorhttp.config.plugin_list import plugin_list
+    from poorhttp.config.plugin_list import USAGE, plugin_list
 
+    if {"-h", "--help"} & {*line.words}:
+        print(USAGE, end="")
+        return 0
+    registry.use([("plugins", name) for name in line.words], UsageError)
     print(plugin_list(), end="")
     return 0
 
@@ -165,7 +169,7 @@ class CommandLine(Arguments):
 
         services = load()
         if self.file is None and called.finds_file:
-            found = next(filter(os.path.lexists, loader.FOUND), None)
+            found = loader.found()
             if found and not (services[0].serves or registry.uses(FINDER, services[0].is_enabled)):
                 from poorhttp.process.safe_open import open_found
 
@@ -192,9 +196,9 @@ class CommandLine(Arguments):
             raise
 
     def _read(self) -> list[Settings]:
-        finder = registry.known("worker_hooks", FINDER)
-        if self.finds_target and finder is not None:
-            services = finder.load().read_settings(self._load, self.command)
+        finder = plugin_hooks.finder() if self.finds_target else None
+        if finder is not None:
+            services = finder.read_settings(self._load, self.command)
         else:
             services = self._load()
         for hooks in plugin_hooks.used(services[0]):
@@ -203,7 +207,8 @@ class CommandLine(Arguments):
         for settings in services:
             if not settings.serves:
                 of_service = f" for service {settings.service}" if settings.service else ""
-                hint = finder.load().hint(settings, self.command) if finder is not None else ""
+                finder = plugin_hooks.finder()
+                hint = finder.hint(settings, self.command) if finder is not None else ""
                 raise UsageError(
                     f"there is nothing to {self.command}{of_service}; name an application, for "
                     f"example: poorhttp {self.command} {called.example} (or put "

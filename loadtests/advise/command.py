@@ -12,7 +12,7 @@ from typing import Any
 from loadtests import store
 from loadtests.advise import prove, report
 from loadtests.advise.answer import AIMS, ENOUGH, LOAD, Wish, advise
-from loadtests.advise.configuration import THREADS, Configuration, space
+from loadtests.advise.configuration import MODES, THREADS, Configuration, space
 from loadtests.advise.target import Target
 from loadtests.advise.trial import EXPERIMENT, Bench, say
 from loadtests.advise.workload import from_locust, from_paths, recorded
@@ -24,7 +24,6 @@ from loadtests.reporting.model import Section
 from loadtests.servers import registry
 from loadtests.stats.results import Results
 from loadtests.studies.command import publish
-from poorhttp.config.options.server import MODES
 
 BUDGETS = {"tiny": 8.0, "quick": 60.0, "full": 300.0}
 USUAL = 120.0

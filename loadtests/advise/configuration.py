@@ -6,10 +6,9 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from poorhttp.config.settings import OPTIONS
-
 WORKERS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 THREADS = (1, 2, 4, 8, 16, 32, 64)
+MODES = ("single", "forking", "threading", "gevent")
 NAMES = ("mode", "workers", "threads", "preload")
 """The options that are advised."""
 SOFTNESS = 4
@@ -60,7 +59,7 @@ class Configuration:
     def arguments(self) -> list[str]:
         """Its options on the command line; what a file says otherwise counts no more."""
         values = {"preload": "off", **self.values()}
-        return [f"{OPTIONS[name].flag}={text}" for name, text in values.items()]
+        return [f"--{name}={text}" for name, text in values.items()]
 
 
 def space(

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from loadtests.advise import ini_file
 from loadtests.advise.configuration import NAMES, Configuration
 from loadtests.clients.connection import Answer
 from loadtests.errors import LabError
 from loadtests.measure.waiting import patience
 from loadtests.programs import ROOT
 from loadtests.servers.application import Application
-from poorhttp.config import ini, loader
-from poorhttp.config.settings import OPTIONS
-from poorhttp.errors import Failure
 
 HARMLESS = (
     "--pidfile=off",
@@ -28,6 +27,11 @@ HARMLESS = (
 )
 """What the user's own file may say otherwise, and is not to happen to a server that is measured."""
 LOADING_SECONDS = patience(20)
+FOLDER = Path(__file__).parent
+WRONG_CONFIGURATION = (2, 3)
+"""Exit codes of `poorhttp check` for a wrong command line and for a wrong file."""
+SERVED = ("target", "mount", "static")
+"""Options that name what is served, the target first."""
 
 
 @dataclass(frozen=True)
@@ -62,26 +66,52 @@ class Target:
 
     def check(self) -> None:
         """Raises LabError if the server would not take it."""
-        try:
-            file = str(self.file) if self.file else None
-            services = loader.load(self._values(), os.environ, file)
-        except Failure as failure:
-            raise LabError(str(failure)) from None
-        if len(services) > 1:
+        targets = self._targets()
+        if len(targets) > 1:
             raise LabError(f"{self.file} describes several services; advise one at a time")
-        if not services[0].serves:
+        # With something else as the target, the application is not loaded for it.
+        checked = replace(self, text=f"static:{FOLDER}")._checked()
+        if checked and checked.returncode in WRONG_CONFIGURATION:
+            raise LabError(_last_words(checked))
+        if not any(targets):
             where = f"{self.file} names no target" if self.file else "there is no target"
             raise LabError(f"{where}; say what to measure, as for poorhttp serve")
-        if (services[0].target or "").startswith("tcp:"):
+        if targets[0].startswith("tcp:"):
             raise LabError("a tcp: target speaks no HTTP, so it cannot be measured here")
+
+    def _targets(self) -> list[str]:
+        """The target of each service, or what stands for it: a mounted one. Raises LabError."""
+        told = (os.environ.get(f"POORHTTP_{name.upper()}") for name in SERVED)
+        given = self.text or next(filter(None, told), "")
+        if self.file is None:
+            return [given]
+        try:
+            sections = ini_file.sections(self.file.read_text(encoding="utf-8-sig"))
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+            raise LabError(f"{self.file}: cannot be read: {reason}") from None
+        served = {
+            section.name: next(filter(None, map(section.values.get, SERVED)), "")
+            for section in sections
+        }
+        hosts = [name for name in served if name.startswith("host:")]
+        common = given or served.get("http") or " ".join(hosts)
+        services = [name for name in served if name.startswith("service:")]
+        return [given or served[name] or common for name in services] or [common]
 
     def why_not(self) -> str:
         """What is wrong with the application, as far as loading it shows."""
+        checked = self._checked()
+        if checked is None:
+            return f"it is not loaded within {LOADING_SECONDS} s"
+        return _last_words(checked) if checked.returncode else ""
+
+    def _checked(self) -> subprocess.CompletedProcess[str] | None:
+        """What `poorhttp check` says; None if the application is not loaded in time."""
         serving = self.command(Configuration("single"), 0)
-        checking = [*serving[:3], "check", *serving[4:]]
-        try:
-            done = subprocess.run(
-                checking,
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return subprocess.run(
+                [*serving[:3], "check", *serving[4:]],
                 capture_output=True,
                 stdin=subprocess.DEVNULL,
                 errors="replace",
@@ -89,12 +119,7 @@ class Target:
                 env={**os.environ, "PYTHONPATH": self.python_path()},
                 timeout=LOADING_SECONDS,
             )
-        except subprocess.TimeoutExpired:
-            return f"it is not loaded within {LOADING_SECONDS} s"
-        if done.returncode == 0:
-            return ""
-        said = done.stderr.strip() or f"loading it ends with exit code {done.returncode}"
-        return said.splitlines()[-1]
+        return None
 
     def _values(self) -> dict[str, Sequence[str]]:
         named = {"target": [self.text], "chdir": [self.chdir], "pythonpath": self.pythonpath}
@@ -103,7 +128,7 @@ class Target:
     def command(self, configuration: Configuration, port: int) -> list[str]:
         """How it is started to be measured."""
         named = {name: texts for name, texts in self._values().items() if name != "target"}
-        given = [f"{OPTIONS[name].flag}={text}" for name, texts in named.items() for text in texts]
+        given = [f"--{name}={text}" for name, texts in named.items() for text in texts]
         return [
             *(sys.executable, "-m", "poorhttp", "serve", *filter(None, [self.text])),
             *(["-c", str(self.file)] if self.file else []),
@@ -130,17 +155,22 @@ class Target:
         return "\n".join([*lines[:head], *written, *lines[head:]]) + "\n"
 
 
+def _last_words(checked: subprocess.CompletedProcess[str]) -> str:
+    """The last line of what a check said about a failure."""
+    code = checked.returncode
+    return (checked.stderr.strip() or f"loading it ends with exit code {code}").splitlines()[-1]
+
+
 def _kept(file: Path, replaced: set[str]) -> list[str]:
     """The lines of a file without these options of its section [http], which comes first."""
-    lines = file.read_text(encoding="utf-8-sig").split("\n")
-    spellings = {name for n in replaced for name in (n, OPTIONS[n].ini_name) if name}
+    text = file.read_text(encoding="utf-8-sig")
+    lines = text.split("\n")
+    spellings = {*replaced, *(["type"] if "mode" in replaced else [])}
     dropped = set()
-    for section in ini.read(str(file)):
-        if section.name == loader.SECTION:
+    for section in ini_file.sections(text):
+        if section.name == "http":
             lines[section.line - 1] = "[http]"
-        for entry in section.entries:
-            if section.name == loader.SECTION and entry.name in spellings:
-                dropped |= {entry.line, *(number for number, _ in entry.values)}
+            dropped |= {number for name in spellings for number in section.lines.get(name, ())}
     kept = [line for number, line in enumerate(lines, 1) if number not in dropped]
     while kept and not kept[-1]:
         kept.pop()

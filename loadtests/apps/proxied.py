@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from poorhttp.plugins.apps.dispatch import target as dispatch
+from poorhttp import dispatch
 
 APPS = Path(__file__).resolve().parents[2] / "apps"
 BODY = b"Hello, world!"
 HEADERS = [("Content-Type", "text/plain"), ("Content-Length", str(len(BODY)))]
 
-pages = dispatch.load(str(APPS / "lightheavy"))
+sys.path.insert(0, str(APPS / "lightheavy"))
+pages = dispatch.Application(importlib.import_module("dispatch_table"))
 
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:

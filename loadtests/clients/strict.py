@@ -1,7 +1,7 @@
 """An HTTP client that sends exactly the given bytes and reads responses strictly.
 
 It is a second reading of RFC 9112: what it accepts is what the RFC allows, so everything that reads
-an answer also checks its framing. The tests of the server use it too (`tests/testkit/client.py`).
+an answer also checks its framing. The tests of the server use it, too.
 """
 
 from __future__ import annotations

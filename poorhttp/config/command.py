@@ -5,9 +5,24 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Protocol
+    from typing import Protocol, TypedDict
 
     from poorhttp.config.settings import Settings
+
+    class Words(TypedDict, total=False):
+        """What a command takes that parses its own words.
+
+        Attributes:
+            options: pairs of `-o, --output FILE` and a sentence.
+            argument: `FILE`, `FOLDER` or `TARGET`, if its argument is one of these.
+            choices: all values that its argument has.
+            subcommands: by their names a sentence, and the values that their argument has.
+        """
+
+        options: Sequence[tuple[str, str]]
+        argument: str
+        choices: Sequence[str]
+        subcommands: Mapping[str, tuple[str, Sequence[str]]]
 
     class Line(Protocol):
         """The command line, as a command gets it.
@@ -45,6 +60,7 @@ class Command:
         defaults: options whose defaults are others, and their texts.
         common: the options that `--help` shows; by default those that `serve` shows.
         finds_file: it reads `poorhttp.ini` of the current folder if nothing is named to serve.
+        words: returns what a command with `own_words` takes, for completion and man pages.
     """
 
     def __init__(
@@ -58,6 +74,7 @@ class Command:
         defaults: Mapping[str, str] | None = None,
         common: Sequence[str] = (),
         finds_file: bool = False,
+        words: Callable[[], Words] | None = None,
     ) -> None:
         self.run = run
         self.summary = summary
@@ -67,3 +84,4 @@ class Command:
         self.defaults = defaults or {}
         self.common = common
         self.finds_file = finds_file
+        self.words = words

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 from poorhttp.config.options.option import Option
 from poorhttp.config.registry import registry
 from poorhttp.config.settings import OPTIONS
 from poorhttp.config.suggestions import option_suggestion, suggestion
 from poorhttp.config.version import VERSION
-from poorhttp.errors import UsageError
+from poorhttp.errors import ConfigError, Failure, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,11 +67,17 @@ class Arguments:
         if not words:
             raise UsageError(f"no command; write poorhttp serve TARGET, or {SEE_HELP}")
         rest = list(words)
+        # A command may be one of theirs.
+        _use_plugins("POORHTTP_PLUGINS", os.environ.get("POORHTTP_PLUGINS", ""), ConfigError)
         is_named = self._read_command(rest)
         if self.command and command(self.command).own_words:
             self.words = rest
             return
-        self._use_plugins(rest)
+        for word, following in zip(rest, [*rest[1:], ""], strict=True):
+            # Before all others, which may be options of theirs.
+            flag, equals, value = word.partition("=")
+            if flag == PLUGINS_FLAG:
+                _use_plugins(flag, value if equals else following, UsageError)
         while rest and not self.information:
             word = rest.pop(0)
             if word == "--":
@@ -109,21 +116,11 @@ class Arguments:
             self.command = rest.pop(0)
             return True
         else:
-            meant = suggestion(word, registry.names("commands")) or (
-                f"; {SEE_HELP}; to serve a module of this name: poorhttp serve {word}"
-            )
-            raise UsageError(f'unknown command "{word}"{meant}')
+            unnamed = registry.unnamed("commands", word)
+            meant = f"; {unnamed}" if unnamed else suggestion(word, registry.names("commands"))
+            serves = f"; {SEE_HELP}; to serve a module of this name: poorhttp serve {word}"
+            raise UsageError(f'unknown command "{word}"{meant or serves}')
         return False
-
-    def _use_plugins(self, rest: Sequence[str]) -> None:
-        """Add the plug-ins that are named anywhere: an option before that may be one of theirs."""
-        places = [("POORHTTP_PLUGINS", os.environ.get("POORHTTP_PLUGINS", ""))]
-        for word, following in zip(rest, [*rest[1:], ""], strict=True):
-            flag, equals, value = word.partition("=")
-            if flag == PLUGINS_FLAG:
-                places.append((flag, value if equals else following))
-        for place, text in places:
-            registry.use([(place, name) for name in text.replace(",", " ").split()])
 
     def _settle(self) -> None:
         """Complete what aliases mean together."""
@@ -179,6 +176,12 @@ class Arguments:
             self.flags.pop(option.name, None)
         self.values.setdefault(option.name, []).append(value)
         self.flags.setdefault(option.name, []).append(flag)
+
+
+def _use_plugins(place: str, text: str, error: type[Failure]) -> None:
+    """Add the plug-ins that a text names; raise `error` if one cannot be used."""
+    names = [(place, name) for name in text.replace(",", " ").split() if name != "off"]
+    registry.use(names, error)
 
 
 def _value(flag: str, metavar: str, rest: list[str]) -> str:
@@ -273,6 +276,16 @@ def command(name: str) -> Command:
     return found
 
 
+def known_commands() -> dict[str, Command]:
+    """Return all commands that can be loaded, by their names."""
+    found = {}
+    for name in registry.names("commands"):
+        # A plug-in may have been left out of an installation.
+        with suppress(ConfigError):
+            found[name] = command(name)
+    return found
+
+
 def usage(name: str = "", *, everything: bool = False) -> str:
     """Return the text of `--help`, for all commands or for one.
 
@@ -282,10 +295,9 @@ def usage(name: str = "", *, everything: bool = False) -> str:
     """
     from poorhttp.config.help import entry, option_help
 
+    registry.add_installed()
     if not name and not everything:
-        commands = "".join(
-            entry(each, command(each).summary) for each in registry.names("commands")
-        )
+        commands = "".join(entry(each, known.summary) for each, known in known_commands().items())
         return (
             "Usage: poorhttp TARGET [OPTION ...]\n"
             "       poorhttp COMMAND [TARGET] [OPTION ...]\n\n"

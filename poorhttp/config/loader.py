@@ -108,6 +108,14 @@ def load(
     return services
 
 
+def found() -> str:
+    """Return the file of `FOUND` that is in the current folder; empty: there is none.
+
+    Also a link without a target, so that its mistake is named.
+    """
+    return next(filter(os.path.lexists, FOUND), "")
+
+
 def folder() -> str:
     """Return the current directory, with symbolic links as in $PWD: they may change later.
 

@@ -1,9 +1,11 @@
 """Registry of plug-ins: what each adds to the server, ours by a table, others by entry points.
 
 A plug-in is a distribution with entry points in some of the groups `GROUPS`. Those of this
-distribution stand in `OURS`, so that no metadata is read and only what is used is imported. The
-modules of all are imported from the path with which the interpreter was started: never from the
-current folder, nor from what `chdir` and `pythonpath` name.
+distribution stand in `OURS`, so that no metadata is read and only what is used is imported.
+
+Plug-ins of others run in the main process, so they are looked for, and imported, on the path with
+which the interpreter was started: never in the current folder, nor in what `chdir` and `pythonpath`
+name. A server that root starts uses only those that the option `plugins` names.
 """
 
 from __future__ import annotations
@@ -11,18 +13,19 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from importlib import import_module
 
-from poorhttp.errors import ConfigError
+from poorhttp.errors import ConfigError, Failure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from importlib.metadata import Distribution, EntryPoint
+    from importlib.metadata import Distribution
     from typing import Any
 
-#: Version of the contract. A plug-in for another one says so by `POORHTTP_CONTRACT` in its modules.
-CONTRACT = 1
+#: Version of the contract. A plug-in names its own by an entry point of the group
+#: `poorhttp.contract`.
+CONTRACT = "1"
 
 #: What a plug-in can add; each is a group of entry points, `poorhttp.targets` and so on.
 GROUPS = (
@@ -84,7 +87,7 @@ OURS: Mapping[str, Mapping[str, str]] = {
 #: When components and hooks of ours are used: with one of these options, or for one of these
 #: commands. Those of others are used whenever their plug-in is named.
 USED: Mapping[str, Sequence[str]] = {
-    "discovery": ("django",),
+    "discovery": ("django", "debug"),
     "monitor": ("admin", "statsd", "otel", "tracemalloc"),
     "traces": ("otel",),
     "dev": ("autoreload", "debug", "live", "profile", "https", "open", "access_log=terminal"),
@@ -93,15 +96,32 @@ USED: Mapping[str, Sequence[str]] = {
 #: The hooks that find a target if none is named.
 FINDER = "discovery"
 
-#: The path with which the interpreter was started, without the current folder.
-PATH = tuple(each for each in sys.path if each not in ("", os.curdir, os.environ.get("PWD")))
+#: A server that root has started uses only named plug-ins, also in workers with fewer rights.
+STARTED_BY_ROOT = os.geteuid() == 0
+
+
+def _start_folders() -> Iterator[str]:
+    """Return the path with which the interpreter was started, without the current folder."""
+    here = {"", os.environ.get("PWD", "")}
+    with suppress(OSError):
+        here.add(os.getcwd())
+    real = {os.path.realpath(folder) for folder in here if folder}
+    for folder in sys.path:
+        # A relative folder begins in the current one.
+        if os.path.isabs(folder) and folder not in here and os.path.realpath(folder) not in real:
+            yield folder
+
+
+#: Where plug-ins of others are looked for.
+PATH = tuple(_start_folders())
 
 
 class Entry:
     """What a plug-in adds: its group, its name, and how it is loaded.
 
     Attributes:
-        plugin: the distribution that adds it, with its version; empty for ours.
+        place: of the object, `module:attribute`.
+        plugin: name of the distribution that adds it; empty for ours.
         failure: why it could not be loaded, or is not used any more; empty if nothing is wrong.
     """
 
@@ -121,26 +141,20 @@ class Entry:
         """Return the object, which is imported for the first call.
 
         Raises:
-            ConfigError: it cannot be imported, or is for another version of the contract.
+            ConfigError: it cannot be imported, or is left out of this installation.
         """
         if self._object is None:
             module, _, attribute = self.place.partition(":")
             try:
                 with _start_path() if self.plugin else nullcontext():
                     found: Any = import_module(module)
-                wanted = getattr(found, "POORHTTP_CONTRACT", CONTRACT)
-                if wanted != CONTRACT:
-                    self.failure = (
-                        f"is for version {wanted} of the contract of plug-ins, and this server has "
-                        f"version {CONTRACT}: install a version of one that fits the other"
-                    )
-                    raise ConfigError(f"{self} {self.failure}")
                 for part in attribute.split(".") if attribute else ():
                     found = getattr(found, part)
-            except ConfigError:
-                raise
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 self.failure = f"cannot be loaded: {type(error).__name__}: {error}"
+                missing = error.name if isinstance(error, ModuleNotFoundError) else None
+                if missing and not self.plugin and f"{module}.".startswith(f"{missing}."):
+                    self.failure = "is left out of this installation"
                 raise ConfigError(f"{self} {self.failure}") from error
             self._object = found
         return self._object
@@ -157,12 +171,44 @@ def _start_path() -> Iterator[None]:
         sys.path = path
 
 
+class Plugin:
+    """A plug-in of others that is installed.
+
+    Attributes:
+        name: of the distribution.
+        version: of the distribution.
+        folder: where it is installed.
+        entries: what it adds.
+        contracts: the versions of the contract that it is for; empty if it names none.
+        used: its entries are in the registry.
+    """
+
+    def __init__(self, distribution: Distribution) -> None:
+        self.name: str = distribution.name
+        self.version: str = distribution.version
+        self.folder = str(distribution.locate_file(""))
+        points = list(distribution.entry_points)
+        self.entries = [
+            Entry(group, point.name, point.value, self.name)
+            for group in GROUPS
+            for point in points
+            if point.group == f"poorhttp.{group}"
+        ]
+        self.contracts = [point.name for point in points if point.group == "poorhttp.contract"]
+        self.used = False
+
+    def has(self, group: str, name: str) -> bool:
+        """Tell whether it adds something of this name."""
+        return any(entry.group == group and entry.name == name for entry in self.entries)
+
+
 class Registry:
     """All plug-ins that this process knows.
 
     Attributes:
-        entries: of each group, what is known by its name: ours, and what named plug-ins of others
-            add.
+        entries: of each group, what is known by its name: ours, and what plug-ins of others add
+            that are used.
+        on_options: called with the classes of options that a plug-in of others adds.
     """
 
     def __init__(self) -> None:
@@ -172,10 +218,8 @@ class Registry:
             }
             for group in GROUPS
         }
-        self._others: list[Distribution] | None = None
-        self._added: set[str] = set()
-        #: Called with the classes of options that a plug-in of others adds.
         self.on_options: Callable[[type], object] = lambda options: None
+        self._others: list[Plugin] | None = None
 
     def names(self, group: str) -> list[str]:
         """Return the names of a group that are known without a search."""
@@ -186,14 +230,39 @@ class Registry:
         return self.entries[group].get(name)
 
     def find(self, group: str, name: str) -> Entry | None:
-        """Return an entry; looks for plug-ins of others that nobody has named, but not as root."""
+        """Return an entry; looks for plug-ins of others that nobody has named, but not for root.
+
+        Raises:
+            ConfigError: the plug-in that has it cannot be used.
+        """
         entry = self.known(group, name)
-        if entry is None and os.geteuid() != 0:
-            for distribution in self.installed():
-                if any(point.name == name for point in _points(distribution, group)):
-                    self.add(distribution)
+        if entry is None and not STARTED_BY_ROOT:
+            for plugin in self.installed():
+                if plugin.has(group, name):
+                    self.add(plugin)
                     return self.known(group, name)
         return entry
+
+    def unnamed(self, group: str, name: str) -> str:
+        """Return what root has to write to use this entry of an installed plug-in; mostly empty."""
+        for plugin in self.installed():
+            if plugin.has(group, name) and not plugin.used:
+                return (
+                    f"the plug-in {plugin.name} adds it, which root has to name: "
+                    f"--plugins {plugin.name}, or POORHTTP_PLUGINS={plugin.name}"
+                )
+        return ""
+
+    def unnamed_options(self) -> str:
+        """Return which plug-ins may declare an unknown option, but are not used; mostly empty."""
+        names = [
+            plugin.name
+            for plugin in self.installed()
+            if not plugin.used and any(entry.group == "options" for entry in plugin.entries)
+        ]
+        if not names:
+            return ""
+        return f"root has to name plug-ins whose options are used: --plugins {' '.join(names)}"
 
     def used(self, group: str, is_set: Callable[[str], bool]) -> list[Entry]:
         """Return the components or hooks to use: ours by their options, those of named plug-ins.
@@ -210,90 +279,104 @@ class Registry:
         """Tell whether components and hooks of ours with this name are used."""
         return any(map(is_set, USED.get(name, ())))
 
-    def installed(self) -> list[Distribution]:
-        """Return the distributions of others that have an entry point for this server."""
+    def installed(self) -> list[Plugin]:
+        """Return the plug-ins of others that are installed."""
         if self._others is None:
             from importlib.metadata import distributions  # slow and large
 
-            self._others = [
-                each
-                for each in distributions(path=list(PATH))
-                if each.name != "poorhttpd" and any(_points(each, group) for group in GROUPS)
-            ]
+            found: dict[str, Plugin] = {}
+            for distribution in distributions(path=list(PATH)):
+                # What other distributions have in their metadata is not our concern.
+                with suppress(Exception):
+                    plugin = Plugin(distribution)
+                    if plugin.entries and plugin.name != "poorhttpd":
+                        found.setdefault(_plain(plugin.name), plugin)
+            self._others = list(found.values())
         return self._others
 
-    def use(self, names: Sequence[tuple[str, str]]) -> None:
+    def use(self, names: Sequence[tuple[str, str]], error: type[Failure] = ConfigError) -> None:
         """Add the plug-ins that the option `plugins` names, as pairs of place and name.
 
-        Raises:
-            ConfigError: one is not installed.
+        Raises `error` if one is not installed, or cannot be used.
         """
         for where, name in names:
-            if name.lower() in self._added:
-                continue
-            found = next(
-                (each for each in self.installed() if each.name.lower() == name.lower()), None
-            )
+            known = {_plain(plugin.name): plugin for plugin in self.installed()}
+            found = known.get(_plain(name))
             if found is None:
-                there = ", ".join(sorted(each.name for each in self.installed())) or "none"
-                raise ConfigError(
+                there = ", ".join(sorted(plugin.name for plugin in known.values())) or "none"
+                raise error(
                     f'{where}: no plug-in "{name}" is installed; a plug-in has the name of its '
                     f"distribution, and these are installed: {there}"
                 )
-            self.add(found)
+            try:
+                self.add(found)
+            except ConfigError as why:
+                raise error(f"{where}: {why}") from why
 
-    def is_added(self, distribution: Distribution) -> bool:
-        """Tell whether a plug-in of others is used."""
-        return distribution.name.lower() in self._added
-
-    def add(self, distribution: Distribution) -> None:
+    def add(self, plugin: Plugin) -> None:
         """Add all that a plug-in of others adds.
 
         Raises:
-            ConfigError: its options cannot be loaded, or have names that are taken.
+            ConfigError: it is for another version of the contract, has names that are taken, or its
+                options cannot be loaded.
         """
-        if self.is_added(distribution):
+        if plugin.used:
             return
-        self._added.add(distribution.name.lower())
-        for group in GROUPS:
-            for point in _points(distribution, group):
-                taken = self.entries[group].get(point.name)
-                if taken is not None:
-                    raise ConfigError(
-                        f"plug-in {distribution.name} adds {point.name} (poorhttp.{group}), which "
-                        f"{taken.plugin or 'the server'} has already"
-                    )
-                plugin = f"{distribution.name} {distribution.version}"
-                self.entries[group][point.name] = Entry(group, point.name, point.value, plugin)
-        for name in [point.name for point in _points(distribution, "options")]:
-            self.on_options(self.entries["options"][name].load())
+        if plugin.contracts and CONTRACT not in plugin.contracts:
+            raise ConfigError(
+                f"plug-in {plugin.name} {plugin.version} is for version "
+                f"{' and '.join(plugin.contracts)} of the contract of plug-ins, and this server "
+                f"has version {CONTRACT}: install a version of one that fits the other"
+            )
+        for entry in plugin.entries:
+            taken = self.known(entry.group, entry.name)
+            if taken is not None:
+                raise ConfigError(
+                    f"plug-in {plugin.name} adds {entry.name} (poorhttp.{entry.group}), which "
+                    f"{taken.plugin or 'the server'} has already"
+                )
+        for entry in plugin.entries:
+            if entry.group == "options":
+                self.on_options(entry.load())
+        for entry in plugin.entries:
+            self.entries[entry.group][entry.name] = entry
+        plugin.used = True
+
+    def add_installed(self) -> None:
+        """Add all plug-ins of others that can be used, to show what they add; but not for root."""
+        for plugin in self.installed() if not STARTED_BY_ROOT else ():
+            # `poorhttp plugins` shows why.
+            with suppress(ConfigError):
+                self.add(plugin)
 
     def add_for_option(self, name: str) -> bool:
-        """Add the plug-in of others that declares an option, but not as root.
+        """Add the plug-in of others that declares an option, but not for root.
 
         Returns:
             Whether there is one.
+
+        Raises:
+            ConfigError: that plug-in cannot be used.
         """
-        if os.geteuid() == 0:
-            return False
-        for distribution in self.installed():
-            if self.is_added(distribution):
-                continue
-            for point in _points(distribution, "options"):
-                entry = Entry("options", point.name, point.value, distribution.name)
-                try:
-                    options = entry.load()
-                except ConfigError:
-                    # `poorhttp plugins` shows it. The word is only unknown.
-                    continue
-                if hasattr(options, name):
-                    self.add(distribution)
+        for plugin in self.installed() if not STARTED_BY_ROOT else ():
+            if not plugin.used and self._declares(plugin, name):
+                self.add(plugin)
+                return True
+        return False
+
+    def _declares(self, plugin: Plugin, name: str) -> bool:
+        """Tell whether a plug-in declares an option."""
+        for entry in plugin.entries:
+            # For one that cannot be loaded, which `poorhttp plugins` shows, the word is unknown.
+            with suppress(ConfigError):
+                if entry.group == "options" and hasattr(entry.load(), name):
                     return True
         return False
 
 
-def _points(distribution: Distribution, group: str) -> list[EntryPoint]:
-    return [each for each in distribution.entry_points if each.group == f"poorhttp.{group}"]
+def _plain(name: str) -> str:
+    """Return the name of a distribution as all its spellings are the same."""
+    return name.lower().replace("_", "-").replace(".", "-")
 
 
 registry = Registry()

@@ -68,8 +68,7 @@ class Settings(
         service: name of the service, if there are several; otherwise empty.
         hosts: complete settings of virtual hosts, by their names: in lower case, without a port,
             `*.example.org` for subdomains.
-        variable_files: files with variables of the environment; the development server reads the
-            configuration again when one of them is saved.
+        variable_files: files with variables of the environment: a part of the configuration.
 
     Raises:
         ConfigError: an argument is not an option, or its value is wrong.
@@ -116,7 +115,9 @@ class Settings(
             raise error(str(wrong)) from None
         self._given[name] = texts
         if name == "plugins":
-            registry.use([(where, word) for where, text in texts for word in text.split()])
+            words = [(where, text.replace(",", " ").split()) for where, text in texts]
+            names = [(where, each) for where, found in words for each in found if each != "off"]
+            registry.use(names, error)
 
     def copy_option(self, name: str, other: Settings) -> None:
         """Copy an option from `other`, or its default if it is not set there."""
@@ -197,11 +198,11 @@ def add_options(declared: type) -> None:
     Raises:
         ConfigError: one has the name of another one.
     """
-    for name, option in vars(declared).items():
-        if isinstance(option, Option):
-            if name in OPTIONS:
-                raise ConfigError(f"two options have the name {name}: {declared.__module__}")
-            OPTIONS[name] = option
+    added = {name: each for name, each in vars(declared).items() if isinstance(each, Option)}
+    for name in added:
+        if name in OPTIONS:
+            raise ConfigError(f"{declared.__module__} declares {name}, which is an option already")
+    OPTIONS.update(added)
 
 
 for each in Settings.__bases__:

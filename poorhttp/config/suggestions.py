@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from poorhttp.config.registry import registry
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp.config.options.option import Option
@@ -55,7 +57,13 @@ def option_suggestion(
     if instead := advice(word):
         return f"; {instead}"
     near = nearest(word, spellings)
-    return f'; did you mean "{spellings[near]}"?' if near else ""
+    if near:
+        return f'; did you mean "{spellings[near]}"?'
+    left_out = [name for name, entry in registry.entries["options"].items() if entry.failure]
+    if left_out:
+        return f"; this installation has no plug-in {', '.join(left_out)}"
+    unnamed = registry.unnamed_options()
+    return f"; {unnamed}" if unnamed else ""
 
 
 def _plain(word: str) -> str:

@@ -1,6 +1,7 @@
 """The error log and the access log of this process.
 
-destination.py      where a log goes: file, syslog, journald
+destination.py      where a log goes: file, syslog, journald, sink of a plug-in
+sink.py             the class `LogSink`: a destination that a plug-in adds
 text_stream.py      `wsgi.errors`
 logging_config.py   the option `log_config`: configures Python's `logging`
 relay.py            forwards both logs to Python's `logging`
@@ -28,6 +29,7 @@ from poorhttp._core import (
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
 from poorhttp.logs import destination
+from poorhttp.logs.sink import sink_of
 from poorhttp.logs.text_stream import LineStream, LogFile
 
 TYPE_CHECKING = False
@@ -47,8 +49,8 @@ class ErrorLog:
         settings: the settings with which it was opened.
         folder: the folder of relative paths, even if the application changes directory later.
         relay: forwards both logs to Python's `logging`; None without `log_config`.
-        show: prints an exception for the terminal of the development server.
-        shares_terminal: the terminal shows it together with the access log.
+        show: prints an exception in place of its traceback in the log.
+        errors_first: an exception is logged before its request is.
         shares_level: `set_level` has an effect in this process.
         lost: counts lines of the main process that are lost.
     """
@@ -59,7 +61,7 @@ class ErrorLog:
     settings: Settings | None = None
     folder = "."
     relay: Relay | None = None
-    shares_terminal = False
+    errors_first = False
     shares_level = False
     lost: WorkerStatus | None = None
 
@@ -78,14 +80,14 @@ class ErrorLog:
         self.relay = None
         if settings.log_config is not None and owner is None:
             self._open_relay(settings)
-        elif (daemon := destination.daemon(settings, "error_log")) is not None:
-            self.use_writer(make_writer(daemon, settings))
+        elif (sink := destination.by_name(settings, "error_log")) is not None:
+            self.use_writer(make_writer(sink, settings))
         elif settings.error_log == "-":
             self.stream = sys.stderr
             # Not `sys.stderr.fileno()`: pytest and notebooks replace `sys.stderr`.
             fd = _standard_error()
-            sink = Sink.lines(fd, marked=destination.is_journal(2))
-            self.writer = make_writer(sink, settings)
+            lines = Sink.lines(fd, marked=destination.is_journal(2))
+            self.writer = make_writer(lines, settings)
             if settings.error_log_format == "json" or (fd == 2 and sys.stderr is sys.__stderr__):
                 # A copy: the application may close standard error, and another file get its number.
                 self._use_file(os.dup(fd), settings)
@@ -153,13 +155,6 @@ class ErrorLog:
 #: The error log of this process.
 error_log = ErrorLog()
 
-#: Access log `terminal`: the pipe to the main process, which prints the requests.
-terminal: int | None = None
-
-#: Format of the lines in that pipe (`access_log_format`). The target is last, because that of a
-#: gateway may contain spaces.
-TERMINAL_FORMAT = "%t %P %L %s %B %D %m %U%q"
-
 
 def begin_process(settings: Settings, label: str, *, configure: bool = True) -> None:
     """Open the logs of a new process: after the fork, before the application is loaded.
@@ -221,11 +216,6 @@ def make_access_log(settings: Settings, owner: tuple[int, int] | None) -> None:
         os.close(destination.open_file(settings, "access_log", os.getcwd(), owner))
 
 
-def is_for_terminal(settings: Settings) -> bool:
-    """Tell whether the main process prints the access log on the terminal."""
-    return settings.access_log == "terminal" and settings.log_config is None
-
-
 def open_access_log(settings: Settings) -> tuple[Sink, str] | None:
     """Open the access log in a worker; return its destination and format, or None if it is off.
 
@@ -235,10 +225,9 @@ def open_access_log(settings: Settings) -> tuple[Sink, str] | None:
     sink = _access_sink(settings)
     if sink is None:
         return None
-    if not is_for_terminal(settings):
-        return sink, settings.access_log_format
-    error_log.shares_terminal = True
-    return sink, TERMINAL_FORMAT
+    added = sink_of(settings, "access_log") if settings.log_config is None else None
+    error_log.errors_first = added is not None and added.errors_first
+    return sink, (added and added.format) or settings.access_log_format
 
 
 def _access_sink(settings: Settings) -> Sink | None:
@@ -247,22 +236,11 @@ def _access_sink(settings: Settings) -> Sink | None:
         return None if settings.access_log is None else error_log.relay.access_sink()
     if settings.access_log is None:
         return None
-    if (daemon := destination.daemon(settings, "access_log")) is not None:
-        return daemon
+    if (sink := destination.by_name(settings, "access_log")) is not None:
+        return sink
     if settings.access_log == "-":
         return Sink.lines(1)
-    if settings.access_log == "terminal":
-        if terminal is None:
-            raise ConfigError(
-                f"{settings.origin('access_log')}: terminal needs a main process, which shows what "
-                'the others serve; without one, write "-"'
-            )
-        return Sink.lines(terminal)
-    fd = destination.open_file(settings, "access_log", error_log.folder)
-    try:
-        return Sink.lines(fd)
-    finally:
-        os.close(fd)
+    return destination.file_lines(settings, "access_log", error_log.folder)
 
 
 def reopen(

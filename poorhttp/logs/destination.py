@@ -8,31 +8,35 @@ from poorhttp._core import Sink
 from poorhttp.config.parsers import LOG_DAEMONS
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
+from poorhttp.logs.sink import sink_of
 from poorhttp.process.safe_open import safe_open
 
 
 def is_file(settings: Settings, option: str) -> bool:
     """Tell whether a log is a file, which may be rotated."""
-    where: str | None = getattr(settings, option)
-    if option == "access_log" and where == "terminal":
-        return False
+    where: str | None = settings.value(option)
     # With `log_config`, `error_log` is still the log of a main process that runs no handlers.
     return (
         (settings.log_config is None or option == "error_log")
         and where not in (None, "-")
         and str(where).partition(":")[0] not in LOG_DAEMONS
+        and sink_of(settings, option) is None
     )
 
 
-def daemon(settings: Settings, option: str) -> Sink | None:
-    """Return a connection to the daemon that the option names, `None` if it names none.
+def by_name(settings: Settings, option: str) -> Sink | None:
+    """Return a connection to the daemon, or to the sink of a plug-in, that the option names.
+
+    Returns:
+        `None` if it names neither.
 
     Raises:
-        ConfigError: no daemon listens at the socket.
+        ConfigError: no daemon listens at the socket, or the sink cannot be opened.
     """
-    kind, _, where = str(getattr(settings, option)).partition(":")
+    kind, _, where = str(settings.value(option)).partition(":")
     if kind not in LOG_DAEMONS:
-        return None
+        sink = sink_of(settings, option)
+        return None if sink is None else _lines(sink.open(settings, option))
     # Absolute, because the core connects again later, when the directory may have changed.
     path = os.path.abspath(where or LOG_DAEMONS[kind])
     try:
@@ -60,7 +64,7 @@ def open_file(
     Raises:
         ConfigError: it cannot be opened.
     """
-    path: str = getattr(settings, option)
+    path: str = settings.value(option)
     file = os.path.join(folder, path)
     # Opening a named pipe without a reader must not block.
     flags = os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY
@@ -82,6 +86,23 @@ def open_file(
         raise ConfigError(
             f"{settings.origin(option)}: cannot open {path}: {error.strerror}{hint}"
         ) from error
+
+
+def file_lines(settings: Settings, option: str, folder: str) -> Sink:
+    """Return a sink that appends lines to the file of a log.
+
+    Raises:
+        ConfigError: it cannot be opened.
+    """
+    return _lines(open_file(settings, option, folder))
+
+
+def _lines(fd: int) -> Sink:
+    """Return a sink that writes lines to a descriptor, which is closed."""
+    try:
+        return Sink.lines(fd)
+    finally:
+        os.close(fd)
 
 
 def is_journal(fd: int) -> bool:

@@ -17,6 +17,7 @@ import threading
 from contextlib import suppress
 
 from poorhttp._core import Sink
+from poorhttp.errors import printable
 from poorhttp.logs.logging_config import ERRORS, REQUESTS, ServerLogger
 from poorhttp.process.threads import create
 from poorhttp.process.unpatched import poll
@@ -182,4 +183,5 @@ class Relay:
             ours.handle(record)
         except Exception as error:
             # From a filter, for example. Later records are still handled.
-            print(f"poorhttp: {logger.name}: {type(error).__name__}: {error}", file=sys.stderr)
+            text = printable(f"{logger.name}: {type(error).__name__}: {error}")
+            print(f"poorhttp: {text}", file=sys.stderr)

@@ -13,7 +13,7 @@ its threads are busy, and the main process does not check for that: `supervisor/
 finished its requests, and waits for the listening sockets), `ACTIVE` (it has begun a request:
 `max_rss` is to be checked), `STUCK` (a request cannot be interrupted), one of `GREENLETS` (the
 application has replaced threads by them), `FAILED` (it cannot begin: all that follows is the
-reason).
+reason; from one that has served, only what is received with it).
 
 End of file means that the other process is gone. The worker's side is
 `core/reactor/src/control/channel.rs`. The first message of a worker that another process has forked
@@ -58,8 +58,9 @@ FAILED = b"e"
 GREENLETS = {"gevent": b"G", "eventlet": b"E", "": b"U"}
 HERE = b"h"
 
-#: Bytes of a reason, at most.
+#: Bytes of a reason, at most, and of what is received at once: a reason with messages before it.
 LONGEST_REASON = 2000
+LONGEST_RECEIVED = 1 << 12
 
 #: Bytes of `struct ucred` (unix(7)): process, user and group ID, 4 each.
 CREDENTIALS = 12
@@ -83,6 +84,7 @@ class ControlChannel:
         self.socket = ours
         self._receiving_stopped = False
         self._has_failed = False
+        self._has_served = False
         self._reason = b""
         self.child_fd = theirs.detach()
         for fd in (ours.fileno(), self.child_fd):
@@ -134,7 +136,7 @@ class ControlChannel:
         if not self.is_readable:
             return b""
         try:
-            received = self.socket.recv(LONGEST_REASON)
+            received = self.socket.recv(LONGEST_RECEIVED)
         except BlockingIOError:
             return b""
         except OSError:
@@ -143,7 +145,10 @@ class ControlChannel:
             self.close()
         if not self._has_failed:
             received, failed, reason = received.partition(FAILED)
-            self._has_failed = bool(failed)
+            self._has_served |= SERVING in received
+            # A worker that has served may send it by mistake of its application, and goes on: what
+            # comes later are messages again.
+            self._has_failed = bool(failed) and not self._has_served
         else:
             received, reason = b"", received
         self._reason = (self._reason + reason)[:LONGEST_REASON]

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from poorhttp.config.options.hooks import IN_OWN_PROCESS
+from poorhttp.config.registry import registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,10 +31,11 @@ else:
 #: The folder of the package.
 FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-#: Folders and modules that are not needed while the server serves.
+#: Folders and modules that are not needed while the server serves. Of plug-ins, only those are
+#: needed that they name, and all of those that load applications.
 _NOT_NEEDED = (
-    *("dev", "config/migrate", "config/shell", "config/deployment", "config/other_servers"),
-    *("supervisor/ctl", "__main__.py", "api.py", "config/help.py", "pages/compile_all.py"),
+    *("plugins", "config/other_servers", "config/plugin_list.py", "config/help.py"),
+    *("__main__.py", "api.py"),
 )
 
 #: Options of hooks.
@@ -41,13 +43,9 @@ HOOKS = (*IN_OWN_PROCESS, "hook_worker_start")
 
 #: Those that are needed only with an option.
 _BY_OPTION = {
-    "supervisor/admin": ("admin", "statsd", "otel"),
-    "worker/otel": ("otel",),
     "supervisor/hooks": HOOKS,
     "worker/hooks": (*HOOKS, "before_refork", "after_fork"),
     "supervisor/preloader.py": ("preload",),
-    "supervisor/inspection": ("admin",),
-    "worker/inspection": ("admin",),
 }
 
 #: Files besides modules.
@@ -71,22 +69,25 @@ class OwnFiles:
         #: What the package was at the start.
         self._version: object = None
 
-    def copy(self, services: Sequence[Settings]) -> None:
-        """Copy the files that these settings may need, before the first fork."""
+    def copy(self, services: Sequence[Settings], modules: Sequence[str] = ()) -> None:
+        """Copy the files that these settings may need, before the first fork.
+
+        `modules`: those of plug-ins, as names below `poorhttp`.
+        """
         if self._fd >= 0:
             return
         self._version = _state()
         try:
-            self._copy(services)
+            self._copy(services, modules)
         except OSError:
             # A sandbox may forbid it, and a package in an archive has no files: as they are then.
             self._places.clear()
 
-    def _copy(self, services: Sequence[Settings]) -> None:
+    def _copy(self, services: Sequence[Settings], modules: Sequence[str]) -> None:
         # Nobody can change it later: the main process may be root, which imports from it as well.
         fd = self._fd = os.memfd_create("poorhttp", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         contents, offset = [], 0
-        for path in _files(services):
+        for path in _files(services, modules):
             content, is_bytecode = _read(path)
             contents.append(content)
             self._places[path] = offset, len(content)
@@ -122,16 +123,17 @@ class OwnFiles:
         """Return how a module of the server is loaded."""
         if not name.startswith("poorhttp."):
             return None
-        base = os.path.join(FOLDER, *name.split(".")[1:])
-        for file, is_package in ((f"{base}/__init__.py", True), (f"{base}.py", False)):
-            if file in self._places:
-                # It has what is called of a loader, and need not be of the class.
-                loader: Any = self
-                spec = ModuleSpec(name, loader, origin=file, is_package=is_package)
-                if is_package:
-                    spec.submodule_search_locations = [base]
-                spec.has_location = True
-                return spec
+        for folder in _folders():
+            base = os.path.join(folder, *name.split(".")[1:])
+            for file, is_package in ((f"{base}/__init__.py", True), (f"{base}.py", False)):
+                if file in self._places:
+                    # It has what is called of a loader, and need not be of the class.
+                    loader: Any = self
+                    spec = ModuleSpec(name, loader, origin=file, is_package=is_package)
+                    if is_package:
+                        spec.submodule_search_locations = [base]
+                    spec.has_location = True
+                    return spec
         return None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
@@ -164,14 +166,24 @@ _SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_S
 own_files = OwnFiles()
 
 
-def _files(services: Sequence[Settings]) -> Iterator[str]:
+def _folders() -> list[str]:
+    """Return the folders of the package: its own, and that of former names of modules."""
+    return list(sys.modules["poorhttp"].__path__)
+
+
+def _files(services: Sequence[Settings], modules: Sequence[str]) -> Iterator[str]:
     """Yield the paths of modules that are not imported yet, and of other files."""
+    places = [each.place.split(".") for each in registry.entries["targets"].values()]
+    loading = {"/".join(place[1:3]) for place in places if place[:2] == ["poorhttp", "plugins"]}
+    named = (*loading, *(name.replace(".", "/") for name in modules))
+    folders = [*_folders(), *(f"{FOLDER}/{each}" for each in named)]
+    yield from (f"{path}.py" for path in folders if os.path.isfile(f"{path}.py"))
     imported = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
     left_out = {f"{FOLDER}/{folder}" for folder in _NOT_NEEDED}
     for folder, options in _BY_OPTION.items():
         if not any(each.is_enabled(option) for each in services for option in options):
             left_out.add(f"{FOLDER}/{folder}")
-    folders = [FOLDER]
+    folders = list(filter(os.path.isdir, dict.fromkeys(folders)))
     for folder in folders:
         with os.scandir(folder) as entries:
             for entry in entries:
@@ -181,7 +193,7 @@ def _files(services: Sequence[Settings]) -> Iterator[str]:
                 if path.endswith((".py", *_DATA)):
                     if path not in imported:
                         yield path
-                elif entry.name != "__pycache__" and entry.is_dir():
+                elif entry.name != "__pycache__" and path not in folders and entry.is_dir():
                     folders.append(path)
 
 

@@ -55,8 +55,7 @@ class SharedImports:
 
         Otherwise return None.
         """
-        loads = not settings.preload and settings.autoreload == "off"
-        return cls() if loads and settings.mode in MODES else None
+        return cls() if not settings.preload and settings.mode in MODES else None
 
     def report(self) -> None:
         """Write the names, in the first worker, which has loaded the application."""

@@ -77,6 +77,10 @@ if TYPE_CHECKING:
             """What the main process before this one has left; `None`: there was none."""
 
         @property
+        def has_application(self) -> bool:
+            """A program has loaded the application already, which cannot be loaded again."""
+
+        @property
         def file(self) -> str | None:
             """The configuration file, if there is one."""
 

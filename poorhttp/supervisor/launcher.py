@@ -12,7 +12,7 @@ from poorhttp.process import terminal_modes
 from poorhttp.process.own_files import own_files
 from poorhttp.process.privileges import Privileges
 from poorhttp.supervisor.supervisor import ReadSettings, Supervisor
-from poorhttp.worker import standalone
+from poorhttp.worker import plugin_hooks, standalone
 from poorhttp.worker.stop_signals import StopSignals
 
 TYPE_CHECKING = False
@@ -34,7 +34,7 @@ def run(
     Args:
         services: settings of each service.
         read_settings: reads them again for a reload; by default they do not change.
-        file: the configuration file from which they were read, if `autoreload` watches it.
+        file: the configuration file from which they were read.
         application: if it is loaded already; by default the targets are loaded.
 
     Returns:
@@ -44,11 +44,6 @@ def run(
         poorhttp.errors.Failure: an application or an address cannot be used.
     """
     settings = services[0]
-    if application is not None and settings.autoreload != "off":
-        raise ConfigError(
-            f"{settings.origin('autoreload')}: an application that is loaded already cannot be "
-            "loaded again; name it as package.module:callable"
-        )
     folder = loader.folder()
     loader.change_folder(settings)
     terminal_modes.save()
@@ -59,7 +54,7 @@ def run(
                 try:
                     if settings.merge_memory:
                         _merge_memory(settings)
-                    own_files.copy(services)
+                    own_files.copy(services, plugin_hooks.modules(services))
                     if not settings.supervisor:
                         return standalone.run(services, signals, application)
                     return Supervisor(services, read_settings, application, folder, file).run(

@@ -18,32 +18,32 @@ from poorhttp._core import set_process_title, trim_memory
 from poorhttp.config import loader
 from poorhttp.config.command_line import title_words
 from poorhttp.config.settings import Settings
-from poorhttp.errors import ConfigError, Failure
+from poorhttp.errors import ConfigError, Failure, printable
 from poorhttp.net.systemd import Notifier
-from poorhttp.plugins.dev.options import is_on
-from poorhttp.plugins.monitor.admin.control import AdminControl
-from poorhttp.process import fork, signals, terminal_modes
+from poorhttp.process import fork, signals
 from poorhttp.process.exit_status import MOST, changed_children
 from poorhttp.process.own_files import FOLDER, own_files
 from poorhttp.process.privileges import apply_umask
 from poorhttp.process.signals import SIGNALS, STOP_SIGNALS, signal
+from poorhttp.process.unpatched import sleep
 from poorhttp.supervisor import upgrade
+from poorhttp.supervisor.components import Components
 from poorhttp.supervisor.generations import Generations
 from poorhttp.supervisor.saturation import Saturation
 from poorhttp.supervisor.tasks import attempt
 from poorhttp.supervisor.upgrade import Takeover, Upgrade
 from poorhttp.supervisor.watchdog import Watchdog
-from poorhttp.worker import development
+from poorhttp.supervisor.worker_handle import ASKED
 from poorhttp.worker.stop_signals import StopSignals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
-    from poorhttp.plugins.dev.console import Console
-    from poorhttp.plugins.dev.reload.reloader import Reloader
-    from poorhttp.plugins.dev.terminal import Terminal
     from poorhttp.process.pidfile import PidFile
+    from poorhttp.supervisor.component import Reloads
+    from poorhttp.supervisor.hangs import Hangs
+    from poorhttp.supervisor.worker_handle import WorkerHandle
     from poorhttp.supervisor.worker_pool import WorkerPool
 
 #: Reads the configuration again.
@@ -52,9 +52,15 @@ ReadSettings = Callable[[], list[Settings]]
 #: Seconds to wait after an unexpected error of the main process.
 PAUSE = 1.0
 
+#: Seconds between two looks at workers that end while the main thread does not return.
+POLL_INTERVAL = 0.05
+
 
 class Supervisor:
-    """Keeps workers serving on the same sockets, across crashes, reloads and upgrades."""
+    """Keeps workers serving on the same sockets, across crashes, reloads and upgrades.
+
+    To components of plug-ins, it is their `Main`.
+    """
 
     def __init__(
         self,
@@ -72,6 +78,8 @@ class Supervisor:
         """
         self.read_settings = read_settings
         self.start_folder = folder
+        self.file = file
+        self.has_application = application is not None
         self.takeover: Takeover | None = upgrade.takeover()
         self.notifier = Notifier()
         self.watchdog = Watchdog(self.notifier)
@@ -79,6 +87,8 @@ class Supervisor:
         self.upgrade: Upgrade | None = None
         #: Signals that have not been handled.
         self.pending_signals: list[int] = []
+        #: Signals in place of which a component has asked for something, and the files for which.
+        self._asked: list[tuple[int, str]] = []
         #: Signals that wait until the start, reload or upgrade under way has ended.
         self.deferred_signals: list[int] = []
         #: All workers serve, and the ready line has been printed.
@@ -89,7 +99,10 @@ class Supervisor:
         self.stop_signal = 0
         #: A new main process has taken over.
         self.replaced = False
+        self.reloads: Reloads = {"succeeded": 0, "failed": 0, "last": None}
         self.exit_code = 0
+        #: The loop has ended.
+        self._closing = False
         #: Changes of children that were left for the next time.
         self._may_be_more = False
         apply_umask(services[0])
@@ -103,24 +116,19 @@ class Supervisor:
         have = self.takeover.listeners if self.takeover else []
         #: When the first main process began, before upgrades, in seconds since 1970.
         self.born = (self.takeover.born if self.takeover else 0.0) or time.time()
-        self.admin = AdminControl(services, have, self)
-        have = [listener for listener in have if listener not in self.admin.listeners]
-        self.console: Console | None = None
-        self._check_console(services)
-        self.reloader: Reloader | None = None
-        if services[0].autoreload != "off":
-            self.reloader = development.server().reloader(
-                uses_fork_server=services[0].autoreload == "on", file=file, say=self._say
-            )
+        self.components = Components(self)
         try:
-            self.generations = Generations(services, have, application, self.reloader)
+            self.components.open(services, have, self._watch_others)
+            taken = self.components.listeners()
+            have = [listener for listener in have if listener not in taken]
+            self.generations = Generations(services, have, application, self.components.spawners)
+            self.generations.on_worker_start = self.components.worker_started
+            self.generations.on_worker_end = self.components.worker_ended
             if self.takeover is not None:
                 self.generations.inherit(self.takeover.memory)
-            if self.reloader is not None:
-                self.reloader.generations = self.generations
         except BaseException:
-            self.admin.stop()
-            self._close_console()
+            self.components.stop()
+            self.components.end()
             raise
 
     def run(self, early: StopSignals) -> int:
@@ -142,9 +150,15 @@ class Supervisor:
 
         def note(number: int, frame: FrameType | None) -> None:
             self.pending_signals.append(number)
+            if number in STOP_SIGNALS:
+                self.components.interrupt()
+
+        def on_child(number: int, frame: FrameType | None) -> None:
+            if self._is_stopping():
+                self.components.interrupt()
 
         # Without a handler, the end of a child would not be written to the pipe.
-        before = {signal.SIGCHLD: signals.install(signal.SIGCHLD, lambda number, frame: None)}
+        before = {signal.SIGCHLD: signals.install(signal.SIGCHLD, on_child)}
         before |= {number: signals.install(number, note) for number in SIGNALS}
         # Keep the garbage collector from writing to pages that are shared with the workers.
         gc.collect()
@@ -152,7 +166,9 @@ class Supervisor:
         trim_memory()
         if self.takeover is None:
             # Otherwise the previous main process answers until the workers serve.
-            self.admin.start()
+            self.components.start()
+        if self.components.hangs is not None:
+            self.components.hangs.wakeups = wakeups
         if early.stopped_early:
             # The exception of its handler may have been lost.
             self.pending_signals.append(signal.SIGTERM)
@@ -165,16 +181,17 @@ class Supervisor:
                 return upgrade.wait_for_successor(self.upgrade.pid, self.pending_signals, wakeups)
             return self.exit_code
         finally:
+            self._closing = True
+            # As long as signals interrupt them.
+            self.components.stop(others=True)
+            self.components.end()
             signals.set_wakeup_fd(wakeup_fd)
             for number, handler in before.items():
                 signals.install(number, handler)
             fork.after_fork_in_child.remove(close_after_fork)
             close_after_fork()
             self.generations.close()
-            if self.reloader is not None:
-                self.reloader.close()
-            self.admin.stop()
-            self._close_console()
+            self.components.stop()
             if self.pidfile is not None:
                 self.pidfile.remove()
             self.notifier.close()
@@ -189,34 +206,28 @@ class Supervisor:
         reaped = attempt("the handling of ended processes", self._reap)
         now = time.monotonic()
         tasks: dict[str, Callable[[], object]] = {
-            "the admin process": lambda: self.admin.tick(now),
             "the care for workers": lambda: self.generations.tick(now),
             "the end of the drain": lambda: self._check_drain(now),
-            "the development server": lambda: self._check_reloader(now),
             "the start": self._check_start,
             "the reload": self._check_reload,
             "the upgrade": self._check_upgrade,
             "the handling of deferred signals": self._check_deferred,
             "the watchdog": lambda: self.watchdog.tick(self.generations.serving, now),
             "the saturation check": lambda: self.saturation.tick(self.generations.serving, now),
-            "the history": lambda: self.admin.tick_history(now),
-            "the readiness": self._check_readiness,
-            "the terminal": self._serve_terminal,
         }
-        return all([reaped, *(attempt(what, task) for what, task in tasks.items())])
+        done = [attempt(what, task) for what, task in tasks.items()]
+        return all([reaped, *done, self._tick_components(now)])
+
+    def _tick_components(self, now: float) -> bool:
+        """Have components do what is due, and fork at once the workers for which they ask."""
+        if not self.components:
+            return True
+        done = self.components.tick(now)
+        return attempt("the care for workers", self.generations.tick, now) and done
 
     def _check_drain(self, now: float) -> None:
         if self.drain_until and self.drain_until <= now and not self.stop_signal:
             self._stop(signal.SIGTERM)
-
-    def _check_readiness(self) -> None:
-        if self.started and not (self.drain_until or self.stop_signal):
-            # The start and the stop have lines of their own.
-            self.admin.log_readiness()
-
-    def _serve_terminal(self) -> None:
-        if self._terminal is not None:
-            self._terminal.serve()
 
     def _pause(self, wakeups: int) -> None:
         """Wait for a signal, at most for `PAUSE` seconds."""
@@ -228,40 +239,34 @@ class Supervisor:
 
     def _is_over(self) -> bool:
         if self.replaced and not self.stop_signal:
-            return self.generations.ended and all(pool.ended for pool in self.admin.pools)
+            return self.generations.ended and all(pool.ended for pool in self.components.pools())
         return bool(self.stop_signal) and self.generations.ended
 
     def _wait(self, wakeups: int) -> None:
         """Wait for a signal, for a message of a child, or until something is due."""
-        if self.pending_signals or self._may_be_more or self._is_over():
-            return
-        is_changed = self.reloader is not None and self.reloader.configuration_changed
-        if is_changed and self.started and not self.stop_signal:
-            # It was saved during the start, which has ended in this round.
+        if self.pending_signals or self._asked or self._may_be_more or self._is_over():
             return
         poller = select.poll()
-        fds = [wakeups, *self.admin.filenos(), *self.generations.filenos()]
-        timed = (self.admin, self.watchdog, self.saturation, self.generations)
+        fds = [wakeups, *self.components.filenos(), *self.generations.filenos()]
+        timed = (self.components, self.watchdog, self.saturation, self.generations)
         times = [each.due() for each in timed]
         for pool in self._pools:
             fds += [channel.fileno() for channel in pool.channels()]
             times.append(pool.due())
         if self.upgrade is not None and not self.replaced:
             fds.append(self.upgrade.fd)
-        if self._terminal is not None:
-            self._terminal.register(poller)
-            times.append(self._terminal.due())
         if self.drain_until and not self.stop_signal:
             times.append(self.drain_until)
-        if self.reloader is not None and not self.stop_signal:
-            fds += self.reloader.filenos()
-            times.append(self.reloader.due())
+        for fd in self.components.filenos_to_write():
+            poller.register(fd, select.POLLOUT)
         for fd in fds:
             poller.register(fd, select.POLLIN)
         rest = max(0.0, min(times) - time.monotonic())
-        for fd, _ in poller.poll(rest * 1000 + 1 if rest < 86400 else None):
+        for fd, event in poller.poll(rest * 1000 + 1 if rest < 86400 else None):
             if fd == wakeups:
                 os.read(wakeups, 4096)
+            elif event & select.POLLNVAL:
+                self.components.on_closed(fd)
 
     def _reap(self) -> None:
         """Handle the ends of children, including adopted ones."""
@@ -278,13 +283,11 @@ class Supervisor:
                 pool.on_stopped(pid, stopped_by)
         elif self.upgrade is not None and self.upgrade.pid == pid:
             self._upgrade_failed(code)
-        elif any(each.reap(pid, code) for each in (self.reloader, self.generations.hooks) if each):
+        elif self.components.reap(pid, code):
             return
-        elif any(pool.reap(pid, code) for pool in self._pools):
-            if code != 0 and self.reloader is not None:
-                # It may have been killed at the prompt of a debugger.
-                terminal_modes.restore()
-        else:
+        elif self.generations.hooks is not None and self.generations.hooks.reap(pid, code):
+            return
+        elif not any(pool.reap(pid, code) for pool in self._pools):
             logs.write("debug", f"process {pid}, which the server did not start, has ended")
 
     def _admit(self) -> None:
@@ -295,16 +298,96 @@ class Supervisor:
 
     @property
     def _pools(self) -> list[WorkerPool]:
-        return [*self.admin.pools, *self.generations]
+        return [*self.components.pools(), *self.generations]
+
+    # What components may ask for (`component.Operations`), and read
+
+    @property
+    def changing(self) -> bool:
+        """Whether a start, a reload or a binary upgrade is under way."""
+        return not self.started or bool(self.generations.starting) or self.upgrade is not None
+
+    def reload(self, saved: str = "") -> None:
+        """Reload, as after HUP, when this round of the loop has ended."""
+        self._asked.append((signal.SIGHUP, saved))
+
+    def restart(self) -> None:
+        """Start a new main process that takes over, when this round has ended."""
+        self._asked.append((signal.SIGUSR2, ""))
+
+    def stop(self, number: int) -> None:
+        """Stop as by this signal, when this round has ended."""
+        self._asked.append((number, ""))
+
+    def drain(self) -> None:
+        """Report that the server is not ready, and go on serving."""
+        self.drain_until = float("inf")
+        self.generations.drain()
+        self.components.draining()
+
+    def undrain(self) -> None:
+        """Report that the server is ready again."""
+        self.drain_until = 0.0
+        self.generations.drain(on=False)
+
+    def resize(self, step: int, pools: Sequence[WorkerPool]) -> None:
+        """Add `step` workers to each of these pools."""
+        self.generations.resize(step, pools)
+        self.notifier.status(self._status())
+
+    def recycle(self, worker: WorkerHandle) -> None:
+        """Replace a worker as soon as its successor serves."""
+        worker.recycle_reason = ASKED
+
+    def ping(self) -> None:
+        """Have the workers pinged for some seconds."""
+        self.watchdog.on_question()
+
+    def say(self, text: str, style: str) -> None:
+        """Show a message to the user by a component, or else log it."""
+        if not self.components.say(text, style):
+            logs.write({"bad": "error", "warning": "warning"}.get(style, "info"), text)
+
+    # Plug-ins of others whose methods do not return
+
+    def _watch_others(self) -> Hangs:
+        from poorhttp.supervisor.hangs import Hangs  # takes memory
+
+        return Hangs(self.components, self._is_stopping, self._stop_without_main_thread)
+
+    def _is_stopping(self) -> bool:
+        asked = any(number in STOP_SIGNALS for number in self.pending_signals)
+        return asked or self._closing or bool(self.stop_signal)
+
+    def _stop_without_main_thread(self, number: int) -> None:
+        """Stop the workers and end this process: the main thread is in a method of a plug-in."""
+        logs.write("error", "the server stops without the main thread, which does not return")
+        until = time.monotonic() + self.generations.stop_timeout
+        attempt("the stop", self.generations.stop, number, until)
+        new = {self.upgrade.pid} if self.upgrade is not None and self.replaced else set()
+        workers = {pid for pool in self.generations for pid in pool.workers}
+        while any(map(signals.is_running, workers)) and time.monotonic() < until:
+            sleep(POLL_INTERVAL)
+        for pid in fork.children - new:
+            signals.send(pid, signal.SIGKILL)
+        if self.pidfile is not None and not self.replaced:
+            attempt("the removal of the pidfile", self.pidfile.remove)
+        os._exit(self.exit_code or 1)
 
     # Signals
 
     def _handle_signals(self) -> None:
-        while self.pending_signals:
-            number = self.pending_signals.pop(0)
-            attempt(f"the handling of {signals.name(number)}", self._handle_signal, number)
+        while self.pending_signals or self._asked:
+            number: int
+            saved: str | None = None
+            if self.pending_signals:
+                number = self.pending_signals.pop(0)
+            else:
+                number, saved = self._asked.pop(0)
+            attempt(f"the handling of {signals.name(number)}", self._handle_signal, number, saved)
 
-    def _handle_signal(self, number: int) -> None:
+    def _handle_signal(self, number: int, saved: str | None) -> None:
+        """Handle a signal, or what a component has asked for: `saved` is none for a signal."""
         if self.replaced and self.upgrade is not None and os.getpid() == 1:
             # A container sends signals to its first process only.
             signals.send(self.upgrade.pid, number)
@@ -319,11 +402,10 @@ class Supervisor:
             self._reopen_logs()
         elif self.stop_signal or self.drain_until or self.replaced:
             self._drop(number)
+        elif saved is None and self.components.handles(number):
+            return
         elif number == signal.SIGHUP:
-            if self.reloader is not None and self.reloader.ends_with_terminal:
-                self._stop(signal.SIGINT)
-            else:
-                self._reload()
+            self._reload(saved or "")
         elif number == signal.SIGUSR2:
             self._begin_upgrade()
         elif number in (signal.SIGTTIN, signal.SIGTTOU):
@@ -338,11 +420,6 @@ class Supervisor:
                 why = "the server is drained, until an operator undoes that"
         logs.write("warning", f"{signals.name(number)} has no effect: {why}")
 
-    def resize(self, step: int, pools: Sequence[WorkerPool]) -> None:
-        """Add `step` workers to each of these pools."""
-        self.generations.resize(step, pools)
-        self.notifier.status(self._status())
-
     def _drain(self, number: int, delay: float) -> None:
         """Report that the server is not ready, and go on serving for `delay` seconds."""
         self.drain_until = time.monotonic() + delay
@@ -350,6 +427,7 @@ class Supervisor:
         self.notifier.stopping(f"not ready; the stop begins in {delay:g} s")
         self._abandon_reload()
         self.generations.drain()
+        self.components.draining()
         self._stop_upgrade(number)
 
     def _stop(self, number: int) -> None:
@@ -358,12 +436,9 @@ class Supervisor:
         if not self.stop_signal:
             until += self.generations.stop_timeout
         self.stop_signal = number
-        if self.reloader is not None and number != signal.SIGTERM:
-            # Ctrl-C in development does not wait for requests of the developer.
-            until = min(until, time.monotonic() + PAUSE)
+        until = min(until, time.monotonic() + self.components.grace(number))
         attempt("the notice to systemd", self.notifier.stopping)
-        if self.reloader is not None:
-            attempt("the stop of the development server", self.reloader.stop_helpers)
+        self.components.stopping(number)
         self.generations.stop(number, until)
         self._stop_upgrade(number)
 
@@ -373,7 +448,7 @@ class Supervisor:
 
     def _reopen_logs(self) -> None:
         self.generations.reopen_logs()
-        for pool in self.admin.pools:
+        for pool in self.components.pools():
             pool.reopen_logs()
 
     def _defer(self, number: int, what: str) -> None:
@@ -407,21 +482,18 @@ class Supervisor:
                     write()
             except ConfigError as failure:
                 logs.start_failure(failure)
-                print(f"poorhttp: {failure}", file=sys.stderr)
+                print(f"poorhttp: {printable(str(failure))}", file=sys.stderr)
                 self.exit_code = failure.exit_code
                 self._stop(signal.SIGTERM)
                 return
             self.started = True
             self.generations.on_ready()
-            if self.console is not None:
-                urls = [url for pool in self.generations.serving for url in pool.service.urls]
-                # After an upgrade, the browser is open already.
-                opens = self.generations.serving[0].settings.open and self.takeover is None
-                self.console.show(urls, opens=opens)
+            self.components.ready(
+                [url for pool in self.generations.serving for url in pool.service.urls]
+            )
             if self.takeover is not None:
                 self.takeover.done()
-                self.admin.start()
-                self.admin.tick(time.monotonic())
+                self.components.start()
             self.notifier.ready(self._status())
 
     def _status(self) -> str:
@@ -439,10 +511,10 @@ class Supervisor:
             self._defer(signal.SIGHUP, "a reload")
             return
         if self.generations.starting:
-            self._say("the version that was being loaded is abandoned for a newer one", "warning")
+            self.say("the version that was being loaded is abandoned for a newer one", "warning")
         self._cancel_reload()
-        self.admin.begin("reload")
-        self._say(f"reloading: {saved}" if saved else "reloading", "info")
+        self.components.begun("reload")
+        self.say(f"reloading: {saved}" if saved else "reloading", "info")
         self.notifier.reloading()
         try:
             if change := own_files.change:
@@ -456,11 +528,10 @@ class Supervisor:
             if not services[0].supervisor:
                 raise ConfigError("supervisor = off needs a restart, not a reload")
             loader.change_folder(services[0])
-            self._check_console(services)
-            self.admin.prepare(services)
+            self.components.prepare(services)
             self.generations.begin_reload(services)
         except Exception as error:
-            self.admin.cancel()
+            self.components.cancel()
             if not isinstance(error, (Failure, OSError)):
                 logs.exception("a reload failed", error)
             self._not_reloaded(str(error))
@@ -475,19 +546,19 @@ class Supervisor:
         elif all(pool.complete for pool in starting):
             self.generations.end_reload()
             logs.adopt_settings(starting[0].settings, starting[0].service.privileges.owner)
-            self.admin.replace()
+            self.components.commit()
             self._end_reload("reloaded: the new version serves", succeeded=True)
             self.notifier.ready(self._status())
 
     def _abandon_reload(self) -> None:
         """Stop the version that is being loaded, because the server is to stop."""
         if self.generations.starting:
-            self._say("the version that was being loaded is abandoned", "warning")
+            self.say("the version that was being loaded is abandoned", "warning")
         self._cancel_reload()
 
     def _cancel_reload(self) -> None:
         self.generations.cancel_reload()
-        self.admin.cancel()
+        self.components.cancel()
 
     def _not_reloaded(self, why: str) -> None:
         message = f"not reloaded; the previous version keeps serving: {why}"
@@ -495,86 +566,52 @@ class Supervisor:
         self.notifier.ready(f"{self._status()}; {message}")
 
     def _end_reload(self, message: str, *, succeeded: bool) -> None:
-        self.admin.end("reload", message, succeeded=succeeded)
-        self._say(message, "good" if succeeded else "bad")
+        self.reloads["succeeded" if succeeded else "failed"] += 1
+        self.reloads["last"] = {"when": time.time(), "result": message}
+        self.components.ended("reload", message, succeeded=succeeded)
+        self.say(message, "good" if succeeded else "bad")
         self.generations.on_reloaded(message, succeeded=succeeded)
-
-    def _say(self, text: str, style: str) -> None:
-        """Print on the terminal of a developer, or else log."""
-        if self._terminal is not None:
-            self._terminal.say(text, style)
-        else:
-            logs.write({"bad": "error", "warning": "warning"}.get(style, "info"), text)
-
-    @property
-    def _terminal(self) -> Terminal | None:
-        return self.console.terminal if self.console is not None else None
-
-    def _check_console(self, services: Sequence[Settings]) -> None:
-        """Show requests on the terminal, with development options: before workers are forked."""
-        if self.console is None and any(is_on(settings) for settings in services):
-            self.console = development.server().console()
-        if self.console is not None:
-            self.console.follow(services)
-
-    def _close_console(self) -> None:
-        if self.console is not None:
-            self.console.close()
-
-    def _check_reloader(self, now: float) -> None:
-        """Let a new version serve if the project has changed."""
-        reloader = self.reloader
-        if reloader is None or self.stop_signal:
-            return
-        reloader.tick(now)
-        if reloader.configuration_changed and self.started:
-            saved, reloader.configuration_changed = reloader.configuration_changed, ""
-            self._reload(saved)
-        # Fork its workers at once.
-        self.generations.tick(now)
 
     # Upgrade
 
     def _begin_upgrade(self) -> None:
         """Start a new main process beside this one."""
-        if self.reloader is None and (
-            self.upgrade is not None or self.generations.starting or not self.started
-        ):
+        refusal = self.components.refuses_restart()
+        if self.changing and not refusal:
             self._defer(signal.SIGUSR2, "a new main process")
             return
-        self.admin.begin("restart")
-        if self.reloader is not None:
-            # The shell would see the command end, and Ctrl-C would reach no process.
-            why = "with autoreload the main process cannot be replaced: stop it and start it again"
-            self._not_upgraded(why, "warning")
+        self.components.begun("restart")
+        if refusal:
+            self._not_upgraded(refusal, "warning")
             return
         if own_files.change == "have been removed":
             self._not_upgraded(f"the files of the server ({FOLDER}) have been removed")
             return
         logs.write("info", "a new main process is started")
         try:
-            listeners = [*self.generations.listeners, *self.admin.listeners]
-            memory = [*self.generations.memory(), *self.admin.memory()]
+            listeners = [*self.generations.listeners, *self.components.listeners()]
+            memory = [*self.generations.memory(), *self.components.memory()]
             folder, environ = self.start_folder, self.notifier.environ
             self.upgrade = upgrade.Upgrade(listeners, memory, folder, environ, self.born)
         except OSError as error:
             self._not_upgraded(f"a new main process cannot be started: {error}")
         finally:
-            self.admin.close_memory()
+            self.components.close_memory()
 
     def _not_upgraded(self, message: str, level: str = "error") -> None:
-        self.admin.end("restart", message, succeeded=False)
+        self.components.ended("restart", message, succeeded=False)
         logs.write(level, message)
 
     def _check_upgrade(self) -> None:
         if self.upgrade is None or self.replaced or not self.upgrade.serves():
             return
         logs.write("info", f"process {self.upgrade.pid} has taken over")
-        self.admin.end("restart", f"process {self.upgrade.pid} has taken over", succeeded=True)
+        message = f"process {self.upgrade.pid} has taken over"
+        self.components.ended("restart", message, succeeded=True)
         self.replaced = True
         self.notifier.main_pid(self.upgrade.pid)
         self.generations.detach()
-        self.admin.detach()
+        self.components.detach()
 
     def _upgrade_failed(self, code: int) -> None:
         assert self.upgrade is not None

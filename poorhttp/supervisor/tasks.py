@@ -31,8 +31,13 @@ def attempt(
         task(*arguments)
         return True
     except Exception as error:
-        key, now = (what, repr(error)), time.monotonic()
-        if now - _logged.get(key, -REPEATED) >= REPEATED:
-            _logged[key] = now
-            logs.exception(f"{what} failed; the main process goes on", error)
+        log_failure(what, error)
         return False
+
+
+def log_failure(what: str, error: BaseException) -> None:
+    """Log that the task `what` has failed, unless the same was logged a short time ago."""
+    key, now = (what, repr(error)), time.monotonic()
+    if now - _logged.get(key, -REPEATED) >= REPEATED:
+        _logged[key] = now
+        logs.exception(f"{what} failed; the main process goes on", error)

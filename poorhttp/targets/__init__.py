@@ -1,5 +1,6 @@
-"""Registry of targets (`SCHEMES`); loads a WSGI application from the text of a target.
+"""Loads a WSGI application from the text of a target.
 
+target.py          the class `Target`: a kind of target
 routes.py          which application or folder answers, by host and path
 named.py           the file, folder or module that a target names
 mounts.py          combines several applications by host and prefix
@@ -10,56 +11,26 @@ tcp.py             `tcp:module:handler`
 paste.py           `paste:FILE#NAME`
 folder.py          checks the folder of a target
 
-A target is `package.module:callable`, `path/to/file.py:callable`, or `SCHEME:rest`. Plug-ins add
-schemes by an entry point in the group `poorhttp.targets`: a function that takes the rest and
-returns an application. Built-in loaders may take the settings too.
+A target is `package.module:callable`, `path/to/file.py:callable`, or `SCHEME:rest`. Schemes are
+entries of the registry in the group `targets`; that of a plug-in is a `Target`, or only a function
+that takes the rest and returns an application.
 """
 
 from __future__ import annotations
 
-import importlib
 import os
-from collections.abc import Callable
 
+from poorhttp.config.registry import registry
 from poorhttp.config.settings import Settings
 from poorhttp.config.suggestions import nearest
-from poorhttp.errors import ApplicationError
+from poorhttp.errors import ApplicationError, ConfigError
 from poorhttp.targets import wsgi
 from poorhttp.targets.module import describe
+from poorhttp.targets.target import Target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
     from _typeshed.wsgi import WSGIApplication
-
-    Loader: TypeAlias = Callable[..., WSGIApplication]
-
-PLUGIN_GROUP = "poorhttp.targets"
-
-# What the rest of a target names: a callable, a folder of such files, or a file that configures an
-# application. The development server decides by it which files to watch, and which saves start the
-# application again.
-CALLABLE = "callable"
-CODE = "code"
-CONFIGURATION = "configuration"
-FILES = "files"
-PAGES = "pages"
-PROGRAMS = "programs"
-
-#: Built-in schemes. The module of the same name has a function `load`, which takes the rest of the
-#: target and, if it has two parameters, the settings.
-SCHEMES = {
-    "cgi": PROGRAMS,
-    "dispatch": CODE,
-    "paste": CONFIGURATION,
-    "static": FILES,
-    "tcp": CALLABLE,
-    "pages": PAGES,
-    "wsgi": CALLABLE,
-}
-
-PLACES = {each: f"poorhttp.plugins.apps.{each}.target" for each in ("cgi", "dispatch", "pages")}
 
 #: A random key, with which targets sign data of clients. The main process creates it when it
 #: imports this module, so that all workers have the same, also after a reload.
@@ -69,9 +40,9 @@ SECRET = os.urandom(32)
 def load(target: str, settings: Settings | None = None) -> WSGIApplication:
     """Load the application that a target names.
 
-    Built-in schemes come first, then existing modules and files, then plug-ins, which never replace
-    a module. But `wsgi:application` names a module `wsgi` if there is one, because many projects
-    have a `wsgi.py`, and the meaning is the same.
+    Schemes of the server come first, then existing modules and files, then plug-ins of others,
+    which never replace a module. But `wsgi:application` names a module `wsgi` if there is one,
+    because many projects have a `wsgi.py`, and the meaning is the same.
 
     Args:
         target: see above.
@@ -86,20 +57,25 @@ def load(target: str, settings: Settings | None = None) -> WSGIApplication:
             "or dispatch:FOLDER"
         )
     scheme, colon, rest = target.partition(":")
-    if colon and scheme in SCHEMES and not _is_module_wsgi(scheme, rest):
-        own = _builtin_loader(scheme)
-        return own(rest, settings) if takes_settings(target) else own(rest)
+    own = of(target)
+    if own is not None and not _is_module_wsgi(scheme, rest):
+        application: WSGIApplication = (
+            own.load(rest, settings) if own.takes_settings else own.load(rest)
+        )
+        return application
     if colon and scheme.isidentifier() and not wsgi.names_module(scheme, rest):
-        from importlib.metadata import entry_points
-
-        for point in entry_points(group=PLUGIN_GROUP, name=scheme):
-            return _load_plugin(point.load, scheme, rest)
-        near = nearest(scheme, SCHEMES)
+        entry = registry.find("targets", scheme)
+        if entry is not None:
+            return _load_plugin(scheme, rest, settings)
+        near = nearest(scheme, registry.names("targets"))
         if near is not None:
             raise ApplicationError(
                 f'there is neither a module nor a scheme "{scheme}" (in {target}); '
                 f'did you mean "{near}:{rest}"?'
             )
+        unnamed = registry.unnamed("targets", scheme)
+        if unnamed:
+            raise ApplicationError(f'there is no module "{scheme}" (in {target}); {unnamed}')
     return wsgi.load(target)
 
 
@@ -108,30 +84,65 @@ def _is_module_wsgi(scheme: str, rest: str) -> bool:
     return scheme == "wsgi" and name.isidentifier() and wsgi.names_module(scheme, name)
 
 
+def of(target: str) -> Target | None:
+    """Return the kind of a target by its scheme, if the server itself has that scheme.
+
+    Raises:
+        ApplicationError: the plug-in of the server with this scheme is not installed.
+    """
+    scheme, colon, _ = target.partition(":")
+    entry = registry.known("targets", scheme) if colon else None
+    if entry is None or entry.plugin:
+        return None
+    try:
+        found: Target = entry.load()
+    except ConfigError as error:
+        raise ApplicationError(f"{target} cannot be loaded: {error}") from error
+    return found
+
+
 def takes_settings(target: str) -> bool:
     """Tell whether loading a target depends on options, which may differ between hosts."""
-    scheme, colon, _ = target.partition(":")
-    return bool(colon) and scheme in SCHEMES and _builtin_loader(scheme).__code__.co_argcount > 1
+    own = of(target) or _of_others(target)
+    return own is not None and own.takes_settings
 
 
-def _builtin_loader(scheme: str) -> Loader:
-    loader: Loader = importlib.import_module(PLACES.get(scheme, f"poorhttp.targets.{scheme}")).load
-    return loader
+def kind(target: str) -> str:
+    """Return what the rest of a target names; empty if it has no scheme that is known."""
+    own = of(target) or _of_others(target)
+    return own.kind if own is not None else ""
 
 
-def _load_plugin(point: Callable[[], object], scheme: str, rest: str) -> WSGIApplication:
+def _of_others(target: str) -> Target | None:
+    """Return the kind of a target whose scheme a plug-in of others has."""
+    scheme, colon, rest = target.partition(":")
+    if not (colon and scheme.isidentifier()) or wsgi.names_module(scheme, rest):
+        return None
+    return _of_plugin(scheme) if registry.find("targets", scheme) else None
+
+
+def _of_plugin(scheme: str) -> Target:
+    """Return the target of a plug-in of others, whose entry is found."""
+    entry = registry.entries["targets"][scheme]
     try:
-        loader = point()
-    except Exception as error:
-        raise ApplicationError(
-            f'the plug-in of the scheme "{scheme}" cannot be loaded: {describe(error)}'
-        ) from error
-    if not callable(loader):
-        raise ApplicationError(
-            f'the plug-in of the scheme "{scheme}" is not a function: {loader!r}'
+        found = entry.load()
+    except ConfigError as error:
+        cause = error.__cause__
+        why = f"cannot be loaded: {describe(cause)}" if cause is not None else entry.failure
+        raise ApplicationError(f'the plug-in of the scheme "{scheme}" {why}') from error
+    if isinstance(found, Target):
+        return found
+    if not callable(found):
+        raise ApplicationError(f'the plug-in of the scheme "{scheme}" is not a function: {found!r}')
+    return Target(found)
+
+
+def _load_plugin(scheme: str, rest: str, settings: Settings | None) -> WSGIApplication:
+    own = _of_plugin(scheme)
+    try:
+        application: WSGIApplication = (
+            own.load(rest, settings) if own.takes_settings else own.load(rest)
         )
-    try:
-        application: WSGIApplication = loader(rest)
     except ApplicationError:
         raise
     except Exception as error:

@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from poorhttp.config.settings import Settings
-from poorhttp.targets import CALLABLE, CONFIGURATION, SCHEMES, wsgi
+from poorhttp.targets import kind, wsgi
+from poorhttp.targets.target import CALLABLE, CONFIGURATION
 
-# Kinds of what a target names, beside those of `SCHEMES`.
+# Kinds of what a target names, beside those of a `Target`.
 FILE = "file"
 MODULE = "module"
 
 
 def named(target: str) -> tuple[str, str]:
     """Return the kind of what a target names, and its path or dotted name; empty if it is wrong."""
-    scheme, colon, rest = target.partition(":")
-    if colon and scheme in SCHEMES:
-        if SCHEMES[scheme] == CONFIGURATION:
-            return CONFIGURATION, rest.partition("#")[0]
-        if SCHEMES[scheme] != CALLABLE:
-            return SCHEMES[scheme], rest
+    known, rest = kind(target), target.partition(":")[2]
+    if known == CONFIGURATION:
+        return CONFIGURATION, rest.partition("#")[0]
+    if known and known != CALLABLE:
+        return known, rest
+    if known:
         target = rest
     place = wsgi.split(target)[0]
     if wsgi.is_path(place):

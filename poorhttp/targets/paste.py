@@ -7,13 +7,12 @@ file may configure Python's `logging` too, unless the option `log_config` does.
 from __future__ import annotations
 
 import os
-from configparser import ConfigParser
-from configparser import Error as IniError
 
 from poorhttp.config.settings import Settings
 from poorhttp.config.suggestions import nearest
 from poorhttp.errors import ApplicationError, Stopped
 from poorhttp.targets.module import describe, prepend_to_path
+from poorhttp.targets.target import CONFIGURATION, Target
 from poorhttp.targets.wsgi import refuse_asgi
 
 TYPE_CHECKING = False
@@ -58,11 +57,13 @@ def load(rest: str, settings: Settings | None = None) -> WSGIApplication:
 
 def _configure_logging(path: str) -> None:
     """Apply the sections of `logging`, if there are some, as `pserve` does."""
+    from configparser import ConfigParser, Error  # takes memory
+
     parser = ConfigParser({"here": os.path.dirname(path), "__file__": path})
     try:
         with open(path, encoding="utf-8") as file:
             parser.read_file(file)
-    except (OSError, UnicodeDecodeError, IniError) as error:
+    except (OSError, UnicodeDecodeError, Error) as error:
         raise ApplicationError(f"{path} cannot be read: {describe(error)}") from error
     if parser.has_section("loggers"):
         from logging.config import fileConfig
@@ -77,3 +78,6 @@ def _missing_file_message(path: str) -> str:
     entries = os.listdir(folder) if os.access(folder, os.R_OK) and os.path.isdir(folder) else []
     near = nearest(file, [entry for entry in entries if entry.endswith(".ini")])
     return f"there is no file {path}" + (f'; did you mean "{near}"?' if near else "")
+
+
+TARGET = Target(load, CONFIGURATION, takes_settings=True)

@@ -8,13 +8,13 @@ application answers the rest; it may be combined of several (`mounts.py`).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from poorhttp import targets
 from poorhttp.config.address import is_raw_tcp
+from poorhttp.config.registry import registry
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ApplicationError, ConfigError
-from poorhttp.plugins.dev.options import PREFIX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,21 +97,18 @@ class Routes:
         """The application that was passed in, if no other has to be loaded; else None."""
         return self._given if self._is_single_application else None
 
-    @property
-    def table(self) -> list[tuple[str, str, str | None, Settings]]:
-        """The routes for the core, the longest prefix of a host first; empty without folders.
+    def table(self, own_paths: Sequence[str] = ()) -> list[tuple[str, str, str | None, Settings]]:
+        """Return the routes for the core, the longest prefix first; empty without folders.
 
         Each row has host, prefix, folder (None: the application answers), settings of the host.
         Each host has a row for all paths, so that its requests never match rows of another host.
+        `own_paths` are prefixes of which static files hide nothing.
         """
         if not any(route.folder for route in self):
             return []
         rows = []
         for host, settings in self._hosts.items():
-            folders: dict[str, str | None] = {"": None}
-            if settings.live or settings.profile or settings.autoreload != "off":
-                # Static files must not hide the paths of the development server.
-                folders[PREFIX] = None
+            folders: dict[str, str | None] = {"": None, **dict.fromkeys(own_paths)}
             for route in self:
                 if route.host == host:
                     # With `static_fallthrough`, an application may have the same prefix.
@@ -145,12 +142,13 @@ class Routes:
             yield from ((host, prefix, streamed) for prefix, streamed in rows.items())
 
     def load(
-        self, wrap: Callable[[WSGIApplication, str], WSGIApplication] | None = None
+        self, wrap: Callable[[WSGIApplication, str, Settings], WSGIApplication] | None = None
     ) -> WSGIApplication:
         """Load all applications, and return the one that answers requests without a folder.
 
         Args:
-            wrap: called with each application and its target, returns a wrapped application.
+            wrap: called with each application, its target and the settings of its host; returns
+                the application to use.
 
         Raises:
             ApplicationError: an application cannot be loaded; with the place if there are several.
@@ -206,7 +204,7 @@ def _needs_whole_body(target: str) -> bool:
 
 
 def _load(
-    route: Route, wrap: Callable[[WSGIApplication, str], WSGIApplication] | None
+    route: Route, wrap: Callable[[WSGIApplication, str, Settings], WSGIApplication] | None
 ) -> WSGIApplication:
     try:
         application = targets.load(route.target, route.settings)
@@ -215,7 +213,7 @@ def _load(
         if not hint:
             raise
         raise ApplicationError(f"{error}; {hint}") from error
-    return application if wrap is None else wrap(application, route.target)
+    return application if wrap is None else wrap(application, route.target, route.settings)
 
 
 def _folder_hint(route: Route) -> str:
@@ -231,7 +229,7 @@ def _folder_hint(route: Route) -> str:
     if os.path.samefile(folder, "."):
         return ""
     scheme, _, rest = route.target.partition(":")
-    first = rest if scheme in targets.SCHEMES else scheme
+    first = rest if registry.known("targets", scheme) else scheme
     # Of a module the outermost package.
     names = [first] if "/" in first or first.endswith(".py") else [first.split(".")[0]]
     names += [f"{name}.py" for name in names]

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from poorhttp.config.parsers import path
 from poorhttp.errors import ConfigError
 from poorhttp.process.privileges import closed_folder, user_name
+from poorhttp.targets.target import FILES, Target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,3 +52,6 @@ def not_found(environ: WSGIEnvironment, start_response: StartResponse) -> Iterab
     """An application that answers every request with 404."""
     start_response("404 Not Found", [("Content-Type", "text/plain; charset=utf-8")])
     return [b"404 Not Found\n"]
+
+
+TARGET = Target(load, FILES)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from poorhttp.errors import ApplicationError
 from poorhttp.targets import wsgi
+from poorhttp.targets.target import CALLABLE, Target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,3 +36,6 @@ def load(target: str) -> Any:
             f"tcp:{target} does not take what a handler gets: socket and address"
         )
     return handler
+
+
+TARGET = Target(load, CALLABLE)

@@ -10,10 +10,12 @@ from __future__ import annotations
 import os
 from types import ModuleType
 
+from poorhttp.config.registry import FINDER, registry
 from poorhttp.config.suggestions import nearest
-from poorhttp.errors import ApplicationError, Stopped
+from poorhttp.errors import ApplicationError, ConfigError, Stopped
 from poorhttp.targets import module as modules
 from poorhttp.targets.module import describe
+from poorhttp.targets.target import CALLABLE, Target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -165,10 +167,9 @@ def _default(module: ModuleType, place: str) -> tuple[Any, str]:
         if hasattr(module, name):
             return _check_callable(getattr(module, name), f"{place}:{name}")
     message = f"{place} has neither application nor app"
-    if os.path.basename(place) == "manage.py":
-        hint = _django_hint(place)
-        if hint:
-            raise ApplicationError(f"{message}; {hint}")
+    hint = _finder_hint(place)
+    if hint:
+        raise ApplicationError(f"{message}; {hint}")
     for name in FACTORIES:
         if callable(getattr(module, name, None)):
             raise ApplicationError(f"{message}; did you mean {place}:{name}()?")
@@ -184,20 +185,17 @@ def _default(module: ModuleType, place: str) -> tuple[Any, str]:
     raise ApplicationError(f"{message}: say which callable it is, as {place}:NAME")
 
 
-def _django_hint(manage: str) -> str:
-    """Return a hint with the application of the Django project of a `manage.py`."""
-    from poorhttp.plugins.discovery.source.django import SETTINGS_APPLICATION, DjangoProject
-    from poorhttp.plugins.discovery.source.python import Sources
-
-    folder = os.path.dirname(manage)
-    sources = Sources([folder or "."])
-    project = DjangoProject(sources, sources.read(manage))
-    target = project.target
-    if target == SETTINGS_APPLICATION:
-        package = project.settings.partition(".")[0]
-        target = f"{package}.wsgi:application" if sources.find(f"{package}.wsgi")[0] else ""
-    chdir = f" --chdir {folder}" if folder else ""
-    return f"the application of this Django project is {target}{chdir}" if target else ""
+def _finder_hint(place: str) -> str:
+    """Return what finds targets knows about a file without an application; mostly empty."""
+    finder = registry.known("worker_hooks", FINDER)
+    if finder is None or not is_path(place):
+        return ""
+    try:
+        hint: str = finder.load().hint_for_file(place)
+    except ConfigError:
+        # That plug-in was left out of this installation.
+        return ""
+    return hint
 
 
 def _attribute(module: ModuleType, dotted: str, place: str) -> object:
@@ -302,3 +300,6 @@ def _is_asgi(application: object) -> bool:
         if code.co_flags & _ASYNC or arguments[:3] == ("scope", "receive", "send"):
             return True
     return False
+
+
+TARGET = Target(load, CALLABLE)

@@ -3,8 +3,9 @@
 start.py          start and exit of a forked worker
 standalone.py     serving without a main process
 service.py        one service of the configuration: sockets, routes, application
-development.py    the hook of the development server
+mode.py           the mode that the settings name
 plugin_hooks.py   what plug-ins add to workers
+plugin_hooks.py   what plug-ins do when settings are read, and in workers
 worker.py         creates the reactor for a mode
 wsgi.py           requests → WSGI application → responses
 hooks/            functions of the application that are called for events

@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
-from poorhttp import modes
 from poorhttp._core import fork_for_server
 from poorhttp.config import loader
 from poorhttp.config.address import Address, url
@@ -16,31 +15,18 @@ from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.config.version import VERSION
 from poorhttp.net import sockets, tls
 from poorhttp.net.running_servers import is_server, server_on
-from poorhttp.plugins.dev.options import check as check_options
 from poorhttp.process.pidfile import PidFile
 from poorhttp.process.privileges import Privileges
 from poorhttp.process.signals import signal
 from poorhttp.targets.routes import Routes
-from poorhttp.worker import development, standalone, temp_dir
+from poorhttp.worker import mode, plugin_hooks, standalone, temp_dir
 from poorhttp.worker.hooks import functions
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import TypeAlias
 
-    from poorhttp.net.listener import Listener
-
-    #: Whether a server of poorhttp listens at an address, which is left alone then.
-    IsOurs: TypeAlias = Callable[[Address], bool]
-
-
-def check(
-    services: Sequence[Settings], open_admin: Callable[[Settings, IsOurs], list[Listener]]
-) -> int:
+def check(services: Sequence[Settings]) -> int:
     """Check all services, print what would run, and return the exit code.
 
     It may run while a server with the same configuration runs, and does not disturb it.
-    `open_admin` opens the address `admin` of the first service.
 
     Raises:
         poorhttp.errors.Failure: the server could not start.
@@ -57,16 +43,22 @@ def check(
     if not services[0].supervisor:
         standalone.check(services)
     # Open until the others are: none of them can be the same.
-    of_admin = open_admin(services[0], is_ours)
+    of_plugins = [
+        listener
+        for each in plugin_hooks.used(services[0])
+        for listener in each.try_open(services, is_ours)
+    ]
     for settings in services:
-        check_options(settings)
+        hooks = plugin_hooks.used(settings)
+        for each in hooks:
+            each.check(settings)
         if settings.pidfile:
             PidFile(settings.pidfile, settings.origin("pidfile")).check(is_server)
         routes = Routes(settings)
-        approve = development.listener_check(settings)
+        approve = plugin_hooks.approver(hooks)
         for listener in sockets.open_listeners(settings, is_ours=is_ours, approve=approve):
             listener.close()
-        for listener in of_admin:
+        for listener in of_plugins:
             listener.close()
         certificates = tls.load(settings) if settings.wants_tls else None
         code = run_as_user(settings, _load)
@@ -110,9 +102,8 @@ def run_as_user(settings: Settings, do: Callable[[Settings], object]) -> int:
 
 def _load(settings: Settings) -> None:
     temp_dir.check(settings)
-    modes.prepare(modes.load(settings), settings)
-    wrap = None if settings.debug == "off" else development.server().with_static_files
-    Routes(settings).load(wrap)
+    mode.prepare(mode.load(settings), settings)
+    Routes(settings).load(plugin_hooks.target_wrapper(plugin_hooks.used(settings)))
     functions.check(settings)
 
 
@@ -136,7 +127,7 @@ def summary(settings: Settings, routes: Routes) -> str:
     if changed:
         lines += ["\nNot the default:\n", *changed]
     for host, hosted in settings.hosts.items():
-        names = [name for name in OPTIONS if getattr(hosted, name) != getattr(settings, name)]
+        names = [name for name in OPTIONS if hosted.value(name) != settings.value(name)]
         other = [_setting(hosted, name) for name in names if name not in shown]
         if other:
             lines += [f"\nFor {host}:\n", *other]

@@ -4,24 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from poorhttp.config.registry import registry
+from poorhttp.config.registry import FINDER, registry
 from poorhttp.config.settings import Settings
+from poorhttp.errors import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from _typeshed.wsgi import WSGIApplication
 
+    from poorhttp.config.address import Address
     from poorhttp.net.listener import Listener
     from poorhttp.worker.service import Service
     from poorhttp.worker.stop_signals import StopSignals
+
+    #: Whether a server of poorhttp listens at an address, which is left alone then.
+    IsOurs: TypeAlias = Callable[[Address], bool]
 
 
 class WorkerHooks:
     """Base class; each method does nothing, and a plug-in replaces those that it needs.
 
     There is one object in the process that reads the settings, and its forks have it. The methods
-    are called in the order in which they stand here.
+    are called in the order in which they stand here, also by a server without a main process.
+
+    Attributes:
+        modules: modules and packages of the server itself that are imported later than at the
+            start, as names below `poorhttp`; they are kept as they are now. Those of another
+            distribution are imported as they are then.
     """
+
+    modules: Sequence[str] = ()
 
     def read_settings(self, read: Callable[[], list[Settings]], command: str) -> list[Settings]:
         """Read the settings for a command that has its target found if none is named.
@@ -29,6 +43,17 @@ class WorkerHooks:
         May change the environment before it calls `read`, and complete the settings after.
         """
         return read()
+
+    def find(self, settings: Settings) -> None:
+        """Find the target for a command that needs one, and complete the settings with it.
+
+        Raises:
+            UsageError: nothing was found.
+        """
+
+    def hint_for_file(self, path: str) -> str:
+        """Return what else can be written where a file that was named has no application."""
+        return ""
 
     def hint(self, settings: Settings, command: str) -> str:
         """Return what else can be written where nothing is named to serve, as `; SENTENCE`."""
@@ -41,10 +66,19 @@ class WorkerHooks:
             Failure: an option is wrong.
         """
 
-    def check(self, service: Service) -> None:
-        """Check what a service needs, before its addresses are opened, in the main process.
+    def try_open(self, services: Sequence[Settings], is_ours: IsOurs) -> Sequence[Listener]:
+        """Open the addresses that the plug-in has in the main process, for `poorhttp check`.
 
-        May set attributes of the service.
+        Returns:
+            The listeners, which the caller closes; none for an address that is `is_ours`.
+
+        Raises:
+            Failure: an address cannot be used.
+        """
+        return ()
+
+    def check(self, settings: Settings) -> None:
+        """Check the settings of a service, before its addresses are opened, in the main process.
 
         Raises:
             Failure: an option is wrong, or a module is missing.
@@ -58,7 +92,7 @@ class WorkerHooks:
         """
 
     def opened(self, service: Service) -> None:
-        """Note that all listening sockets of a service are open; may add to its `notice`."""
+        """Set attributes of a service, whose listening sockets are open, for all its workers."""
 
     def start(self, settings: Settings, signals: StopSignals) -> None:
         """Prepare a worker, before the application is loaded in it, or was loaded."""
@@ -69,7 +103,10 @@ class WorkerHooks:
     def wrap_target(
         self, application: WSGIApplication, target: str, settings: Settings
     ) -> WSGIApplication:
-        """Return the application of one target, or another one around it."""
+        """Return the application of one target, or another one around it.
+
+        `settings` are those of the host for which the target is.
+        """
         return application
 
     def wrap(self, application: WSGIApplication, settings: Settings) -> WSGIApplication:
@@ -77,17 +114,61 @@ class WorkerHooks:
         return application
 
     def serve(self, application: WSGIApplication, settings: Settings) -> WSGIApplication:
-        """Return the application that a worker calls: in the worker, before its first request."""
+        """Return the application that a worker calls: in the worker, before its first request.
+
+        With a target `tcp:`, it is the handler of connections.
+        """
         return application
 
     def stop(self, settings: Settings) -> None:
         """Release what a worker has, after its last request."""
 
 
+def finder() -> WorkerHooks | None:
+    """Return the hooks that find a target; `None` if no plug-in does."""
+    entry = registry.known("worker_hooks", FINDER)
+    try:
+        found: WorkerHooks | None = entry.load() if entry is not None else None
+    except ConfigError:
+        # That plug-in was left out of this installation.
+        return None
+    return found
+
+
 def used(settings: Settings) -> list[WorkerHooks]:
-    """Return the hooks of plug-ins that these settings use.
+    """Return the hooks of plug-ins that these settings use; none for a plug-in's own process.
 
     Raises:
         ConfigError: a plug-in cannot be loaded.
     """
+    if settings.service.startswith("/"):
+        return []
     return [entry.load() for entry in registry.used("worker_hooks", settings.is_enabled)]
+
+
+def modules(services: Sequence[Settings]) -> list[str]:
+    """Return the modules that the hooks of all services name, each once."""
+    return list({name: None for each in services for hooks in used(each) for name in hooks.modules})
+
+
+def approver(hooks: Sequence[WorkerHooks]) -> Callable[[Settings, Sequence[Listener]], None]:
+    """Return the function that has all hooks approve listening sockets."""
+
+    def approve(settings: Settings, listeners: Sequence[Listener]) -> None:
+        for each in hooks:
+            each.approve(settings, listeners)
+
+    return approve
+
+
+def target_wrapper(
+    hooks: Sequence[WorkerHooks],
+) -> Callable[[WSGIApplication, str, Settings], WSGIApplication]:
+    """Return the function that wraps the application of one target by all hooks."""
+
+    def wrap(application: WSGIApplication, target: str, settings: Settings) -> WSGIApplication:
+        for each in hooks:
+            application = each.wrap_target(application, target, settings)
+        return application
+
+    return wrap

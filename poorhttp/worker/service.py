@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from poorhttp import logs, modes
+from poorhttp import logs
 from poorhttp._core import trim_memory
 from poorhttp.config import loader
 from poorhttp.config.address import is_raw_tcp, url
@@ -16,11 +16,10 @@ from poorhttp.config.version import VERSION
 from poorhttp.errors import ConfigError
 from poorhttp.net import sockets
 from poorhttp.net.listener import Listener, close_others
-from poorhttp.plugins.dev.options import check
 from poorhttp.process.privileges import Privileges
 from poorhttp.process.worker_context import WorkerContext
 from poorhttp.targets.routes import Routes
-from poorhttp.worker import development
+from poorhttp.worker import mode, plugin_hooks
 from poorhttp.worker.stop_signals import StopSignals
 from poorhttp.worker.worker import Worker
 
@@ -44,16 +43,24 @@ class Service:
         imports: which modules its workers share; None if they share none, or all that they will.
         privileges: user and group of its workers.
         loaded: the application is loaded, in this process or in the one that has forked it.
+        hooks: those of plug-ins, which may set the attributes from here on.
         notice: further lines of the message that the server is ready; empty for none.
-        live: script that is appended to static HTML pages, the parts before and after the
-            path prefix of the client; None appends nothing.
+        appended: what is appended to static HTML pages, the parts before and after the path prefix
+            of the client; None appends nothing.
+        own_paths: prefixes of paths that plug-ins answer, which static files do not hide.
+        takes_times: workers measure requests, and keep the slowest of them.
+        threads_end: seconds for which a worker that stops waits for threads of the application;
+            None: for `graceful_timeout`.
         serving: the server as a whole serves, so errors go to the error log.
         kills_stopped: workers that a signal has stopped are killed and replaced.
         start_errors_muted: errors at the start of a worker are not logged: there were many of them.
     """
 
     notice = ""
-    live: tuple[str, str] | None = None
+    appended: tuple[str, str] | None = None
+    own_paths: Sequence[str] = ()
+    takes_times = False
+    threads_end: float | None = None
     serving = False
     kills_stopped = True
     start_errors_muted = False
@@ -69,23 +76,21 @@ class Service:
         Raises:
             poorhttp.errors.Failure: the mode, an address or a folder cannot be used.
         """
-        hint = check(settings)
         self.settings = settings
+        self.hooks = plugin_hooks.used(settings)
+        for hooks in self.hooks:
+            hooks.check(settings)
         self.folder = os.getcwd()
         self.routes = Routes(settings, application)
         self.application = self.routes.application
         self.loaded = False
         check_refork(settings)
-        if settings.otel != "off":
-            from poorhttp.plugins.monitor.otel import sdk
-
-            sdk.check(settings)
         self.imports: SharedImports | None = None
         if self.application is None and settings.worker_count > 1:
             from poorhttp.process.shared_imports import SharedImports  # takes memory
 
             self.imports = SharedImports.of(settings)
-        self.mode = modes.load(settings)
+        self.mode = mode.load(settings)
         self.privileges = Privileges(settings)
         logs.make_access_log(settings, self.privileges.owner)
         self.tls: Tls | None = None
@@ -96,15 +101,12 @@ class Service:
             if self.tls is not None:
                 self.tls.log_warnings()
         self.listeners = sockets.open_listeners(
-            settings, already_open, approve=development.listener_check(settings)
+            settings, already_open, approve=plugin_hooks.approver(self.hooks)
         )
-        if settings.debug != "off" or settings.profile:
-            # Here, so that all processes that are forked from this one have the same PIN.
-            self.notice = hint or development.server().pin_announcement()
-        elif settings.access_log is None and os.isatty(2):
+        if settings.access_log is None and os.isatty(2):
             self.notice = "logs no requests here; --access-log - shows them"
-        if settings.https and self.tls is not None:
-            self.notice = "\npoorhttp ".join(filter(None, [self.tls.fingerprint, self.notice]))
+        for hooks in self.hooks:
+            hooks.opened(self)
 
     def change_folder(self) -> None:
         """Change to its folder: during a reload the main process is in that of the new version.
@@ -113,6 +115,11 @@ class Service:
         """
         with suppress(OSError):
             os.chdir(self.folder)
+
+    def begin(self, signals: StopSignals) -> None:
+        """Prepare this process, which is a worker, by the hooks of plug-ins."""
+        for hooks in self.hooks:
+            hooks.start(self.settings, signals)
 
     def load(self) -> None:
         """Prepare this process, which serves or is forked, and load the application.
@@ -124,23 +131,15 @@ class Service:
         """
         if self.loaded:
             return
-        if self.settings.tracemalloc:
-            import _tracemalloc
-
-            _tracemalloc.start(self.settings.tracemalloc)
         loader.set_variables(self.settings)
         loader.extend_path(self.settings)
-        modes.prepare(self.mode, self.settings)
-        if self.settings.debug == "off":
-            self.application = self.application or self.routes.load()
-        else:
-            dev = development.server()
-            dev.prepare(self.settings)
-            application = self.application or self.routes.load(dev.with_static_files)
-            self.application = dev.with_error_pages(application, self.settings)
-        if self._is_traced:
-            # All processes that are forked from this one share its memory.
-            import poorhttp.plugins.monitor.otel.tracing  # noqa: F401
+        mode.prepare(self.mode, self.settings)
+        for hooks in self.hooks:
+            hooks.before_loading(self.settings)
+        application = self.application or self.routes.load(plugin_hooks.target_wrapper(self.hooks))
+        for hooks in self.hooks:
+            application = hooks.wrap(application, self.settings)
+        self.application = application
         # Compiling what has no bytecode yet leaves holes of a megabyte.
         trim_memory()
         if self.imports is not None:
@@ -169,29 +168,25 @@ class Service:
             listeners = sockets.listeners_of(listeners, context.index)
             close_others(listeners)
         application = self.application
-        if self._is_traced:
-            from poorhttp.plugins.monitor.otel import tracing
-
-            application = tracing.traced(application, has_ids=self.settings.request_id)
+        for hooks in self.hooks:
+            application = hooks.serve(application, self.settings)
         worker = Worker(
             application,
             self.settings,
             listeners,
             context,
-            routes=self.routes.table,
+            routes=self.routes.table(self.own_paths),
             streamed_bodies=self.routes.streamed_bodies,
-            live=self.live,
+            appended=self.appended,
+            takes_times=self.takes_times,
             tls=self.tls,
             ready=ready,
             signals=signals,
         )
         self.mode.run(worker)
+        for hooks in self.hooks:
+            hooks.stop(self.settings)
         return worker.promoted
-
-    @property
-    def _is_traced(self) -> bool:
-        """Whether each request becomes a trace of OpenTelemetry."""
-        return self.settings.otel in ("on", "traces") and not is_raw_tcp(self.settings.target)
 
     def drop_application(self) -> None:
         """Release the application before the exit: the stack still refers to the service."""

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from poorhttp import logs
 from poorhttp._core import set_process_title
 from poorhttp.config.command_line import title_words
-from poorhttp.config.settings import Settings
+from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.errors import ConfigError
+from poorhttp.logs.sink import sink_of
 from poorhttp.net.systemd import Notifier
 from poorhttp.process.privileges import apply_umask
 from poorhttp.worker.service import Service
@@ -31,15 +32,16 @@ def check(services: Sequence[Settings]) -> None:
         poorhttp.errors.ConfigError: one does.
     """
     settings = services[0]
-    conflicts = [name for name in NEED_A_SUPERVISOR if settings.is_enabled(name)]
-    if settings.otel in ("on", "metrics"):
-        conflicts.append(f"otel = {settings.otel}: only traces are sent without one")
+    sink = sink_of(settings, "access_log") if settings.log_config is None else None
+    conflicts = [
+        name for name, option in OPTIONS.items() if option.needs_main and settings.is_enabled(name)
+    ]
     if len(services) > 1:
         conflicts = ["several services"]
     elif settings.worker_count > 1:
         conflicts = [f"{settings.worker_count} workers"]
-    elif logs.is_for_terminal(settings):
-        conflicts.append("access_log = terminal")
+    elif sink is not None and sink.needs_main:
+        conflicts.append(f"access_log = {settings.access_log}")
     if conflicts:
         raise ConfigError(
             f"{settings.origin('supervisor')}: without a supervisor one process serves, which "
@@ -91,6 +93,7 @@ def run(
             from poorhttp.net import certificate_watcher
 
             certificate_watcher.watch_in_thread(service.tls)
+        service.begin(signals)
         service.load()
         if hooks is not None:
             hooks.worker_start(settings)
@@ -104,10 +107,3 @@ def run(
         notifier.close()
         logs.close()
     return 0
-
-
-#: Options that need a main process.
-NEED_A_SUPERVISOR = (
-    *("preload", "max_requests", "max_rss", "max_lifetime", "admin", "statsd", "autoreload"),
-    *("hook_worker_timeout", "hook_reload"),
-)

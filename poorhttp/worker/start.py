@@ -13,7 +13,7 @@ from types import FrameType
 from poorhttp import logs
 from poorhttp._core import note_fd, set_process_title
 from poorhttp.config.settings import Settings
-from poorhttp.errors import Failure, Stopped
+from poorhttp.errors import Failure, Stopped, printable
 from poorhttp.net.listener import close_others
 from poorhttp.process import threads
 from poorhttp.process.control_channel import SERVING, report_failure
@@ -37,11 +37,6 @@ if TYPE_CHECKING:
     Process: TypeAlias = tuple[str, Callable[[StopSignals], "Process | None"]]
 
 
-#: Seconds that threads of the application have to end in development: nobody waits for an old
-#: version that has answered everything. They are those that Ctrl-C leaves as well.
-THREADS_END = 1.0
-
-
 def run_worker(service: Service, context: WorkerContext, parent: int) -> NoReturn:
     """Serve in this newly forked process; `parent` is the main process."""
     label, run = worker(service, context)
@@ -62,10 +57,7 @@ def worker(
     def serve(signals: StopSignals) -> Process | None:
         # The preloader receives it only for this process.
         note_fd(context.channel)
-        if service.settings.admin is not None:
-            from poorhttp.plugins.monitor.inspection.worker import handler
-
-            handler.install(signals)
+        service.begin(signals)
         service.load()
         call_start_hooks(service.settings, context.index)
         set_parent_death_signal(signals.parent, signals.timeout + 2 * GRACE)
@@ -83,11 +75,15 @@ def worker(
 @contextmanager
 def reported(channel: int) -> Iterator[None]:
     """Tell the main process over `channel` why this process cannot go on; the exception stays."""
+    own = os.getpid()
     try:
         yield
     except Stopped:
         raise
     except BaseException as error:
+        if os.getpid() != own:
+            # A process that the application has forked: its parent goes on.
+            raise
         from poorhttp.targets.module import describe  # needed only here
 
         # A message of the server names the place already.
@@ -156,7 +152,7 @@ def run_child(
                 close_others(listener for each in kept for listener in each.listeners)
                 name = service.settings.service
                 if name.startswith("/"):
-                    # No service of the configuration: there is one process of it (`admin`).
+                    # No service of the configuration: there is one process of it of a plug-in.
                     name, label = "", name[1:]
                 full = f"{name} {label}".strip()
                 logs.begin_process(service.settings, full, configure=not service.loaded)
@@ -172,7 +168,7 @@ def run_child(
                 logs.write("error", f"{label} cannot begin: {failure}")
         else:
             logs.start_failure(failure)
-            print(f"poorhttp: {failure}", file=sys.stderr)
+            print(f"poorhttp: {printable(str(failure))}", file=sys.stderr)
         if service.settings.log_level == "debug":
             sys.excepthook(type(failure), failure, failure.__traceback__)
     except BaseException as error:
@@ -183,8 +179,7 @@ def run_child(
             # the shutdown of its parent.
             os._exit(code)
         service.drop_application()
-        is_developed = service.settings.autoreload != "off"
-        exit_process(code, service.settings.graceful_timeout, THREADS_END if is_developed else None)
+        exit_process(code, service.settings.graceful_timeout, service.threads_end)
 
 
 def set_title(settings: Settings, label: str, name: str) -> None:

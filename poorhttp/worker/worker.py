@@ -64,7 +64,8 @@ class Worker:
         *,
         routes: Sequence[tuple[str, str, str | None, Settings]] = (),
         streamed_bodies: Sequence[tuple[str, str, bool]] = (),
-        live: tuple[str, str] | None = None,
+        appended: tuple[str, str] | None = None,
+        takes_times: bool = False,
         tls: Tls | None = None,
         ready: Callable[[], object] = lambda: None,
         signals: StopSignals | None = None,
@@ -78,7 +79,8 @@ class Worker:
         self._context = context
         self._routes = routes
         self._streamed_bodies = streamed_bodies
-        self._live = live
+        self._appended = appended
+        self._takes_times = takes_times
         self._tls = tls
         self._raw_tcp = is_raw_tcp(settings.target)
         if self._raw_tcp:
@@ -157,12 +159,12 @@ class Worker:
                 temp_dir=temp_dir.folder(self.settings),
                 accept_balance=accept_balance,
                 worker_status=context.status if context else None,
-                takes_times=self.settings.is_enabled("admin") or self.settings.sends_metrics,
+                takes_times=self._takes_times,
                 channel=context.channel if context else None,
                 fd_handoff=context.handoff if context else None,
                 routes=self._routes,
                 streamed_bodies=self._streamed_bodies,
-                live_reload=self._live,
+                live_reload=self._appended,
                 tls=self._tls.config if self._tls is not None else None,
                 https_redirect=self._tls.redirect_port(self._listeners) if self._tls else None,
                 recycle_after=context.recycle_after if context else 0,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from stat import S_ISREG
 
 from poorhttp import logs
-from poorhttp._core import Request, advise_huge_pages, early_hints
+from poorhttp._core import Request, advise_huge_pages, early_hints, set_body_inputs
 from poorhttp.config.version import VERSION
 from poorhttp.errors import BodyRefused, NoResponse, RequestTimeout
 
@@ -128,8 +128,8 @@ def report_failure(request: Request, error: BaseException) -> None:
             return
         status = error.status if isinstance(error, NoResponse) else "500 Internal Server Error"
         failed = not isinstance(error, NoResponse)
-        if failed and logs.error_log.shares_terminal:
-            # Before the response, so that the line of the request is printed below.
+        if failed and logs.error_log.errors_first:
+            # Before the response, so that the line of the request is below.
             logs.exception(f"{what}: the application failed", error, what)
             failed = False
         if answered := request.restart():
@@ -321,3 +321,6 @@ def base_environ(
     for key in spare:
         del environ[key]
     return environ
+
+
+set_body_inputs(SpooledInput, StreamedInput)

@@ -25,7 +25,7 @@ from poorhttp.plugins.dev.reload.watch.project import WatchedProject
 from poorhttp.plugins.dev.reload.watch.snapshot import Snapshot
 from poorhttp.plugins.dev.reload.watch.watcher import Watcher
 from poorhttp.plugins.dev.reload.watch.watcher_process import WatcherProcess
-from poorhttp.targets import CODE, FILES
+from poorhttp.targets.target import CODE, FILES
 from tests.testkit.client import HANG
 from tests.testkit.process import descriptors, lives, opened, stopped, watches
 from tests.testkit.server import ROOT, environment, wait_for
@@ -674,7 +674,7 @@ def test_polling(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 LIMITED = """
 import os, select, sys
 from poorhttp.plugins.dev.reload.watch.project import WatchedProject
-from poorhttp.targets import CODE
+from poorhttp.targets.target import CODE
 from poorhttp.plugins.dev.reload.watch.watcher import Watcher
 limit, value, folder, also = sys.argv[1:]
 with open(f"/proc/sys/user/max_inotify_{limit}", "w") as file:
@@ -869,7 +869,7 @@ def test_it_ends_with_the_main_process() -> None:
     program = textwrap.dedent("""
         import os, time
         from poorhttp.plugins.dev.reload.watch.project import WatchedProject
-        from poorhttp.targets import CODE
+        from poorhttp.targets.target import CODE
         from poorhttp.plugins.dev.reload.watch.watcher import Watcher
         watcher = Watcher(WatchedProject([(os.getcwd(), CODE)]))
         print(watcher.pid, flush=True)

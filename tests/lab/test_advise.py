@@ -398,6 +398,34 @@ def test_targets_that_cannot_be(project: Path) -> None:
         Target(file=several).check()
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[http]\ntarget = app.py\nworker = 2\n", 'wrong.ini:3: unknown option "worker"'),
+        ("[http]\ntarget = app.py\nthreads = many\n", "wrong.ini:3: threads: "),
+        ("[http]\nworkers = 2\n", "wrong.ini names no target"),
+        ("[http]\ntarget = tcp:app:handler\n", "no HTTP"),
+        ("[http]\n[service:a]\ntarget =\n    tcp:app:handler\nbind = unix:a\n", "no HTTP"),
+        ("target = app.py\n", 'wrong.ini:1: "target" is in no section'),
+    ],
+)
+def test_files_that_the_server_refuses(project: Path, text: str, said: str) -> None:
+    file = project / "wrong.ini"
+    file.write_text(text)
+    with pytest.raises(LabError, match=re.escape(said)):
+        Target(file=file).check()
+
+
+def test_content_without_a_target_of_its_own(project: Path) -> None:
+    """A mounted application, files, a host; and the application is not loaded to see it."""
+    (project / "app.py").write_text("raise SystemExit('loaded')")
+    for lines in ("mount = /a=app.py", "static = /s=.", "[host:example.org]\ntarget = app.py"):
+        file = project / "content.ini"
+        file.write_text(f"[http]\n{lines}\n")
+        Target(file=file).check()
+    Target("app.py").check()
+
+
 def bench(folder: Path, asked: Workload | None = None) -> Bench:
     """Ready to measure."""
     keeping = store.Store(folder / "results.jsonl", "test")

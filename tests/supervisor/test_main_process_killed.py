@@ -15,11 +15,14 @@ from tests.testkit.server import READY, Program, Server, command, mode_options, 
 
 #: In C code, where no handler of Python comes to run, and in Python.
 APPLICATION = """
-import hashlib, sys, time
+import ctypes, hashlib, signal, sys, time
 
 def hang(how):
+    if how == "/deaf":
+        for each in signal.valid_signals() - {9, 19}:
+            ctypes.CDLL(None).signal(each, 1)
     print("hangs", file=sys.stderr, flush=True)
-    if how == "/python":
+    if how != "/native":
         time.sleep(100_000)
     hashlib.pbkdf2_hmac("sha256", b"", b"", 2_000_000_000)
 
@@ -107,6 +110,16 @@ def test_an_application_that_handles_or_blocks_all_signals(
     (tmp_path / "deaf.py").write_text(f"import signal\n{lines}{APPLICATION}")
     with Server("deaf:application", "threading", *LIMIT, *options, cwd=tmp_path) as server:
         server.connect().send_request("GET", "/python")
+        server.wait_log("hangs")
+        wait_for_end(kill_main(server))
+        server.kill()
+
+
+def test_a_request_after_which_all_signals_are_ignored(tmp_path: Path) -> None:
+    """Another thread finds that the control channel has ended."""
+    (tmp_path / "hung.py").write_text(APPLICATION)
+    with Server("hung:application", "threading", *LIMIT, cwd=tmp_path) as server:
+        server.connect().send_request("GET", "/deaf")
         server.wait_log("hangs")
         wait_for_end(kill_main(server))
         server.kill()

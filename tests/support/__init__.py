@@ -23,6 +23,7 @@ nobody.py             The unprivileged user `nobody`, for tests that run as root
 otlp_receiver.py      A receiver of OpenTelemetry's metrics and traces
 page_pictures.py      Pictures of the status page for the documents
 plugin_names.py       Names of plug-ins in a source file of the core
+plug_in.py            Plug-ins of others, as pip installs them: entry points and modules
 postgres.py           A PostgreSQL server on a Unix socket, of a user without privileges
 process_lock.py       A lock between processes, for which C code waits without being interrupted
 proxies.py            Starts the web servers of proxy/ with their configurations, on other ports

@@ -103,7 +103,7 @@ def read_options(nodes: Iterable[ast.AST]) -> Iterator[str]:
             if is_settings(node.value):
                 yield node.attr
         elif isinstance(node, ast.Call):
-            if is_settings(node.func) or any(map(is_settings, node.args)):
+            if is_settings(node.func) or any(map(is_settings, node.args[:1])):
                 for each in node.args:
                     if isinstance(each, ast.Constant) and isinstance(each.value, str):
                         yield each.value

@@ -16,6 +16,7 @@ from poorhttp.config.options.proxies import FORWARDED_HEADERS
 from poorhttp.config.options.server import MODES
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.errors import ConfigError
+from tests.support.plug_in import install, known
 from tests.testkit.client import HANG
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,8 +24,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def test_defaults() -> None:
     settings = Settings()
-    assert {name: getattr(settings, name) for name in OPTIONS} == {
+    assert {name: settings.value(name) for name in OPTIONS} == {
         "target": "",
+        "plugins": (),
         "django": False,
         "chdir": ".",
         "pythonpath": (),
@@ -230,16 +232,17 @@ def test_the_server_header_may_be_empty() -> None:
 
 
 def test_mode_of_a_plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    metadata = tmp_path / "turbo-1.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: turbo\nVersion: 1\n")
-    (metadata / "entry_points.txt").write_text("[poorhttp.modes]\nturbo = turbo:Mode\n")
-    (tmp_path / "turbo.py").write_text("class Mode:\n    run = None\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    assert Settings(mode="turbo").mode == "turbo"
-    assert modes.load(Settings(mode="turbo")) is sys.modules["turbo"].Mode
-    with pytest.raises(ConfigError, match=r'did you mean "turbo"\?'):
-        Settings(mode="turb")
+    install(
+        tmp_path,
+        "turbo",
+        {"modes": "turbo = turbo:Mode"},
+        {"turbo": "class Mode:\n    run = None\n"},
+    )
+    with known(tmp_path, monkeypatch):
+        assert Settings(mode="turbo").mode == "turbo"
+        assert modes.load(Settings(mode="turbo")) is sys.modules["turbo"].Mode
+        with pytest.raises(ConfigError, match=r'did you mean "turbo"\?'):
+            Settings(mode="turb")
 
 
 def test_automatic_workers() -> None:

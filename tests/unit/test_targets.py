@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import os
 import pickle
@@ -13,8 +12,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from poorhttp import dispatch
+from poorhttp.config.registry import registry
 from poorhttp.errors import ApplicationError
-from poorhttp.targets import SCHEMES, load
+from poorhttp.targets import load
+from tests.support.plug_in import install, known
 from tests.support.wsgi_call import ask
 
 if TYPE_CHECKING:
@@ -378,19 +379,15 @@ def test_a_module_that_hides_behind_pythons_own_is_told(folder: Path) -> None:
 
 
 @pytest.fixture
-def plug_in(folder: Path) -> Callable[[str], None]:
+def plug_in(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[[str], None]]:
     """Installs a distribution whose scheme `tea` is the function `load` of the text."""
-
-    def install(text: str) -> None:
-        write(folder / "teapot.py", text)
-        write(folder / "teapot-1.dist-info/METADATA", "Name: teapot\nVersion: 1\n")
-        write(
-            folder / "teapot-1.dist-info/entry_points.txt",
-            "[poorhttp.targets]\ntea = teapot:load\n",
+    site = tmp_path_factory.mktemp("site")
+    with known(site, monkeypatch):
+        yield lambda text: install(
+            site, "teapot", {"targets": "tea = teapot:load"}, {"teapot": text}
         )
-        sys.path.insert(0, str(folder))
-
-    return install
 
 
 def test_a_scheme_of_somebody_else(plug_in: Callable[[str], None]) -> None:
@@ -432,7 +429,8 @@ def test_a_scheme_of_somebody_else_that_fails(
     assert message in str(failure("tea:green"))
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_each_scheme_has_a_module(scheme: str) -> None:
-    module = importlib.import_module(f"poorhttp.targets.{scheme}")
-    assert list(inspect.signature(module.load).parameters)[1:] in ([], ["settings"])
+@pytest.mark.parametrize("scheme", registry.names("targets"))
+def test_each_scheme_takes_the_rest_and_perhaps_settings(scheme: str) -> None:
+    target = registry.entries["targets"][scheme].load()
+    parameters = list(inspect.signature(target.load).parameters)
+    assert parameters[1:] == ["settings"] * target.takes_settings

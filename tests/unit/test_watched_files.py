@@ -11,11 +11,12 @@ import pytest
 
 import poorhttp
 from poorhttp.config import loader
+from poorhttp.config.registry import Entry, registry
 from poorhttp.config.settings import Settings
 from poorhttp.plugins.dev.reload.watch import project as limits
 from poorhttp.plugins.dev.reload.watch.glob_pattern import Glob
 from poorhttp.plugins.dev.reload.watch.project import WatchedProject
-from poorhttp.targets import SCHEMES
+from poorhttp.targets.target import Target
 
 
 def of(
@@ -157,7 +158,9 @@ def test_a_target_of_a_new_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder/file.txt").touch()
-    monkeypatch.setitem(SCHEMES, "queue", "queue")
+    entry = Entry("targets", "queue", "")
+    entry._object = Target(lambda rest: None, "queue")
+    monkeypatch.setitem(registry.entries["targets"], "queue", entry)
     for rest in ("folder", "folder/file.txt", "amqp://nowhere/at-all", ""):
         project = WatchedProject.of([Settings(target=f"queue:{rest}")], None)
         assert project.roots == [str(tmp_path)], rest

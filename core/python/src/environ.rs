@@ -15,6 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use rustc_hash::FxHashMap;
 
+use crate::body_inputs::spooled;
 use crate::ffi::{bytes, latin1};
 
 /// Makes the environs of a reactor's requests.
@@ -77,8 +78,7 @@ impl Environs {
             Body::Memory(content) => self.bytes_io.call1(py, (bytes(py, &content)?,))?,
             Body::File(file, length) => {
                 let fd = file.file().map_or(-1, AsRawFd::as_raw_fd);
-                let input = py.import(intern!(py, "poorhttp.worker.wsgi"))?.getattr(intern!(py, "SpooledInput"))?;
-                input.call1((fd, length, Py::new(py, OpenBody(file))?))?.unbind()
+                spooled(py)?.call1((fd, length, Py::new(py, OpenBody(file))?))?.unbind()
             }
         };
         environ.set_item(intern!(py, "wsgi.input"), input)?;

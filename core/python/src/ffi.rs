@@ -86,7 +86,8 @@ pub(crate) fn end_after_parent(number: i32, milliseconds: u64) -> io::Result<()>
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = on_end_of_parent as extern "C" fn(libc::c_int) as usize;
-        action.sa_flags = libc::SA_RESTART;
+        // On the thread's alternate stack, if it has one: the stack of a coroutine may have no room for a handler.
+        action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
         if libc::sigaction(number, &raw const action, std::ptr::null_mut()) != 0 {
             return Err(io::Error::last_os_error());
         }
@@ -100,12 +101,23 @@ pub(crate) fn end_after_parent(number: i32, milliseconds: u64) -> io::Result<()>
 
 /// The handler of the signal of [`end_after_parent`].
 extern "C" fn on_end_of_parent(_: libc::c_int) {
-    let time = ORPHAN_TIME.load(Ordering::Relaxed);
-    // SAFETY: these system calls are allowed in a handler. The kernel reads `spec`, which on machines of 64 bits has the form of
-    // the C library; `errno` is that of this thread, and what the handler has interrupted finds its own value there.
+    // SAFETY: these functions are allowed in a handler. `errno` is that of this thread, and what the handler has interrupted finds
+    // its own value there.
     unsafe {
         let errno = libc::__errno_location();
         let before = *errno;
+        arm_orphan_timer();
+        libc::kill(libc::getpid(), libc::SIGTERM);
+        *errno = before;
+    }
+}
+
+/// Has the kernel kill this process after the time of [`end_after_parent`], if that was called in it. Its signal may not have come:
+/// the application may have blocked it, or have replaced its handler. Does only what is allowed in a handler.
+pub(crate) fn arm_orphan_timer() {
+    let time = ORPHAN_TIME.load(Ordering::Relaxed);
+    // SAFETY: the kernel reads `spec`, which on machines of 64 bits has the form of the C library. No timer has the number -1.
+    unsafe {
         let mut spec: libc::itimerspec = std::mem::zeroed();
         spec.it_value.tv_sec = (time / 1_000) as libc::time_t;
         spec.it_value.tv_nsec = (time % 1_000 * 1_000_000) as libc::c_long;
@@ -114,8 +126,6 @@ extern "C" fn on_end_of_parent(_: libc::c_int) {
             let nothing = std::ptr::null_mut::<libc::itimerspec>();
             libc::syscall(libc::SYS_timer_settime, timer, 0, &raw const spec, nothing);
         }
-        libc::kill(libc::getpid(), libc::SIGTERM);
-        *errno = before;
     }
 }
 

@@ -1,5 +1,6 @@
 //! `poorhttp._core`: the reactor as Python classes. `_core.pyi` documents them for Python.
 
+mod body_inputs;
 mod cgi_program;
 mod connection;
 mod dispatched;
@@ -42,6 +43,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod _core {
     use super::errors::{os_error, value_error};
 
+    #[pymodule_export]
+    use super::body_inputs::set_body_inputs;
     #[pymodule_export]
     use super::cgi_program::{CgiProgram, find_program, split_target};
     #[pymodule_export]

@@ -21,7 +21,7 @@ use crate::early_hints;
 use crate::environ::{Environs, set_request_id};
 use crate::error_log::{LogWriter, has_unfinished_line};
 use crate::errors::{os_error, value_error};
-use crate::ffi::{duplicate, since_input, unacknowledged};
+use crate::ffi::{arm_orphan_timer, duplicate, since_input, unacknowledged};
 use crate::interpreter_queue::InterpreterQueue;
 use crate::interrupter::{Interrupter, OverdueRequests};
 use crate::request::{Request, Waits};
@@ -347,6 +347,7 @@ impl Reactor {
             external_loop,
             reopen_logs: reopen_logs.map(notice),
             note_stop: note_stop.map(notice),
+            on_main_process_end: Some(arm_orphan_timer),
             slow_request: microseconds(settings, "slow_request")?,
             timeout_handler: interrupter
                 .as_ref()

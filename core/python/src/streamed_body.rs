@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::body_inputs::streamed;
 use crate::dispatched::Dispatched;
 use crate::ffi::room_of;
 use crate::request::{LARGE, Request, Waits};
@@ -23,8 +24,7 @@ const TIMED_WAIT: u64 = 100;
 #[cold]
 pub(crate) fn set_input(environ: &Bound<'_, PyDict>, request: &Bound<'_, Request>) -> PyResult<()> {
     let py = environ.py();
-    let input = py.import(intern!(py, "poorhttp.worker.wsgi"))?.getattr(intern!(py, "StreamedInput"))?;
-    environ.set_item(intern!(py, "wsgi.input"), input.call1((request,))?)
+    environ.set_item(intern!(py, "wsgi.input"), streamed(py)?.call1((request,))?)
 }
 
 /// Receives a part of the body into a buffer. If nothing has come, waits and returns `None`: the caller shall try again, and

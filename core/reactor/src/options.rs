@@ -158,6 +158,8 @@ pub struct Options {
     pub reopen_logs: Option<Notice>,
     /// Called when the main process has commanded a stop.
     pub note_stop: Option<Notice>,
+    /// Called when the main process has ended, before the reactor stops.
+    pub on_main_process_end: Option<fn()>,
     /// Interrupts an application that has exceeded [`Timeouts::request`].
     pub timeout_handler: Option<Arc<dyn TimeoutHandler>>,
     /// Microseconds from which on a request is logged as slow; 0: none is.

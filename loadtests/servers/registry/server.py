@@ -110,16 +110,15 @@ def versions(servers: Sequence[Server]) -> dict[str, str]:
 def build_profile() -> str:
     """Build profile of our core, `release` or `debug`; empty if it cannot be imported."""
     try:
-        from poorhttp import _core
+        return poorhttp.build_profile
     except ImportError:
         return ""
-    return _core.build_profile
 
 
 def require_release(servers: Iterable[Server]) -> None:
     """Raises LabError if one of ours would be measured with a core that is not a release build."""
     if any(server.ours for server in servers) and build_profile() == "debug":
         raise LabError(
-            "poorhttp._core is not a release build (it is debug), so its figures "
+            "the core of poorhttp is not a release build (it is debug), so its figures "
             "would mean nothing. Build it with optimisation, for instance by `pip install .`"
         )

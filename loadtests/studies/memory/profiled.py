@@ -62,14 +62,16 @@ def profile(example: Example, calls: int) -> list[Line]:
     # Only here: the lab itself does without them.
     from memory_profiler import LineProfiler
 
-    from poorhttp.plugins.apps.dispatch import target as dispatch
+    from poorhttp import dispatch
 
     folder = ROOT / example.folder
     os.chdir(folder)
     sys.path.insert(0, str(folder))
     module = importlib.import_module(example.module)
     application: Callable[..., Iterable[bytes]] = (
-        dispatch.load(str(folder)) if example.table else module.application
+        dispatch.Application(importlib.import_module("dispatch_table"))
+        if example.table
+        else module.application
     )
     profiler = LineProfiler(backend="psutil")
     profiler.add_function(getattr(module, example.function))

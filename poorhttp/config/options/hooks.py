@@ -65,6 +65,7 @@ class Hooks:
         reason="It runs in the process of the hooks, when a request cannot be interrupted "
         "(`request_timeout`), when the worker does not end within `graceful_timeout`, or when it "
         "stays stopped (SIGSTOP). gunicorn `worker_abort`, which runs in the worker.",
+        needs_main=True,
     )
     hook_reload = Repeatable(
         function,
@@ -74,4 +75,5 @@ class Hooks:
         shared=True,
         reason="It runs in the process of the hooks of the version that serves from then on: the "
         "new one, or the previous one after a failure. gunicorn `on_reload`, which runs before.",
+        needs_main=True,
     )

@@ -19,11 +19,6 @@ from poorhttp.config.parsers import (
 LOG_FORMATS = ("common", "combined", "json")
 
 
-def access_log_place(text: str) -> str:
-    """Read the destination of the access log: `terminal`, or as of the error log."""
-    return text if text == "terminal" else log_place(text)
-
-
 def log_format(text: str) -> str:
     """Read the name of a log format, or a format string, which has at least one `%` directive."""
     if "%" not in text:
@@ -41,7 +36,7 @@ class Logs:
     GROUP = "Logs"
 
     access_log = Option(
-        or_off(access_log_place),
+        or_off(log_place),
         "off",
         "Destination of the access log, one line for each request: a file, `-` (standard output), "
         "`syslog`, `journald`, `terminal` (coloured, for people), or `off`.",

@@ -32,6 +32,12 @@ QUOTES = ('""', "''", "``", "\u201c\u201d")
 #: What surrounds the values of a list elsewhere.
 LISTS = "\"'`\u201c\u201d,;"
 
+# Where the options of a class are available, if not everywhere.
+#: Not in a `poorhttp.Server`, which runs in threads of a program.
+IN_PROCESSES = "in processes"
+#: In no program that imports the server.
+ON_COMMAND_LINE = "on the command line"
+
 #: One object for all options without `fixed`.
 NONE: Mapping[str, str] = {}
 
@@ -45,8 +51,10 @@ class Option(Generic[T_co]):
         reason: why the default is what it is, and what other servers do; Markdown.
         metavar: placeholder of the value in `--help`; by default that of its parser.
         group: heading under which help lists it: `GROUP` of the class that declares it.
-        available: `in processes`: not for a `poorhttp.Server`; `on the command line`: for no
-            program; empty: everywhere. `AVAILABLE` of the class that declares it.
+        available: `IN_PROCESSES`, `ON_COMMAND_LINE` or empty: everywhere. `AVAILABLE` of the class
+            that declares it.
+        instead: what a program does in place of an option of the command line; `INSTEAD` of that
+            class.
         ini_name: a second name in the ini file.
         short: its letter on the command line, as in `-w`; empty for most.
         aliases: more names on the command line, without hyphens, as other servers have them. Some
@@ -57,6 +65,7 @@ class Option(Generic[T_co]):
         quotes: a value may begin and end with a quote.
         local: the server is for this machine only, if it is set.
         common: `--help` shows it, not only `--help-all`.
+        needs_main: it needs a main process, so that it is at odds with `supervisor = off`.
         words: values that may follow the flag of a switch, which means `on` without any; empty for
             all other options.
     """
@@ -65,6 +74,7 @@ class Option(Generic[T_co]):
     name = ""
     group = ""
     available = ""
+    instead = ""
 
     def __init__(
         self,
@@ -83,6 +93,7 @@ class Option(Generic[T_co]):
         quotes: bool = False,
         local: bool = False,
         common: bool = False,
+        needs_main: bool = False,
     ) -> None:
         self.parse = parse
         self.default_texts = [default] if isinstance(default, str) else list(default)
@@ -98,13 +109,15 @@ class Option(Generic[T_co]):
         self.quotes = quotes
         self.local = local
         self.common = common
+        self.needs_main = needs_main
         self.words: tuple[str, ...] = getattr(parse, "words", ())
         self.default = self.read([("default", text) for text in self.default_texts])
 
     def __set_name__(self, owner: Any, name: str) -> None:
         self.name = name
-        self.group = owner.GROUP
+        self.group = getattr(owner, "GROUP", owner.__name__)
         self.available = getattr(owner, "AVAILABLE", "")
+        self.instead = getattr(owner, "INSTEAD", "only for the command")
 
     def __get__(self, settings: object, owner: type) -> T_co:
         # Not a data descriptor: a value that was set is in the instance and hides this.

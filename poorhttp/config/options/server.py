@@ -220,6 +220,7 @@ class Workers:
         reason="A separate process loads it. A reload (HUP) starts a new one, so changes still "
         "take effect. Off, because database connections and threads that the application opens "
         "while it is loaded do not survive a fork: open them in `hook_worker_start`.",
+        needs_main=True,
     )
     refork_after = WordList(
         integer(1, 2**63 - 1),
@@ -259,6 +260,7 @@ class Workers:
         "stops, one worker of a service is replaced at a time, and no request is lost. Also 0 in "
         "gunicorn.",
         aliases=("limit-max-requests", "maximum-requests"),
+        needs_main=True,
     )
     max_requests_jitter = Option(
         integer(0, 2**63 - 1),
@@ -273,6 +275,7 @@ class Workers:
         "Replace a worker that uses more memory than this (resident set); 0 means never.",
         reason="Checked once a second. uWSGI `reload-on-rss`.",
         aliases=("workers-max-rss", "reload-on-rss"),
+        needs_main=True,
     )
     max_lifetime = Option(
         seconds(0),
@@ -280,6 +283,7 @@ class Workers:
         "Replace a worker after this time; 0 means never.",
         reason="uWSGI `max-worker-lifetime`.",
         aliases=("workers-lifetime", "max-worker-lifetime"),
+        needs_main=True,
     )
 
 

@@ -1,12 +1,10 @@
 """The development server: `poorhttp dev` and its options (autoreload, debug, live, profile, open).
 
-The command line and the library call `install` if an option needs it. No other package imports this
-one; they reach it through `worker/development.py`.
-
 commands.py               the command `poorhttp dev`
 options.py                the options
-server.py                 the functions that the rest of the server calls
 component.py              what it does in the main process
+worker_hooks.py           what it does in workers: error pages
+terminal_sink.py          the access log `terminal`
 reload/                   starts a new generation of the application when a file is saved
 debug/                    shows exceptions as pages, with Werkzeug's debugger
 live_reload.py            makes pages in the browser reload themselves
@@ -19,13 +17,3 @@ escape.py                 escapes text for pages and for the terminal
 local_certificate.py      certificate for this machine (`--https`)
 open_browser.py           opens the browser (`--open`)
 """
-
-from __future__ import annotations
-
-
-def install() -> None:
-    """Turn the development server on, for this process and its forks."""
-    from poorhttp.plugins.dev.server import DevServer
-    from poorhttp.worker import development
-
-    development.installed = DevServer()

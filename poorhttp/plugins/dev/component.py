@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from poorhttp.errors import ConfigError
 from poorhttp.plugins.dev.console import Console
 from poorhttp.plugins.dev.options import Development, is_on
 from poorhttp.process import terminal_modes
@@ -40,8 +41,14 @@ class DevServer(Component):
         options = services[0].of(Development)
         # After an upgrade, the browser is open already.
         self._opens = options.open and self.main.takeover is None
+        if options.autoreload != "off" and self.main.has_application:
+            raise ConfigError(
+                f"{services[0].origin('autoreload')}: an application that is loaded already cannot "
+                "be loaded again; name it as package.module:callable"
+            )
         self.prepare(services)
-        if options.autoreload != "off":
+        # A reload does not begin to watch files.
+        if options.autoreload != "off" and not self.main.started:
             from poorhttp.plugins.dev.reload.reloader import Reloader  # takes memory
 
             self._reloader = Reloader(self.main, uses_fork_server=options.autoreload == "on")

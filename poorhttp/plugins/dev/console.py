@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from poorhttp import logs
 from poorhttp.errors import ConfigError
 from poorhttp.plugins.dev.options import Development
+from poorhttp.plugins.dev.terminal_sink import SINK, is_shown
 from poorhttp.process.privileges import Privileges
 
 TYPE_CHECKING = False
@@ -33,14 +33,14 @@ class Console:
         Raises:
             ConfigError: the folder of profiles cannot be made.
         """
-        shown = [settings for settings in services if logs.is_for_terminal(settings)]
+        shown = [settings for settings in services if is_shown(settings)]
         if self.terminal is not None and shown:
             self.terminal.take(shown)
         elif shown:
             from poorhttp.plugins.dev.terminal import Terminal
 
             self.terminal = Terminal(shown)
-            logs.terminal = self.terminal.lines
+            SINK.lines = self.terminal.lines
 
         if self._profiles is None and any(
             settings.of(Development).profile for settings in services
@@ -71,7 +71,7 @@ class Console:
     def close(self) -> None:
         """Close the terminal and remove the profiles."""
         if self.terminal is not None:
-            logs.terminal = None
+            SINK.lines = None
             self.terminal.close()
         if self._profiles is not None:
             self._profiles.close()

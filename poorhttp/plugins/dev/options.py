@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from poorhttp.config.options.option import Option, Repeatable
+from poorhttp.config.options.option import IN_PROCESSES, Option, Repeatable
 from poorhttp.config.parsers import boolean, line, switch
 from poorhttp.errors import ConfigError, how_to_install
 
@@ -37,7 +37,7 @@ class Development:
     """How an application is served while somebody works on it."""
 
     GROUP = "Development"
-    AVAILABLE = "in processes"
+    AVAILABLE = IN_PROCESSES
 
     autoreload = Option(
         switch("full"),
@@ -51,6 +51,7 @@ class Development:
         "imports everything again, as other servers do. On in `poorhttp dev`.",
         aliases=("reload",),
         fixed={"noreload": "off", "reload-on-changes": "on"},
+        needs_main=True,
     )
     reload_include = Repeatable(
         line,

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from poorhttp.errors import ConfigError, UsageError, visible
-from poorhttp.plugins.discovery import child_answer
+from poorhttp.plugins.discovery import child_answer, options
 from poorhttp.plugins.discovery.found_target import FoundTarget
 
 TYPE_CHECKING = False
@@ -48,21 +48,22 @@ class Discovery:
             UsageError: nothing was found, or more than one application.
         """
         for settings in services:
+            django = settings.of(options.Discovery).django
             # A configuration of several services must name the target of each.
             if settings.service:
-                if settings.django:
+                if django:
                     raise ConfigError(
                         f"{settings.origin('django')}: only for a server of one service; name "
                         "the target of each"
                     )
                 continue
-            if settings.serves and not (settings.target or settings.django):
+            if settings.serves and not (settings.target or django):
                 continue
             chdir, target = settings.chdir, settings.target
-            debug = settings.debug != "off"
-            question = chdir, target, settings.django, debug, self.changes
+            debug = settings.is_enabled("debug")
+            question = chdir, target, django, debug, self.changes
             is_complete = ":" in target and not os.path.exists(os.path.join(chdir, target))
-            if is_complete and not settings.django:
+            if is_complete and not django:
                 # It names a callable, not only a folder, a file or a module.
                 continue
             if question not in self._answers:
@@ -75,7 +76,7 @@ class Discovery:
             if found is not None:
                 found.apply(settings, os.environ)
                 self.found_flask |= found.is_flask
-            if settings.django and settings.debug == "off":
+            if django and not debug:
                 self._add_static_files(settings)
 
     def _add_static_files(self, settings: Settings) -> None:
@@ -85,7 +86,7 @@ class Discovery:
 
             self._static[settings.chdir] = files = collected.find(settings)
             for line in files.lines():
-                print(f"poorhttp: {line}", file=sys.stderr)
+                print(f"poorhttp: {visible(line)}", file=sys.stderr)
         self._static[settings.chdir].apply(settings)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from poorhttp.config.options.option import Option
+from poorhttp.config.options.option import ON_COMMAND_LINE, Option
 from poorhttp.config.parsers import boolean
 
 
@@ -10,7 +10,8 @@ class Discovery:
     """What is found instead of being named."""
 
     GROUP = "Application"
-    AVAILABLE = "on the command line"
+    AVAILABLE = ON_COMMAND_LINE
+    INSTEAD = "only the command finds a project; name its WSGI_APPLICATION"
 
     django = Option(
         boolean,

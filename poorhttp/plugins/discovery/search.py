@@ -24,8 +24,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 
 from poorhttp.config.ini import read_file
-from poorhttp.errors import UsageError
-from poorhttp.plugins.apps.dispatch.target import TABLE
+from poorhttp.config.registry import registry
+from poorhttp.errors import UsageError, visible
 from poorhttp.plugins.discovery import flask_files
 from poorhttp.plugins.discovery.candidates import (
     BOTTLE,
@@ -50,9 +50,11 @@ from poorhttp.plugins.discovery.source.django import (
     is_project,
 )
 from poorhttp.plugins.discovery.source.python import MAX_SIZE, Source, Sources, file_of
-from poorhttp.targets import SCHEMES
 from poorhttp.targets.module import SCRIPT
 from poorhttp.targets.wsgi import DEFAULTS, FACTORIES
+
+#: The file of the target `dispatch:FOLDER`.
+TABLE = "dispatch_table.py"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -196,7 +198,7 @@ def _in_source(place: str, file: str, root: str = ".") -> FoundTarget | None:
     choice = choose(sources, sources.read(file))
     if not choice.candidates:
         for remark in choice.remarks:
-            print(f"poorhttp: {remark}", file=sys.stderr)
+            print(f"poorhttp: {visible(remark)}", file=sys.stderr)
         if place == file:
             # The loader reports the error, with a suggestion.
             return None
@@ -534,7 +536,7 @@ class Search:
         elif (
             len(parts) == 1
             and place != "wsgi"
-            and (place in SCHEMES or place in sys.stdlib_module_names)
+            and (place in registry.names("targets") or place in sys.stdlib_module_names)
         ):
             # As a module, the name would mean one of the standard library, or a scheme.
             place, paths = file, []

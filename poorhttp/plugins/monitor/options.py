@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from poorhttp.config import address
-from poorhttp.config.options.option import Option
+from poorhttp.config.options.option import IN_PROCESSES, Option
 from poorhttp.config.parsers import integer, or_off, path, switch
 
 
@@ -46,7 +46,7 @@ class Monitoring:
     """How an operator sees and controls the server, and where metrics and traces go."""
 
     GROUP = "Monitoring"
-    AVAILABLE = "in processes"
+    AVAILABLE = IN_PROCESSES
 
     admin = Option(
         or_off(http_address),
@@ -61,6 +61,7 @@ class Monitoring:
         "client that can connect can stop the server: on a machine with other users choose a Unix "
         "socket or set `admin_token_file`. An address that other machines can reach needs a "
         "token. `/-/live` and `/-/ready` are open to every client that can connect.",
+        needs_main=True,
     )
     admin_token_file = Option(
         or_off(path),
@@ -94,6 +95,7 @@ class Monitoring:
         "They are the same metrics as for Prometheus (docs/reference/metrics.md): counters as "
         "changes, gauges, and quantiles of durations.",
         aliases=("statsd-host",),
+        needs_main=True,
     )
     statsd_prefix = Option(
         statsd_prefix,
@@ -127,3 +129,8 @@ class Monitoring:
         "and the share of traces. Workers send traces; the process that answers at `admin` sends "
         "metrics. Files that the server sends without the application have no trace.",
     )
+
+    @property
+    def sends_metrics(self) -> bool:
+        """Whether metrics are sent, besides those that are fetched at `admin`."""
+        return self.statsd is not None or self.otel in ("on", "metrics")

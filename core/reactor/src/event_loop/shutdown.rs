@@ -103,7 +103,14 @@ impl Reactor {
                 self.stop(true, false);
             }
             Command::Detach => self.detach(),
-            Command::End => self.stop(true, true),
+            Command::End => {
+                if let Some(on_end) = self.options.on_main_process_end
+                    && !self.is_foreign()
+                {
+                    on_end();
+                }
+                self.stop(true, true);
+            }
         }
         if received.reopen_logs
             && let Some(reopen_logs) = &self.options.reopen_logs

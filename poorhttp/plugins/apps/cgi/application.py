@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from poorhttp.config.cpus import usable_cpus
 from poorhttp.config.settings import Settings
 from poorhttp.plugins.apps.cgi.error_responses import log_problem, respond
+from poorhttp.plugins.apps.cgi.options import CgiPrograms
 from poorhttp.plugins.apps.cgi.program import ProgramRun
 from poorhttp.plugins.apps.cgi.program_slots import slots_of_process
 from poorhttp.plugins.apps.native import find_program
@@ -28,10 +29,11 @@ class Programs:
     def __init__(self, folder: str, settings: Settings) -> None:
         """Take a folder that exists."""
         self.folder = os.fsencode(os.path.realpath(folder))
-        self.limits = settings.cgi_timeout, settings.cgi_time_limit or None
-        self.pass_authorization = settings.cgi_pass_authorization
+        options = settings.of(CgiPrograms)
+        self.limits = options.cgi_timeout, options.cgi_time_limit or None
+        self.pass_authorization = options.cgi_pass_authorization
         self.graceful_timeout = settings.graceful_timeout
-        self.max_programs = settings.cgi_processes or PROGRAMS_PER_CPU * usable_cpus()
+        self.max_programs = options.cgi_processes or PROGRAMS_PER_CPU * usable_cpus()
         self.in_greenlets = settings.mode == "gevent"
         self.environment = [
             (b"GATEWAY_INTERFACE", b"CGI/1.1"),
@@ -40,7 +42,7 @@ class Programs:
             # nginx and lighttpd for all.
             (b"REDIRECT_STATUS", b"200"),
         ]
-        for name, value in settings.cgi_environment:
+        for name, value in options.cgi_environment:
             passed = os.environ.get(name) if value is None else value
             if passed is not None:
                 self.environment.append((os.fsencode(name), os.fsencode(passed)))

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from poorhttp.config.settings import Settings
-from poorhttp.plugins.apps.cgi.application import Programs
-from poorhttp.plugins.apps.cgi.inheritance import prevent_inheritance
 from poorhttp.targets.folder import check_folder
+from poorhttp.targets.target import PROGRAMS, Target
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from poorhttp.plugins.apps.cgi.application import Programs
 
 
 def load(folder: str, settings: Settings | None = None) -> Programs:
@@ -15,5 +18,12 @@ def load(folder: str, settings: Settings | None = None) -> Programs:
         ApplicationError: there is no such folder.
     """
     check_folder("cgi", folder, "the programs are")
+
+    from poorhttp.plugins.apps.cgi.application import Programs
+    from poorhttp.plugins.apps.cgi.inheritance import prevent_inheritance
+
     prevent_inheritance()
     return Programs(folder, settings or Settings())
+
+
+TARGET = Target(load, PROGRAMS, takes_settings=True)

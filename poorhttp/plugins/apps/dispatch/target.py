@@ -8,6 +8,7 @@ from poorhttp.config.suggestions import nearest
 from poorhttp.errors import ApplicationError
 from poorhttp.targets import module
 from poorhttp.targets.folder import check_folder
+from poorhttp.targets.target import CODE, Target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,3 +37,6 @@ def load(folder: str) -> Application:
     from poorhttp.plugins.apps.dispatch import Application
 
     return Application(table)
+
+
+TARGET = Target(load, CODE)

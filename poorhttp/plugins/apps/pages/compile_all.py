@@ -6,7 +6,8 @@ import sys
 from collections.abc import Callable
 
 from poorhttp.config.settings import Settings
-from poorhttp.errors import ApplicationError
+from poorhttp.errors import ApplicationError, printable
+from poorhttp.plugins.apps.pages.options import TemplatePages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,9 +60,10 @@ def _compile(folder: Folder, settings: Settings) -> int:
             count += 1
         except PageError as mistake:
             mistakes += 1
-            print(mistake, file=sys.stderr)
+            print(printable(str(mistake)), file=sys.stderr)
         except OSError as error:
             raise ApplicationError(f"{folder.path}{uri} cannot be compiled: {error}") from error
-    where = f"kept in {settings.pages_modules}" if settings.pages_modules else "kept nowhere"
+    modules = settings.of(TemplatePages).pages_modules
+    where = f"kept in {modules}" if modules else "kept nowhere"
     print(f"{folder.path}: {count} {'page' if count == 1 else 'pages'} compiled, {where}")
     return mistakes

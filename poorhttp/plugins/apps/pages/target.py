@@ -6,8 +6,10 @@ from importlib.util import find_spec
 
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ApplicationError, how_to_install
+from poorhttp.plugins.apps.pages.options import TemplatePages
 from poorhttp.targets import SECRET
 from poorhttp.targets.folder import check_folder
+from poorhttp.targets.target import PAGES, Target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,16 +30,17 @@ def load(folder: str, settings: Settings | None = None) -> Pages:
     """
     settings = settings or Settings()
     opened = open_folder(folder, settings)
+    options = settings.of(TemplatePages)
 
     from poorhttp.plugins.apps.pages.application import Pages
     from poorhttp.plugins.apps.pages.session import Sessions
     from poorhttp.plugins.apps.pages.session_key import read_key
 
-    if settings.session_key is not None:
-        sessions = Sessions(read_key(settings.session_key), "", settings.session_lifetime)
+    if options.session_key is not None:
+        sessions = Sessions(read_key(options.session_key), "", options.session_lifetime)
     else:
         # Without a key file, folders do not share their sessions.
-        sessions = Sessions(SECRET, opened.path, settings.session_lifetime)
+        sessions = Sessions(SECRET, opened.path, options.session_lifetime)
     return Pages(opened, sessions)
 
 
@@ -56,7 +59,11 @@ def open_folder(folder: str, settings: Settings) -> Folder:
     from poorhttp.plugins.apps.pages.folder import Folder
     from poorhttp.plugins.apps.pages.module_cache import ModuleCache
 
+    options = settings.of(TemplatePages)
     modules = None
-    if settings.pages_modules is not None:
-        modules = ModuleCache(settings.pages_modules, folder)
-    return Folder(folder, reload=settings.pages_reload, modules=modules)
+    if options.pages_modules is not None:
+        modules = ModuleCache(options.pages_modules, folder)
+    return Folder(folder, reload=options.pages_reload, modules=modules)
+
+
+TARGET = Target(load, PAGES, takes_settings=True)

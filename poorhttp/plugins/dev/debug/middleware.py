@@ -17,7 +17,6 @@ from poorhttp.plugins.dev import template_errors
 from poorhttp.plugins.dev.debug import handled_errors, responses
 from poorhttp.plugins.dev.debug.handled_errors import HandledError, NotingStartResponse
 from poorhttp.plugins.dev.debug.responses import ANSWERED_EXCEPTION, DEBUG, FRAMEWORK_DETAILS
-from poorhttp.plugins.dev.options import Development
 from poorhttp.worker import wsgi
 
 TYPE_CHECKING = False
@@ -29,10 +28,9 @@ if TYPE_CHECKING:
     from poorhttp.config.settings import Settings
 
 
-def prepare(settings: Settings) -> None:
+def prepare() -> None:
     """Have frameworks raise exceptions; to be called before the application is imported."""
-    if settings.of(Development).debug != "off":
-        os.environ.setdefault("FLASK_DEBUG", "1")
+    os.environ.setdefault("FLASK_DEBUG", "1")
 
 
 def with_error_pages(application: WSGIApplication, settings: Settings) -> WSGIApplication:

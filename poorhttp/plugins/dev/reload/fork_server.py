@@ -18,7 +18,7 @@ from contextlib import suppress
 # Imported before gevent may replace them by its own, which would wait for its hub.
 from select import POLLIN, poll
 
-from poorhttp import logs, modes
+from poorhttp import logs
 from poorhttp.plugins.dev.reload.preforked import PreforkedProcess
 from poorhttp.plugins.dev.reload.spawner import VersionSpawner
 from poorhttp.process import fork, signals
@@ -26,7 +26,7 @@ from poorhttp.process.c_socket import socket
 from poorhttp.process.fd_passing import receive, send
 from poorhttp.process.signals import signal
 from poorhttp.process.worker_context import WorkerContext
-from poorhttp.worker import start
+from poorhttp.worker import mode, start
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ class _ForkServerProcess:
         forget_folders()
         begun = time.monotonic()
         for service in self.shared.services:
-            modes.prepare(service.mode, service.settings)
+            mode.prepare(service.mode, service.settings)
         settings = [service.settings for service in self.shared.services]
         preimporter = Preimporter(self.shared.project, settings)
         preimporter.add(known)

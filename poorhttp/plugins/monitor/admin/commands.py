@@ -12,12 +12,11 @@ import os
 from poorhttp import logs
 from poorhttp.plugins.monitor.admin.questions import to_json
 from poorhttp.process.signals import signal
-from poorhttp.supervisor.worker_handle import ASKED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp.plugins.monitor.inspection import Inspection
-    from poorhttp.supervisor.supervisor import Supervisor
+    from poorhttp.supervisor.component import Main
     from poorhttp.supervisor.worker_handle import WorkerHandle
     from poorhttp.supervisor.worker_pool import WorkerPool
 
@@ -47,7 +46,7 @@ LONGEST_PROFILE = 300
 #: Jobs whose results are kept, at most; the oldest are forgotten.
 MOST_JOBS = 32
 
-#: `Supervisor.drain_until` after `drain`: until the server is told to stop.
+#: `Main.drain_until` after `drain`: until the server is told to stop.
 FOREVER = float("inf")
 
 
@@ -79,8 +78,8 @@ class Job:
 class Commands:
     """Executes commands, and keeps the results of jobs."""
 
-    def __init__(self, supervisor: Supervisor) -> None:
-        self._supervisor = supervisor
+    def __init__(self, main: Main) -> None:
+        self._main = main
         #: By their names, the oldest first.
         self._jobs: dict[str, Job] = {}
         self._number = 0
@@ -104,7 +103,7 @@ class Commands:
             return _text(404, {"ok": False, "message": why})
         if not job.text and self._is_stopping:
             self._end(job, "the server was told to stop", succeeded=False)
-        elif not (job.text or job.begun) and self._supervisor.drain_until:
+        elif not (job.text or job.begun) and self._main.drain_until:
             self._end(job, "the server was drained before", succeeded=False)
         return job.text or _text(*_under_way(job))
 
@@ -151,9 +150,8 @@ class Commands:
 
     @property
     def _is_stopping(self) -> bool:
-        supervisor = self._supervisor
-        drains = bool(supervisor.drain_until) and supervisor.drain_until != FOREVER
-        return drains or bool(supervisor.stop_signal)
+        drains = bool(self._main.drain_until) and self._main.drain_until != FOREVER
+        return drains or bool(self._main.stop_signal)
 
     def _run(self, name: str, *words: str) -> Answer:
         if name not in ARGUMENTS:
@@ -180,30 +178,26 @@ class Commands:
             del self._jobs[next(iter(self._jobs))]
         return _under_way(job)
 
-    def _signal(self, number: int) -> None:
-        """Do what the main process does after a signal, at its next look."""
-        self._supervisor.pending_signals.append(number)
-
     # The commands, each by its name
 
     def _reload(self) -> Answer:
         self._refuse_if_drained()
-        self._signal(signal.SIGHUP)
+        self._main.reload()
         return self._start("reload")
 
     def _restart(self, pid: str = "") -> Answer:
         if pid:
             return self._recycle(pid)
         self._refuse_if_drained()
-        self._signal(signal.SIGUSR2)
+        self._main.restart()
         return self._start("restart")
 
     def _stop(self, quick: str = "") -> Answer:
         if quick:
-            self._signal(signal.SIGQUIT)
+            self._main.stop(signal.SIGQUIT)
         elif not self._is_stopping:
             # A second TERM would cut requests off.
-            self._signal(signal.SIGTERM)
+            self._main.stop(signal.SIGTERM)
         _log("stop, quickly" if quick else "stop")
         return 202, {"ok": True, "message": "the server stops"}
 
@@ -224,16 +218,14 @@ class Commands:
         return 200, {"ok": True, "message": f"log_level is {level} until the next reload"}
 
     def _drain(self, off: str = "") -> Answer:
-        supervisor = self._supervisor
-        if not supervisor.started or supervisor.generations.starting or supervisor.upgrade:
+        main = self._main
+        if main.changing:
             raise Refused(409, "a start is under way; try again when it has ended")
-        if off and supervisor.drain_until:
-            supervisor.drain_until = 0.0
-            supervisor.generations.drain(on=False)
+        if off and main.drain_until:
+            main.undrain()
             _log("drain --off")
-        elif not off and not supervisor.drain_until:
-            supervisor.drain_until = FOREVER
-            supervisor.generations.drain()
+        elif not off and not main.drain_until:
+            main.drain()
             _log("drain: not ready any more, until drain --off or a stop")
         ready = "ready again" if off else "not ready, and goes on serving"
         return 200, {"ok": True, "message": f"the server is {ready}"}
@@ -259,7 +251,7 @@ class Commands:
 
         if self._inspection is not None:
             raise Refused(409, "workers are being inspected already; try again")
-        pools = self._supervisor.generations
+        pools = self._main.generations
         every = [(pool, worker) for pool in pools for worker in pool.workers.values()]
         targets = [self._worker(pid)] if pid else every
         try:
@@ -274,30 +266,29 @@ class Commands:
         return answer
 
     def _refuse_if_drained(self) -> None:
-        if self._supervisor.drain_until:
+        if self._main.drain_until:
             raise Refused(409, "the server is drained; drain --off ends that")
 
     def _recycle(self, pid: str) -> Answer:
         pool, worker = self._worker(pid)
         if worker.kill_at or worker.recycle_reason:
             raise Refused(409, f"worker {worker.pid} is being replaced already")
-        if pool not in self._supervisor.generations.serving:
+        if pool not in self._main.generations.serving:
             raise Refused(409, f"worker {worker.pid} belongs to a version that no longer serves")
-        worker.recycle_reason = ASKED
+        self._main.recycle(worker)
         message = f"worker {worker.pid} is replaced as soon as its successor serves"
         return 202, {"ok": True, "message": message}
 
     def _worker(self, pid: str) -> tuple[WorkerPool, WorkerHandle]:
         """Return the worker of this process ID, and its pool."""
-        for pool in self._supervisor.generations:
+        for pool in self._main.generations:
             for worker in pool.workers.values():
                 if str(worker.pid) == pid:
                     return pool, worker
         raise Refused(404, f"no worker is process {ascii(pid)[1:-1]}")
 
     def _resize(self, step: int, service: str) -> Answer:
-        supervisor = self._supervisor
-        pools = supervisor.generations.serving
+        pools = self._main.generations.serving
         names = [pool.settings.service for pool in pools]
         if service and service not in names:
             known = ", ".join(filter(None, names)) or "only one, without a name"
@@ -308,7 +299,7 @@ class Commands:
                 raise Refused(409, f"{pool.name}with reuse_port, change workers and reload")
             if pool.count + step < 1:
                 raise Refused(409, f"{pool.name}the last worker stays")
-        supervisor.resize(step, pools)
+        self._main.resize(step, pools)
         counts = ", ".join(f"{pool.name}{pool.count} workers" for pool in pools)
         return 200, {"ok": True, "message": counts}
 

@@ -17,11 +17,11 @@ from poorhttp.net.sockets import open_listeners
 from poorhttp.plugins.monitor.admin.application import Application
 from poorhttp.plugins.monitor.admin.protection import Protection
 from poorhttp.plugins.monitor.admin.questions import Questions
+from poorhttp.plugins.monitor.options import Monitoring
 from poorhttp.process import fork, signals
 from poorhttp.process.signals import STOP_SIGNALS, signal
 from poorhttp.process.worker_context import WorkerContext
-from poorhttp.supervisor.scoreboard import Totals
-from poorhttp.supervisor.worker_pool import WorkerPool
+from poorhttp.supervisor import supervised_process
 from poorhttp.worker.service import Service
 from poorhttp.worker.stop_signals import StopSignals
 
@@ -131,17 +131,13 @@ class AdminEndpoint:
         except BaseException:
             self.close_listeners(keep=have)
             raise
-        served.loaded = served.serving = True
-        self.pool = WorkerPool(served, Totals())
-        self.pool.noun = "the process that answers at admin,"
-        # However often it dies, it is replaced.
-        self.pool.complete = True
+        self.pool = supervised_process.pool(served, "the process that answers at admin,")
         self._questions = Questions(" ".join(each.url for each in self.listeners))
         self._application = Application(self._questions, protection)
         self._application.reactor = served.reactor
         #: Of the metrics that were sent; `None`: the process sends none.
         self._sent: SharedMemory | None = None
-        if service.sends_metrics:
+        if service.of(Monitoring).sends_metrics:
             from poorhttp.plugins.monitor.metrics import export  # takes memory
 
             self._sent = export.shared
@@ -207,7 +203,7 @@ def check(service: Settings, is_ours: Callable[[Address], bool]) -> list[Listene
     Raises:
         Failure: the address cannot be used, or has to be protected by a token.
     """
-    if service.admin is None:
+    if service.of(Monitoring).admin is None:
         return []
     listeners = open_listeners(_settings(service), is_ours=is_ours)
     try:
@@ -222,8 +218,9 @@ def check(service: Settings, is_ours: Callable[[Address], bool]) -> list[Listene
 def _settings(service: Settings) -> Settings:
     """Return the settings of the process for a server whose first service has these."""
     settings = Settings(**LIMITS)
-    if service.admin is not None:
-        settings.set("bind", [(service.origin("admin"), str(service.admin))])
+    address = service.of(Monitoring).admin
+    if address is not None:
+        settings.set("bind", [(service.origin("admin"), str(address))])
     else:
         settings.listen_nowhere()
     for name in COMMON:

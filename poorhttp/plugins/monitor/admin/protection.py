@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
 from poorhttp.net.listener import Listener
+from poorhttp.plugins.monitor.options import Monitoring
 from poorhttp.process.c_socket import socket
 from poorhttp.process.safe_open import open_regular
 
@@ -45,9 +46,10 @@ class Protection:
         Raises:
             ConfigError: the file cannot be used, or is missing.
         """
+        options = settings.of(Monitoring)
         self.token = b""
-        if settings.admin_token_file is not None:
-            self.token = read_token(settings.admin_token_file, settings.origin("admin_token_file"))
+        if options.admin_token_file is not None:
+            self.token = read_token(options.admin_token_file, settings.origin("admin_token_file"))
         open_to_others = [each.url for each in listeners if not _is_local(each)]
         if open_to_others and not self.token:
             raise ConfigError(
@@ -57,8 +59,8 @@ class Protection:
             )
         #: Names of the address in `Host`, besides those of loopback.
         self._hosts = {each.server[0].lower() for each in listeners}
-        if settings.admin is not None and settings.admin.host:
-            self._hosts.add(settings.admin.host.lower())
+        if options.admin is not None and options.admin.host:
+            self._hosts.add(options.admin.host.lower())
 
     def refusal(self, environ: WSGIEnvironment) -> Refusal | None:
         """Return why a request is refused, which asks for more than `/-/live` and `/-/ready`."""

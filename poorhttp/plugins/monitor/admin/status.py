@@ -15,7 +15,7 @@ from poorhttp.plugins.monitor.admin.model import no_figures
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp.plugins.monitor.admin.model import Service, Status, Value, Worker
-    from poorhttp.supervisor.supervisor import Supervisor
+    from poorhttp.plugins.monitor.component import Monitor
     from poorhttp.supervisor.worker_handle import WorkerHandle
     from poorhttp.supervisor.worker_pool import WorkerPool
 
@@ -38,40 +38,40 @@ PSS_TIME = 0.01
 class StatusDocument:
     """Builds the document; knows what is too expensive to be read each time."""
 
-    def __init__(self, supervisor: Supervisor) -> None:
-        self._supervisor = supervisor
+    def __init__(self, monitor: Monitor) -> None:
+        self._monitor = monitor
         #: When the PSS of a worker was read, and bytes, by process ID.
         self._pss: dict[int, tuple[float, int]] = {}
 
     def build(self, now: float) -> Status:
         """Return the document; `now` is the time of the monotonic clock."""
-        supervisor = self._supervisor
-        generations = supervisor.generations
-        why_not = supervisor.admin.why_not_ready()
+        main = self._monitor.main
+        generations = main.generations
+        why_not = self._monitor.why_not_ready()
         self._read_pss((worker for pool in generations for worker in pool.workers.values()), now)
         return {
             "version": VERSION,
             "python": sys.version.partition(" ")[0],
             "pid": os.getpid(),
-            "started": supervisor.born,
+            "started": main.born,
             "now": time.time(),
             "ready": not why_not,
             "why_not_ready": why_not,
             "host_name": os.uname().nodename,
             "services": [self._service(pool, now) for pool in generations.serving],
-            "reloads": supervisor.admin.reloads,
+            "reloads": self._monitor.reloads,
             "log_lines_lost": generations.lines_lost(),
             "configuration": list(_configuration([pool.settings for pool in generations.serving])),
         }
 
     def _service(self, serving: WorkerPool, now: float) -> Service:
         settings, totals = serving.settings, serving.totals
-        generations = self._supervisor.generations
+        generations = self._monitor.main.generations
         pools = [pool for pool in generations if pool.settings.service == settings.service]
         slowest, errors, refusals = generations.finished(settings.service)
         tls = serving.service.tls
         certificates = tls.config.certificates if tls is not None else []
-        history = self._supervisor.admin.history
+        history = self._monitor.history
         present = generations.figures(settings.service)
         full = any(pool.is_full(each) for pool in pools for each in pool.workers.values())
         return {

@@ -2,37 +2,36 @@
 
 from __future__ import annotations
 
-from poorhttp.config.command_line import COMMANDS
+from collections.abc import Iterable
+
 from poorhttp.config.settings import OPTIONS as SETTINGS
 from poorhttp.plugins.monitor.ctl.arguments import COMMON, OPTIONS, SHORT, SUBCOMMANDS
-from poorhttp.plugins.setup.shell.vocabulary import Switch, Word
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from poorhttp.config.command import Words
 
 #: The values of an argument, by its placeholder.
 CHOICES = {"LEVEL": getattr(SETTINGS["log_level"].parse, "choices", ())}
 
 
-def words() -> dict[str, Word]:
-    """Return both commands by their names."""
-    subcommands = [
-        Word(name, known.summary, choices=CHOICES.get(known.arguments[0], ()))
-        if known.arguments
-        else Word(name, known.summary)
+def ctl_words() -> Words:
+    """Return the options and subcommands of `ctl`."""
+    subcommands = {
+        name: (known.summary, CHOICES.get(known.arguments[0], ()) if known.arguments else ())
         for name, known in SUBCOMMANDS.items()
-    ]
-    return {
-        "ctl": Word("ctl", COMMANDS["ctl"].summary, _switches([*OPTIONS]), words=subcommands),
-        "top": Word("top", COMMANDS["top"].summary, _switches([*COMMON])),
     }
+    return {"options": _options(OPTIONS), "subcommands": subcommands}
 
 
-def _switches(names: list[str]) -> list[Switch]:
-    shorts = {long: short for short, long in SHORT.items()}
+def top_words() -> Words:
+    """Return the options of `top`."""
+    return {"options": _options(COMMON)}
+
+
+def _options(names: Iterable[str]) -> list[tuple[str, str]]:
+    shorts = {long: f"{short}, " for short, long in SHORT.items()}
     found = [
-        Switch(
-            [*([shorts[name]] if name in shorts else []), name],
-            OPTIONS[name].summary,
-            OPTIONS[name].metavar,
-        )
-        for name in names
+        (shorts.get(name, "") + OPTIONS[name].synopsis, OPTIONS[name].summary) for name in names
     ]
-    return [*found, Switch(("-h", "--help"), "Show help.")]
+    return [*found, ("-h, --help", "Show help.")]

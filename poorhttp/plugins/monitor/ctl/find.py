@@ -21,9 +21,10 @@ from contextlib import contextmanager, suppress
 from poorhttp.config import address, ini, loader
 from poorhttp.config.address import Address
 from poorhttp.config.settings import Settings
-from poorhttp.errors import ConfigError, UsageError, visible
+from poorhttp.errors import ConfigError, UsageError, printable, visible
 from poorhttp.plugins.monitor.admin.protection import read_token_file
 from poorhttp.plugins.monitor.admin.questions import MEMORY_NAME
+from poorhttp.plugins.monitor.options import Monitoring
 from poorhttp.process.privileges import groups_of, members_of, user_ids, user_name
 from poorhttp.process.safe_open import open_found, open_regular
 
@@ -113,16 +114,17 @@ def _by_found_file(environ: Mapping[str, str], token: Token | None) -> Place | N
     A file that cannot be used is left out with a message: it may be the mistake that an operator
     is about to undo.
     """
-    file = next(filter(os.path.lexists, loader.FOUND), "")
+    file = loader.found()
     if not file:
         return None
     try:
         settings = loader.load({}, environ, file, opener=open_found)[0]
-        if settings.admin is None:
+        if settings.of(Monitoring).admin is None:
             return None
         place = _by_settings(file, settings, token)
     except ConfigError as error:
-        print(f"poorhttp: {file} of this folder is left out: {error}", file=sys.stderr)
+        why = printable(str(error))
+        print(f"poorhttp: {file} of this folder is left out: {why}", file=sys.stderr)
         return None
     print(f"poorhttp: {place.address}, by {file} of this folder", file=sys.stderr)
     return place
@@ -154,15 +156,16 @@ def _by_settings(
     Raises:
         ConfigError: they do not tell.
     """
-    admin = settings.admin
+    options = settings.of(Monitoring)
+    admin = options.admin
     if admin is None:
         raise ConfigError(
             f"{file}: admin is not set; set admin = 127.0.0.1:9090, or unix:/run/poorhttp.admin, "
             f"in [{loader.SECTION}], and reload the server"
         )
     loader.change_folder(settings)
-    if not token and settings.admin_token_file is not None:
-        token = Token(settings.admin_token_file, settings.origin("admin_token_file"))
+    if not token and options.admin_token_file is not None:
+        token = Token(options.admin_token_file, settings.origin("admin_token_file"))
         if found is not None:
             _check_writers(found, token, file, settings.origin("admin_token_file"))
     if admin.kind == "fd" or (admin.kind == "tcp" and admin.port == 0):

@@ -15,6 +15,7 @@ from poorhttp import logs
 from poorhttp.config.settings import Settings
 from poorhttp.plugins.monitor.metrics import changes
 from poorhttp.plugins.monitor.metrics.families import Family, Sample, collect
+from poorhttp.plugins.monitor.options import Monitoring
 from poorhttp.process import fork
 
 TYPE_CHECKING = False
@@ -36,8 +37,9 @@ KIND = "sent"
 
 def wanted(settings: Settings) -> list[str]:
     """Return the receivers of metrics, by their options."""
-    found = ["statsd"] if settings.statsd is not None else []
-    return [*found, "otel"] if settings.otel in ("on", "metrics") else found
+    options = settings.of(Monitoring)
+    found = ["statsd"] if options.statsd is not None else []
+    return [*found, "otel"] if options.otel in ("on", "metrics") else found
 
 
 class SharedMemory:
@@ -96,13 +98,13 @@ shared = SharedMemory()
 class _StatsD:
     """Sends to StatsD."""
 
-    def __init__(self, settings: Settings, address: Address) -> None:
+    def __init__(self, options: Monitoring, address: Address) -> None:
         from poorhttp.plugins.monitor.metrics import statsd
 
         self.interval = statsd.INTERVAL
         self._address = address
-        self._prefix = settings.statsd_prefix and f"{settings.statsd_prefix}."
-        self._tags = settings.statsd_tags
+        self._prefix = options.statsd_prefix and f"{options.statsd_prefix}."
+        self._tags = options.statsd_tags
         self._module = statsd
         self._problem = ""
 
@@ -210,8 +212,9 @@ def start(settings: Settings, ask: Callable[[], Status]) -> Callable[[], None]:
 
 def _sender(name: str, settings: Settings) -> _StatsD | Exporter:
     if name == "statsd":
-        assert settings.statsd is not None
-        return _StatsD(settings, settings.statsd)
+        options = settings.of(Monitoring)
+        assert options.statsd is not None
+        return _StatsD(options, options.statsd)
     from poorhttp.plugins.monitor.metrics import otlp
 
     return otlp.Exporter()

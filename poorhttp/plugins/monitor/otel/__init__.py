@@ -1,5 +1,6 @@
 """OpenTelemetry (`otel`).
 
-sdk.py       its SDK, set up as the environment says
-tracing.py   a span for each request
+sdk.py            its SDK, set up as the environment says
+tracing.py        a span for each request
+worker_hooks.py   what `otel` does in workers
 """

@@ -10,6 +10,7 @@ import os
 
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError, how_to_install
+from poorhttp.plugins.monitor.options import Monitoring
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def check(settings: Settings) -> None:
             )
     milliseconds("OTEL_METRIC_EXPORT_INTERVAL", 1)
     for what in ("metrics", "traces"):
-        if settings.otel in ("on", what):
+        if settings.of(Monitoring).otel in ("on", what):
             _entry_points(what)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from poorhttp.config.help import entry
 from poorhttp.config.suggestions import suggestion
 from poorhttp.errors import UsageError
-from poorhttp.plugins.setup.shell.vocabulary import FOLDER, Switch, Word
+from poorhttp.plugins.setup.shell.vocabulary import Switch
 
 SUMMARY = (
     "Write poorhttp.ini for the application in a folder, and optionally files for systemd, web "
@@ -43,8 +43,6 @@ OPTIONS = {
         HELP,
     )
 }
-
-WORD = Word("init", SUMMARY, [*OPTIONS.values()], argument=FOLDER)
 
 #: What a value must be, and an example.
 PATTERNS = {

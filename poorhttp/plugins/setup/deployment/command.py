@@ -15,21 +15,17 @@ from poorhttp.plugins.setup.deployment.arguments import Arguments, usage
 from poorhttp.plugins.setup.deployment.plan import HIDDEN, INI, Plan
 from poorhttp.plugins.setup.deployment.project import DeployedProject
 from poorhttp.plugins.setup.deployment.proxies import GROUPS, PROXIES
-
-#: Finds the target of settings, and prints what it was.
-Discover = Callable[[Sequence[Settings]], None]
-
+from poorhttp.worker import plugin_hooks
 
 #: Writes a file, and makes its folder: path, content, and whether it may replace a file.
 Write = Callable[[str, bytes, bool], None]
 
 
-def main(words: Sequence[str], discover: Discover, write: Write) -> int:
+def main(words: Sequence[str], write: Write) -> int:
     """Write the files that are asked for.
 
     Args:
         words: the words behind `init`.
-        discover: completes settings by the target that a search finds.
         write: writes a file, through no link.
 
     Raises:
@@ -50,7 +46,7 @@ def main(words: Sequence[str], discover: Discover, write: Write) -> int:
             f"{_shown(there)} already exists; --force replaces it, and --systemd, --nginx "
             "and others write files that go with it"
         )
-    plan = _configured(folder, there, arguments) if keeps else _found(folder, arguments, discover)
+    plan = _configured(folder, there, arguments) if keeps else _found(folder, arguments)
     quoting.check(plan, arguments.kinds)
     files = {} if keeps else {plan.ini: ini_file.text(plan)}
     for kind in arguments.kinds:
@@ -64,15 +60,17 @@ def main(words: Sequence[str], discover: Discover, write: Write) -> int:
     return 0
 
 
-def _found(folder: str, arguments: Arguments, discover: Discover) -> Plan:
+def _found(folder: str, arguments: Arguments) -> Plan:
     """Return the plan of an application that a search finds, or that an option names."""
     settings = Settings(chdir=folder)
     before = dict(os.environ)
     target = arguments.values.get("target", "")
     if target:
         settings.set("target", [("--target", target)])
+    finder = plugin_hooks.finder()
     try:
-        discover([settings])
+        if finder is not None:
+            finder.find(settings)
     except UsageError as error:
         raise UsageError(str(error).replace("poorhttp dev ", "poorhttp init --target ")) from None
     project = DeployedProject(folder)

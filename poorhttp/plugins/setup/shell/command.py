@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from poorhttp.config.command_line import COMMANDS
 from poorhttp.config.help import entry
 from poorhttp.config.suggestions import suggestion
 from poorhttp.errors import UsageError
-from poorhttp.plugins.setup.deployment import arguments
+from poorhttp.plugins.setup.commands import COMPLETION, MAN
 from poorhttp.plugins.setup.shell import bash, fish, man, zsh
-from poorhttp.plugins.setup.shell.vocabulary import FILE, Switch, Word, commands
+from poorhttp.plugins.setup.shell.vocabulary import commands
 
 HELP = ("-h", "--help")
 
@@ -25,37 +24,12 @@ PLACES = {
 
 SECTIONS = {"1": man.command_page, "5": man.file_page}
 
-INIT = arguments.WORD
-MIGRATE = Word(
-    "migrate",
-    COMMANDS["migrate"].summary,
-    [
-        Switch(("-o", "--output"), "Write FILE instead of printing it.", "FILE"),
-        Switch(["--force"], "Replace FILE if it exists."),
-        Switch(HELP, "Show help."),
-    ],
-    argument=FILE,
-)
-COMPLETION = Word(
-    "completion",
-    "Print the completion for a shell.",
-    [Switch(HELP, "Show help.")],
-    choices=[*SHELLS],
-)
-MAN = Word(
-    "man",
-    "Print a man page: 1, the command, or 5, the ini file.",
-    [Switch(HELP, "Show help.")],
-    choices=[*SECTIONS],
-)
 
-
-def completion(words: Sequence[str], own: Mapping[str, Word]) -> str:
+def completion(words: Sequence[str]) -> str:
     """Return the output of `poorhttp completion`.
 
     Args:
         words: the words behind it.
-        own: further commands that parse their own words, by name.
 
     Raises:
         UsageError: a word is missing, too much, or unknown.
@@ -64,10 +38,10 @@ def completion(words: Sequence[str], own: Mapping[str, Word]) -> str:
         places = "".join(entry(shell, f"Save it as {PLACES[shell]}.") for shell in SHELLS)
         return f"Usage: poorhttp completion SHELL\n\n{COMPLETION.summary}\n\nShells:\n{places}"
     script = SHELLS[_one("completion", words, [*SHELLS])]
-    return script(_commands(own))
+    return script(commands())
 
 
-def manual(words: Sequence[str], own: Mapping[str, Word]) -> str:
+def manual(words: Sequence[str]) -> str:
     """Return the output of `poorhttp man`, roff; arguments and errors as of `completion`."""
     if set(words) & set(HELP):
         return (
@@ -75,11 +49,7 @@ def manual(words: Sequence[str], own: Mapping[str, Word]) -> str:
             "Example: poorhttp man 5 | man -l -\n"
         )
     page = SECTIONS[_one("man", words or ["1"], [*SECTIONS])]
-    return page(_commands(own))
-
-
-def _commands(own: Mapping[str, Word]) -> list[Word]:
-    return commands({**own, **{word.name: word for word in (INIT, MIGRATE, COMPLETION, MAN)}})
+    return page(commands())
 
 
 def _one(command: str, words: Sequence[str], known: Sequence[str]) -> str:

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from poorhttp.config.command_line import (
-    COMMANDS,
     FILE_FLAGS,
     HELP_ALL_FLAG,
     HELP_FLAGS,
-    OWN_WORDS,
     VERSION_FLAGS,
+    known_commands,
 )
 from poorhttp.config.options.option import Option
+from poorhttp.config.registry import registry
 from poorhttp.config.settings import OPTIONS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from poorhttp.config.command import Command
 
 # What a word can be completed with, if its values are not known one by one.
 NOTHING, FILE, FOLDER, TARGET = "nothing", "file", "folder", "target"
 
 #: What the values of these placeholders are.
 PLACES = {"FILE": FILE, "FOLDER": FOLDER}
+
+#: What the argument of a command is, by its placeholder.
+ARGUMENTS = {**PLACES, "TARGET": TARGET, "": NOTHING}
 
 #: Schemes of targets that name a folder, `SCHEME:FOLDER`.
 FOLDER_SCHEMES = ("cgi", "dispatch", "pages", "static")
@@ -101,21 +108,39 @@ def plain(text: str) -> str:
     return text.replace("`", "")
 
 
-def commands(own: Mapping[str, Word]) -> list[Word]:
-    """Return all commands, in the order of the help.
-
-    Args:
-        own: the commands that parse their own words, by name.
-    """
+def commands() -> list[Word]:
+    """Return all commands, in the order of the help."""
+    registry.add_installed()
     switches = [*_general(), *map(_switch, _flagged())]
     return [
-        own[name]
-        if name in own
-        else Word(name, command.summary, argument=FILE)
-        if name in OWN_WORDS
+        _own_words(name, command)
+        if command.own_words
         else Word(name, command.summary, switches, argument=TARGET)
-        for name, command in COMMANDS.items()
+        for name, command in known_commands().items()
     ]
+
+
+def _own_words(name: str, command: Command) -> Word:
+    """Return a command that parses its own words, as it describes them."""
+    words = command.words() if command.words is not None else {}
+    return Word(
+        name,
+        command.summary,
+        [_described(*option) for option in words.get("options", ())],
+        argument=ARGUMENTS[words.get("argument", "")],
+        choices=words.get("choices", ()),
+        words=[
+            Word(subcommand, summary, choices=choices)
+            for subcommand, (summary, choices) in words.get("subcommands", {}).items()
+        ],
+    )
+
+
+def _described(text: str, summary: str) -> Switch:
+    """Return an option that is written as in a help: `-o, --output FILE`."""
+    *before, last = text.split(", ")
+    name, _, metavar = last.partition(" ")
+    return Switch([*before, name], summary, metavar)
 
 
 def _general() -> list[Switch]:

@@ -118,7 +118,7 @@ class Preimporter:
         """Bring Python, in a fork of the fork server, into the state of a fresh process.
 
         `random` seeds itself after a fork. The caller sets the collector, and has called
-        `modes.prepare` before the first import.
+        `mode.prepare` before the first import.
         """
         if self._probe is not None:
             self._probe.end()
@@ -158,10 +158,10 @@ class Preimporter:
 
     def _compare_modes(self) -> None:
         """Set an obstacle if the services' modes need different processes."""
-        from poorhttp import modes
+        from poorhttp.worker import mode
 
-        loaded = {settings.mode: modes.load(settings) for settings in self._services}
-        if len(loaded) > 1 and any(hasattr(mode, "prepare") for mode in loaded.values()):
+        loaded = {settings.mode: mode.load(settings) for settings in self._services}
+        if len(loaded) > 1 and any(hasattr(each, "prepare") for each in loaded.values()):
             self._set_obstacle(
                 f"the modes {' and '.join(loaded)} of the services exclude each other"
             )

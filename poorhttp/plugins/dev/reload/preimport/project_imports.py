@@ -9,8 +9,8 @@ from importlib.machinery import ModuleSpec, PathFinder
 
 from poorhttp.config.settings import Settings
 from poorhttp.plugins.dev.reload.watch.project import WatchedProject
-from poorhttp.targets import CODE
 from poorhttp.targets.named import FILE, MODULE, named, targets_of
+from poorhttp.targets.target import CODE
 
 
 class ProjectImports:

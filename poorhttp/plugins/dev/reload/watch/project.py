@@ -11,8 +11,8 @@ from poorhttp.config.settings import Settings
 from poorhttp.logs.frames import SERVER_FOLDER
 from poorhttp.plugins.dev.options import Development
 from poorhttp.plugins.dev.reload.watch.glob_pattern import Glob
-from poorhttp.targets import CODE, CONFIGURATION, FILES, PAGES, PROGRAMS
 from poorhttp.targets.named import FILE, MODULE, named, targets_of
+from poorhttp.targets.target import CODE, CONFIGURATION, FILES, PAGES, PROGRAMS
 
 #: Folders that are watched at most, and entries that are read at most to find them. More are there
 #: if the server was started in a home folder, or serves an archive.

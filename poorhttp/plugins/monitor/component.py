@@ -1,4 +1,4 @@
-"""Starts, replaces and stops the process of the address `admin` at start and reload."""
+"""The address `admin` in the main process: its process, the last hour, answers to questions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from contextlib import suppress
 from poorhttp import logs
 from poorhttp.config.settings import Settings
 from poorhttp.net.listener import Listener
-from poorhttp.supervisor.worker_pool import WorkerPool
+from poorhttp.plugins.monitor.options import Monitoring
+from poorhttp.supervisor.component import Component
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
 
     from poorhttp.plugins.monitor.admin.commands import Commands
     from poorhttp.plugins.monitor.admin.endpoint import AdminEndpoint
-    from poorhttp.plugins.monitor.admin.model import Reloads
     from poorhttp.plugins.monitor.admin.status import StatusDocument
     from poorhttp.plugins.monitor.derived.history import History, Inherited
-    from poorhttp.supervisor.supervisor import Supervisor
+    from poorhttp.supervisor.component import Main, Reloads
     from poorhttp.supervisor.upgrade import Memory
+    from poorhttp.supervisor.worker_pool import WorkerPool
 
     class Past(TypedDict):
         """What the next main process goes on with, as JSON."""
@@ -38,46 +39,26 @@ KIND = "past"
 LARGEST = 1 << 26
 
 
-class AdminControl:
+class Monitor(Component):
     """Opens the address, replaces it at a reload, and answers the questions of its process.
 
     Attributes:
-        reloads: how many have succeeded and failed, and the last one.
         history: the last hour; `None`: there is no address.
     """
 
-    def __init__(
-        self, services: Sequence[Settings], have: Sequence[Listener], supervisor: Supervisor
-    ) -> None:
-        """Open the address.
-
-        Args:
-            services: settings of the services; the first have the address.
-            have: listeners that are open already.
-            supervisor: its state is reported, and its methods are called by commands.
-
-        Raises:
-            Failure: the address cannot be used.
-        """
-        self._supervisor = supervisor
+    def __init__(self, main: Main) -> None:
+        super().__init__(main)
         #: What the main process before this one has left.
         self._past: Past | None = None
-        if supervisor.takeover is not None:
-            self._past = _inherited(supervisor.takeover.memory)
-        self.reloads: Reloads = {"succeeded": 0, "failed": 0, "last": None}
-        if self._past is not None:
-            self.reloads = self._past["reloads"]
+        #: Reloads of main processes before this one.
+        self._reloads: Reloads = {"succeeded": 0, "failed": 0, "last": None}
         self.history: History | None = None
         #: Clients are accepted.
         self._started = False
         #: Made when they are needed for the first time: they take memory.
         self._document: StatusDocument | None = None
         self._commands: Commands | None = None
-        if supervisor.takeover is not None and services[0].sends_metrics:
-            from poorhttp.plugins.monitor.metrics import export  # takes memory
-
-            export.shared.inherit(supervisor.takeover.memory)
-        self._endpoint = _opened(services, have, supervisor)
+        self._endpoint: AdminEndpoint | None = None
         #: Endpoints before this one, until their processes have ended.
         self._previous: list[AdminEndpoint] = []
         #: That of a configuration that is being loaded.
@@ -87,14 +68,29 @@ class AdminControl:
         #: What was left to the next main process, until it has been started; -1: nothing.
         self._memory = -1
 
-    @property
+    def open(self, services: Sequence[Settings], have: Sequence[Listener]) -> None:
+        """Open the address, which the first service has; go on with what was left.
+
+        Raises:
+            Failure: the address cannot be used.
+        """
+        takeover = self.main.takeover
+        if takeover is not None and not self.main.started:
+            self._past = _inherited(takeover.memory)
+            if self._past is not None:
+                self._reloads = self._past["reloads"]
+            if services[0].of(Monitoring).sends_metrics:
+                from poorhttp.plugins.monitor.metrics import export  # takes memory
+
+                export.shared.inherit(takeover.memory)
+        self._endpoint = self._opened(services, have)
+
     def listeners(self) -> Sequence[Listener]:
-        """The listening sockets."""
+        """Return the listening sockets."""
         return self._endpoint.listeners if self._endpoint is not None else ()
 
-    @property
     def pools(self) -> list[WorkerPool]:
-        """The worker pools of one process each: the present one, and previous ones that end."""
+        """Return the worker pools of one process each: the present one, and previous ones that end."""
         return [each.pool for each in self._endpoints] if self._started else []
 
     @property
@@ -113,16 +109,16 @@ class AdminControl:
         Raises:
             BindError: it cannot be used.
         """
-        self._next = _opened(services, self.listeners, self._supervisor)
+        self._next = self._opened(services, self.listeners())
 
-    def replace(self) -> None:
+    def commit(self) -> None:
         """Go on at the address that `prepare` has opened; clients are served for a moment."""
         previous, self._endpoint, self._next = self._endpoint, self._next, None
         self._keep_history()
         self._begin(previous.listeners if previous is not None else ())
         if previous is not None and self._endpoint is not None:
             previous.pool.retire()
-            previous.close_listeners(keep=self.listeners)
+            previous.close_listeners(keep=self.listeners())
             self._previous.append(previous)
         elif previous is not None:
             previous.close()
@@ -132,23 +128,33 @@ class AdminControl:
     def cancel(self) -> None:
         """Close the address that `prepare` has opened."""
         if self._next is not None:
-            self._next.close(keep=self.listeners)
+            self._next.close(keep=self.listeners())
             self._next = None
+
+    @property
+    def reloads(self) -> Reloads:
+        """How many reloads have succeeded and failed in all main processes, and the last one."""
+        before, now = self._reloads, self.main.reloads
+        return {
+            "succeeded": before["succeeded"] + now["succeeded"],
+            "failed": before["failed"] + now["failed"],
+            "last": now["last"] or before["last"],
+        }
 
     def why_not_ready(self) -> str:
         """Return why `/-/ready` is 503; empty if it is 200."""
-        supervisor = self._supervisor
-        if 0 < supervisor.drain_until < float("inf") or supervisor.stop_signal:
+        main = self.main
+        if 0 < main.drain_until < float("inf") or main.stop_signal:
             return "the server was told to stop"
-        if not supervisor.started:
+        if not main.started:
             return "the server is starting"
-        if supervisor.replaced:
+        if main.replaced:
             # The new main process serves.
             return ""
-        if supervisor.drain_until:
+        if main.drain_until:
             return "an operator has drained the server"
         now = time.monotonic()
-        pools = supervisor.generations.serving
+        pools = main.generations.serving
         silent = next((pool for pool in pools if not pool.responsive(now)), None)
         if silent is None:
             return ""
@@ -157,9 +163,10 @@ class AdminControl:
             return f"{silent.name}all threads of {workers} run requests, and no worker answers"
         return f"{silent.name}no worker answers"
 
-    def log_readiness(self) -> None:
-        """Log changes of `/-/ready`."""
-        if self._endpoint is None:
+    def _log_readiness(self) -> None:
+        """Log changes of `/-/ready`; the start and the stop have lines of their own."""
+        main = self.main
+        if self._endpoint is None or not main.started or main.drain_until or main.stop_signal:
             return
         before, self._unready = self._unready, self.why_not_ready()
         if self._unready and not before:
@@ -167,16 +174,13 @@ class AdminControl:
         elif before and not self._unready:
             logs.write("info", "/-/ready is 200 again")
 
-    def begin(self, kind: str) -> None:
+    def begun(self, kind: str) -> None:
         """Note that a reload or a restart begins, for the commands that wait for it."""
         if self._commands is not None:
             self._commands.begin(kind)
 
-    def end(self, kind: str, message: str, *, succeeded: bool) -> None:
+    def ended(self, kind: str, message: str, *, succeeded: bool) -> None:
         """Note the end of a reload or a restart."""
-        if kind == "reload":
-            self.reloads["succeeded" if succeeded else "failed"] += 1
-            self.reloads["last"] = {"when": time.time(), "result": message}
         if self._commands is not None:
             self._commands.end(kind, message, succeeded=succeeded)
 
@@ -191,7 +195,7 @@ class AdminControl:
         return min(kept, self._commands.due() if self._commands is not None else float("inf"))
 
     def tick(self, now: float) -> None:
-        """Do what is due for the processes, and answer their questions."""
+        """Do what is due for the processes, answer their questions, and note what has happened."""
         for each in list(self._previous):
             if each.pool.ended:
                 self._previous.remove(each)
@@ -201,11 +205,9 @@ class AdminControl:
         if self._started:
             for each in self._endpoints:
                 each.tick(now, self._answer)
-
-    def tick_history(self, now: float) -> None:
-        """Note what has happened in the last minute, after messages of workers were received."""
         if self.history is not None:
-            self.history.tick(self._supervisor.generations, now)
+            self.history.tick(self.main.generations, now)
+        self._log_readiness()
 
     def _keep_history(self) -> None:
         """Begin to keep the last hour, if somebody can ask for it; go on with what is known."""
@@ -215,7 +217,7 @@ class AdminControl:
             from poorhttp.plugins.monitor.derived.history import History
 
             inherited = self._past["history"] if self._past is not None else None
-            self.history = History(self._supervisor.generations, inherited)
+            self.history = History(self.main.generations, inherited)
             self._past = None
 
     def _answer(self, kind: bytes, words: str) -> str:
@@ -224,19 +226,19 @@ class AdminControl:
         from poorhttp.plugins.monitor.admin import questions
 
         if kind in (questions.READY, questions.STATUS):
-            self._supervisor.watchdog.on_question()
+            self.main.ping()
         if kind == questions.READY:
             return self.why_not_ready()
         if kind == questions.STATUS:
             if self._document is None:
                 from poorhttp.plugins.monitor.admin.status import StatusDocument
 
-                self._document = StatusDocument(self._supervisor)
+                self._document = StatusDocument(self)
             return questions.to_json(self._document.build(time.monotonic()))
         if self._commands is None:
             from poorhttp.plugins.monitor.admin.commands import Commands
 
-            self._commands = Commands(self._supervisor)
+            self._commands = Commands(self.main)
         return (
             self._commands.run(words) if kind == questions.COMMAND else self._commands.result(words)
         )
@@ -270,9 +272,9 @@ class AdminControl:
 
     def detach(self) -> None:
         """Leave the address to a new main process, which has the same sockets."""
-        for listener in self.listeners:
+        for listener in self.listeners():
             listener.owned = False
-        for pool in self.pools:
+        for pool in self.pools():
             if not pool.retiring:
                 pool.retire()
 
@@ -288,10 +290,28 @@ class AdminControl:
 
     def _begin(self, have: Sequence[Listener]) -> None:
         """Log the address, unless it is that of `have`."""
-        if self.listeners and self.listeners != have:
-            where = ", ".join(map(_page_url, self.listeners))
+        listeners = self.listeners()
+        if listeners and listeners != have:
+            where = ", ".join(map(_page_url, listeners))
             others = "/-/live, /-/ready, /-/metrics and /-/status beside it"
             logs.write("info", f"the status page is at {where} ({others})")
+
+    def _opened(
+        self, services: Sequence[Settings], have: Sequence[Listener]
+    ) -> AdminEndpoint | None:
+        """Open the address of the first service; `None`: it has none, and sends no metrics."""
+        options = services[0].of(Monitoring)
+        if options.admin is None and not options.sends_metrics:
+            return None
+        from poorhttp.plugins.monitor.admin.endpoint import AdminEndpoint
+        from poorhttp.plugins.monitor.inspection.worker import area, handler
+
+        logs.share_level()
+        # Before workers are forked.
+        area.area.open()
+        handler.ignore()
+        is_upgraded = self.main.takeover is not None
+        return AdminEndpoint(services[0], have, is_upgraded=is_upgraded)
 
 
 def _page_url(listener: Listener) -> str:
@@ -301,22 +321,6 @@ def _page_url(listener: Listener) -> str:
         if listener.protocol == "http" and "://" in listener.url
         else listener.url
     )
-
-
-def _opened(
-    services: Sequence[Settings], have: Sequence[Listener], supervisor: Supervisor
-) -> AdminEndpoint | None:
-    if services[0].admin is None and not services[0].sends_metrics:
-        return None
-    from poorhttp.plugins.monitor.admin.endpoint import AdminEndpoint
-    from poorhttp.plugins.monitor.inspection.worker import area, handler
-
-    logs.share_level()
-    # Before workers are forked.
-    area.area.open()
-    handler.ignore()
-    is_upgraded = supervisor.takeover is not None
-    return AdminEndpoint(services[0], have, is_upgraded=is_upgraded)
 
 
 def _inherited(memory: Sequence[Memory]) -> Past | None:

@@ -1,0 +1,461 @@
+"""Calls the components of plug-ins in the main process, and contains the faults of others.
+
+A method of ours that raises is logged, and called again. A component of others that goes on failing
+is switched off, and one whose method does not return is named and ended by `Hangs`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from poorhttp import logs
+from poorhttp.config.registry import registry
+from poorhttp.errors import ConfigError, Failure, Stopped
+from poorhttp.net.listener import Listener
+from poorhttp.supervisor import tasks
+from poorhttp.supervisor.worker_pool import WorkerPool
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from poorhttp.config.registry import Entry
+    from poorhttp.config.settings import Settings
+    from poorhttp.supervisor.component import Component, Main
+    from poorhttp.supervisor.hangs import Hangs
+    from poorhttp.supervisor.spawner import Spawner
+    from poorhttp.supervisor.upgrade import Memory
+    from poorhttp.supervisor.worker_handle import WorkerHandle
+    from poorhttp.worker.service import Service
+
+#: Seconds of a method of others that are named in the log: when it has returned, and when not.
+SLOW, HANGING = 0.1, 1.0
+
+#: Failures after which a component of others is switched off, and the seconds without one after
+#: which a method that succeeds makes earlier ones forgotten.
+MOST_FAILURES = 3
+FORGOTTEN = 60.0
+
+
+class Interrupted(BaseException):
+    """Raised in a method that does not return, because the server is to stop."""
+
+
+class Member:
+    """A component that is used.
+
+    Attributes:
+        entry: names it.
+        component: the object; `None` until it has been made.
+        failures: how often its methods have raised.
+        failed_at: when that was last, monotonic.
+        is_off: none of its methods is called any more.
+        slow: methods of which it was logged that they are slow.
+    """
+
+    def __init__(self, entry: Entry) -> None:
+        self.entry = entry
+        self.component: Component | None = None
+        self.failures = 0
+        self.failed_at = 0.0
+        self.is_off = False
+        self.slow: set[str] = set()
+
+
+class Call:
+    """A call of a method of others.
+
+    Attributes:
+        method: its name, with that of its component.
+        began: when it began, monotonic.
+    """
+
+    def __init__(self, member: Member, method: str) -> None:
+        self.method = f"{member.entry}: {method}"
+        self.began = time.monotonic()
+
+    @property
+    def hangs(self) -> bool:
+        """Whether it counts as one that does not return."""
+        return time.monotonic() - self.began >= HANGING
+
+
+class Components:
+    """The components that the settings use, in the order of the registry.
+
+    Attributes:
+        current: the call of a method of others that is under way; `None`: none is.
+        hangs: notices methods that do not return; `None`: all components are ours.
+    """
+
+    def __init__(self, main: Main) -> None:
+        self._main = main
+        self._members: list[Member] = []
+        #: Those that a reload under way begins to use.
+        self._fresh: list[Member] = []
+        self.current: Call | None = None
+        self.hangs: Hangs | None = None
+        #: Which components wait for these descriptors.
+        self._waiting: dict[int, Member] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._members)
+
+    # Their life
+
+    def open(
+        self, services: Sequence[Settings], have: Sequence[Listener], watch: Callable[[], Hangs]
+    ) -> None:
+        """Make the components that the settings use, and open them.
+
+        Args:
+            services: settings of the services.
+            have: sockets that are open already.
+            watch: begins to notice methods of others that do not return.
+
+        Raises:
+            Failure: a plug-in cannot be loaded, or the settings cannot be used.
+        """
+        self._watch = watch
+        for entry in self._used(services):
+            self._open(entry, services, have, self._members)
+
+    def start(self) -> None:
+        """Have all begin."""
+        self._each("start")
+
+    def stop(self, *, others: bool = False) -> None:
+        """End all, or only the components of others."""
+        for member in [*self._members, *self._fresh]:
+            if member.entry.plugin or not others:
+                self._call(member, "stop", None)
+                member.is_off = True
+
+    def end(self) -> None:
+        """End what notices methods that do not return."""
+        if self.hangs is not None:
+            self.hangs.end()
+
+    # The loop of the main process
+
+    def filenos(self) -> Sequence[int]:
+        """Return the descriptors that are readable when `tick` is to be called."""
+        self._waiting.clear()
+        return self._descriptors("filenos")
+
+    def filenos_to_write(self) -> Sequence[int]:
+        """Return the descriptors that are writable when `tick` is to be called; after `filenos`."""
+        return self._descriptors("filenos_to_write")
+
+    def on_closed(self, fd: int) -> None:
+        """Handle that a descriptor to wait for is not open: no wait would last from now on."""
+        if (member := self._waiting.get(fd)) is not None and member.entry.plugin:
+            self._on_failure(member, "filenos", OSError(f"descriptor {fd} is not open"))
+
+    def due(self) -> float:
+        """Return when `tick` has to be called."""
+        return min(self._values("due", _time), default=float("inf"))
+
+    def tick(self, now: float) -> bool:
+        """Have all do what is due; return whether none of ours has failed."""
+        return self._each("tick", now)
+
+    def pools(self) -> list[WorkerPool]:
+        """Return the pools of their processes."""
+        return [pool for pools in self._values("pools", _list_of(WorkerPool)) for pool in pools]
+
+    def reap(self, pid: int, code: int) -> bool:
+        """Return whether an ended process was one of theirs."""
+        return any(self._values("reap", bool, pid, code))
+
+    # A reload
+
+    def prepare(self, services: Sequence[Settings]) -> None:
+        """Have all prepare for new settings, also those that are used from now on.
+
+        Raises:
+            Failure: a plug-in cannot be loaded, or the settings cannot be used.
+        """
+        known = [member.entry for member in self._members]
+        for member in self._members:
+            self._call(member, "prepare", None, services, fails=True)
+        for entry in self._used(services):
+            if entry not in known:
+                self._open(entry, services, (), self._fresh)
+
+    def commit(self) -> None:
+        """Have all use what they have prepared."""
+        self._each("commit")
+        fresh, self._fresh = self._fresh, []
+        self._members += fresh
+        for member in fresh:
+            self._call(member, "start", None)
+
+    def cancel(self) -> None:
+        """Have all close what they have prepared."""
+        self._each("cancel")
+        fresh, self._fresh = self._fresh, []
+        for member in fresh:
+            self._call(member, "stop", None)
+
+    # A binary upgrade
+
+    def listeners(self) -> list[Listener]:
+        """Return the listening sockets that the next main process inherits."""
+        return [each for some in self._values("listeners", _list_of(Listener)) for each in some]
+
+    def memory(self) -> list[Memory]:
+        """Return what else the next main process inherits."""
+        return [each for some in self._values("memory", _memory) for each in some]
+
+    def close_memory(self) -> None:
+        """Have all close what `memory` has opened."""
+        self._each("close_memory")
+
+    def detach(self) -> None:
+        """Have all leave their sockets to the new main process."""
+        self._each("detach")
+
+    # Events
+
+    def ready(self, urls: Sequence[str]) -> None:
+        """Tell all that all workers serve for the first time."""
+        self._each("ready", urls)
+
+    def begun(self, kind: str) -> None:
+        """Tell all that a `reload` or a `restart` begins."""
+        self._each("begun", kind)
+
+    def ended(self, kind: str, message: str, *, succeeded: bool) -> None:
+        """Tell all that a `reload` or a `restart` has ended."""
+        self._each("ended", kind, message, succeeded=succeeded)
+
+    def draining(self) -> None:
+        """Tell all that the server is not ready any more."""
+        self._each("draining")
+
+    def stopping(self, number: int) -> None:
+        """Tell all that the stop begins."""
+        self._each("stopping", number)
+
+    def worker_started(self, pool: WorkerPool, worker: WorkerHandle) -> None:
+        """Tell all that a worker serves."""
+        self._each("worker_started", pool, worker)
+
+    def worker_ended(self, pool: WorkerPool, worker: WorkerHandle, code: int) -> None:
+        """Tell all that a worker has ended."""
+        self._each("worker_ended", pool, worker, code)
+
+    # What the main process asks them
+
+    def spawners(self, services: Sequence[Service]) -> Sequence[Spawner] | None:
+        """Return what forks the workers of each service; `None`: the main process does it."""
+        for member in [*self._members, *self._fresh]:
+            found: Sequence[Spawner] | None = self._call(
+                member, "spawners", None, services, fails=True
+            )
+            if found is not None:
+                return found
+        return None
+
+    def grace(self, number: int) -> float:
+        """Return how many seconds workers may take at a stop by this signal, at most."""
+        return min(self._values("grace", _time, number), default=float("inf"))
+
+    def refuses_restart(self) -> str:
+        """Return why no new main process can take over; empty if one can."""
+        return next(filter(None, self._values("refuses_restart", str)), "")
+
+    def handles(self, number: int) -> bool:
+        """Return whether one of them has handled a signal."""
+        return any(self._values("handles", bool, number))
+
+    def say(self, text: str, style: str) -> bool:
+        """Return whether one of them has shown a message to the user."""
+        return any(self._values("say", bool, text, style))
+
+    # Calls
+
+    def interrupt(self) -> None:
+        """Raise `Interrupted` in a method that does not return; only in the main thread."""
+        if self.current is not None and self.current.hangs:
+            raise Interrupted
+
+    @staticmethod
+    def _used(services: Sequence[Settings]) -> list[Entry]:
+        return registry.used("components", lambda name: any(s.is_enabled(name) for s in services))
+
+    def _open(
+        self,
+        entry: Entry,
+        services: Sequence[Settings],
+        have: Sequence[Listener],
+        members: list[Member],
+    ) -> None:
+        made = entry.load()
+        if entry.plugin and self.hangs is None:
+            self.hangs = self._watch()
+        member = Member(entry)
+        member.component = self._call(member, "__init__", None, made=made)
+        if member.component is None:
+            # As a member, so that no reload tries again.
+            self._members.append(member)
+            self._switch_off(member, "it could not be made")
+            return
+        members.append(member)
+        failed = object()
+        if self._call(member, "open", failed, services, have) is failed:
+            self._switch_off(member, "it could not be opened")
+
+    def _each(self, method: str, *arguments: object, **named: object) -> bool:
+        """Call a method of all; return whether none of ours has failed."""
+        failed = object()
+        results = [
+            (member, self._call(member, method, failed, *arguments, **named))
+            for member in list(self._members)
+        ]
+        return all(result is not failed for member, result in results if not member.entry.plugin)
+
+    def _values(
+        self, method: str, convert: Callable[[Any], Any], *arguments: object
+    ) -> Iterator[Any]:
+        """Yield what a method returns, of each component in which it does not fail."""
+        failed = object()
+        for member in list(self._members):
+            found = self._call(member, method, failed, *arguments, convert=convert)
+            if found is not failed:
+                yield found
+
+    def _descriptors(self, method: str) -> list[int]:
+        failed = object()
+        found: list[int] = []
+        for member in list(self._members):
+            fds = self._call(member, method, failed, convert=_descriptors)
+            if fds is not failed:
+                found += fds
+                self._waiting.update(dict.fromkeys(fds, member))
+        return found
+
+    def _call(
+        self,
+        member: Member,
+        method: str,
+        default: Any,
+        *arguments: object,
+        convert: Callable[[Any], Any] | None = None,
+        fails: bool = False,
+        made: Callable[[Main], Any] | None = None,
+        **named: object,
+    ) -> Any:
+        """Call a method; return `default` if it raises, which is logged, or if it is switched off.
+
+        Args:
+            member: the component.
+            method: the name of the method.
+            default: see above.
+            arguments: those of the method, with `named`.
+            convert: checks what it returns.
+            fails: any exception makes a reload or the start fail.
+            made: the class, to be called in place of a method.
+
+        Raises:
+            Failure: the method refuses new settings; or any other exception if it `fails`.
+        """
+        if member.is_off:
+            return default
+        before = self.current
+        call = Call(member, method) if member.entry.plugin else None
+        try:
+            try:
+                self.current = call
+                if made is not None:
+                    found = made(self._main)
+                else:
+                    found = getattr(member.component, method)(*arguments, **named)
+                if convert is not None:
+                    found = convert(found)
+            finally:
+                self.current = before
+        except Stopped:
+            raise
+        except BaseException as error:
+            self.current = before
+            if isinstance(error, Failure) and (fails or method in ("open", "__init__")):
+                raise
+            if call is None:
+                if fails or method in ("open", "__init__") or not isinstance(error, Exception):
+                    raise
+                tasks.log_failure(f"{member.entry}: {method}", error)
+                return default
+            self._on_failure(member, method, error)
+            if fails:
+                raise ConfigError(
+                    f"{member.entry}: {method} failed: {type(error).__name__}: {error}"
+                ) from error
+            return default
+        if call is not None:
+            self._on_success(member, method, call)
+        return found
+
+    def _on_success(self, member: Member, method: str, call: Call) -> None:
+        now = time.monotonic()
+        if member.failures and now - member.failed_at >= FORGOTTEN:
+            member.failures = 0
+        if (took := now - call.began) > SLOW and method not in member.slow:
+            member.slow.add(method)
+            logs.write(
+                "warning",
+                f"{call.method} took {took:.2f} s; the main process did nothing else meanwhile",
+            )
+
+    def _on_failure(self, member: Member, method: str, error: BaseException) -> None:
+        """Name a method of others that has raised, and switch the component off if it repeats."""
+        member.failures += 1
+        member.failed_at = time.monotonic()
+        if isinstance(error, Interrupted):
+            member.is_off = True
+            logs.write("error", f"{member.entry}: {method} is interrupted, as the server stops")
+            return
+        logs.exception(f"{member.entry}: {method} failed; the main process goes on", error)
+        if member.failures >= MOST_FAILURES:
+            self._switch_off(member, f"it has failed {member.failures} times")
+
+    def _switch_off(self, member: Member, why: str) -> None:
+        if member.is_off:
+            return
+        member.failures = 0
+        member.entry.failure = f"is switched off until the next start of the server: {why}"
+        logs.write("error", f"{member.entry} {member.entry.failure}")
+        if member.component is not None:
+            # It may have processes and sockets.
+            self._call(member, "stop", None)
+        member.is_off = True
+
+
+def _descriptors(found: Sequence[int]) -> list[int]:
+    fds = [fd.__index__() for fd in found]
+    if any(fd < 0 for fd in fds):
+        raise ValueError(f"no descriptor: {min(fds)}")
+    return fds
+
+
+def _time(found: float) -> float:
+    seconds = float(found)
+    if seconds != seconds:
+        raise ValueError("no time: nan")
+    return seconds
+
+
+def _list_of(kind: type[Any]) -> Callable[[Sequence[Any]], list[Any]]:
+    def check(found: Sequence[Any]) -> list[Any]:
+        for each in found:
+            if not isinstance(each, kind):
+                raise TypeError(f"no {kind.__name__}: {each!r}")
+        return list(found)
+
+    return check
+
+
+def _memory(found: Sequence[Memory]) -> list[Memory]:
+    return [(str(kind), str(service), int(pid), int(fd)) for kind, service, pid, fd in found]

@@ -1,0 +1,104 @@
+"""A thread that notices a method of a plug-in that does not return, and then stops the server.
+
+Only for plug-ins of others: the main process has no other thread. While the method runs, the main
+process does nothing, and the workers serve. After a signal to stop, the method is interrupted by an
+exception that the handler of the signal raises in it. If that has no effect, because the method
+catches all exceptions or waits in C, this thread stops the workers and ends the process.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+
+from poorhttp import logs
+from poorhttp.process.signals import STOP_SIGNALS, signal
+from poorhttp.process.unpatched import get_ident, sleep, start_new_thread
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from poorhttp.supervisor.components import Call, Components
+
+#: Seconds between two looks, and how many of them an interrupted method gets.
+INTERVAL = 0.25
+TRIES = 8
+
+
+class Hangs:
+    """The thread. It holds no lock, so that the main process can fork at any time.
+
+    Attributes:
+        wakeups: descriptor to which the numbers of signals are written; -1: there is none yet.
+    """
+
+    def __init__(
+        self,
+        components: Components,
+        is_stopping: Callable[[], bool],
+        force: Callable[[int], object],
+    ) -> None:
+        """Start it.
+
+        Args:
+            components: have the call that is under way.
+            is_stopping: tells whether the server is to stop, as far as the main thread knows.
+            force: stops the workers by a signal and ends this process; called in the thread.
+        """
+        self.wakeups = -1
+        self._components = components
+        self._is_stopping = is_stopping
+        self._force = force
+        self._main_thread = get_ident()
+        self._ended = False
+        #: The signal to stop that has come while a method hangs, and whose handler may not run.
+        self._signal = 0
+        start_new_thread(self._run, ())
+
+    def end(self) -> None:
+        """End the thread soon."""
+        self._ended = True
+
+    def _run(self) -> None:
+        named: Call | None = None
+        tries = 0
+        while not self._ended:
+            sleep(INTERVAL)
+            call = self._components.current
+            if call is None or not call.hangs:
+                continue
+            if call is not named:
+                named, tries = call, 0
+                self._name(call)
+            self._read_signal()
+            if not (self._signal or self._is_stopping()):
+                continue
+            tries += 1
+            if tries > TRIES:
+                self._force(self._signal or signal.SIGTERM)
+            # The handler of the server does nothing else with it.
+            signal.pthread_kill(self._main_thread, signal.SIGCHLD)
+
+    def _name(self, call: Call) -> None:
+        frame = sys._current_frames().get(self._main_thread)
+        where = ""
+        if frame is not None:
+            code = frame.f_code
+            where = f" (in {code.co_name}, {code.co_filename}:{frame.f_lineno})"
+        logs.write(
+            "error",
+            f"{call.method} does not return{where}: until it does, workers serve, but none is "
+            "replaced, and only a signal to stop has an effect",
+        )
+
+    def _read_signal(self) -> None:
+        """Read which signals have come: a method that waits in C keeps their handlers from running.
+
+        The main thread reads nothing meanwhile, and needs no numbers.
+        """
+        if self.wakeups >= 0:
+            with suppress(OSError):
+                for number in os.read(self.wakeups, 4096):
+                    if number in STOP_SIGNALS:
+                        self._signal = number
