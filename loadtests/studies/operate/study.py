@@ -381,8 +381,8 @@ METHOD = f"""\
 - `upgrade`: USR2; gunicorn then TERM for the old main process, since WINCH is for daemons only.
 - `sockets`: `reload` with {FULL.amounts.sockets} WebSockets, half of them over TLS, with an echo on
   each about every second, and {PAGE_CLIENTS} clients that ask over TLS. The server must close a
-  WebSocket by a close frame with 1001 and an orderly end of the connection; its client opens another
-  at once.
+  WebSocket by a close frame with 1001 and an orderly end of the connection; its client opens
+  another at once.
 - `kill`: a worker is stopped, the connections that it holds are noted, and it is killed, one each
   second. Requests that fail on those connections were lost with the worker.
 - `timeout`: half of the requests that hang sleep in C, the others wait in Python.
