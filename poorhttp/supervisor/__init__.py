@@ -5,6 +5,7 @@ supervisor.py           the loop: signals, reload, upgrade, stop
 generations.py          worker pools of all generations: serving, starting, retiring
 tasks.py                runs the tasks of the loop: one that fails keeps no other from running
 component.py            what plug-ins add to the main process
+metric.py               what plug-ins add to the metrics
 supervised_process.py   one process of a component: forked, and replaced when it dies
 spawner.py              what forks the workers of a service in place of the main process
 worker_pool.py          the workers of one service
