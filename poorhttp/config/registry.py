@@ -279,12 +279,13 @@ class Registry:
         """Tell whether components and hooks of ours with this name are used."""
         return any(map(is_set, USED.get(name, ())))
 
-    def installed(self) -> list[Plugin]:
-        """Return the plug-ins of others that are installed."""
-        if self._others is None:
+    def installed(self, *, again: bool = False) -> list[Plugin]:
+        """Return the plug-ins of others that are installed; `again`: also since the last time."""
+        if self._others is None or again:
             from importlib.metadata import distributions  # slow and large
 
-            found: dict[str, Plugin] = {}
+            # Those that are known stay as they are: some are used.
+            found = {_plain(plugin.name): plugin for plugin in self._others or ()}
             for distribution in distributions(path=list(PATH)):
                 # What other distributions have in their metadata is not our concern.
                 with suppress(Exception):
@@ -300,10 +301,9 @@ class Registry:
         Raises `error` if one is not installed, or cannot be used.
         """
         for where, name in names:
-            known = {_plain(plugin.name): plugin for plugin in self.installed()}
-            found = known.get(_plain(name))
+            found = self._named(name)
             if found is None:
-                there = ", ".join(sorted(plugin.name for plugin in known.values())) or "none"
+                there = ", ".join(sorted(plugin.name for plugin in self.installed())) or "none"
                 raise error(
                     f'{where}: no plug-in "{name}" is installed; a plug-in has the name of its '
                     f"distribution, and these are installed: {there}"
@@ -312,6 +312,14 @@ class Registry:
                 self.add(found)
             except ConfigError as why:
                 raise error(f"{where}: {why}") from why
+
+    def _named(self, name: str) -> Plugin | None:
+        """Return an installed plug-in, which may be newer than the server that is reloaded."""
+        for again in (False, True):
+            for plugin in self.installed(again=again):
+                if _plain(plugin.name) == _plain(name):
+                    return plugin
+        return None
 
     def add(self, plugin: Plugin) -> None:
         """Add all that a plug-in of others adds.
