@@ -15,5 +15,7 @@ test_standard_streams.py          Descriptors 0 to 2, if the server was started 
 test_start_errors.py              Applications, options, ports and folders that cannot be used
 test_standard_streams.py          A server without descriptors 0 to 2, and one that is process 1
 test_start_messages.py            Messages at the start: ASGI, `manage.py`, other servers' options
+test_plugins.py                   Plug-ins of others, from wheels in an environment of their own
+test_without_plugins.py           The server with the folder of plug-ins deleted
 test_wheels.py                    Wheels as `make wheels` puts them together
 """
