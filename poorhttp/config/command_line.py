@@ -67,17 +67,16 @@ class Arguments:
         if not words:
             raise UsageError(f"no command; write poorhttp serve TARGET, or {SEE_HELP}")
         rest = list(words)
-        # A command may be one of theirs.
+        # First: the command and other options may be theirs.
         _use_plugins("POORHTTP_PLUGINS", os.environ.get("POORHTTP_PLUGINS", ""), ConfigError)
+        for word, following in zip(rest, [*rest[1:], ""], strict=True):
+            flag, equals, value = word.partition("=")
+            if flag == PLUGINS_FLAG:
+                _use_plugins(flag, value if equals else following, UsageError)
         is_named = self._read_command(rest)
         if self.command and command(self.command).own_words:
             self.words = rest
             return
-        for word, following in zip(rest, [*rest[1:], ""], strict=True):
-            # Before all others, which may be options of theirs.
-            flag, equals, value = word.partition("=")
-            if flag == PLUGINS_FLAG:
-                _use_plugins(flag, value if equals else following, UsageError)
         while rest and not self.information:
             word = rest.pop(0)
             if word == "--":

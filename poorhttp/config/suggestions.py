@@ -57,13 +57,12 @@ def option_suggestion(
     if instead := advice(word):
         return f"; {instead}"
     near = nearest(word, spellings)
-    if near:
-        return f'; did you mean "{spellings[near]}"?'
+    meant = f'; did you mean "{spellings[near]}"?' if near else ""
     left_out = [name for name, entry in registry.entries["options"].items() if entry.failure]
     if left_out:
-        return f"; this installation has no plug-in {', '.join(left_out)}"
+        meant += f"; this installation has no plug-in {', '.join(left_out)}"
     unnamed = registry.unnamed_options()
-    return f"; {unnamed}" if unnamed else ""
+    return f"{meant}; {unnamed}" if unnamed else meant
 
 
 def _plain(word: str) -> str:

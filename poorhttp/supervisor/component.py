@@ -13,9 +13,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol, TypedDict
 
+    from poorhttp.config.registry import Entry
     from poorhttp.config.settings import Settings
     from poorhttp.net.listener import Listener
     from poorhttp.supervisor.generations import Generations
+    from poorhttp.supervisor.metric import Metric
     from poorhttp.supervisor.spawner import Spawner
     from poorhttp.supervisor.upgrade import Memory, Takeover
     from poorhttp.supervisor.worker_handle import WorkerHandle
@@ -79,6 +81,9 @@ if TYPE_CHECKING:
         @property
         def has_application(self) -> bool:
             """A program has loaded the application already, which cannot be loaded again."""
+
+        def metrics(self) -> list[tuple[Entry, Metric, list[tuple[dict[str, str], float]]]]:
+            """Read the metrics of plug-ins of others: labels and numbers of each."""
 
         @property
         def file(self) -> str | None:

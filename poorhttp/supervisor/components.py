@@ -14,6 +14,7 @@ from poorhttp.config.registry import registry
 from poorhttp.errors import ConfigError, Failure, Stopped
 from poorhttp.net.listener import Listener
 from poorhttp.supervisor import tasks
+from poorhttp.supervisor.metric import samples
 from poorhttp.supervisor.worker_pool import WorkerPool
 
 TYPE_CHECKING = False
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 
     from poorhttp.config.registry import Entry
     from poorhttp.config.settings import Settings
-    from poorhttp.supervisor.component import Component, Main
+    from poorhttp.supervisor.component import Main
     from poorhttp.supervisor.hangs import Hangs
+    from poorhttp.supervisor.metric import Metric
     from poorhttp.supervisor.spawner import Spawner
     from poorhttp.supervisor.upgrade import Memory
     from poorhttp.supervisor.worker_handle import WorkerHandle
@@ -47,7 +49,7 @@ class Member:
 
     Attributes:
         entry: names it.
-        component: the object; `None` until it has been made.
+        component: the object; `None` until it has been made. It may be a metric, too.
         failures: how often its methods have raised.
         failed_at: when that was last, monotonic.
         is_off: none of its methods is called any more.
@@ -56,7 +58,7 @@ class Member:
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
-        self.component: Component | None = None
+        self.component: Any = None
         self.failures = 0
         self.failed_at = 0.0
         self.is_off = False
@@ -96,6 +98,8 @@ class Components:
         self._fresh: list[Member] = []
         self.current: Call | None = None
         self.hangs: Hangs | None = None
+        #: Metrics of others, by their names.
+        self._metrics: dict[str, Member] = {}
         #: Which components wait for these descriptors.
         self._waiting: dict[int, Member] = {}
 
@@ -275,6 +279,25 @@ class Components:
         """Return whether one of them has shown a message to the user."""
         return any(self._values("say", bool, text, style))
 
+    def metrics(self) -> list[tuple[Entry, Metric, list[tuple[dict[str, str], float]]]]:
+        """Return the metrics of plug-ins of others, each with labels and numbers."""
+        found = []
+        for entry in registry.entries["metrics"].values():
+            member = self._metrics.setdefault(entry.name, Member(entry))
+            if member.component is None and not member.is_off:
+                try:
+                    member.component = entry.load()
+                except ConfigError as error:
+                    logs.write("error", str(error))
+                    member.is_off = True
+                    continue
+            if self.hangs is None:
+                self.hangs = self._watch()
+            read = self._call(member, "read", None, self._main, convert=samples)
+            if read is not None:
+                found.append((entry, member.component, read))
+        return found
+
     # Calls
 
     def interrupt(self) -> None:
@@ -427,7 +450,7 @@ class Components:
         member.failures = 0
         member.entry.failure = f"is switched off until the next start of the server: {why}"
         logs.write("error", f"{member.entry} {member.entry.failure}")
-        if member.component is not None:
+        if hasattr(member.component, "stop"):
             # It may have processes and sockets.
             self._call(member, "stop", None)
         member.is_off = True

@@ -40,9 +40,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
+    from poorhttp.config.registry import Entry
     from poorhttp.process.pidfile import PidFile
     from poorhttp.supervisor.component import Reloads
     from poorhttp.supervisor.hangs import Hangs
+    from poorhttp.supervisor.metric import Metric
     from poorhttp.supervisor.worker_handle import WorkerHandle
     from poorhttp.supervisor.worker_pool import WorkerPool
 
@@ -283,9 +285,9 @@ class Supervisor:
                 pool.on_stopped(pid, stopped_by)
         elif self.upgrade is not None and self.upgrade.pid == pid:
             self._upgrade_failed(code)
-        elif self.components.reap(pid, code):
-            return
-        elif self.generations.hooks is not None and self.generations.hooks.reap(pid, code):
+        elif self.components.reap(pid, code) or (
+            self.generations.hooks is not None and self.generations.hooks.reap(pid, code)
+        ):
             return
         elif not any(pool.reap(pid, code) for pool in self._pools):
             logs.write("debug", f"process {pid}, which the server did not start, has ended")
@@ -347,6 +349,10 @@ class Supervisor:
         """Show a message to the user by a component, or else log it."""
         if not self.components.say(text, style):
             logs.write({"bad": "error", "warning": "warning"}.get(style, "info"), text)
+
+    def metrics(self) -> list[tuple[Entry, Metric, list[tuple[dict[str, str], float]]]]:
+        """Read the metrics of plug-ins of others."""
+        return self.components.metrics()
 
     # Plug-ins of others whose methods do not return
 

@@ -225,6 +225,7 @@ def document() -> Status:
             "last": {"when": NOW - 600, "result": "reloaded"},
         },
         "log_lines_lost": 6,
+        "metrics": [],
         "configuration": [
             {"service": "", "option": "threads", "value": "8", "origin": "shop.ini:3"},
             {"service": "", "option": "workers", "value": "2", "origin": "--workers"},

@@ -24,6 +24,8 @@ def mode_name(text: str) -> str:
     """Read the name of a mode, of the server or of a plug-in."""
     if registry.find("modes", text):
         return text
+    if unnamed := registry.unnamed("modes", text):
+        raise ValueError(f'"{text}" is no mode of the server; {unnamed}')
     return choice(*registry.names("modes"))(text)
 
 

@@ -271,6 +271,16 @@ if TYPE_CHECKING:
         #: Where it was set, as `poorhttp.ini:3`, `--threads`, `POORHTTP_THREADS`.
         origin: str
 
+    class PluginMetric(TypedDict):
+        """A metric of a plug-in."""
+
+        name: str
+        #: `counter` or `gauge`.
+        kind: str
+        description: str
+        #: Labels and number.
+        samples: list[tuple[dict[str, str], float]]
+
     class Status(TypedDict):
         """The whole server at one moment."""
 
@@ -288,6 +298,7 @@ if TYPE_CHECKING:
         services: list[Service]
         reloads: Reloads
         log_lines_lost: int
+        metrics: list[PluginMetric]
         configuration: list[Value]
 
 

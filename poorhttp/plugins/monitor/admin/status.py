@@ -61,6 +61,15 @@ class StatusDocument:
             "services": [self._service(pool, now) for pool in generations.serving],
             "reloads": self._monitor.reloads,
             "log_lines_lost": generations.lines_lost(),
+            "metrics": [
+                {
+                    "name": entry.name,
+                    "kind": metric.kind,
+                    "description": metric.description,
+                    "samples": samples,
+                }
+                for entry, metric, samples in main.metrics()
+            ],
             "configuration": list(_configuration([pool.settings for pool in generations.serving])),
         }
 

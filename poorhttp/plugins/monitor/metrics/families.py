@@ -14,7 +14,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Literal, TypeAlias
 
-    from poorhttp.plugins.monitor.admin.model import Histogram, Service, Status, Worker
+    from poorhttp.plugins.monitor.admin.model import (
+        Histogram,
+        PluginMetric,
+        Service,
+        Status,
+        Worker,
+    )
 
     Kind: TypeAlias = Literal["counter", "gauge", "histogram", "info"]
 
@@ -461,6 +467,7 @@ def collect(status: Status) -> list[tuple[Family, list[Sample]]]:
     ]
     levels: list[tuple[Sequence[Family], Sequence[tuple[object, Mapping[str, str], float]]]] = [
         (SERVER, [(status, {}, begun)]),
+        (_of_plugins(status), [(status, {}, begun)]),
         (SERVICE, [(service, labels, begun) for service, labels in services]),
         (WORKER, workers),
     ]
@@ -477,6 +484,21 @@ def collect(status: Status) -> list[tuple[Family, list[Sample]]]:
             if samples:
                 found.append((family, list(samples.values())))
     return found
+
+
+def _of_plugins(status: Status) -> list[Family]:
+    """Return the metrics of plug-ins of others, which have the main process as their source."""
+    return [_of_plugin(metric) for metric in status["metrics"]]
+
+
+def _of_plugin(metric: PluginMetric) -> Family:
+    samples = metric["samples"]
+    labels = sorted({label for own, _ in samples for label in own})
+    name = f"plugin_{''.join(each if each.isalnum() else '_' for each in metric['name'])}"
+    kind: Kind = "counter" if metric["kind"] == "counter" else "gauge"
+    if labels:
+        return Family(name, kind, printable(metric["description"]), lambda _: samples, labels)
+    return Family(name, kind, printable(metric["description"]), lambda _: samples[0][1])
 
 
 def printable(text: str) -> str:

@@ -1,0 +1,355 @@
+"""Components of plug-ins in the main process: faults of others, reloads, what an upgrade hands on."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.testkit.process import children, wait_for_end
+from tests.testkit.server import ROOT, Server, wait_for
+
+#: Components whose classes are named `FAULT_METHOD`: each does that wrong in that method.
+FAULTY = """\
+import ctypes, sys, time
+from poorhttp.supervisor.component import Component
+
+def raises():
+    raise ValueError("expected")
+
+def swallow():
+    while True:
+        try:
+            time.sleep(3600)
+        except BaseException:
+            pass
+
+def in_c():
+    # The second lock waits for ever, whatever signals come.
+    lock, libc = ctypes.create_string_buffer(64), ctypes.CDLL(None)
+    libc.pthread_mutex_lock(lock)
+    libc.pthread_mutex_lock(lock)
+
+def loop():
+    while True:
+        pass
+
+FAULTS = {
+    "raise": raises,
+    "exit": lambda: sys.exit(3),
+    "slow": lambda: time.sleep(0.2),
+    "sleep": lambda: time.sleep(3600),
+    "loop": loop,
+    "swallow": swallow,
+    "c": in_c,
+}
+
+class Closed(Component):
+    def filenos(self):
+        return [1000]
+
+class Wrong(Component):
+    def pools(self):
+        return ["pool"]
+
+class Ticking(Component):
+    def due(self):
+        return time.monotonic() + 0.02
+
+def __getattr__(name):
+    fault, _, method = name.partition("_")
+    if fault not in FAULTS:
+        raise AttributeError(name)
+
+    def faulty(self, *arguments, **named):
+        FAULTS[fault]()
+        return getattr(Ticking, method)(self, *arguments, **named)
+
+    return type(name, (Ticking,), {method: faulty})
+"""
+
+#: A component that writes down which of its methods are called, and refuses some settings.
+NOTING = """\
+import os, socket
+from poorhttp.errors import ConfigError
+from poorhttp.net.sockets import open_listeners
+from poorhttp.supervisor.component import Component
+from poorhttp.config.settings import Settings
+
+class Noting(Component):
+    name = "first"
+
+    def note(self, what):
+        with open(os.environ["NOTES"], "a") as file:
+            file.write(f"{self.name} {what}\\n")
+
+    def open(self, services, have):
+        self.note("open")
+
+    def start(self):
+        self.note("start")
+
+    def prepare(self, services):
+        self.note("prepare")
+        if self.name in services[0].proc_name:
+            raise ConfigError(f"the {self.name} refuses")
+
+    def commit(self):
+        self.note("commit")
+
+    def cancel(self):
+        self.note("cancel")
+
+    def stop(self):
+        self.note("stop")
+
+    def ready(self, urls):
+        self.note(f"ready {len(urls)}")
+
+    def begun(self, kind):
+        self.note(f"begun {kind}")
+
+    def ended(self, kind, message, *, succeeded):
+        self.note(f"ended {kind} {succeeded}")
+
+    def worker_started(self, pool, worker):
+        self.note(f"worker_started {worker.pid}")
+
+    def worker_ended(self, pool, worker, code):
+        self.note(f"worker_ended {worker.pid} {code}")
+
+    def draining(self):
+        self.note("draining")
+
+    def stopping(self, number):
+        self.note(f"stopping {number}")
+
+class Second(Noting):
+    name = "second"
+
+class Listening(Noting):
+    \"\"\"Keeps a socket and a text, over binary upgrades too.\"\"\"
+
+    def open(self, services, have):
+        settings = Settings(bind=os.environ["LISTENS"])
+        self.sockets = open_listeners(settings, have)
+        self.left = -1
+        self.text = "first"
+        if self.main.takeover is not None:
+            left = [fd for kind, _, _, fd in self.main.takeover.memory if kind == "noting"]
+            self.text = os.pread(left[0], 100, 0).decode()
+        self.note(f"{self.text} {self.sockets[0].url} {os.fstat(self.sockets[0].fileno()).st_ino}")
+
+    def listeners(self):
+        return self.sockets
+
+    def memory(self):
+        self.left = os.memfd_create("noting")
+        os.write(self.left, f"after {self.text}".encode())
+        return [("noting", "", os.getpid(), self.left)]
+
+    def close_memory(self):
+        os.close(self.left)
+
+    def detach(self):
+        for each in self.sockets:
+            each.owned = False
+        self.note("detach")
+"""
+
+
+#: The methods in which a component of others raises, in one server.
+METHODS = (
+    *("__init__", "open", "start", "filenos", "filenos_to_write", "due", "tick", "pools", "reap"),
+    *("prepare", "commit", "cancel", "listeners", "memory", "close_memory", "detach", "ready"),
+    *("begun", "ended", "draining", "stopping", "worker_started", "worker_ended", "spawners"),
+    *("grace", "refuses_restart", "handles", "say", "stop"),
+)
+
+
+@pytest.fixture
+def install(tmp_path: Path) -> Callable[..., dict[str, str]]:
+    """Return a function that installs a plug-in, and returns the environment of a server.
+
+    Its arguments are the text of the module, and the components by their names.
+    """
+    folder = tmp_path / "installed"
+    about = folder / "demo-1.0.dist-info"
+
+    def install(module: str, **components: str) -> dict[str, str]:
+        about.mkdir(parents=True)
+        (about / "METADATA").write_text("Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n")
+        points = [f"{name} = demo_plugin:{place}" for name, place in components.items()]
+        (about / "entry_points.txt").write_text("\n".join(["[poorhttp.components]", *points]))
+        (folder / "demo_plugin.py").write_text(module)
+        return {"PYTHONPATH": f"{folder}:{ROOT}", "NOTES": str(tmp_path / "notes")}
+
+    return install
+
+
+def notes(env: dict[str, str]) -> list[str]:
+    """Return what components have written down so far."""
+    return Path(env["NOTES"]).read_text().splitlines()
+
+
+def serve(env: dict[str, str], *options: str) -> Server:
+    """Return a server that uses the plug-in."""
+    words = ("--plugins", "demo", *options)
+    return Server("tests/apps/slow.py", "threading", *words, env=env, tracebacks=True)
+
+
+def reload(server: Server) -> str:
+    """Reload, and return how that went."""
+    done = server.log().count("reloaded")
+    server.process.send_signal(signal.SIGHUP)
+    server.wait_log("reloaded", done + 1)
+    return next(line for line in reversed(server.log().splitlines()) if "reloaded" in line)
+
+
+def replace_worker(server: Server) -> None:
+    """Kill the worker, and wait for another one that serves."""
+    (before,) = children(server.process.pid)
+    os.kill(before, signal.SIGKILL)
+    wait_for(lambda: children(server.process.pid) not in ([], [before]), "another worker")
+    assert server.get("/").status == 200
+
+
+def test_methods_that_raise_are_named(install: Callable[..., dict[str, str]]) -> None:
+    """The main process goes on in all that it does, and the component is switched off."""
+    faulty = {f"{method}_faulty": f"raise_{method}" for method in METHODS}
+    env = install(FAULTY, exits="exit_tick", closed="Closed", wrong="Wrong", **faulty)
+    with serve(env, "--drain-delay", "0.1") as server:
+        replace_worker(server)
+        results = [reload(server) for _ in range(4)]
+        for result in results[:3]:
+            assert "not reloaded" in result
+            assert "plug-in prepare_faulty of demo" in result
+        assert "reloaded: the new version serves" in results[3]
+        replace_worker(server)
+        # A binary upgrade, and then the stop of the new main process.
+        server.process.send_signal(signal.SIGUSR2)
+        server.wait_log("has taken over")
+        assert server.wait() == 0
+        taken = re.search(r"process (\d+) has taken over", server.log())
+        assert taken is not None
+        assert server.get("/").status == 200
+        server.leave()
+        os.kill(int(taken[1]), signal.SIGTERM)
+        wait_for_end(int(taken[1]))
+        log = server.log()
+        for method in METHODS:
+            assert (
+                f"plug-in {method}_faulty of demo (poorhttp.components): {method} failed; the main "
+                "process goes on: ValueError: expected" in log
+            ), method
+        assert "exits of demo (poorhttp.components): tick failed" in log
+        assert "wrong of demo (poorhttp.components): pools failed" in log
+        assert "descriptor 1000 is not open" in log
+        for name in ("tick_faulty", "due_faulty", "exits", "closed", "wrong"):
+            off = f"plug-in {name} of demo (poorhttp.components) is switched off until the next"
+            # In each of the two main processes.
+            assert log.count(off) == 2, name
+        server.kill()
+
+
+def test_slow_methods_are_named_once(install: Callable[..., dict[str, str]]) -> None:
+    env = install(FAULTY, ticks="slow_tick", opens="slow_open")
+    with serve(env) as server:
+        replace_worker(server)
+        server.wait_log("ticks of demo (poorhttp.components): tick took 0.2")
+        replace_worker(server)
+        assert server.log().count("tick took") == 1
+        assert server.log().count("opens of demo (poorhttp.components): open took 0.2") == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"), [("sleep", 0), ("loop", 0), ("swallow", 1), ("c", 1)]
+)
+def test_a_method_that_does_not_return(
+    fault: str, code: int, install: Callable[..., dict[str, str]], tmp_path: Path
+) -> None:
+    """It is named, workers serve, and a stop ends everything, after requests in flight."""
+    with serve(install(FAULTY, hangs=f"{fault}_begun"), "--graceful-timeout", "60") as server:
+        (worker,) = children(server.process.pid)
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("hangs of demo (poorhttp.components): begun does not return (in ")
+        request = server.connect()
+        request.send_request("GET", "/?1")
+        server.process.terminate()
+        assert request.receive().status == 200
+        server.leave()
+        assert server.wait() == code
+        wait_for_end(worker)
+        assert "begun is interrupted" in server.log() or code
+        server.kill()
+
+
+@pytest.mark.parametrize("method", ["stopping", "stop"])
+def test_a_stop_that_does_not_return(
+    method: str, install: Callable[..., dict[str, str]]
+) -> None:
+    with serve(install(FAULTY, hangs=f"sleep_{method}")) as server:
+        server.process.terminate()
+        assert server.wait() == 0
+        server.wait_log(f"{method} does not return")
+        server.kill()
+
+
+def test_events(install: Callable[..., dict[str, str]]) -> None:
+    env = install(NOTING, first="Noting")
+    with serve(env) as server:
+        (worker,) = children(server.process.pid)
+        replace_worker(server)
+        (other,) = children(server.process.pid)
+        reload(server)
+        (last,) = wait_for(lambda: (c := children(server.process.pid)) != [other] and c, "it")
+    assert notes(env) == [
+        *("first open", "first start", f"first worker_started {worker}", "first ready 1"),
+        *(f"first worker_ended {worker} -9", f"first worker_started {other}"),
+        *("first begun reload", "first prepare", f"first worker_started {last}", "first commit"),
+        *("first ended reload True", f"first worker_ended {other} 0"),
+        *("first stopping 15", f"first worker_ended {last} 0", "first stop"),
+    ]
+
+
+def test_a_reload_is_a_transaction(
+    install: Callable[..., dict[str, str]], tmp_path: Path
+) -> None:
+    """What one component refuses, the others do not begin to use."""
+    file = tmp_path / "poorhttp.ini"
+    text = "[poorhttp]\nplugins = demo\n"
+    file.write_text(text)
+    env = install(NOTING, first="Noting", second="Second")
+    words = ("-c", str(file))
+    with Server("tests/apps/slow.py", "threading", *words, env=env) as server:
+        file.write_text(f"{text}proc_name = second\n")
+        assert "the second refuses" in reload(server)
+        file.write_text(text)
+        assert "the new version serves" in reload(server)
+    steps = ("prepare", "commit", "cancel")
+    assert [each for each in notes(env) if each.split()[1] in steps] == [
+        *("first cancel", "second cancel"),
+        *("first prepare", "second prepare", "first cancel", "second cancel"),
+        *("first cancel", "second cancel"),
+        *("first prepare", "second prepare", "first commit", "second commit"),
+    ]
+
+
+def test_an_upgrade_hands_on_sockets_and_memory(
+    install: Callable[..., dict[str, str]], tmp_path: Path
+) -> None:
+    env = install(NOTING, listening="Listening")
+    with serve({**env, "LISTENS": f"unix:{tmp_path}/socket"}) as server:
+        server.process.send_signal(signal.SIGUSR2)
+        server.wait_log("has taken over")
+        assert server.wait() == 0
+        before, _, after, *_ = [each.split() for each in notes(env) if "unix" in each or "ready" in each]
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(tmp_path / "socket"))
+        assert before[2:] == after[2:]
+        server.kill()

@@ -1,0 +1,282 @@
+"""Plug-ins of others: the example of the guide in an environment of its own; what is refused."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from zipfile import ZipFile
+
+import pytest
+
+from tests.support.installed import examples
+from tests.support.nobody import IS_ROOT, Nobody
+from tests.support.plug_in import install
+from tests.testkit.client import Connection
+from tests.testkit.server import ROOT, Program, command, run, wait_for
+
+pytestmark = [pytest.mark.threading_only, pytest.mark.xdist_group("plugins")]
+
+NAME = "poorhttp-echo"
+
+#: Whether plug-ins have to be named.
+NAMED = ("--plugins", NAME) if IS_ROOT else ()
+
+#: Leaves a file when it is imported.
+NOTED = "import pathlib\npathlib.Path({!r}).touch()\n"
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of the guide's example."""
+    folder = tmp_path_factory.mktemp("echo")
+    (toml,) = examples("plugins", "toml")
+    (module,) = examples("plugins", "python")
+    assert len(f"{toml}{module}".splitlines()) < 100
+    (folder / "pyproject.toml").write_text(toml)
+    (folder / "poorhttp_echo.py").write_text(module)
+    build = "from setuptools import build_meta; build_meta.build_wheel('dist')"
+    done = run(sys.executable, "-c", build, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    (built,) = folder.glob("dist/*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of an environment with the wheel and this server, and with nothing else."""
+    folder = tmp_path_factory.mktemp("environment")
+    done = run(sys.executable, "-m", "venv", "--without-pip", str(folder))
+    assert done.returncode == 0, done.stderr
+    (packages,) = folder.glob("lib/python*/site-packages")
+    with ZipFile(wheel) as archive:
+        archive.extractall(packages)
+    (packages / "poorhttp.pth").write_text(f"{ROOT}\n")
+    return folder / "bin/python"
+
+
+@pytest.fixture
+def poorhttp(python: Path, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs the command in that environment."""
+    return lambda *words, **env: run(
+        str(python), "-m", "poorhttp", *words, cwd=tmp_path, env={"PYTHONPATH": "", **env}
+    )
+
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def test_all_that_it_adds_is_used(python: Path, tmp_path: Path) -> None:
+    log = tmp_path / "access.log"
+    admin = tmp_path / "admin.sock"
+    (tmp_path / "poorhttp.ini").write_text(
+        f"[http]\nplugins = {NAME}\ntarget = echo:hello\nmode = nice\nbind = 127.0.0.1:0\n"
+        f"echo_mark = ?\naccess_log = echo:{log}\nadmin = unix:{admin}\n"
+    )
+    words = (str(python), "-m", "poorhttp", "serve", "-c", "poorhttp.ini")
+    with Program(*words, cwd=tmp_path, env={"PYTHONPATH": ""}) as server:
+        urls = server.wait_line()[2]
+        with Connection(("127.0.0.1", int(urls.rpartition(":")[2]))) as connection:
+            response = connection.request("GET", "/tea")
+        assert (response.status, response.body) == (200, b"hello?\n")
+        assert ("X-Echo", "yes") in response.headers
+        wait_for(lambda: "GET /tea" in log.read_text(), "the request in the log of the sink")
+        children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children")
+        nice = {
+            Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[16]
+            for pid in children.read_text().split()
+        }
+        assert str(os.nice(0) + 5) in nice
+        with Connection(str(admin)) as connection:
+            metrics = connection.request("GET", "/-/metrics").body.decode()
+        assert "# HELP poorhttp_plugin_echo_workers_total Workers started.\n" in metrics
+        assert "\npoorhttp_plugin_echo_workers_total 1\n" in metrics
+        server.process.terminate()
+        assert server.wait() == 0
+        assert "Traceback" not in server.log()
+
+
+def test_its_option_is_one_in_every_place(poorhttp: Run, tmp_path: Path) -> None:
+    words = ("echo", "echo:hello", *NAMED)
+    assert poorhttp(*words).stdout == "hello!\n"
+    assert poorhttp(*words, "--echo-mark", "#").stdout == "hello#\n"
+    assert poorhttp(*words, POORHTTP_ECHO_MARK=".").stdout == "hello.\n"
+    (tmp_path / "echo.ini").write_text(f"[http]\nplugins = {NAME}\necho_mark = ?\n")
+    assert poorhttp(*words, "-c", "echo.ini").stdout == "hello?\n"
+    wrong = poorhttp(*words, "--echo-marc", "#")
+    assert 'did you mean "--echo-mark"?' in wrong.stderr
+    shown = poorhttp("serve", "--help-all", *NAMED, POORHTTP_PLUGINS=NAME).stdout
+    assert "\nEcho:\n" in shown
+    assert "--echo-mark TEXT" in shown
+    assert "Text behind each echo. (default: !)" in shown
+    commands = poorhttp("--help", POORHTTP_PLUGINS=NAME).stdout
+    assert "Print what TARGET, echo:TEXT, answers." in commands
+
+
+def test_the_list(poorhttp: Run, python: Path) -> None:
+    (packages,) = python.parent.parent.glob("lib/python*/site-packages")
+    listed = poorhttp("plugins", NAME).stdout
+    assert f"\npoorhttp-echo 1.0, from {packages}:\n" in listed
+    after = listed.partition(f"{packages}:\n")[2]
+    assert [line.split() for line in after.splitlines()] == [
+        ["targets", "echo"],
+        ["modes", "nice"],
+        ["commands", "echo"],
+        ["options", "echo"],
+        ["components", "echo"],
+        ["worker_hooks", "echo"],
+        ["log_sinks", "echo"],
+        ["metrics", "echo_workers"],
+    ]
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """A folder of Python's path."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    return folder
+
+
+def started(
+    *words: str, path: Path | None = None, cwd: Path, **env: str
+) -> subprocess.CompletedProcess[str]:
+    """The command with a folder of plug-ins on its path."""
+    paths = os.pathsep.join([str(ROOT), *([str(path)] if path else [])])
+    return run(*command(*words), cwd=cwd, env={"PYTHONPATH": paths, **env})
+
+
+ALL = {
+    "targets": "noted = noting:load",
+    "modes": "noted = noting",
+    "commands": "noted = noting:COMMAND",
+    "options": "noted = noting:Noted",
+}
+
+USES = (
+    ("noted",),
+    ("serve", "noted:x", "--bind", "127.0.0.1:0"),
+    ("serve", "wsgiref.simple_server:demo_app", "--mode", "noted"),
+    ("serve", "wsgiref.simple_server:demo_app", "--noted", "1"),
+)
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="only root has to name plug-ins")
+@pytest.mark.parametrize("words", USES, ids=["command", "target", "mode", "option"])
+def test_root_runs_no_code_of_a_plug_in_that_is_not_named(
+    words: tuple[str, ...], site: Path, tmp_path: Path
+) -> None:
+    ran = tmp_path / "ran"
+    install(site, "noted", ALL, {"noting": NOTED.format(str(ran))})
+    done = started(*words, path=site, cwd=tmp_path)
+    assert done.returncode != 0
+    assert "--plugins noted" in done.stderr
+    assert not ran.exists()
+
+
+@pytest.mark.parametrize("words", [("plugins",), *USES])
+@pytest.mark.parametrize("place", ["current", "chdir", "pythonpath"])
+def test_nothing_is_found_where_others_may_write(
+    words: tuple[str, ...], place: str, site: Path, tmp_path: Path
+) -> None:
+    """In the current folder, `chdir` and `pythonpath`, also if it is named."""
+    ran = tmp_path / "ran"
+    install(site, "noted", ALL, {"noting": NOTED.format(str(ran))})
+    cwd = site if place == "current" else tmp_path
+    options = () if place == "current" or len(words) == 1 else (f"--{place}", str(site))
+    for env in ({}, {"POORHTTP_PLUGINS": "noted"}):
+        done = started(*words, *options, cwd=cwd, **env)
+        assert "noted 1.2" not in done.stdout
+        assert done.returncode != 0 or words == ("plugins",)
+        assert not ran.exists()
+        if env:
+            assert 'no plug-in "noted" is installed' in done.stderr
+
+
+@pytest.mark.parametrize("use", [("serve", "x:y", "--plugins", "noted"), ("plugins", "noted")])
+def test_a_plug_in_for_another_contract_is_refused_in_words(
+    use: tuple[str, ...], site: Path, tmp_path: Path
+) -> None:
+    ran = tmp_path / "ran"
+    install(site, "noted", {**ALL, "contract": "2 = noting"}, {"noting": NOTED.format(str(ran))})
+    done = started(*use, path=site, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.endswith(
+        "plugins: plug-in noted 1.2 is for version 2 of the contract of plug-ins, and this server "
+        "has version 1: install a version of one that fits the other\n"
+    ) or done.stderr.startswith("poorhttp: plugins: plug-in noted 1.2 is for version 2")
+    assert not ran.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("1 / 0", "cannot be loaded: ZeroDivisionError: division by zero"),
+        ("import not_there", "cannot be loaded: ModuleNotFoundError: No module named 'not_there'"),
+        ("raise SystemExit(3)", "cannot be loaded: SystemExit: 3"),
+        ("", "cannot be loaded: AttributeError: module 'broken' has no attribute 'HOOKS'"),
+    ],
+)
+def test_one_that_cannot_be_loaded_is_named(
+    text: str, why: str, site: Path, tmp_path: Path
+) -> None:
+    install(site, "broken", {"worker_hooks": "noisy = broken:HOOKS"}, {"broken": text})
+    wanted = f"plug-in noisy of broken (poorhttp.worker_hooks) {why}"
+    listed = started("plugins", path=site, cwd=tmp_path, POORHTTP_PLUGINS="broken")
+    assert (listed.returncode, listed.stderr) == (0, "")
+    assert f"\n  {wanted}\n" in listed.stdout
+    target = "wsgiref.simple_server:demo_app"
+    done = started("check", target, "--plugins", "broken", path=site, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (3, f"poorhttp: {wanted}\n")
+
+
+@pytest.mark.parametrize(
+    ("points", "taken"),
+    [
+        (
+            {"targets": "static = x:y"},
+            "adds static (poorhttp.targets), which the server has",
+        ),
+        ({"commands": "serve = x:y"}, "adds serve (poorhttp.commands), which the server has"),
+        ({"options": "o = taking:Taking"}, "taking declares threads, which is an option already"),
+    ],
+    ids=["target", "command", "option"],
+)
+def test_a_name_that_is_taken(
+    points: Mapping[str, str], taken: str, site: Path, tmp_path: Path
+) -> None:
+    text = (
+        "from poorhttp.config.options.option import Option\n"
+        "class Taking:\n    threads = Option(str, '', '', metavar='X')\n"
+    )
+    install(site, "taking", points, {"taking": text})
+    done = started("serve", "x:y", "--plugins", "taking", path=site, cwd=tmp_path)
+    assert done.returncode == 2
+    assert taken in done.stderr
+    # The server itself is as before.
+    assert started("serve", "--help", path=site, cwd=tmp_path).returncode == 0
+
+
+def test_a_user_need_not_name_it(
+    wheel: Path, nobody: Nobody, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command, the target, the mode and the option are found."""
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        with ZipFile(wheel) as archive:
+            archive.extractall(folder)
+        path = nobody.env.get("PYTHONPATH", str(ROOT))
+        monkeypatch.setitem(nobody.env, "PYTHONPATH", f"{path}:{folder}")
+        shown = nobody.run("echo", "echo:hello", "--echo-mark", "?")
+        assert (shown.stdout, shown.stderr) == ("hello?\n", "")
+        words = ("check", "echo:hello", "--bind", "127.0.0.1:0", "--mode", "nice")
+        checked = nobody.run(*words, "--echo-mark", "?")
+        assert checked.stderr == ""
+        assert "would serve echo:hello on http://127.0.0.1:0 (nice, 1 worker)" in checked.stdout
+        assert "echo_mark = ?" in checked.stdout
+        assert "Text behind each echo." in nobody.run("serve", "--help-all").stdout
+        assert "Print what TARGET, echo:TEXT, answers." in nobody.run("--help").stdout
+        assert "poorhttp-echo" not in nobody.run("plugins", cwd=folder).stdout

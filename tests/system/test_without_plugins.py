@@ -1,0 +1,102 @@
+"""The core alone: a copy of the package whose folder `plugins` was deleted."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.support import binary_upgrade
+from tests.support.nobody import link
+from tests.testkit.server import MODES, ROOT, Server, command, run
+
+APPLICATION = """
+VERSION = "{}"
+
+def application(environ, start_response):
+    start_response("200 OK", [("Content-Type", "text/plain")])
+    return [VERSION.encode()]
+"""
+
+
+@pytest.fixture(scope="module")
+def core(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
+    """The environment of a program that imports the copy."""
+    folder = tmp_path_factory.mktemp("core")
+    left_out = shutil.ignore_patterns("plugins", "__pycache__")
+    shutil.copytree(ROOT / "poorhttp", folder / "poorhttp", ignore=left_out, copy_function=link)
+    return {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def write(folder: Path, version: str) -> None:
+    (folder / "alone.py").write_text(APPLICATION.format(version))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_core_serves(mode: str, core: Mapping[str, str], tmp_path: Path) -> None:
+    """Also after a reload and a binary upgrade, until it is stopped."""
+    write(tmp_path, "first")
+    pidfile = tmp_path / "pid"
+    with Server("alone", mode, "--pidfile", str(pidfile), env=core, cwd=tmp_path) as server:
+        assert server.get("/").body == b"first"
+        write(tmp_path, "second")
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("reloaded")
+        assert server.get("/").body == b"second"
+        write(tmp_path, "third")
+        new = binary_upgrade.upgrade(server, pidfile)
+        assert server.get("/").body == b"third"
+        server.leave()
+        os.kill(new, signal.SIGTERM)
+        binary_upgrade.wait_for_end(new, server)
+        server.ended()
+
+
+@pytest.mark.threading_only
+def test_the_core_checks_and_helps(core: Mapping[str, str], tmp_path: Path) -> None:
+    write(tmp_path, "first")
+    checked = run(*command("check", "alone", "--bind", "127.0.0.1:0"), env=core, cwd=tmp_path)
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert "would serve alone on http://127.0.0.1:0" in checked.stdout
+    for words in (("--help",), ("serve", "--help-all"), ("plugins",)):
+        done = run(*command(*words), env=core, cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "serve" in done.stdout
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        *(((name,), f"plug-in {name}") for name in ("dev", "ctl", "top", "init", "completion")),
+        *(((name, "x"), f"plug-in {name}") for name in ("compile", "man", "migrate")),
+        *(
+            (("serve", f"{scheme}:."), f"{scheme}:. cannot be loaded: plug-in {scheme}")
+            for scheme in ("dispatch", "pages", "cgi")
+        ),
+        (("serve", "alone", "--mount", "/x=pages:."), "plug-in pages"),
+        (("serve", "alone", "--admin", "127.0.0.1:0"), 'unknown option "--admin"'),
+        (("serve", "alone", "--debug"), 'unknown option "--debug"'),
+        (("serve", "--django"), 'unknown option "--django"'),
+        (("serve", "alone", "--access-log", "terminal"), "plug-in dev"),
+        (("serve",), "there is nothing to serve"),
+        (("serve", "-c", "monitored.ini"), 'monitored.ini:3: unknown option "otel"'),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_word_of_a_missing_plug_in_is_answered_in_a_sentence(
+    words: tuple[str, ...], says: str, core: Mapping[str, str], tmp_path: Path
+) -> None:
+    write(tmp_path, "first")
+    (tmp_path / "monitored.ini").write_text("[http]\ntarget = alone\notel = on\n")
+    address = ("--bind", "127.0.0.1:0") if words[0] == "serve" else ()
+    done = run(*command(*words, *address), env=core, cwd=tmp_path)
+    assert done.returncode != 0
+    *_, sentence = done.stderr.splitlines()
+    assert "Traceback" not in done.stderr
+    assert "internal error" not in done.stderr
+    assert says in sentence
