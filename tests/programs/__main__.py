@@ -7,9 +7,11 @@ the reference. Programs whose Debian packages are missing are left out and named
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import sys
 import tempfile
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 from tests.packages import lacking
@@ -71,5 +73,20 @@ def run(name: str, application: type[Application]) -> tuple[list[str], bool]:
     return cells, failed
 
 
+def end(number: int, _: object) -> None:
+    """Handle a signal: the servers, which have sessions of their own, end with this process."""
+    # Not by `print`, which the signal may have interrupted.
+    with suppress(OSError):
+        os.write(1, b"\ninterrupted: servers and folders go, complete environments are kept\n")
+    sys.exit(128 + number)
+
+
+def command(arguments: list[str]) -> int:
+    """Run it as a command, which signals may end."""
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, end)
+    return main(arguments)
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(command(sys.argv[1:]))
