@@ -19,6 +19,7 @@ from tests.programs.running import environment
 from tests.programs.running.application import MODES, Application, load, names
 from tests.programs.running.report import judge, line, table
 from tests.programs.running.visit import Place, Visit
+from tests.testkit.process import children
 
 
 def main(arguments: list[str]) -> int:
@@ -85,7 +86,13 @@ def command(arguments: list[str]) -> int:
     """Run it as a command, which signals may end."""
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, end)
-    return main(arguments)
+    try:
+        return main(arguments)
+    finally:
+        # One of which the signal came before its block had begun.
+        for pid in children(os.getpid()):
+            with suppress(OSError):
+                os.killpg(pid, signal.SIGKILL)
 
 
 if __name__ == "__main__":
