@@ -25,7 +25,7 @@ class FormerName:
         """Find a module; `None` if it is not one of this package."""
         if not f"{name}.".startswith(f"{self.name}."):
             return None
-        return ModuleSpec(name, self)
+        return ModuleSpec(name, self)  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Return the module under its present name."""

@@ -3,4 +3,5 @@
 `poorhttp/__init__.py` adds this folder to the path on which submodules of `poorhttp` are found.
 
 frameworks/    `poorhttp.frameworks.django`, an entry of Django's INSTALLED_APPS
+dev/           `poorhttp.dev.discovery`, the beginning of targets that `poorhttp init` has written
 """
