@@ -15,7 +15,7 @@ from poorhttp.config.options.proxies import FORWARDED_HEADERS
 from poorhttp.config.options.server import MODES
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.errors import ConfigError
-from poorhttp.worker import mode as worker_mode
+from poorhttp.worker import mode as modes
 from tests.support.plug_in import install, known
 from tests.testkit.client import HANG
 
@@ -240,7 +240,7 @@ def test_mode_of_a_plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     )
     with known(tmp_path, monkeypatch):
         assert Settings(mode="turbo").mode == "turbo"
-        assert worker_mode.load(Settings(mode="turbo")) is sys.modules["turbo"].Mode
+        assert modes.load(Settings(mode="turbo")) is sys.modules["turbo"].Mode
         with pytest.raises(ConfigError, match=r'did you mean "turbo"\?'):
             Settings(mode="turb")
 
