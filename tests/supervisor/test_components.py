@@ -267,9 +267,7 @@ def test_slow_methods_are_named_once(install: Callable[..., dict[str, str]]) -> 
         assert server.log().count("opens of demo (poorhttp.components): open took 0.2") == 1
 
 
-@pytest.mark.parametrize(
-    ("fault", "code"), [("sleep", 0), ("loop", 0), ("swallow", 1), ("c", 1)]
-)
+@pytest.mark.parametrize(("fault", "code"), [("sleep", 0), ("loop", 0), ("swallow", 1), ("c", 1)])
 def test_a_method_that_does_not_return(
     fault: str, code: int, install: Callable[..., dict[str, str]], tmp_path: Path
 ) -> None:
@@ -290,9 +288,7 @@ def test_a_method_that_does_not_return(
 
 
 @pytest.mark.parametrize("method", ["stopping", "stop"])
-def test_a_stop_that_does_not_return(
-    method: str, install: Callable[..., dict[str, str]]
-) -> None:
+def test_a_stop_that_does_not_return(method: str, install: Callable[..., dict[str, str]]) -> None:
     with serve(install(FAULTY, hangs=f"sleep_{method}")) as server:
         server.process.terminate()
         assert server.wait() == 0
@@ -317,9 +313,7 @@ def test_events(install: Callable[..., dict[str, str]]) -> None:
     ]
 
 
-def test_a_reload_is_a_transaction(
-    install: Callable[..., dict[str, str]], tmp_path: Path
-) -> None:
+def test_a_reload_is_a_transaction(install: Callable[..., dict[str, str]], tmp_path: Path) -> None:
     """What one component refuses, the others do not begin to use."""
     file = tmp_path / "poorhttp.ini"
     text = "[poorhttp]\nplugins = demo\n"
@@ -348,7 +342,9 @@ def test_an_upgrade_hands_on_sockets_and_memory(
         server.process.send_signal(signal.SIGUSR2)
         server.wait_log("has taken over")
         assert server.wait() == 0
-        before, _, after, *_ = [each.split() for each in notes(env) if "unix" in each or "ready" in each]
+        before, _, after, *_ = [
+            each.split() for each in notes(env) if "unix" in each or "ready" in each
+        ]
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(tmp_path / "socket"))
         assert before[2:] == after[2:]
