@@ -61,7 +61,7 @@ OURS: Mapping[str, Mapping[str, str]] = {
         "completion": "plugins.setup.commands:COMPLETION",
         "man": "plugins.setup.commands:MAN",
         "migrate": "plugins.setup.commands:MIGRATE",
-        "plugins": "cli:PLUGINS",
+        "plugins": "plugins.setup.commands:PLUGINS",
     },
     "options": {
         "discovery": "plugins.discovery.options:Discovery",
