@@ -180,6 +180,7 @@ class Plugin:
         folder: where it is installed.
         entries: what it adds.
         contracts: the versions of the contract that it is for; empty if it names none.
+        failure: why its entry points cannot be read; mostly empty.
         used: its entries are in the registry.
     """
 
@@ -187,7 +188,13 @@ class Plugin:
         self.name: str = distribution.name
         self.version: str = distribution.version
         self.folder = str(distribution.locate_file(""))
-        points = list(distribution.entry_points)
+        self.failure = ""
+        try:
+            points = list(distribution.entry_points)
+        except Exception as error:
+            points = []
+            if "poorhttp." in (distribution.read_text("entry_points.txt") or ""):
+                self.failure = f"{type(error).__name__}: {error}"
         self.entries = [
             Entry(group, point.name, point.value, self.name)
             for group in GROUPS
@@ -290,7 +297,7 @@ class Registry:
                 # What other distributions have in their metadata is not our concern.
                 with suppress(Exception):
                     plugin = Plugin(distribution)
-                    if plugin.entries and plugin.name != "poorhttpd":
+                    if (plugin.entries or plugin.failure) and plugin.name != "poorhttpd":
                         found.setdefault(_plain(plugin.name), plugin)
             self._others = list(found.values())
         return self._others
@@ -330,6 +337,11 @@ class Registry:
         """
         if plugin.used:
             return
+        if plugin.failure:
+            raise ConfigError(
+                f"plug-in {plugin.name} {plugin.version}: its entry points cannot be read: "
+                f"{plugin.failure}"
+            )
         if plugin.contracts and CONTRACT not in plugin.contracts:
             raise ConfigError(
                 f"plug-in {plugin.name} {plugin.version} is for version "

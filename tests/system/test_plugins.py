@@ -304,6 +304,18 @@ def test_a_metric_that_fails_is_named_and_switched_off(site: Path, tmp_path: Pat
         assert why in log
 
 
+def test_entry_points_that_cannot_be_read(site: Path, tmp_path: Path) -> None:
+    install(site, "garbled", {"targets": "no entry point"}, {})
+    listed = started("plugins", path=site, cwd=tmp_path)
+    if IS_ROOT:
+        assert "\ngarbled 1.2, from " in listed.stdout
+        assert "  not loaded: root uses only plug-ins that are named\n" in listed.stdout
+    done = started("check", APPLICATION, "--plugins", "garbled", path=site, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "plug-in garbled 1.2: its entry points cannot be read: " in done.stderr
+    assert started("check", APPLICATION, path=site, cwd=tmp_path).returncode == 0
+
+
 @pytest.mark.parametrize(
     ("points", "taken"),
     [
