@@ -331,9 +331,8 @@ def test_a_command_that_raises_is_named(site: Path, tmp_path: Path) -> None:
     install(site, "failing", {"commands": "fail = failing:FAIL"}, {"failing": text})
     done = started("fail", "x:y", path=site, cwd=tmp_path, POORHTTP_PLUGINS="failing")
     assert done.returncode == 1
-    assert done.stderr.startswith(
-        "poorhttp: plug-in fail of failing (poorhttp.commands): ZeroDivisionError: division by zero\n"
-    )
+    named = "poorhttp: plug-in fail of failing (poorhttp.commands): ZeroDivisionError: "
+    assert done.stderr.startswith(named)
 
 
 def test_entry_points_that_cannot_be_read(site: Path, tmp_path: Path) -> None:
