@@ -96,6 +96,8 @@ class Components:
         self._members: list[Member] = []
         #: Those that a reload under way begins to use.
         self._fresh: list[Member] = []
+        #: `prepare` was called, and neither `commit` nor `cancel` yet.
+        self._prepares = False
         self.current: Call | None = None
         self.hangs: Hangs | None = None
         #: Metrics of others, by their names.
@@ -130,7 +132,8 @@ class Components:
         self._each("start")
 
     def stop(self, *, others: bool = False) -> None:
-        """End all, or only the components of others."""
+        """End all, or only the components of others; cancel a reload under way."""
+        self.cancel()
         for member in [*self._members, *self._fresh]:
             if member.entry.plugin or not others:
                 self._call(member, "stop", None)
@@ -181,6 +184,7 @@ class Components:
         Raises:
             Failure: a plug-in cannot be loaded, or the settings cannot be used.
         """
+        self._prepares = True
         known = [member.entry for member in self._members]
         for member in self._members:
             self._call(member, "prepare", None, services, fails=True)
@@ -190,6 +194,7 @@ class Components:
 
     def commit(self) -> None:
         """Have all use what they have prepared."""
+        self._prepares = False
         self._each("commit")
         fresh, self._fresh = self._fresh, []
         self._members += fresh
@@ -197,7 +202,10 @@ class Components:
             self._call(member, "start", None)
 
     def cancel(self) -> None:
-        """Have all close what they have prepared."""
+        """Have all close what they have prepared, if they have."""
+        if not self._prepares:
+            return
+        self._prepares = False
         self._each("cancel")
         fresh, self._fresh = self._fresh, []
         for member in fresh:
