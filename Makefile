@@ -18,6 +18,7 @@
 #   make figures                draws all figures of the stored results of the lab into build/figures, and those that docs
 #                               show into docs/figures; python -m loadtests docs writes the pages made of them
 #   make map                    rooms of the source with their sizes, arrows between them, and what is wrong with these
+#   make request-path           records the way of a kept request under gdb, and writes docs/internals/request.md: minutes
 #   make docs                   the manual, as pages of a site: build/docs/index.html; VERSIONS="v1.0.0 v1.1.0" with the
 #                               manuals of these releases, by default of all; VERSIONS= of none
 #   make docs-links             asks whether the manual's links to other sites still lead somewhere
@@ -61,7 +62,7 @@ sources = $(shell find core \( -name target -o -name fuzz \) -prune -o \( -name 
 
 studies = $(filter-out bench,$(shell sed -n 's/^    "\(.*\)": .*,$$/\1/p' loadtests/studies/catalogue.py)) compare
 
-.PHONY: run test test-for test-full test-all programs packages lint format bench $(studies) advise instructions footprint figures map docs docs-links peers soak fuzz corpus miri mutants wheels sdist clean
+.PHONY: run test test-for test-full test-all programs packages lint format bench $(studies) advise instructions footprint figures map request-path docs docs-links peers soak fuzz corpus miri mutants wheels sdist clean
 
 run: $(VENV)/run.ready
 	@echo "start: $(APP) on http://$(BIND), at once; Ctrl-C ends it" >&2
@@ -137,6 +138,9 @@ figures: $(VENV)/lab.ready
 
 map: $(VENV)/venv.ready
 	@$(python) -m tests.rooms
+
+request-path: $(VENV)/test.ready
+	$(rust) $(python) -m tests.request_path
 
 docs: $(VENV)/docs.ready
 	$(python) docs/manual_site/build.py $(if $(filter undefined,$(origin VERSIONS)),,--versions $(VERSIONS))

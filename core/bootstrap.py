@@ -315,13 +315,19 @@ def install(arguments: "list[str]") -> None:
                 report(line.rstrip())
 
     with Step(name, text) as step:
-        reader = threading.Thread(target=read_build, args=(step.report,))
+        # Not awaited after Ctrl-C: pip's programs have the pipe open until they end.
+        reader = threading.Thread(target=read_build, args=(step.report,), daemon=True)
         reader.start()
+        interrupted = False
         try:
             run_pip([*options, *arguments], environment, step.report)
+        except KeyboardInterrupt:
+            interrupted = True
+            raise
         finally:
             os.close(write)
-            reader.join()
+            if not interrupted:
+                reader.join()
 
 
 def run_pip(
@@ -342,21 +348,36 @@ def run_pip(
         errors="replace",
     )
     with pip:
-        for line in pip.stdout or ():
-            output.append(line)
-            word, _, rest = line.strip().partition(" ")
-            if word == "Collecting":
-                collected += 1
-                report(f"{collected} packages found, {rest.partition(' (')[0]}")
-            elif word == "Downloading":
-                report(f"{collected} packages found, fetching {os.path.basename(rest)}")
-            elif line.startswith("Installing collected packages:"):
-                report(f"installing {rest.count(',') + 1} packages")
+        try:
+            for line in pip.stdout or ():
+                output.append(line)
+                word, _, rest = line.strip().partition(" ")
+                if word == "Collecting":
+                    collected += 1
+                    report(f"{collected} packages found, {rest.partition(' (')[0]}")
+                elif word == "Downloading":
+                    report(f"{collected} packages found, fetching {os.path.basename(rest)}")
+                elif line.startswith("Installing collected packages:"):
+                    report(f"installing {rest.count(',') + 1} packages")
+        except KeyboardInterrupt:
+            # A terminal has interrupted it too, but `kill` has not.
+            pip.terminate()
+            raise
     if pip.returncode != 0:
         stop(f"{''.join(output)}\npip could not install {arguments[-1]}: see above why.")
 
 
 def main(arguments: "list[str]") -> None:
+    """Run a command; after Ctrl-C end with one line, and the code that shells have for it."""
+    try:
+        run_command(arguments)
+    except KeyboardInterrupt:
+        say("interrupted; the same command goes on with what is done so far")
+        # Not by `sys.exit`: a thread may wait for a program that goes on.
+        os._exit(130)
+
+
+def run_command(arguments: "list[str]") -> None:
     if len(arguments) == 2 and arguments[0] == "venv":
         make_venv(arguments[1])
     elif len(arguments) == 2 and arguments[0] == "tools":

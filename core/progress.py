@@ -73,8 +73,12 @@ class Step:
     def __exit__(self, kind: object, *_: object) -> None:
         self._ended.set()
         self._ticker.join()
-        how = "done in" if kind is None else "not done, after"
         end = "\r\033[K" if self._rewrites else ""
+        if kind is KeyboardInterrupt:
+            # Who is interrupted says so.
+            self._write(end)
+            return
+        how = "done in" if kind is None else "not done, after"
         self._write(f"{end}{self._name}: {how} {duration(time.monotonic() - self._began)}\n")
 
     def report(self, state: str) -> None:

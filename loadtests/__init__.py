@@ -23,6 +23,7 @@ reads what it used and appends records; the report is made from these.
 - `clients/`: load generators and other clients.
 - `measure/`: CPU time, memory and traffic of processes; cores, networks, histograms.
 - `network/`: hosts as network namespaces, slow links between them, free ports.
+- `python_path`: where the lab finds the server that it measures: beside itself, or installed.
 - `programs`: installed programs: path, version, package.
 - `apps/`: the applications that servers are measured with.
 - `arguments`: the argument parser; selection of servers or studies by the beginnings of names.

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from loadtests import store
+from loadtests import python_path, store
 from loadtests.advise import command as advise
 from loadtests.arguments import Parser
 from loadtests.commits import footprint, instructions
@@ -72,6 +72,8 @@ def _name_all(_: argparse.Namespace) -> None:
 
 def main() -> int:
     """Runs one command; returns the exit code."""
+    # Before the first import of the server.
+    python_path.prefer_installed()
     options = _parser().parse_args()
     # As an exception, so that every server is stopped on the way out.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))

@@ -4,6 +4,7 @@ __main__.py            The test command: `python -m tests`
 packages.py            Debian packages that tests need: installed, or named
 fuzz.py                Fuzzing of the protocol crate: `make fuzz`
 rooms.py               The rooms of the source: sizes, arrows, faults: `make map`
+request_path.py        The way of a kept request, recorded for a page: `make request-path`
 refusals.py            The tables of docs/reference/refusals.md: `python -m tests.refusals`
 covering.py            The tests that cover changed files: `make test-for`
 conftest.py            Fixtures and the two levels: modes, shared servers

@@ -191,4 +191,8 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on with what is done so far", file=sys.stderr)
+        sys.exit(130)

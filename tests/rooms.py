@@ -1,8 +1,7 @@
 """The rooms of the source: their sizes, the arrows between them, and what is wrong: `make map`.
 
-python -m tests.rooms            rooms from below with lines, arrows, arrows up, circles
+python -m tests.rooms            rooms from below with lines, arrows, faults; a picture of them
 python -m tests.rooms sizes      a line for each room with its size
-python -m tests.rooms page       draws the rooms into docs/internals/architecture.md
 python -m tests.rooms shorten    takes out of tests/known_faults.txt what is no longer wrong
 """
 
@@ -36,6 +35,9 @@ REGISTRY = "poorhttp.config.registry"
 
 #: Most modules of one circle of imports: what belongs together may be in two or three files.
 MOST_IN_A_CIRCLE = 3
+
+#: The rooms and their arrows, drawn when they are printed.
+PICTURE = ROOT / "build/map.svg"
 
 KNOWN_FAULTS = ROOT / "tests/known_faults.txt"
 
@@ -218,7 +220,37 @@ def print_map() -> int:
         print(f"  {each}")
     for crate_name, crate in crates().items():
         print_crate(crate_name, crate)
+    PICTURE.parent.mkdir(exist_ok=True)
+    PICTURE.write_text(draw(), encoding="utf-8")
+    print(f"\nDrawn: {PICTURE.relative_to(ROOT)}")
     return 0
+
+
+def draw() -> str:
+    """The rooms as a picture, SVG: a bar for each size, arcs for arrows; arrows up in red."""
+    arrows, found = between(graph(), room), sizes()
+    names = in_order(arrows)[::-1]
+    height = {name: 40 + 26 * place for place, name in enumerate(names)}
+    drawn = []
+    for name in names:
+        width = found.get(name, 0) / 40
+        drawn.append(f'<rect x="290" y="{height[name] - 9}" width="{width}" height="18"/>')
+        label = f"{name} {found.get(name, 0):,}"
+        drawn.append(f'<text x="280" y="{height[name] + 4}" text-anchor="end">{label}</text>')
+        for to in sorted(arrows[name]):
+            up = is_up(name, to)
+            start, end = height[name] + 4, height[to] - 4
+            far = 120 - 4 * abs(start - end) / 26 if up else 560 + abs(start - end) / 2
+            edge = 130 if up else 540
+            drawn.append(
+                f'<path d="M{edge} {start} C{far} {start} {far} {end} {edge} {end}" '
+                f'class="{"up" if up else "down"}"><title>{name} imports {to}</title></path>'
+            )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="960" height="{60 + 26 * len(names)}">'
+        "<style>text{font:13px sans-serif}rect{fill:#9bc}path{fill:none;stroke:#678;opacity:.6}"
+        f".up{{stroke:#c00;stroke-width:2}}</style>{''.join(drawn)}</svg>\n"
+    )
 
 
 def print_crate(name: str, crate: Crate) -> None:

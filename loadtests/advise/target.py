@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from loadtests.advise.configuration import NAMES, Configuration
 from loadtests.clients.connection import Answer
 from loadtests.errors import LabError
 from loadtests.measure.waiting import patience
-from loadtests.programs import ROOT
+from loadtests.python_path import lab_folder, server_command
 from loadtests.servers.application import Application
 
 HARMLESS = (
@@ -108,10 +107,9 @@ class Target:
 
     def _checked(self) -> subprocess.CompletedProcess[str] | None:
         """What `poorhttp check` says; None if the application is not loaded in time."""
-        serving = self.command(Configuration("single"), 0)
         with contextlib.suppress(subprocess.TimeoutExpired):
             return subprocess.run(
-                [*serving[:3], "check", *serving[4:]],
+                self.command(Configuration("single"), 0, "check"),
                 capture_output=True,
                 stdin=subprocess.DEVNULL,
                 errors="replace",
@@ -125,12 +123,12 @@ class Target:
         named = {"target": [self.text], "chdir": [self.chdir], "pythonpath": self.pythonpath}
         return {name: texts for name, texts in named.items() if any(texts)}
 
-    def command(self, configuration: Configuration, port: int) -> list[str]:
-        """How it is started to be measured."""
+    def command(self, configuration: Configuration, port: int, verb: str = "serve") -> list[str]:
+        """How it is started to be measured, or checked."""
         named = {name: texts for name, texts in self._values().items() if name != "target"}
         given = [f"--{name}={text}" for name, texts in named.items() for text in texts]
         return [
-            *(sys.executable, "-m", "poorhttp", "serve", *filter(None, [self.text])),
+            *(*server_command(), verb, *filter(None, [self.text])),
             *(["-c", str(self.file)] if self.file else []),
             *given,
             f"--bind=127.0.0.1:{port}",
@@ -140,7 +138,7 @@ class Target:
 
     def python_path(self) -> str:
         """Our poorhttp, then what the user has set."""
-        return os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+        return os.pathsep.join(filter(None, [lab_folder(), os.environ.get("PYTHONPATH")]))
 
     def ini(self, configuration: Configuration, why: Sequence[str] = ()) -> str:
         """The file to paste: that of the user, if there is one, with what is advised."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from apps.site import make_site
+from loadtests.apps import study_sites
 
-_NAMES = list(make_site.IMAGES)
+_NAMES = list(study_sites.IMAGES)
 PAGES = {
-    f"/index{number}.html": make_site.page(f"Page {number}", _NAMES[:number], make_site.PAGE)
-    for number in make_site.PAGES
+    f"/index{number}.html": study_sites.page(f"Page {number}", _NAMES[:number], study_sites.PAGE)
+    for number in study_sites.PAGES
 }
 
 

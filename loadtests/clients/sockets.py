@@ -179,8 +179,8 @@ class World:
             raise Unclean("something comes behind the close frame")
         self.counts[f"closed with {code}"] += 1
 
-    async def asker(self, reader: StreamReader, writer: StreamWriter, random: Random) -> None:
-        """Asks for a page until the server closes the connection, which it may only when idle.
+    async def page_client(self, reader: StreamReader, writer: StreamWriter, random: Random) -> None:
+        """Requests a page until the server closes the connection, which it may only when idle.
 
         On a busy machine a client may be later than it means to be.
         """
@@ -207,14 +207,17 @@ class World:
             if b"\r\nconnection: close" in head.lower():
                 return
 
-    async def run(self, websockets: int, askers: int) -> None:
+    async def run(self, websockets: int, page_clients: int) -> None:
         """Everybody, until the end."""
         clients = [
             self.repeat("websocket", self.websocket, tls=tls, seed=number)
             for number in range(websockets)
             for tls in (False, True)
         ]
-        clients += [self.repeat("asker", self.asker, tls=True, seed=n) for n in range(askers)]
+        clients += [
+            self.repeat("page client", self.page_client, tls=True, seed=n)
+            for n in range(page_clients)
+        ]
         await asyncio.gather(*clients)
 
     def told(self) -> dict[str, Any]:
@@ -223,13 +226,13 @@ class World:
         return told | {"shown": self.shown}
 
 
-def main(port: str, tls_port: str, websockets: str, askers: str) -> None:
+def main(port: str, tls_port: str, websockets: str, page_clients: str) -> None:
     """The command line; only the lab uses it."""
-    allow_files(2 * int(websockets) + int(askers) + 100)
+    allow_files(2 * int(websockets) + int(page_clients) + 100)
     loop = asyncio.new_event_loop()
     world = World(int(port), int(tls_port))
     thread = threading.Thread(
-        target=lambda: loop.run_until_complete(world.run(int(websockets), int(askers)))
+        target=lambda: loop.run_until_complete(world.run(int(websockets), int(page_clients)))
     )
     thread.start()
 

@@ -7,12 +7,11 @@ import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from apps.site import make_site
+from loadtests.apps import study_sites
 from loadtests.clients.connection import Answer
-from loadtests.programs import ROOT as PROJECT
 from loadtests.servers.application import Application
 
-PUBLISHED = PROJECT / "loadtests" / "servers" / "published"
+PUBLISHED = Path(__file__).with_name("published")
 TABLE = "?name=Uniserve+%26+KLone"
 
 
@@ -62,7 +61,7 @@ class Fixtures:
         rendered = Application("", dated=True, view=self.view, at="/table" + TABLE)
         self.pages = replace(rendered, folder=str(folder / "pages"))
         self.php = replace(rendered, folder=str(folder / "php"))
-        make_site.make(self.static.path, klone=True)
+        study_sites.make(self.static.path, klone=True)
 
     def __enter__(self) -> Fixtures:
         return self
@@ -73,5 +72,5 @@ class Fixtures:
 
 def visits() -> list[list[str]]:
     """Targets that a browser requests to show each of the five pages."""
-    names = [f"/{name}" for name in make_site.IMAGES]
-    return [[f"/index{number}.html", *names[:number]] for number in make_site.PAGES]
+    names = [f"/{name}" for name in study_sites.IMAGES]
+    return [[f"/index{number}.html", *names[:number]] for number in study_sites.PAGES]

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from loadtests.clients.native.compiled import cache_folder
-from loadtests.programs import ROOT
 
 PEERS = Path(__file__).with_name("peers.txt")
 _PIP = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
@@ -36,13 +35,10 @@ def failures() -> dict[str, str]:
 def install(say: Callable[[str], None]) -> dict[str, str]:
     """Installs every peer by pip into this interpreter's environment and returns the failures."""
     failed = {}
-    sys.path.insert(0, str(ROOT / "core"))
-    from progress import Step
-
     everything = names()
     for number, name in enumerate(everything, 1):
-        with Step(f"peer {number} of {len(everything)}", f"{name}, which may compile for a while"):
-            done = subprocess.run([*_PIP, name], capture_output=True, text=True, check=False)
+        say(f"peer {number} of {len(everything)}: {name}, which may compile for a while")
+        done = subprocess.run([*_PIP, name], capture_output=True, text=True, check=False)
         if done.returncode != 0:
             said = [line for line in (done.stdout + done.stderr).splitlines() if "rror" in line]
             failed[name.lower()] = said[-1].strip() if said else "pip failed without a reason"

@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING
 from loadtests.errors import ServerFailure
 from loadtests.measure.process_tree import ProcessTree, have_ended
 from loadtests.measure.waiting import HANG, wait_until
-from loadtests.programs import ROOT
+from loadtests.python_path import lab_folder, server_command
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -45,10 +44,10 @@ class PoorhttpServer:
     ) -> None:
         # Closed when it has ended.
         self._log = tempfile.TemporaryFile()  # noqa: SIM115
-        command = [*launcher, sys.executable, "-m", "poorhttp", "serve", target, "--bind", bind]
+        command = [*launcher, *server_command(), "serve", target, "--bind", bind]
         self._tree = ProcessTree(
             [*command, *options],
-            cwd=ROOT,
+            cwd=lab_folder(),
             env={**_environment(), **(environ or {})},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -113,4 +112,4 @@ def _environment() -> dict[str, str]:
     theirs = ("POORHTTP_", "PORT", "WEB_CONCURRENCY", "GUNICORN_", "PYTHONWARNINGS", "PYTHONDEV")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(theirs)}
     # A server that ends only because of this limit hangs.
-    return {**kept, "PYTHONPATH": str(ROOT), "POORHTTP_GRACEFUL_TIMEOUT": "600"}
+    return {**kept, "PYTHONPATH": lab_folder(), "POORHTTP_GRACEFUL_TIMEOUT": "600"}

@@ -23,7 +23,7 @@ from loadtests.measure.resources import cpu_seconds, descriptors
 from loadtests.measure.waiting import patience, wait_until
 from loadtests.network.hosts import Host
 from loadtests.network.port import LOOPBACK, free_port
-from loadtests.programs import ROOT
+from loadtests.python_path import lab_folder
 from loadtests.servers.application import Application
 from loadtests.servers.registry import Server
 from loadtests.servers.registry.server import BASELINE
@@ -86,7 +86,7 @@ class Running:
         self.main = 0
         self._environ = {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join([str(ROOT), str(application.path)]),
+            "PYTHONPATH": os.pathsep.join([lab_folder(), str(application.path)]),
             **{name: value.format(folder=self.folder) for name, value in (environ or {}).items()},
         }
         (self.folder / "body").write_bytes(self.answer.body)

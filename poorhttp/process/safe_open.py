@@ -23,7 +23,7 @@ MOST_LINKS = 40
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 
 
-def safe_open(path: str, flags: int, mode: int = 0o666) -> int:
+def safe_open(path: str, flags: int, mode: int = 0o666, *, folders: list[int] | None = None) -> int:
     """Open a file as `os.open` does, with `O_CLOEXEC`.
 
     Raises:
@@ -32,7 +32,7 @@ def safe_open(path: str, flags: int, mode: int = 0o666) -> int:
     flags |= os.O_CLOEXEC
     if os.geteuid() != 0:
         return os.open(path, flags, mode)
-    with parent_folder(path) as (folder, name):
+    with parent_folder(path, folders=folders) as (folder, name):
         if os.fstat(folder).st_dev != _procfs():
             # A link may have been put there since.
             flags |= os.O_NOFOLLOW
@@ -48,13 +48,18 @@ def safe_open(path: str, flags: int, mode: int = 0o666) -> int:
         return fd
 
 
-def open_regular(path: str) -> int:
+def open_regular(path: str, folders: list[int] | None = None) -> int:
     """Open a regular file for reading, as `safe_open` does; never wait for a pipe or a device.
+
+    Args:
+        path: of the file.
+        folders: gets descriptors of all folders in which root has looked names up; the caller
+            closes them.
 
     Raises:
         OSError: as `safe_open`, or the file is not a regular one.
     """
-    fd = safe_open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    fd = safe_open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY, folders=folders)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
         raise OSError(errno.EINVAL, "it is not a regular file")
@@ -66,25 +71,31 @@ def open_found(path: str) -> int:
 
     The author of such a file decides what this process does, and no option says that the author
     may. So the file must belong to root or to this process's user, and must not be writable by
-    everybody. If this process is root, no other user may write the file, or the folders of its
-    path: a user who can write a folder can replace the file.
+    everybody. If this process is root, no other user may write the file, the folders of its path,
+    or those of links on it: a user who can write a folder can replace the file.
 
     Args:
-        path: relative to the current folder.
+        path: relative to the current folder, or the same file's whole path.
 
     Raises:
         OSError: as `open_regular`, or with a sentence that says whose file it is.
     """
-    fd = open_regular(path)
+    folders: list[int] = []
+    fd = -1
     try:
-        _check_found(path, os.fstat(fd))
+        fd = open_regular(path, folders)
+        _check_found(path, os.fstat(fd), folders)
     except BaseException:
-        os.close(fd)
+        if fd >= 0:
+            os.close(fd)
         raise
+    finally:
+        for each in folders:
+            os.close(each)
     return fd
 
 
-def _check_found(path: str, found: os.stat_result) -> None:
+def _check_found(path: str, found: os.stat_result, folders: list[int]) -> None:
     own = os.geteuid()
     others = stat.S_IWOTH | (stat.S_IWGRP if own == 0 else 0)
     why = ""
@@ -94,8 +105,20 @@ def _check_found(path: str, found: os.stat_result) -> None:
         why = f"it belongs to user {user_name(found.st_uid)}"
     elif found.st_mode & others:
         why = f"others may write it (mode {stat.S_IMODE(found.st_mode):04o})"
-    elif own == 0 and not all(map(_is_private, {os.path.dirname(path) or ".", "."})):
+    elif own == 0 and not _is_private("."):
         why = "others may write its folder"
+    else:
+        # Those of the path come first, then those to which links lead. A reload names the file by
+        # its whole path, whose folders above the current one root has chosen.
+        named = len(_names(path))
+        for place, folder in enumerate(folders):
+            if _is_private(folder) or (path.startswith("/") and place < named - 1):
+                continue
+            if place < named:
+                why = "others may write its folder"
+            elif place == len(folders) - 1 or not _is_sticky(folder):
+                where = os.readlink(f"/proc/self/fd/{folder}")
+                why = f"it is a link through {where}, which others may write"
     if why:
         raise PermissionError(
             errno.EPERM,
@@ -159,7 +182,9 @@ def make_folders(path: str, mode: int = 0o777) -> None:
 
 
 @contextmanager
-def parent_folder(path: str, *, follow: bool = True) -> Iterator[tuple[int, str]]:
+def parent_folder(
+    path: str, *, follow: bool = True, folders: list[int] | None = None
+) -> Iterator[tuple[int, str]]:
     """Open the folder that holds a file; yield its descriptor, for `dir_fd`, and the file's name.
 
     The file need not exist. Links that are put into the path later do not change the folder.
@@ -167,6 +192,7 @@ def parent_folder(path: str, *, follow: bool = True) -> Iterator[tuple[int, str]
     Args:
         path: of the file.
         follow: follow the file itself, too, if it is a symbolic link.
+        folders: gets descriptors of all folders in which names are looked up.
 
     Raises:
         OSError: a folder does not exist, or a link is not followed.
@@ -175,20 +201,22 @@ def parent_folder(path: str, *, follow: bool = True) -> Iterator[tuple[int, str]
         folder = os.open(os.path.dirname(path) or ".", _FOLDER)
         name = os.path.basename(path)
     else:
-        folder, name = _walk(path, follow)
+        folder, name = _walk(path, follow, folders)
     try:
         yield folder, name
     finally:
         os.close(folder)
 
 
-def _walk(path: str, follow: bool) -> tuple[int, str]:
+def _walk(path: str, follow: bool, folders: list[int] | None) -> tuple[int, str]:
     folder = os.open("/" if path.startswith("/") else ".", _FOLDER)
     links = 0
     names = _names(path)
     try:
         while True:
             name = names.pop() if names else "."
+            if folders is not None:
+                folders.append(os.dup(folder))
             if not names and not follow:
                 return folder, name
             try:
@@ -258,6 +286,12 @@ def _is_private(folder: int | str) -> bool:
     """Whether only root and this process's user may write a folder: its descriptor, or its path."""
     found = os.stat(folder)
     return found.st_uid in (0, os.geteuid()) and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _is_sticky(folder: int) -> bool:
+    """Whether a folder of root keeps others from renaming what is not theirs, as /tmp does."""
+    found = os.stat(folder)
+    return found.st_uid in (0, os.geteuid()) and bool(found.st_mode & stat.S_ISVTX)
 
 
 def _procfs() -> int:

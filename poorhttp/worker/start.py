@@ -75,15 +75,11 @@ def worker(
 @contextmanager
 def reported(channel: int) -> Iterator[None]:
     """Tell the main process over `channel` why this process cannot go on; the exception stays."""
-    own = os.getpid()
     try:
         yield
     except Stopped:
         raise
     except BaseException as error:
-        if os.getpid() != own:
-            # A process that the application has forked: its parent goes on.
-            raise
         from poorhttp.targets.module import describe  # needed only here
 
         # A message of the server names the place already.

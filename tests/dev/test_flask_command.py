@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -183,6 +184,58 @@ def test_options_in_a_file_of_variables(tmp_path: Path) -> None:
         server.wait_log("not reloaded; the previous version keeps serving: POORHTTP_THREADS")
         save(project / "one.py", READS.replace('return "', 'return "new" + "'))
         wait_for(lambda: server.get("/").body == b"newflaskenv True one", "the new version")
+
+
+LARGER = "".join(f"Q{n}=" + ("${Q%d}" % (n - 1) if n else "x" * 9) * 9 + "\n" for n in range(30))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("'A=B'=c\n", "'A=B' cannot be a variable of the environment"),
+        ("A=a\0b\n", "'A' cannot be a variable of the environment"),
+        (LARGER, "with each other's values in them, the variables are larger than 1024 MiB"),
+    ],
+    ids=["name", "value", "size"],
+)
+def test_files_that_cannot_be_used(tmp_path: Path, text: str, said: str) -> None:
+    """At the start, and when they are saved: then the version before goes on."""
+    files_project(tmp_path)
+    project = tmp_path / "project"
+    with Started(*DEV, cwd=project, env=env(project, SHOWN="BOTH")) as server:
+        save(project / ".env", text)
+        server.wait_log(f"not reloaded; the previous version keeps serving: {project}/.env")
+        assert said in server.log()
+        assert server.get("/").body == b"env True one"
+    done = run(*DEV, cwd=project, env=env(project))
+    assert (done.returncode, done.stdout) == (3, "")
+    assert said in done.stderr
+    assert "internal error" not in done.stderr
+
+
+def test_a_large_file_of_variables(tmp_path: Path) -> None:
+    files_project(tmp_path)
+    project = tmp_path / "project"
+    write(project, {".env": f"LONG={'x' * 100_000}\n"})
+    with Started(*DEV, cwd=project, env=env(project, SHOWN="LONG")) as server:
+        assert server.get("/").body == b"x" * 100_000 + b" True one"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_file_of_variables_of_another_user(tmp_path: Path) -> None:
+    """In a folder above, such as /tmp; not that of the owner of the project."""
+    files_project(tmp_path)
+    project = tmp_path / "project"
+    (project / ".env").unlink()
+    os.chown(tmp_path / ".env", 65534, -1)
+    os.chown(project / ".flaskenv", 65533, -1)
+    os.chown(project, 65533, -1)
+    with Started(*DEV, cwd=project, env=env(project, SHOWN="ABOVE BOTH")) as server:
+        assert server.get("/").body == b"- flaskenv True one"
+        assert server.log().count(f"{tmp_path}/.env: not read, because it belongs to user ") == 1
+    variables = env(project, SHOWN="ABOVE BOTH", FLASK_ENV_FILE="../.env")
+    with Started(*DEV, cwd=project, env=variables) as server:
+        assert server.get("/").body == b"above flaskenv True one"
 
 
 @pytest.mark.parametrize("words", [(*FLASK, "dev"), DEV], ids=["flask", "poorhttp"])

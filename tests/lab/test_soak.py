@@ -188,9 +188,9 @@ def test_what_the_end_of_a_worker_explains() -> None:
 def judged(tmp_path: Path, text: str) -> ErrorLogCheck:
     path = tmp_path / "error.log"
     path.write_text(text)
-    journal = ErrorLogCheck(path)
-    journal.read(end=True)
-    return journal
+    check = ErrorLogCheck(path)
+    check.read(end=True)
+    return check
 
 
 HEAD = "2026-11-20T09:27:42Z [4711 worker 1] "
@@ -208,8 +208,8 @@ TRACEBACK = "    Traceback (most recent call last):\n      File x\n    "
     ],
 )
 def test_expected_lines(tmp_path: Path, text: str) -> None:
-    journal = judged(tmp_path, text * 2)
-    assert (journal.unexpected, sum(journal.counts.values())) == ([], 2)
+    check = judged(tmp_path, text * 2)
+    assert (check.unexpected, sum(check.counts.values())) == ([], 2)
 
 
 @pytest.mark.parametrize(

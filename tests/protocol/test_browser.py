@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from apps.site import make_site
+from loadtests.apps import study_sites
 from tests.support.browser import Browser
 from tests.testkit.server import Server
 
@@ -45,7 +45,7 @@ def test_listing(tmp_path: Path, browser: Browser) -> None:
 
 def test_site(tmp_path: Path, browser: Browser) -> None:
     """A page of the site, with all its images drawn down to the last corner."""
-    make_site.make(tmp_path / "site")
+    study_sites.make(tmp_path / "site")
     drawn = """[...document.images].map(image => {
         const [width, height] = [image.naturalWidth, image.naturalHeight];
         const canvas = Object.assign(document.createElement("canvas"), {width, height});
@@ -57,7 +57,7 @@ def test_site(tmp_path: Path, browser: Browser) -> None:
     with Server(f"static:{tmp_path}/site", "single") as server:
         browser.open(f"{server.urls}/index5.html")
         found = browser.run(drawn)
-    assert found == [[width, height, 255] for _, width, height in make_site.IMAGES.values()]
+    assert found == [[width, height, 255] for _, width, height in study_sites.IMAGES.values()]
 
 
 def test_form_and_session(browser: Browser) -> None:

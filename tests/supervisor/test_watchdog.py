@@ -94,6 +94,33 @@ def test_the_application_cannot_speak_for_us(ear: socket.socket, tmp_path: Path)
         assert b"NOTIFY_SOCKET" not in server.get("/").body
 
 
+#: Its threads have nothing but the descriptors of the process, as a child of the application has.
+FAILED = """
+import os, socket
+def application(environ, start_response):
+    for fd in map(int, os.listdir("/proc/self/fd")):
+        try:
+            with socket.socket(fileno=os.dup(fd)) as each:
+                if each.family == socket.AF_UNIX and each.getpeername() == "":
+                    each.send(b"e it cannot begin")
+        except OSError:
+            pass
+    start_response("200 OK", [])
+    return [b"sent"]
+"""
+
+
+def test_a_worker_that_reports_a_failure_and_goes_on(ear: socket.socket, tmp_path: Path) -> None:
+    (tmp_path / "failed.py").write_text(FAILED)
+    env = {"NOTIFY_SOCKET": str(ear.getsockname()), "WATCHDOG_USEC": "400000"}
+    with Server("failed:application", "threading", cwd=tmp_path, env=env) as server:
+        assert server.get("/").body == b"sent"
+        drain(ear)
+        for _ in range(8):
+            wait_sign(ear)
+        assert "no worker answers" not in server.log()
+
+
 def waiting(seconds: float) -> tuple[str, ...]:
     """Start the server as it would be if a process might be stopped for so long."""
     return patched("poorhttp.supervisor.worker_handle", STOPPED=seconds)

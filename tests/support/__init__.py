@@ -28,6 +28,7 @@ postgres.py           A PostgreSQL server on a Unix socket, of a user without pr
 process_lock.py       A lock between processes, for which C code waits without being interrupted
 proxies.py            Starts the web servers of proxy/ with their configurations, on other ports
 python_imports.py     Which Python module depends on which
+request_recorder.py   Run by gdb: writes each function that a server calls
 rust_imports.py       Which file of a Rust crate names items of which other file
 scheduling.py         Pytest plugin: pytest-xdist's groups, corrected for workers that crash
 services.py           The process tree of a main process with several services

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -11,7 +12,8 @@ import pytest
 
 from tests.commands.wheel import SOURCE
 from tests.testkit.client import HANG
-from tests.testkit.server import ROOT, Program, run
+from tests.testkit.process import children, lives
+from tests.testkit.server import ROOT, Program, run, wait_for
 
 sys.path.insert(0, str(ROOT / "core"))
 
@@ -144,6 +146,35 @@ def test_plain_lines_of_make(tmp_path: Path, tools: dict[str, str]) -> None:
         for name in ("collected", "compiled"):
             (tmp_path / name).unlink()
         (tmp_path / "fails").touch()
+
+
+@pytest.mark.parametrize("by_terminal", [True, False])
+def test_ctrl_c(by_terminal: bool, tmp_path: Path, tools: dict[str, str]) -> None:
+    """Also if only this process is interrupted; pip ends with it."""
+    (tmp_path / "modules/pip").mkdir(parents=True)
+    (tmp_path / "modules/pip/__init__.py").touch()
+    (tmp_path / "modules/pip/__main__.py").write_text(PIP)
+    env = {**os.environ, **tools, "PYTHONPATH": str(tmp_path / "modules")}
+    terminal = pexpect.spawn(
+        sys.executable,
+        [str(ROOT / "core/bootstrap.py"), "install", ".[test]"],
+        cwd=tmp_path,
+        env=env,
+        encoding="utf-8",
+        timeout=HANG,
+    )
+    terminal.expect_exact("packages: 2 packages found, werkzeug")
+    (pip,) = children(terminal.pid)
+    if by_terminal:
+        terminal.sendintr()
+    else:
+        os.kill(terminal.pid, signal.SIGINT)
+    terminal.expect(r"\r\x1b\[Kinterrupted; the same command goes on with what is done so far\r\n")
+    terminal.expect(pexpect.EOF)
+    assert terminal.before == ""
+    terminal.close()
+    assert terminal.exitstatus == 130
+    wait_for(lambda: not lives(pip), "the end of pip")
 
 
 def test_the_line_on_a_terminal() -> None:

@@ -103,6 +103,26 @@ def link_of_nobody(project: Path) -> None:
     project.chmod(0o1777)
 
 
+def link_through_nobodys_folder(project: Path, *, last: bool) -> None:
+    """Links of root, to a file of root: nobody may put another file or folder in their place."""
+    folder = project / "theirs"
+    (folder / "of_root").mkdir(parents=True)
+    target = folder / "of_root/there.ini" if last else folder / "there.ini"
+    (project / "poorhttp.ini").rename(target)
+    (project / "poorhttp.ini").symlink_to(target)
+    nobody = pwd.getpwnam("nobody")
+    os.chown(folder, nobody.pw_uid, nobody.pw_gid)
+
+
+def link_to_a_link(project: Path) -> None:
+    """The link of nobody's folder leads out of it again."""
+    (project / "theirs").mkdir(0o777)
+    (project / "theirs").chmod(0o777)
+    (project / "poorhttp.ini").rename(project / "there.ini")
+    (project / "theirs/link").symlink_to(project / "there.ini")
+    (project / "poorhttp.ini").symlink_to("theirs/link")
+
+
 def pipe(project: Path) -> None:
     (project / "poorhttp.ini").unlink()
     os.mkfifo(project / "poorhttp.ini")
@@ -113,6 +133,17 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str, bool]] = {
     "owner": (of_nobody, "it belongs to user nobody", True),
     "link": (link_of_nobody, "is a symbolic link of user nobody", True),
     "folder": (lambda project: project.chmod(0o1777), "others may write its folder", True),
+    "target's folder": (
+        lambda project: link_through_nobodys_folder(project, last=False),
+        "/theirs, which others may write",
+        True,
+    ),
+    "folder above": (
+        lambda project: link_through_nobodys_folder(project, last=True),
+        "/theirs, which others may write",
+        True,
+    ),
+    "link to a link": (link_to_a_link, "/theirs, which others may write", True),
     "group": (
         lambda project: (project / "poorhttp.ini").chmod(0o664),
         "others may write it (mode 0664)",
@@ -137,9 +168,18 @@ def test_a_file_that_others_may_have_written(name: str, project: Path) -> None:
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr.startswith("poorhttp: poorhttp.ini: cannot be read: ")
     assert why in done.stderr
-    if name in ("owner", "folder", "group", "others"):
+    if name not in ("link", "pipe"):
         assert "write -c poorhttp.ini if you trust it" in done.stderr
         assert run(*command("check", "-c", "poorhttp.ini"), cwd=project).returncode == 0
+
+
+def test_a_link_to_a_file_of_ones_own(project: Path, folder: Path) -> None:
+    """Also through a folder like /tmp, in which others cannot rename what is not theirs."""
+    (folder / "own").mkdir(0o755)
+    (project / "poorhttp.ini").rename(folder / "own/there.ini")
+    (project / "poorhttp.ini").symlink_to(folder / "own/there.ini")
+    folder.chmod(0o1777)
+    assert run(*command("check"), cwd=project).returncode == 0
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="nobody else has files of somebody else")

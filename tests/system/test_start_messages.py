@@ -51,6 +51,13 @@ def test_asgi_is_refused(kind: str, tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.parametrize("options", [(), ("--preload",), ("--supervisor", "off")])
+def test_control_characters_of_an_exception(options: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(r'raise RuntimeError("\x1b[2J\x9b31m" "\u202e.")')
+    message = says(4, "serve", "shop:app", "--bind", "127.0.0.1:0", *options, cwd=tmp_path)
+    assert r"RuntimeError: \x1b[2J\x9b31m\u202e. (" in message
+
+
 @pytest.mark.parametrize("kind", WSGI)
 def test_wsgi_is_not(kind: str, tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(WSGI[kind])

@@ -19,7 +19,7 @@ from loadtests.errors import LabError
 from loadtests.measure.process_tree import ProcessTree
 from loadtests.measure.waiting import patience
 from loadtests.network.port import LOOPBACK, free_port
-from loadtests.programs import ROOT
+from loadtests.python_path import lab_folder
 from loadtests.store import without_paths
 
 FOLDER = Path(__file__).parent
@@ -138,7 +138,7 @@ def run(
     with tempfile.TemporaryDirectory(prefix="loadtests-") as name:
         folder = Path(name)
         plan = {**plan, "folder": name, "workers": workers}
-        path = filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])
+        path = filter(None, [lab_folder(), os.environ.get("PYTHONPATH")])
         environ = {**os.environ, "LOADTESTS_LOCUST": json.dumps(plan)}
         environ["PYTHONPATH"] = os.pathsep.join(path)
         with (

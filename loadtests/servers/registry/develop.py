@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from loadtests.programs import ROOT
+from loadtests.python_path import lab_folder
 from loadtests.servers.projects import DJANGO, FLASK, HELLO, LARGE, Kind
 from loadtests.servers.registry.commands import GRANIAN, GUNICORN, LOOPBACK, MODULE, UWSGI
 from loadtests.servers.registry.server import Server
@@ -27,7 +28,7 @@ class ReloadingServer(Server):
 
     def environ(self, kind: Kind, project: str) -> dict[str, str]:
         """Environment variables of the server that differ from the lab's."""
-        paths = [project, str(ROOT) if self.ours else "{folder}"]
+        paths = [project, lab_folder() if self.ours else "{folder}"]
         environ = {"PYTHONPATH": ":".join(paths), "PYTHONDONTWRITEBYTECODE": ""}
         if kind is DJANGO:
             environ["DJANGO_SETTINGS_MODULE"] = "office.settings"

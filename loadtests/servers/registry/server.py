@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-import poorhttp
 from loadtests import programs
 from loadtests.clients.native import compiled
 from loadtests.errors import LabError
@@ -92,6 +91,8 @@ def _absent(package: str) -> str:
 def version(package: str) -> str:
     """The installed version of a distribution; empty if there is none."""
     if package == "poorhttp":
+        import poorhttp
+
         return poorhttp.__version__
     try:
         return metadata.version(package)
@@ -110,6 +111,9 @@ def versions(servers: Sequence[Server]) -> dict[str, str]:
 def build_profile() -> str:
     """Build profile of our core, `release` or `debug`; empty if it cannot be imported."""
     try:
+        # Only now: the command line decides first which one it is.
+        import poorhttp
+
         return poorhttp.build_profile
     except ImportError:
         return ""

@@ -10,7 +10,7 @@ import sys
 from loadtests.errors import ServerFailure
 from loadtests.measure.cpu_affinity import pinned
 from loadtests.measure.waiting import patience
-from loadtests.programs import ROOT
+from loadtests.python_path import lab_folder
 from loadtests.reporting.model import MIB, Column, Section, Table
 from loadtests.servers.registry import Server
 from loadtests.stats.results import Results
@@ -59,7 +59,8 @@ def profile(name: str, calls: int, core: int | None) -> list[Line]:
             capture_output=True,
             text=True,
             timeout=SECONDS,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "PYTHONPATH": lab_folder()},
+            cwd=lab_folder(),
             check=False,
         )
     except subprocess.TimeoutExpired:

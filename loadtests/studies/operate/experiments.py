@@ -60,7 +60,7 @@ PATIENCE = patience(30.0)
 KEEPERS = 64
 """Connections that are opened together, in `balance`."""
 CLIENTS = 8
-ASKERS = 8
+PAGE_CLIENTS = 8
 """Clients that ask over TLS, in `sockets`."""
 SHOWN_LINES = 12
 CUT = ("504", "reset", "closed", "short")
@@ -220,7 +220,10 @@ def sockets(trial: Trial) -> str:
         ClientProcess(
             "WebSockets",
             "loadtests.clients.sockets",
-            [str(one) for one in (running.port, running.first, trial.amounts.sockets // 2, ASKERS)],
+            [
+                str(one)
+                for one in (running.port, running.first, trial.amounts.sockets // 2, PAGE_CLIENTS)
+            ],
             trial.lab.client_core,
         ) as staying,
     ):
@@ -238,7 +241,7 @@ def sockets(trial: Trial) -> str:
     trial.figure("WebSockets", everyone)
     for name in ("closed with 1001", "echoes", "answers"):
         trial.figure(name, told["counts"].get(name, 0))
-    for name in ("websocket", "asker"):
+    for name in ("websocket", "page client"):
         trial.figure(f"unclean: {name}", told["faults"].get(name, 0))
     trial.faults(told["faults"], told["shown"])
     clean = told["counts"].get("closed with 1001", 0)

@@ -16,11 +16,11 @@ from loadtests.stats.results import Results, Spread, spread
 from loadtests.studies import tables
 from loadtests.studies.comparison import Measure, figures
 from loadtests.studies.operate.experiments import (
-    ASKERS,
     CUT,
     FRAMEWORKS,
     FULL,
     KEEPERS,
+    PAGE_CLIENTS,
     SCALES,
     WHEN,
     plan,
@@ -94,7 +94,7 @@ PROMISES = (
         "WebSockets that ended other than by 1001, or requests lost, during "
         f"{FULL.amounts.reloads * FULL.each['sockets']} reloads",
         {server: word for server, word in OURS.items() if word in UPGRADING},
-        *("failed", "unclean: websocket", "unclean: asker"),
+        *("failed", "unclean: websocket", "unclean: page client"),
     ),
     _none_failed("recycle", "while workers are replaced after 100 requests each"),
     _at_least("recycle", "workers that answered meanwhile", 20, sum, "workers that answered"),
@@ -180,7 +180,7 @@ TABLES: dict[str, tuple[str, Sequence[Measure]]] = {
         (
             *(_total("reloads"), _total("closed with 1001"), _total("echoes")),
             *(_total("unclean: websocket", "not closed so"), _total("answers", "answers over TLS")),
-            *(_total("unclean: asker", "lost over TLS"), *_failures()),
+            *(_total("unclean: page client", "lost over TLS"), *_failures()),
         ),
     ),
     "recycle": ("Recycled workers", (_total("workers that answered"), *_failures(), P99)),
@@ -380,8 +380,9 @@ METHOD = f"""\
   HUP. uWSGI: chain reload with `lazy-apps`.
 - `upgrade`: USR2; gunicorn then TERM for the old main process, since WINCH is for daemons only.
 - `sockets`: `reload` with {FULL.amounts.sockets} WebSockets, half of them over TLS, with an echo on
-  each about every second, and {ASKERS} clients that ask over TLS. The server must close a WebSocket
-  by a close frame with 1001 and an orderly end of the connection; its client opens another at once.
+  each about every second, and {PAGE_CLIENTS} clients that ask over TLS. The server must close a
+  WebSocket by a close frame with 1001 and an orderly end of the connection; its client opens
+  another at once.
 - `kill`: a worker is stopped, the connections that it holds are noted, and it is killed, one each
   second. Requests that fail on those connections were lost with the worker.
 - `timeout`: half of the requests that hang sleep in C, the others wait in Python.

@@ -17,8 +17,9 @@ from select import POLLIN, poll
 from poorhttp.process import fork, signals
 from poorhttp.process.signals import signal
 
-#: Bytes of an answer, at most, and of the number before it that tells how many follow.
-LONGEST = 1 << 16
+#: Bytes of an answer, at most, and of the number before it that tells how many follow. Variables of
+#: an environment may be 2 MiB (execve(2)).
+LONGEST = 1 << 22
 SIZE = 4
 
 #: Seconds between two looks whether the child has ended: a process that it has forked may keep its
@@ -49,9 +50,12 @@ def ask(function: Callable[[], object], seconds: float) -> object:
         OSError: the process cannot be forked.
     """
     read, write = os.pipe2(os.O_CLOEXEC)
+    parent = os.getpid()
 
     def run() -> None:
         os.close(read)
+        # Killed, as TERM is blocked.
+        fork.set_parent_death_signal(parent, 0.0)
         import json  # takes memory, here only in the child
 
         text = json.dumps(function()).encode()
@@ -93,12 +97,14 @@ def _receive(pipe: int, pid: int, until: float) -> bytes | None:
     while True:
         has_ended = not signals.is_running(pid)
         while poller.poll(0):
-            more = os.read(pipe, SIZE + LONGEST)
+            more = os.read(pipe, 1 << 16)
             received += more
             size = int.from_bytes(received[:SIZE], "big")
             is_too_long = len(received) >= SIZE and size > LONGEST
-            if not more or is_too_long or len(received) >= SIZE + size > SIZE:
-                return b"" if is_too_long else received[SIZE : SIZE + size]
+            if is_too_long:
+                raise NoAnswer(f"gave no answer that can be read: it has more than {LONGEST} bytes")
+            if not more or len(received) >= SIZE + size > SIZE:
+                return received[SIZE : SIZE + size]
         if has_ended:
             return b""
         rest = until - time.monotonic()

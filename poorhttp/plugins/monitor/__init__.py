@@ -3,6 +3,7 @@
 commands.py       the commands `poorhttp ctl` and `poorhttp top`
 options.py        the options of metrics and traces
 worker_hooks.py   what the options do in workers
+component.py      what it does in the main process
 admin/            the address `admin`: health checks, status, commands
 metrics/          metrics for Prometheus, StatsD and OpenTelemetry
 accept_queue.py   connections that wait in the kernel to be accepted

@@ -278,7 +278,7 @@ class TestExperiments:
         server = results.figures[0]["server"]
         reloads, websockets = TINY.amounts.reloads, TINY.amounts.sockets
         assert results.values("sockets", server, "closed with 1001") == [reloads * websockets]
-        for who in ("websocket", "asker"):
+        for who in ("websocket", "page client"):
             assert results.values("sockets", server, f"unclean: {who}") == [0], results.faults
 
     def test_a_reload_that_cannot_work(self, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """pip and `python3 -m venv`: environments that have the packages of the test environment.
 
 An environment sees all of them from the beginning; `pip install` checks the names, and puts their
-programs into the environment's `bin`.
+programs into the environment's `bin`. `.` and a path of `poorhttp` are a clone of the repository.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ def install(words: list[str]) -> int:
     }
     folder = os.environ.get("MANUAL_VENV") or os.environ.get("VIRTUAL_ENV")
     for name in names:
-        distribution = found.get(normal(re.split(r"[\[=<>!~ ;]", name.strip())[0]))
+        is_clone = re.match(r"(.*/)?(\.|poorhttp)(\[|$)", name)
+        package = "poorhttpd" if is_clone else re.split(r"[\[=<>!~ ;]", name.strip())[0]
+        distribution = found.get(normal(package))
         if distribution is None:
             message = f"ERROR: {name} is not in the environment of the tests"
             print(message, file=sys.stderr)

@@ -32,8 +32,8 @@ from .form import Field, Fields, FieldStorage, FormError
 from .headers import Headers
 from .levels import *  # noqa: F403
 from .methods import *  # noqa: F403
-from .request import Request
-from .server_return import SERVER_RETURN, redirect
+from .request import Request, redirect
+from .server_return import SERVER_RETURN
 from .status import *  # noqa: F403
 
 #: Every number, and what follows.

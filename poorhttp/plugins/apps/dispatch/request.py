@@ -6,12 +6,17 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
+from poorhttp._core import escape
+
 from . import levels
 from .headers import Headers
 from .methods import methods
-from .server_return import SERVER_RETURN
+from .server_return import SERVER_RETURN, encoded_url
 from .status import (
+    DONE,
     HTTP_BAD_REQUEST,
+    HTTP_MOVED_PERMANENTLY,
+    HTTP_MOVED_TEMPORARILY,
     HTTP_OK,
     HTTP_REQUEST_ENTITY_TOO_LARGE,
     status_line,
@@ -21,7 +26,7 @@ from .status import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from http.cookies import SimpleCookie
-    from typing import Any, BinaryIO
+    from typing import Any, BinaryIO, NoReturn
 
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
@@ -481,3 +486,36 @@ def _after(body: bytes, stream: Iterable[bytes]) -> Iterator[bytes]:
         close = getattr(stream, "close", None)
         if close is not None:
             close()
+
+
+def redirect(
+    req: Request, url: str, permanent: bool | int = False, text: str | None = None
+) -> NoReturn:
+    """Redirect the browser to another address, and end the handler.
+
+    Headers set so far are sent along, cookies too; everything written is dropped.
+
+    Args:
+        req: the current request.
+        url: absolute, or relative to the present one (RFC 9110 section 10.2.2). Characters that
+            cannot stand in an address are percent-encoded, line breaks too.
+        permanent: 301, and browsers remember it, instead of 302.
+        text: plain text instead of the short page with a link.
+
+    Raises:
+        SERVER_RETURN: always, with `DONE`.
+        RuntimeError: a part of the response has been sent.
+    """
+    location = encoded_url(url)
+    req.discard()
+    req.status = HTTP_MOVED_PERMANENTLY if permanent else HTTP_MOVED_TEMPORARILY
+    for name, value in req.err_headers_out.items():
+        req.headers_out.add(name, value)
+    req.headers_out["Location"] = location
+    if text is None:
+        req.content_type = "text/html; charset=utf-8"
+        req.write(f'<p>The page is at <a href="{escape(location)}">{escape(url)}</a>.</p>\n')
+    else:
+        req.content_type = "text/plain; charset=utf-8"
+        req.write(text)
+    raise SERVER_RETURN(DONE)

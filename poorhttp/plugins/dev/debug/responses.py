@@ -6,11 +6,18 @@ from collections.abc import Iterable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Protocol
+
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
+    from poorhttp.config.settings import Settings
     from poorhttp.plugins.dev.debug.debugger import Debugger
-    from poorhttp.plugins.dev.debug.load_error_page import LoadErrorPage
-    from poorhttp.plugins.dev.debug.middleware import ErrorPages
+
+    class Owner(Protocol):
+        """An application that shows exceptions."""
+
+        settings: Settings
+
 
 #: Query of the debugger's own requests (defined by Werkzeug).
 MARK = "__debugger__=yes"
@@ -73,7 +80,7 @@ def send(
     return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
 
 
-def debugger_of(owner: ErrorPages | LoadErrorPage) -> Debugger | None:
+def debugger_of(owner: Owner) -> Debugger | None:
     """Return the debugger of an application, made at the first call; `None` without Werkzeug."""
     known: Debugger | None = vars(owner).get("_debugger")
     if known is not None:

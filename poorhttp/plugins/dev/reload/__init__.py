@@ -3,13 +3,12 @@
 reloader.py         in the main process: starts a version after each save
 shared_state.py     state that all versions share
 watch/              reports which files of the project have changed
-spawner.py          forks the workers of one version, loads the application in them
+spawner.py          forks the workers of one version, loads the application in them, wraps it
 fork_server.py      process that has imported the libraries and is forked for each version
 preimport/          imports libraries in the fork server
 preforked.py        process that is forked before it is needed
 own_writes.py       recognises files that the application writes itself
 pyc_loader.py       imports the project's modules, never from a stale `.pyc`
-application.py      wraps the application for development
 import_tracker.py   reports modules that requests import
 stack_dump.py       shows the line at which a slow version is
 """

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
     from poorhttp.plugins.dev.reload.preimport.preimport import Preimporter
-    from poorhttp.plugins.dev.reload.spawner import VersionSpawner
+    from poorhttp.plugins.dev.reload.shared_state import SharedState
 
 
 class ImportTracker:
@@ -21,14 +21,15 @@ class ImportTracker:
     def __init__(
         self,
         application: WSGIApplication,
-        spawner: VersionSpawner,
+        shared: SharedState,
         preimporter: Preimporter | None,
+        seen: int,
     ) -> None:
+        """Take the application; `seen` is how many modules the fork server has reported itself."""
         self._application = application
-        self._spawner = spawner
+        self._shared = shared
         self._preimporter = preimporter
-        # The fork server has reported its own imports itself.
-        self._seen = spawner.modules_before
+        self._seen = seen
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request (PEP 3333)."""
@@ -42,7 +43,6 @@ class ImportTracker:
                 self._report(names)
 
     def _report(self, names: list[str]) -> None:
-        shared = self._spawner.shared
         if self._preimporter is not None:
-            shared.report_modules(self._preimporter.new_imports())
-        shared.report_folders(sorted(folders(names)))
+            self._shared.report_modules(self._preimporter.new_imports())
+        self._shared.report_folders(sorted(folders(names)))

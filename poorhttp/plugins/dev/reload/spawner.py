@@ -16,7 +16,6 @@ from poorhttp.errors import ApplicationError, Stopped
 from poorhttp.logs.frames import strip_frames
 from poorhttp.plugins.dev.options import Development
 from poorhttp.plugins.dev.reload import own_writes, pyc_loader
-from poorhttp.plugins.dev.reload.application import load_error, wrap
 from poorhttp.plugins.dev.reload.shared_state import RUNNING
 from poorhttp.process import fork
 from poorhttp.process.control_channel import AGAIN, BROKEN, HERE, SERVING
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 
     from _typeshed.wsgi import WSGIApplication
 
+    from poorhttp.config.settings import Settings
     from poorhttp.plugins.dev.reload.fork_server import ForkServer
     from poorhttp.plugins.dev.reload.preimport.preimport import Preimporter
     from poorhttp.plugins.dev.reload.shared_state import SharedState
@@ -139,7 +139,7 @@ class VersionSpawner(Spawner):
             if self.page is None:
                 own_writes.report(self.shared)
             application = self.page or self._load(context)
-            service.application = wrap(application, service.settings, self, preimporter)
+            service.application = _wrap(application, service.settings, self, preimporter)
             service.loaded = True
             # Loaded objects live as long as the process: the collector need not visit them.
             gc.freeze()
@@ -209,7 +209,7 @@ class VersionSpawner(Spawner):
             if not _is_syntax_error(error) and self._wait_for_older(context):
                 raise Stopped from None
             self._broken = True
-            return load_error(error, service.settings, self)
+            return _load_error(error, service.settings, self)
         finally:
             self.shared.stack_dump.disable()
 
@@ -229,6 +229,57 @@ class VersionSpawner(Spawner):
         while shared.older(which) == RUNNING and time.monotonic() < until:
             time.sleep(0.005)
         return shared.older(which) != RUNNING
+
+
+def _wrap(
+    application: WSGIApplication,
+    settings: Settings,
+    spawner: VersionSpawner,
+    preimporter: Preimporter | None,
+) -> WSGIApplication:
+    """Wrap an application: profiles, tracking of imports, live reload, as far as options ask."""
+    from poorhttp.config.address import is_raw_tcp
+    from poorhttp.plugins.dev.debug.middleware import ErrorPages
+    from poorhttp.plugins.dev.live_reload import LiveReload, script
+    from poorhttp.plugins.dev.reload.import_tracker import ImportTracker
+
+    if is_raw_tcp(settings.target):
+        # A handler of raw TCP connections has no pages.
+        return application
+    # A page in place of an application reloads itself even without the option `live`.
+    adds_script = settings.of(Development).live or getattr(application, "reloads", False)
+    if settings.of(Development).profile:
+        from poorhttp.plugins.dev import profiler
+
+        if profiler.profiles is not None:
+            folder = profiler.profiles.folder
+            if isinstance(application, ErrorPages):
+                # Inside the error pages, whose making must not count as the application's time.
+                inner = application.application
+                application.application = profiler.ProfiledApplication(inner, settings, folder)
+            else:
+                application = profiler.ProfiledApplication(application, settings, folder)
+            application = profiler.ProfilePages(application, settings, folder)
+    application = ImportTracker(application, spawner.shared, preimporter, spawner.modules_before)
+    if settings.of(Development).live:
+        spawner.service.live = script(spawner.name)
+    return LiveReload(application, spawner.name, adds_script=adds_script)
+
+
+def _load_error(
+    error: BaseException, settings: Settings, spawner: VersionSpawner
+) -> WSGIApplication:
+    """Log why a version cannot be loaded, and return a page that says so."""
+    from poorhttp import logs
+    from poorhttp.logs.frames import source_folders, strip_frames
+    from poorhttp.plugins.dev.debug.load_error_page import load_error_page
+
+    # The exception that the application has raised, without the server's wrapper and frames.
+    cause = strip_frames(error)
+    logs.exception(f"version {spawner.number} cannot be loaded", cause)
+    # The faulty file may be outside of the project, in an editable install: have it watched.
+    spawner.shared.report_folders(source_folders(cause))
+    return load_error_page(cause, settings)
 
 
 def _is_syntax_error(error: BaseException) -> bool:

@@ -1,6 +1,5 @@
 """The address `admin`: health checks, metrics, the status document and commands.
 
-control.py       the address from one configuration to the next; answers questions
 endpoint.py      the process that answers at the address
 protection.py    tokens, and requests that pages of other sites make
 application.py   the WSGI application of that process

@@ -1,0 +1,223 @@
+"""Records the way of a kept request and writes docs/internals/request.md: `make request-path`.
+
+A server of a debug build answers three requests of one connection under gdb, which writes each
+function of the crates that is called (`tests.support.request_recorder`); the interpreter's profile
+function adds those of Python. The record decides which files are on the way, in which order, and
+that each function named is called; what the page says of a file stays. Files without a row are
+listed below the table.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+from tests.testkit.server import ROOT, environment
+
+PAGE = ROOT / "docs/internals/request.md"
+TARGET = ROOT / "core/target/request-path"
+RECORDER = ROOT / "tests/support/request_recorder.py"
+
+#: Of our crates nothing is inlined. Others stay as they are: they are not recorded.
+BUILD = (
+    *("cargo", "build", "--manifest-path", str(ROOT / "core/Cargo.toml"), "-p", "poorhttp-python"),
+    *("--target-dir", str(TARGET), "--config", "profile.dev.opt-level=0"),
+    *("--config", 'profile.dev.package."*".opt-level=1'),
+)
+
+#: Run in the server: writes each function of ours that Python calls, or that calls one of Rust.
+PROFILE = """
+import os, sys
+record = os.open(os.environ["RECORD_TO"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+here, root = os.environ["PYTHONPATH"] + "/", os.environ["RECORD_ROOT"] + "/"
+def profile(frame, event, argument):
+    path = frame.f_code.co_filename
+    if event in ("call", "c_call") and path.startswith((here, root + "apps/")):
+        name = path.removeprefix(here).removeprefix(root)
+        os.write(record, f"{name} {frame.f_code.co_name}\\n".encode())
+sys.setprofile(profile)
+from poorhttp.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+#: File and function.
+Call = tuple[str, str]
+
+WAIT = ("core/reactor/src/sys/poller.rs", "wait")
+
+#: A row of the page: step, file, functions, what the file does there.
+ROW = re.compile(r"^\| (\d+|[a-z]) \| `([^`|]+)` \| ([^|]+) \| (.*) \|\n?", re.MULTILINE)
+
+#: The first step of each table.
+FIRST = (ord("a"), 1, ord("f"))
+
+#: Where the page refers to steps.
+REFERENCES = (
+    *(r"^\| \d+: ", r"\bBetween \w+ and \w+ ", r"\bsteps \d+ and \d+", r"polls again \(a\)"),
+)
+
+
+def record() -> list[Call]:
+    """Serve three requests of a connection under gdb; file and function of each call, in order."""
+    interpreter = {"PYO3_PYTHON": sys.executable, "PYO3_BUILD_EXTENSION_MODULE": "1"}
+    subprocess.run(BUILD, check=True, env={**os.environ, **interpreter})
+    with tempfile.TemporaryDirectory() as folder:
+        package = Path(folder, "poorhttp")
+        shutil.copytree(ROOT / "poorhttp", package, ignore=shutil.ignore_patterns("*.so"))
+        suffix = sysconfig.get_config_var("EXT_SUFFIX")
+        shutil.copy(TARGET / "debug/lib_core.so", package / f"_core{suffix}")
+        to, log = Path(folder, "record"), Path(folder, "log")
+        functions = Path(folder, "functions")
+        functions.write_text(
+            "".join(f"{each}\n" for each in functions_of(TARGET / "debug/lib_core.so"))
+        )
+        to.touch()
+        with log.open("wb") as output:
+            server = subprocess.Popen(
+                (
+                    *("gdb", "-nx", "-batch", "-x", str(RECORDER), "--args"),
+                    *(sys.executable, "-c", PROFILE, "serve", f"dispatch:{ROOT}/apps/lightheavy"),
+                    *("--mode", "single", "--supervisor", "off", "--bind", f"unix:{folder}/socket"),
+                    *("--access-log", f"{folder}/access", "--pidfile", f"{folder}/pid"),
+                ),
+                stdout=output,
+                stderr=output,
+                cwd=folder,
+                env=environment(
+                    {
+                        "PYTHONPATH": folder,
+                        "RECORD_TO": str(to),
+                        "RECORD_FUNCTIONS": str(functions),
+                        "RECORD_ROOT": str(ROOT),
+                    }
+                ),
+            )
+        try:
+            while server.poll() is None and b"listening on" not in log.read_bytes():
+                time.sleep(0.2)
+            client = http.client.HTTPConnection("localhost")
+            client.sock = socket.socket(socket.AF_UNIX)
+            client.sock.connect(f"{folder}/socket")
+            for _ in range(3):
+                while not to.read_bytes().endswith(b"sys/poller.rs wait\n"):
+                    time.sleep(0.01)
+                client.request("GET", "/light")
+                client.getresponse().read()
+            os.kill(int(Path(folder, "pid").read_text()), signal.SIGTERM)
+            server.wait()
+        except OSError as error:
+            raise SystemExit(log.read_text(encoding="utf-8")) from error
+        finally:
+            server.kill()
+            server.wait()
+        lines = to.read_text(encoding="utf-8").splitlines()
+    calls = [tuple(line.split(" ")) for line in lines]
+    return [(each[0], each[1]) for each in calls]
+
+
+def functions_of(extension: Path) -> Iterator[str]:
+    """Address, file and name of each function of the crates; closures are left out."""
+    symbols = subprocess.run(("nm", "--defined-only", extension), capture_output=True, check=True)
+    found = re.findall(rb"^(\w+) [tT] .*(?:poorhttp|5_core)", symbols.stdout, re.MULTILINE)
+    places = subprocess.run(
+        ("addr2line", "-e", extension), input=b"\n".join(found), capture_output=True, check=True
+    )
+    for address, place in zip(found, places.stdout.decode().splitlines(), strict=True):
+        match = re.search(r"(\w+/src/[\w/]+\.rs):(\d+)", place)
+        if match is None or not (ROOT / "core" / match[1]).is_file():
+            continue
+        lines = (ROOT / "core" / match[1]).read_text(encoding="utf-8").splitlines()
+        name = re.search(r"\bfn (\w+)", lines[int(match[2]) - 1])
+        if name is not None:
+            yield f"{address.decode()} core/{match[1]} {name[1]}"
+
+
+def in_three(calls: list[Call]) -> list[list[Call]]:
+    """The calls of the last request: before its bytes are read, up to the answer, after it."""
+    waits = [place for place, (file, name) in enumerate(calls) if (file, name) == WAIT]
+    ways = [calls[left:right] for left, right in pairwise(waits)]
+    way = [each for each in ways if any(name.startswith("transmit") for _, name in each)][-1]
+    read = next(
+        place
+        for place, (file, name) in enumerate(way)
+        if file.endswith("serve/advance.rs") or name == "receive"
+    )
+    sent = max(place for place, (_, name) in enumerate(way) if name.startswith("transmit"))
+    after = next(place for place in range(sent, len(way)) if "/log" in way[place][0])
+    return [way[:read], way[read:after], way[after:]]
+
+
+def rewritten(page: str, calls: list[Call]) -> str:
+    """The page with the rows of its first three tables as recorded, and their numbers elsewhere."""
+    head, *sections = re.split(r"^(?=## )", page, flags=re.MULTILINE)
+    numbers: dict[str, str] = {}
+    named = set(re.findall(r"`((?:core|poorhttp)/[\w/]+\.\w+)`", page))
+    more: dict[str, list[str]] = {}
+    for place, part in enumerate(in_three(calls)):
+        called: dict[str, list[str]] = {}
+        for file, name in part:
+            if name not in called.setdefault(file, []):
+                called[file].append(name)
+        rows = {file: (old, names, text) for old, file, names, text in ROW.findall(sections[place])}
+        for file in rows.keys() - called.keys():
+            print(f"{file} is not on the way any more: its row goes", file=sys.stderr)
+        table = []
+        for file, functions in called.items():
+            if file not in rows:
+                if file not in named and not file.startswith("apps/"):
+                    more.setdefault(file, []).extend(functions)
+                continue
+            old, names, text = rows[file]
+            kept = [name for name in functions if f"`{name}`" in names] or functions
+            step = FIRST[place] + len(table)
+            new = str(step) if place == 1 else chr(step)
+            numbers[old] = new
+            table.append(
+                f"| {new} | `{file}` | {', '.join(f'`{name}`' for name in kept)} | {text} |\n"
+            )
+        start = ROW.search(sections[place])
+        end = max(found.end() for found in ROW.finditer(sections[place]))
+        if start is not None:
+            text = sections[place]
+            sections[place] = text[: start.start()] + "".join(table) + text[end:]
+    listed = "; ".join(
+        f"`{file.removeprefix('core/')}` {', '.join(f'`{name}`' for name in dict.fromkeys(names))}"
+        for file, names in sorted(more.items())
+    )
+    count = f"In {len(more)} more files, small functions are called: {listed}.\n"
+    sections[1] = re.sub(
+        r"^In \w+ more files,.*?\n(?=\n)", lambda _: count, sections[1], flags=re.M | re.S
+    )
+    text = head + "".join(sections)
+    for pattern in REFERENCES:
+        text = re.sub(
+            pattern, lambda found: renumbered(found[0], numbers), text, flags=re.MULTILINE
+        )
+    return text
+
+
+def renumbered(text: str, numbers: dict[str, str]) -> str:
+    """A reference to steps with their new numbers."""
+    return re.sub(r"\b(\d+|[a-i])\b", lambda found: numbers.get(found[0], found[0]), text)
+
+
+def main() -> None:
+    """Record, and write the page."""
+    page = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(rewritten(page, record()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
