@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from math import isnan
 
 from poorhttp import logs
 from poorhttp.config.registry import registry
@@ -339,7 +340,7 @@ class Components:
         if self._call(member, "open", failed, services, have) is failed:
             self._switch_off(member, "it could not be opened")
 
-    def _each(self, method: str, *arguments: object, **named: object) -> bool:
+    def _each(self, method: str, *arguments: object, **named: Any) -> bool:
         """Call a method of all; return whether none of ours has failed."""
         failed = object()
         results = [
@@ -377,7 +378,7 @@ class Components:
         convert: Callable[[Any], Any] | None = None,
         fails: bool = False,
         made: Callable[[Main], Any] | None = None,
-        **named: object,
+        **named: Any,
     ) -> Any:
         """Call a method; return `default` if it raises, which is logged, or if it is switched off.
 
@@ -473,7 +474,7 @@ def _descriptors(found: Sequence[int]) -> list[int]:
 
 def _time(found: float) -> float:
     seconds = float(found)
-    if seconds != seconds:
+    if isnan(seconds):
         raise ValueError("no time: nan")
     return seconds
 

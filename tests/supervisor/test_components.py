@@ -1,4 +1,4 @@
-"""Components of plug-ins in the main process: faults of others, reloads, what an upgrade hands on."""
+"""Components of plug-ins in the main process: faults of others, reloads, binary upgrades."""
 
 from __future__ import annotations
 
@@ -273,9 +273,7 @@ def test_slow_methods_are_named_once(install: Callable[..., dict[str, str]]) -> 
         assert server.log().count("opens of demo (poorhttp.components): open took 0.2") == 1
 
 
-@pytest.mark.parametrize(
-    ("fault", "code"), [("sleep", 0), ("loop", 0), ("swallow", 1), ("c", 1)]
-)
+@pytest.mark.parametrize(("fault", "code"), [("sleep", 0), ("loop", 0), ("swallow", 1), ("c", 1)])
 def test_a_method_that_does_not_return(
     fault: str, code: int, install: Callable[..., dict[str, str]], tmp_path: Path
 ) -> None:
@@ -296,9 +294,7 @@ def test_a_method_that_does_not_return(
 
 
 @pytest.mark.parametrize("method", ["stopping", "stop"])
-def test_a_stop_that_does_not_return(
-    method: str, install: Callable[..., dict[str, str]]
-) -> None:
+def test_a_stop_that_does_not_return(method: str, install: Callable[..., dict[str, str]]) -> None:
     with serve(install(FAULTY, hangs=f"sleep_{method}")) as server:
         server.process.terminate()
         assert server.wait() == 0
@@ -324,9 +320,7 @@ def test_events(install: Callable[..., dict[str, str]]) -> None:
     ]
 
 
-def test_a_reload_is_a_transaction(
-    install: Callable[..., dict[str, str]], tmp_path: Path
-) -> None:
+def test_a_reload_is_a_transaction(install: Callable[..., dict[str, str]], tmp_path: Path) -> None:
     """What one component refuses, the others do not begin to use."""
     file = tmp_path / "poorhttp.ini"
     text = "[http]\nplugins = demo\n"
