@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from poorhttp.config.registry import Entry
     from poorhttp.config.settings import Settings
-    from poorhttp.supervisor.component import Main
+    from poorhttp.supervisor.component import Component, Main
     from poorhttp.supervisor.hangs import Hangs
     from poorhttp.supervisor.metric import Metric
     from poorhttp.supervisor.spawner import Spawner
@@ -293,15 +293,13 @@ class Components:
         found = []
         for entry in registry.entries["metrics"].values():
             member = self._metrics.setdefault(entry.name, Member(entry))
+            self._watch_for(entry)
             if member.component is None and not member.is_off:
-                try:
-                    member.component = entry.load()
-                except ConfigError as error:
-                    logs.write("error", str(error))
-                    member.is_off = True
-                    continue
-            if self.hangs is None:
-                self.hangs = self._watch()
+                member.component = self._call(
+                    member, "import", None, made=lambda _, entry=entry: entry.load()
+                )
+                if member.component is None:
+                    self._switch_off(member, "it cannot be loaded")
             read = self._call(member, "read", None, self._main, convert=samples)
             if read is not None:
                 found.append((entry, member.component, read))
@@ -325,11 +323,14 @@ class Components:
         have: Sequence[Listener],
         members: list[Member],
     ) -> None:
-        made = entry.load()
-        if entry.plugin and self.hangs is None:
-            self.hangs = self._watch()
+        self._watch_for(entry)
         member = Member(entry)
-        member.component = self._call(member, "__init__", None, made=made)
+
+        def make(main: Main) -> Component:
+            made: Component = entry.load()(main)
+            return made
+
+        member.component = self._call(member, "__init__", None, made=make)
         if member.component is None:
             # As a member, so that no reload tries again.
             self._members.append(member)
@@ -339,6 +340,11 @@ class Components:
         failed = object()
         if self._call(member, "open", failed, services, have) is failed:
             self._switch_off(member, "it could not be opened")
+
+    def _watch_for(self, entry: Entry) -> None:
+        """Begin to notice methods that do not return, if this plug-in is one of others."""
+        if entry.plugin and self.hangs is None:
+            self.hangs = self._watch()
 
     def _each(self, method: str, *arguments: object, **named: Any) -> bool:
         """Call a method of all; return whether none of ours has failed."""
@@ -389,7 +395,7 @@ class Components:
             arguments: those of the method, with `named`.
             convert: checks what it returns.
             fails: any exception makes a reload or the start fail.
-            made: the class, to be called in place of a method.
+            made: makes the object, in place of a method.
 
         Raises:
             Failure: the method refuses new settings; or any other exception if it `fails`.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
 import socket
 from collections.abc import Callable
+from contextlib import suppress
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -163,6 +166,22 @@ class Listening(Noting):
 """
 
 
+#: Metrics: of these, one is right, one has labels, and the others are wrong in some way.
+METRICS = """\
+import time
+from poorhttp.supervisor.metric import Metric
+
+def read(found):
+    return lambda main: found
+
+right = Metric("counter", "What is right.", lambda main: main.reloads["succeeded"] + 7)
+labelled = Metric("gauge", "Two\\nlines.", read([({"queue": "a"}, 1), ({"queue": "b"}, 2.5)]))
+empty = Metric("gauge", "Nothing yet.", read([]))
+label = Metric("gauge", "A wrong label.", read([({"a-b": "c"}, 1)]))
+text = Metric("gauge", "No number.", read("seven"))
+slow = Metric("gauge", "It is slow.", lambda main: time.sleep(0.2) or 1)
+"""
+
 #: The methods in which a component of others raises, in one server.
 METHODS = (
     *("__init__", "open", "start", "filenos", "filenos_to_write", "due", "tick", "pools", "reap"),
@@ -176,16 +195,16 @@ METHODS = (
 def install(tmp_path: Path) -> Callable[..., dict[str, str]]:
     """Return a function that installs a plug-in, and returns the environment of a server.
 
-    Its arguments are the text of the module, and the components by their names.
+    Its arguments are the text of the module, and the components, or what else, by their names.
     """
     folder = tmp_path / "installed"
     about = folder / "demo-1.0.dist-info"
 
-    def install(module: str, **components: str) -> dict[str, str]:
+    def install(module: str, group: str = "components", **added: str) -> dict[str, str]:
         about.mkdir(parents=True)
         (about / "METADATA").write_text("Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n")
-        points = [f"{name} = demo_plugin:{place}" for name, place in components.items()]
-        (about / "entry_points.txt").write_text("\n".join(["[poorhttp.components]", *points]))
+        points = [f"{name} = demo_plugin:{place}" for name, place in added.items()]
+        (about / "entry_points.txt").write_text("\n".join([f"[poorhttp.{group}]", *points]))
         (folder / "demo_plugin.py").write_text(module)
         return {"PYTHONPATH": f"{folder}:{ROOT}", "NOTES": str(tmp_path / "notes")}
 
@@ -354,3 +373,54 @@ def test_an_upgrade_hands_on_sockets_and_memory(
         # The text that was left, the address, and the inode of the socket.
         assert after == ["after", *before]
         server.kill()
+
+
+def ask(admin: str, path: str) -> str:
+    """Return what the address `admin`, a Unix socket, answers."""
+    connection = HTTPConnection("localhost")
+    with socket.socket(socket.AF_UNIX) as connection.sock:
+        connection.sock.connect(admin)
+        connection.request("GET", path)
+        return connection.getresponse().read().decode()
+
+
+def test_metrics(install: Callable[..., dict[str, str]], tmp_path: Path) -> None:
+    """One that is wrong is left out and named; the others are there."""
+    names = ("right", "labelled", "empty", "label", "text", "slow")
+    env = install(METRICS, "metrics", **{f"the-{name}": name for name in names}, missing="none")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(str(tmp_path / "statsd"))
+        admin = f"unix:{tmp_path}/admin"
+        with serve(env, "--admin", admin, "--statsd", f"unix:{tmp_path}/statsd") as server:
+            path = str(tmp_path / "admin")
+            texts = [ask(path, "/-/metrics") for _ in range(4)]
+            status = json.loads(ask(path, "/-/status"))
+            log = server.log()
+        sent = b""
+        receiver.setblocking(False)
+        with suppress(BlockingIOError):
+            while True:
+                sent += receiver.recv(1 << 16) + b"\n"
+    for text in texts:
+        lines = [line for line in text.splitlines() if "_plugin_" in line]
+        assert lines == [
+            "# HELP poorhttp_plugin_the_right_total What is right.",
+            "# TYPE poorhttp_plugin_the_right_total counter",
+            "poorhttp_plugin_the_right_total 7",
+            "# HELP poorhttp_plugin_the_labelled Two\ufffdlines.",
+            "# TYPE poorhttp_plugin_the_labelled gauge",
+            'poorhttp_plugin_the_labelled{queue="a"} 1',
+            'poorhttp_plugin_the_labelled{queue="b"} 2.5',
+            "# HELP poorhttp_plugin_the_slow It is slow.",
+            "# TYPE poorhttp_plugin_the_slow gauge",
+            "poorhttp_plugin_the_slow 1",
+        ]
+    assert [each["name"] for each in status["metrics"]] == [
+        *("the-right", "the-labelled", "the-empty", "the-slow")
+    ]
+    assert b"poorhttp.plugin_the_right:7|c\n" in sent
+    assert b"poorhttp.plugin_the_labelled.a:1|g\n" in sent
+    for name in ("the-label", "the-text", "missing"):
+        off = f"plug-in {name} of demo (poorhttp.metrics) is switched off until the next start"
+        assert log.count(off) == 1, name
+    assert log.count("plug-in the-slow of demo (poorhttp.metrics): read took 0.2") == 1
