@@ -17,5 +17,7 @@ test_start_errors.py              Applications, options, ports and folders that 
 test_standard_streams.py          A server without descriptors 0 to 2, and one that is process 1
 test_start_messages.py            Messages at the start: ASGI, `manage.py`, other servers' options
 test_without_plugins.py           The core alone, without the folder of plug-ins
+test_plugins.py                   Plug-ins of others, from wheels in an environment of their own
+test_without_plugins.py           The server with the folder of plug-ins deleted
 test_wheels.py                    Wheels as `make wheels` puts them together
 """

@@ -20,6 +20,7 @@ test_hangs_plugin.py         The pytest plugin for tests that hang
 test_html_escape.py          HTML escaping, compared with markupsafe
 test_ini.py                  Parser of ini files, with the line of each option
 test_internals_pages.py      docs/internals: the files, classes and functions that pages name exist
+test_internal_pages.py       Files that CONTRIBUTING.md and docs/internals name
 test_option_parsers.py       Parsers of option values
 test_options.py              The option table, the settings made from it, and its reference page
 test_page_code.py            Optimised code of template pages, compared with Mako's own
