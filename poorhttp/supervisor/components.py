@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from math import isnan
 
 from poorhttp import logs
 from poorhttp.config.registry import registry
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from poorhttp.config.registry import Entry
     from poorhttp.config.settings import Settings
-    from poorhttp.supervisor.component import Main
+    from poorhttp.supervisor.component import Component, Main
     from poorhttp.supervisor.hangs import Hangs
     from poorhttp.supervisor.metric import Metric
     from poorhttp.supervisor.spawner import Spawner
@@ -96,6 +97,8 @@ class Components:
         self._members: list[Member] = []
         #: Those that a reload under way begins to use.
         self._fresh: list[Member] = []
+        #: `prepare` was called, and neither `commit` nor `cancel` yet.
+        self._prepares = False
         self.current: Call | None = None
         self.hangs: Hangs | None = None
         #: Metrics of others, by their names.
@@ -130,7 +133,8 @@ class Components:
         self._each("start")
 
     def stop(self, *, others: bool = False) -> None:
-        """End all, or only the components of others."""
+        """End all, or only the components of others; cancel a reload under way."""
+        self.cancel()
         for member in [*self._members, *self._fresh]:
             if member.entry.plugin or not others:
                 self._call(member, "stop", None)
@@ -181,6 +185,7 @@ class Components:
         Raises:
             Failure: a plug-in cannot be loaded, or the settings cannot be used.
         """
+        self._prepares = True
         known = [member.entry for member in self._members]
         for member in self._members:
             self._call(member, "prepare", None, services, fails=True)
@@ -190,6 +195,7 @@ class Components:
 
     def commit(self) -> None:
         """Have all use what they have prepared."""
+        self._prepares = False
         self._each("commit")
         fresh, self._fresh = self._fresh, []
         self._members += fresh
@@ -197,7 +203,10 @@ class Components:
             self._call(member, "start", None)
 
     def cancel(self) -> None:
-        """Have all close what they have prepared."""
+        """Have all close what they have prepared, if they have."""
+        if not self._prepares:
+            return
+        self._prepares = False
         self._each("cancel")
         fresh, self._fresh = self._fresh, []
         for member in fresh:
@@ -284,15 +293,13 @@ class Components:
         found = []
         for entry in registry.entries["metrics"].values():
             member = self._metrics.setdefault(entry.name, Member(entry))
+            self._watch_for(entry)
             if member.component is None and not member.is_off:
-                try:
-                    member.component = entry.load()
-                except ConfigError as error:
-                    logs.write("error", str(error))
-                    member.is_off = True
-                    continue
-            if self.hangs is None:
-                self.hangs = self._watch()
+                member.component = self._call(
+                    member, "import", None, made=lambda _, entry=entry: entry.load()
+                )
+                if member.component is None:
+                    self._switch_off(member, "it cannot be loaded")
             read = self._call(member, "read", None, self._main, convert=samples)
             if read is not None:
                 found.append((entry, member.component, read))
@@ -316,11 +323,14 @@ class Components:
         have: Sequence[Listener],
         members: list[Member],
     ) -> None:
-        made = entry.load()
-        if entry.plugin and self.hangs is None:
-            self.hangs = self._watch()
+        self._watch_for(entry)
         member = Member(entry)
-        member.component = self._call(member, "__init__", None, made=made)
+
+        def make(main: Main) -> Component:
+            made: Component = entry.load()(main)
+            return made
+
+        member.component = self._call(member, "__init__", None, made=make)
         if member.component is None:
             # As a member, so that no reload tries again.
             self._members.append(member)
@@ -331,7 +341,12 @@ class Components:
         if self._call(member, "open", failed, services, have) is failed:
             self._switch_off(member, "it could not be opened")
 
-    def _each(self, method: str, *arguments: object, **named: object) -> bool:
+    def _watch_for(self, entry: Entry) -> None:
+        """Begin to notice methods that do not return, if this plug-in is one of others."""
+        if entry.plugin and self.hangs is None:
+            self.hangs = self._watch()
+
+    def _each(self, method: str, *arguments: object, **named: Any) -> bool:
         """Call a method of all; return whether none of ours has failed."""
         failed = object()
         results = [
@@ -369,7 +384,7 @@ class Components:
         convert: Callable[[Any], Any] | None = None,
         fails: bool = False,
         made: Callable[[Main], Any] | None = None,
-        **named: object,
+        **named: Any,
     ) -> Any:
         """Call a method; return `default` if it raises, which is logged, or if it is switched off.
 
@@ -380,7 +395,7 @@ class Components:
             arguments: those of the method, with `named`.
             convert: checks what it returns.
             fails: any exception makes a reload or the start fail.
-            made: the class, to be called in place of a method.
+            made: makes the object, in place of a method.
 
         Raises:
             Failure: the method refuses new settings; or any other exception if it `fails`.
@@ -465,7 +480,7 @@ def _descriptors(found: Sequence[int]) -> list[int]:
 
 def _time(found: float) -> float:
     seconds = float(found)
-    if seconds != seconds:
+    if isnan(seconds):
         raise ValueError("no time: nan")
     return seconds
 

@@ -1,6 +1,7 @@
 """The main process: workers, reloads, upgrades, signals, sockets, health.
 
 test_admin.py                 The admin address: health checks and metrics
+test_components.py            Components of plug-ins: faults, reloads, what an upgrade hands on
 test_drain.py                 Workers end while others serve on the same socket: no request is lost
 test_handshakes_at_stop.py    Connections being established when a server stops
 test_health_paths.py          Health paths: answered by the server itself, also while it drains
