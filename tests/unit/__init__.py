@@ -5,6 +5,7 @@ test_case_reader.py          The reader of protocol cases, and the page made fro
 test_certificates.py         Certificate files: mistakes, warnings, what is watched
 test_checkout_tools.py       The dev container and pre-commit: lists and commands of the project
 test_config.py               Sources of settings, their precedence, and messages about mistakes
+test_contract.py             What plug-ins import from the core: only what the reference lists
 test_cookies.py              The parser of the `Cookie` header, beside `http.cookies`
 test_cpus.py                 Number of usable CPUs: affinity, quotas of cgroups
 test_covering.py             Which tests cover a change: `make test-for`
