@@ -97,6 +97,11 @@ def page() -> str:
     return "".join(parts)
 
 
+def common_options() -> list[str]:
+    """Return the names of the options that `--help` shows for `serve`."""
+    return [name for name, option in OPTIONS.items() if option.common or name in COMMON]
+
+
 def option_help(common: Sequence[str] = (), *, everything: bool = True) -> str:
     """Return the lines of `--help` for the options of a command, by their groups.
 
@@ -104,7 +109,7 @@ def option_help(common: Sequence[str] = (), *, everything: bool = True) -> str:
         common: the most important options; by default those of `serve`.
         everything: show all.
     """
-    common = common or [name for name, each in OPTIONS.items() if each.common or name in COMMON]
+    common = common or common_options()
     lines = []
     for group, options in _groups().items():
         shown = [option for option in options if everything or option.name in common]

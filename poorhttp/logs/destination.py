@@ -8,7 +8,7 @@ from poorhttp._core import Sink
 from poorhttp.config.parsers import LOG_DAEMONS
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
-from poorhttp.logs.sink import sink_of
+from poorhttp.logs.sink import open_sink, sink_of
 from poorhttp.process.safe_open import safe_open
 
 
@@ -35,8 +35,7 @@ def by_name(settings: Settings, option: str) -> Sink | None:
     """
     kind, _, where = str(settings.value(option)).partition(":")
     if kind not in LOG_DAEMONS:
-        sink = sink_of(settings, option)
-        return None if sink is None else _lines(sink.open(settings, option))
+        return open_sink(settings, option)
     # Absolute, because the core connects again later, when the directory may have changed.
     path = os.path.abspath(where or LOG_DAEMONS[kind])
     try:
@@ -94,11 +93,7 @@ def file_lines(settings: Settings, option: str, folder: str) -> Sink:
     Raises:
         ConfigError: it cannot be opened.
     """
-    return _lines(open_file(settings, option, folder))
-
-
-def _lines(fd: int) -> Sink:
-    """Return a sink that writes lines to a descriptor, which is closed."""
+    fd = open_file(settings, option, folder)
     try:
         return Sink.lines(fd)
     finally:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+
+from poorhttp._core import Sink
 from poorhttp.config.registry import registry
 from poorhttp.config.settings import Settings
+from poorhttp.errors import ConfigError, Failure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from poorhttp.config.registry import Entry
 
 
 class LogSink:
@@ -48,9 +54,38 @@ def sink_of(settings: Settings, option: str) -> LogSink | None:
     Raises:
         ConfigError: the plug-in cannot be loaded.
     """
-    name = str(settings.value(option)).partition(":")[0]
-    entry = registry.known("log_sinks", name)
+    entry = _entry(settings, option)
     if entry is None:
         return None
-    sink: LogSink = entry.load()
+    sink = entry.load()
+    if not isinstance(sink, LogSink):
+        raise ConfigError(f"{entry} is no object of a class that is derived from LogSink")
     return sink if option in sink.logs else None
+
+
+def open_sink(settings: Settings, option: str) -> Sink | None:
+    """Open the sink that the option names; `None` if it names another destination.
+
+    Raises:
+        ConfigError: it cannot be opened.
+    """
+    sink = sink_of(settings, option)
+    if sink is None:
+        return None
+    try:
+        fd = sink.open(settings, option)
+        try:
+            return Sink.lines(fd)
+        finally:
+            os.close(fd)
+    except Failure:
+        raise
+    except Exception as error:
+        raise ConfigError(
+            f"{settings.origin(option)}: {_entry(settings, option)}: open: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+
+
+def _entry(settings: Settings, option: str) -> Entry | None:
+    return registry.known("log_sinks", str(settings.value(option)).partition(":")[0])

@@ -257,7 +257,7 @@ class Components:
         """Return what forks the workers of each service; `None`: the main process does it."""
         for member in [*self._members, *self._fresh]:
             found: Sequence[Spawner] | None = self._call(
-                member, "spawners", None, services, fails=True
+                member, "spawners", None, services, fails=not member.entry.plugin
             )
             if found is not None:
                 return found

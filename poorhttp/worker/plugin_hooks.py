@@ -6,15 +6,16 @@ from collections.abc import Callable, Sequence
 
 from poorhttp.config.registry import FINDER, registry
 from poorhttp.config.settings import Settings
-from poorhttp.errors import ConfigError
+from poorhttp.errors import ApplicationError, ConfigError, Failure, Stopped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypeAlias
+    from typing import Any, TypeAlias
 
     from _typeshed.wsgi import WSGIApplication
 
     from poorhttp.config.address import Address
+    from poorhttp.config.registry import Entry
     from poorhttp.net.listener import Listener
     from poorhttp.worker.service import Service
     from poorhttp.worker.stop_signals import StopSignals
@@ -143,7 +144,43 @@ def used(settings: Settings) -> list[WorkerHooks]:
     """
     if settings.service.startswith("/"):
         return []
-    return [entry.load() for entry in registry.used("worker_hooks", settings.is_enabled)]
+    return [_hooks(entry) for entry in registry.used("worker_hooks", settings.is_enabled)]
+
+
+def _hooks(entry: Entry) -> WorkerHooks:
+    hooks: WorkerHooks = entry.load()
+    if not entry.plugin:
+        return hooks
+    if not isinstance(hooks, WorkerHooks):
+        raise ConfigError(f"{entry} is no object of a class that is derived from WorkerHooks")
+    named: Any = _OfOthers(entry, hooks)
+    of_others: WorkerHooks = named
+    return of_others
+
+
+class _OfOthers:
+    """The hooks of a plug-in of others: an exception of a method names the plug-in."""
+
+    def __init__(self, entry: Entry, hooks: WorkerHooks) -> None:
+        self._entry = entry
+        self._hooks = hooks
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._hooks, name)
+        if not callable(found):
+            return found
+
+        def call(*arguments: object) -> object:
+            try:
+                return found(*arguments)
+            except (Failure, Stopped):
+                raise
+            except Exception as error:
+                raise ApplicationError(
+                    f"{self._entry}: {name}: {type(error).__name__}: {error}"
+                ) from error
+
+        return call
 
 
 def modules(services: Sequence[Settings]) -> list[str]:

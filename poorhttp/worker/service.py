@@ -185,7 +185,10 @@ class Service:
         )
         self.mode.run(worker)
         for hooks in self.hooks:
-            hooks.stop(self.settings)
+            try:
+                hooks.stop(self.settings)
+            except Exception as error:
+                logs.exception("the end of a plug-in failed", error)
         return worker.promoted
 
     def drop_application(self) -> None:

@@ -15,8 +15,9 @@ import pytest
 
 from poorhttp.cli import CommandLine
 from poorhttp.config import loader
-from poorhttp.config.command_line import FILE_FLAGS, FLAGS, HELP_FLAGS, VERSION_FLAGS
-from poorhttp.config.help import COMMON, COMMON_OF_DEV, option_help
+from poorhttp.config.command_line import FILE_FLAGS, HELP_FLAGS, VERSION_FLAGS
+from poorhttp.config.command_line import command as known_command
+from poorhttp.config.help import common_options, option_help
 from poorhttp.config.other_servers.translations import PRIVATE, TRANSLATIONS, USUAL_HEADERS
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.errors import Failure, UsageError
@@ -227,7 +228,8 @@ def test_the_timeout_of_gunicorn_is_that_of_a_request_with_sync_only(
 
 @pytest.mark.parametrize("server", FLAGS_OF)
 def test_each_flag_of_another_server_has_a_meaning_or_an_answer(server: str) -> None:
-    known = {*FLAGS, *HELP_FLAGS, *VERSION_FLAGS, *FILE_FLAGS, *NAMES}
+    flags = {option.flag for option in OPTIONS.values() if option.flag}
+    known = {*flags, *HELP_FLAGS, *VERSION_FLAGS, *FILE_FLAGS, *NAMES}
     known |= {f"--{name}" for option in OPTIONS.values() for name in option.fixed}
     known |= {f"--no-{name}" for o in OPTIONS.values() if o.words for name in o.aliases}
     known |= {f"--no-{o.flag[2:]}" for o in OPTIONS.values() if o.words}
@@ -321,12 +323,13 @@ def test_wrong_variables_of_platforms(variable: str, complaint: str) -> None:
 
 
 def test_help_has_two_lengths() -> None:
-    assert len(COMMON) == len(COMMON_OF_DEV) == 20
-    for verb, common in (("serve", COMMON), ("dev", COMMON_OF_DEV)):
+    of_serve, of_dev = common_options(), known_command("dev").common
+    assert len(of_serve) == len(of_dev) == 20
+    for common in (of_serve, of_dev):
         shown = {
             name
             for name, each in OPTIONS.items()
-            if _is_in(each.flag, option_help(verb, everything=False))
+            if _is_in(each.flag, option_help(common, everything=False))
         }
         assert shown == set(common)
     everything = option_help()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from tests.testkit.client import HANG
 from tests.testkit.process import children, lives
-from tests.testkit.server import READY, Program, Server, command, mode_options, wait_for
+from tests.testkit.server import READY, ROOT, Program, Server, command, mode_options, wait_for
 
 #: In C code, where no handler of Python comes to run, and in Python.
 APPLICATION = """
@@ -123,3 +124,22 @@ def test_a_request_after_which_all_signals_are_ignored(tmp_path: Path) -> None:
         server.wait_log("hangs")
         wait_for_end(kill_main(server))
         server.kill()
+
+
+#: A child for which nobody waits any more; signals to stop are blocked in it.
+ASKS = """
+import sys, time
+from poorhttp.process import child_answer
+
+def answer():
+    print("asked", file=sys.stderr, flush=True)
+    time.sleep(100_000)
+
+child_answer.ask(answer, 100_000)
+"""
+
+
+def test_a_process_that_was_asked() -> None:
+    with Program(sys.executable, "-c", ASKS, cwd=ROOT) as program:
+        program.wait_log("asked")
+        wait_for_end(kill_main(program))

@@ -5,6 +5,7 @@ test_case_reader.py          The reader of protocol cases, and the page made fro
 test_certificates.py         Certificate files: mistakes, warnings, what is watched
 test_checkout_tools.py       The dev container and pre-commit: lists and commands of the project
 test_config.py               Sources of settings, their precedence, and messages about mistakes
+test_contract.py             What plug-ins import from the core: only what the reference lists
 test_cookies.py              The parser of the `Cookie` header, beside `http.cookies`
 test_cpus.py                 Number of usable CPUs: affinity, quotas of cgroups
 test_covering.py             Which tests cover a change: `make test-for`
@@ -19,6 +20,7 @@ test_hangs_plugin.py         The pytest plugin for tests that hang
 test_html_escape.py          HTML escaping, compared with markupsafe
 test_ini.py                  Parser of ini files, with the line of each option
 test_internals_pages.py      docs/internals: the files, classes and functions that pages name exist
+test_internal_pages.py       Files that CONTRIBUTING.md and docs/internals name
 test_option_parsers.py       Parsers of option values
 test_options.py              The option table, the settings made from it, and its reference page
 test_page_code.py            Optimised code of template pages, compared with Mako's own

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from poorhttp import modes
 from poorhttp.config import address
 from poorhttp.config import help as reference
 from poorhttp.config.cpus import usable_cpus
@@ -16,6 +15,7 @@ from poorhttp.config.options.proxies import FORWARDED_HEADERS
 from poorhttp.config.options.server import MODES
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.errors import ConfigError
+from poorhttp.worker import mode as modes
 from tests.support.plug_in import install, known
 from tests.testkit.client import HANG
 

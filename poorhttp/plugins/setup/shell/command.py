@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from poorhttp.config.help import entry
 from poorhttp.config.suggestions import suggestion
 from poorhttp.errors import UsageError
-from poorhttp.plugins.setup.commands import COMPLETION, MAN
+from poorhttp.plugins.setup.commands import MAN
 from poorhttp.plugins.setup.shell import bash, fish, man, zsh
 from poorhttp.plugins.setup.shell.vocabulary import commands
 
@@ -36,7 +36,10 @@ def completion(words: Sequence[str]) -> str:
     """
     if set(words) & set(HELP):
         places = "".join(entry(shell, f"Save it as {PLACES[shell]}.") for shell in SHELLS)
-        return f"Usage: poorhttp completion SHELL\n\n{COMPLETION.summary}\n\nShells:\n{places}"
+        return (
+            "Usage: poorhttp completion SHELL\n\nPrint the completion for a shell.\n\n"
+            f"Shells:\n{places}"
+        )
     script = SHELLS[_one("completion", words, [*SHELLS])]
     return script(commands())
 
