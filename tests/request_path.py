@@ -183,7 +183,7 @@ def rewritten(page: str, calls: list[Call]) -> str:
                     on_way[file].append(name)
             elif file not in named and not file.startswith("apps/"):
                 more.setdefault(file, []).append(name)
-        table = []
+        table: list[str] = []
         for file, functions in on_way.items():
             old, _, text = rows[file]
             step = FIRST[place] + len(table)
@@ -214,7 +214,7 @@ def rewritten(page: str, calls: list[Call]) -> str:
 
 def renumbered(text: str, numbers: dict[str, str]) -> str:
     """A reference to steps with their new numbers."""
-    return re.sub(r"\b(\d+|[a-i])\b", lambda found: numbers.get(found[0], found[0]), text)
+    return re.sub(r"\b(\d+|[a-i])\b", lambda found: numbers.get(str(found[0]), str(found[0])), text)
 
 
 def main() -> None:
