@@ -204,12 +204,12 @@ def rewritten(page: str, calls: list[Call]) -> str:
     sections[1] = re.sub(
         r"^In \w+ more files,.*?\n(?=\n)", lambda _: count, sections[1], flags=re.M | re.S
     )
-    text = head + "".join(sections)
+    result: str = head + "".join(sections)
     for pattern in REFERENCES:
-        text = re.sub(
-            pattern, lambda found: renumbered(found[0], numbers), text, flags=re.MULTILINE
+        result = re.sub(
+            pattern, lambda found: renumbered(str(found[0]), numbers), result, flags=re.MULTILINE
         )
-    return text
+    return result
 
 
 def renumbered(text: str, numbers: dict[str, str]) -> str:
