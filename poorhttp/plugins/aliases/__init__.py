@@ -5,6 +5,6 @@
 dispatch.py       `poorhttp.dispatch`
 pages.py          `poorhttp.pages`
 frameworks/       `poorhttp.frameworks.django`, an entry of Django's INSTALLED_APPS
-dev/              `poorhttp.dev.discovery`, the beginning of targets that `init` has written
+dev/              `poorhttp.dev.discovery`, in targets that `poorhttp init` has written
 former_names.py   makes a package known under a second name
 """
