@@ -54,7 +54,7 @@ class Command:
         run: gets the command line, and returns the exit code.
         summary: what the command does, one sentence.
         example: an example of a target.
-        discovery: how the target is found if none is named, a paragraph of the help; empty if a
+        finding: how the target is found if none is named, a paragraph of the help; empty if a
             target is required.
         own_words: it parses the words behind it itself; otherwise it takes a target and options.
         defaults: options whose defaults are others, and their texts.
@@ -69,7 +69,7 @@ class Command:
         summary: str,
         *,
         example: str = "package.module:application",
-        discovery: str = "",
+        finding: str = "",
         own_words: bool = False,
         defaults: Mapping[str, str] | None = None,
         common: Sequence[str] = (),
@@ -79,7 +79,7 @@ class Command:
         self.run = run
         self.summary = summary
         self.example = example
-        self.discovery = discovery
+        self.finding = finding
         self.own_words = own_words
         self.defaults = defaults or {}
         self.common = common

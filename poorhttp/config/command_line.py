@@ -310,14 +310,14 @@ def usage(name: str = "", *, everything: bool = False) -> str:
         )
     name = name or "serve"
     shown = command(name)
-    discovery = shown.discovery
-    default = "" if discovery else " Default without TARGET: poorhttp.ini of the current folder."
+    finding = shown.finding
+    default = "" if finding else " Default without TARGET: poorhttp.ini of the current folder."
     reads = f"Read an ini file.{default}"
     rest = "" if everything else f"\npoorhttp {name} {HELP_ALL_FLAG} shows all options.\n"
     return (
-        f"Usage: poorhttp {name} {'[TARGET]' if discovery else 'TARGET'} [OPTION ...]\n"
+        f"Usage: poorhttp {name} {'[TARGET]' if finding else 'TARGET'} [OPTION ...]\n"
         f"       poorhttp {name} -c FILE [OPTION ...]\n\n"
-        f"{shown.summary}\n\n{discovery}"
+        f"{shown.summary}\n\n{finding}"
         "Each option can also be set in the section [http] of FILE, as like_this = VALUE, and in\n"
         "the environment, as POORHTTP_LIKE_THIS. The command line takes precedence over the\n"
         "environment, and the environment over the file.\n\n"

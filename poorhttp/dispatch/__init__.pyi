@@ -16,10 +16,8 @@ from poorhttp.plugins.apps.dispatch.headers import Headers as Headers
 from poorhttp.plugins.apps.dispatch.levels import *
 from poorhttp.plugins.apps.dispatch.methods import *
 from poorhttp.plugins.apps.dispatch.request import Request as Request
+from poorhttp.plugins.apps.dispatch.request import redirect as redirect
 from poorhttp.plugins.apps.dispatch.server_return import (
     SERVER_RETURN as SERVER_RETURN,
-)
-from poorhttp.plugins.apps.dispatch.server_return import (
-    redirect as redirect,
 )
 from poorhttp.plugins.apps.dispatch.status import *

@@ -40,32 +40,6 @@ def server_on(address: Address) -> int:
     return 0
 
 
-def listeners_at(host: str, port: int) -> dict[int, int]:
-    """Return the users of the sockets that accept connections at an IP address, by inode.
-
-    Empty if there is none in this network namespace, or that cannot be seen.
-    """
-    import ipaddress
-
-    wanted = ipaddress.ip_address(host.partition("%")[0])
-    mapped = getattr(wanted, "ipv4_mapped", None)
-    wanted = mapped or wanted
-    exact: dict[int, int] = {}
-    others: dict[int, int] = {}
-    for table in ("tcp", "tcp6"):
-        for words in rows(table):
-            if words[3] != LISTENS:
-                break
-            if port_of(words[1]) != port:
-                continue
-            found = ip_address(words[1])
-            if found == wanted:
-                exact[int(words[9])] = int(words[7])
-            elif found.is_unspecified and (found.version == 6 or wanted.version == 4):
-                others[int(words[9])] = int(words[7])
-    return exact or others
-
-
 def port_of(text: str) -> int:
     """Return the port of an address in a table of /proc/net, `0100007F:1F90`."""
     return int(text.rpartition(":")[2], 16)
@@ -81,11 +55,6 @@ def ip_address(text: str) -> IPv4Address | IPv6Address:
         raw = b"".join(raw[at : at + 4][::-1] for at in range(0, len(raw), 4))
     found = ipaddress.ip_address(raw)
     return getattr(found, "ipv4_mapped", None) or found
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an IP address is one of this machine for itself."""
-    return host == "::1" or host.removeprefix("::ffff:").startswith("127.")
 
 
 def is_server(pid: int) -> bool:

@@ -1,11 +1,10 @@
 """Everything beyond reading a configuration and serving, on the contract that others use too.
 
-monitor/          the address `admin`: health checks, metrics, status page; `ctl` and `top`
-dev/              the development server: reload, error pages, terminal, profiles
-discovery/        finds the application in a folder
-setup/            the commands `init`, `migrate`, `completion` and `man`
-apps/             dispatch tables, template pages and CGI programs
-testing/          fixtures for tests of applications
-former_names.py   packages under the names of earlier releases
-aliases/          modules under the names of earlier releases
+monitor/     the address `admin`: health checks, metrics, status page; `ctl` and `top`
+dev/         the development server: reload, error pages, terminal, profiles
+discovery/   finds the application in a folder
+setup/       the commands `init`, `migrate`, `completion` and `man`
+apps/        dispatch tables, template pages and CGI programs
+testing/     fixtures for tests of applications
+aliases/     modules under the names of earlier releases
 """

@@ -186,29 +186,6 @@ def user_name(uid: int) -> str:
         return str(uid)
 
 
-def groups_of(uid: int) -> list[int]:
-    """Return the groups of a user; none if the user has no name."""
-    import pwd
-
-    try:
-        entry = pwd.getpwuid(uid)
-    except KeyError:
-        return []
-    return os.getgrouplist(entry.pw_name, entry.pw_gid)
-
-
-def members_of(gid: int) -> set[int]:
-    """Return the users of a group, as far as the system lists its users."""
-    import grp
-    import pwd
-
-    try:
-        names = grp.getgrgid(gid).gr_mem
-    except KeyError:
-        names = []
-    return {user.pw_uid for user in pwd.getpwall() if user.pw_gid == gid or user.pw_name in names}
-
-
 def user_ids(pid: int, folder: int | None = None) -> set[int]:
     """Return the real, effective, saved and file system user IDs of a process; empty if it ended.
 

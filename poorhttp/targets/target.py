@@ -14,7 +14,7 @@ CALLABLE = "callable"
 CODE = "code"
 CONFIGURATION = "configuration"
 FILES = "files"
-PAGES = "pages"
+TEMPLATES = "templates"
 PROGRAMS = "programs"
 
 

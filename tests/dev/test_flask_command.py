@@ -186,7 +186,7 @@ def test_options_in_a_file_of_variables(tmp_path: Path) -> None:
         wait_for(lambda: server.get("/").body == b"newflaskenv True one", "the new version")
 
 
-LARGER = "".join(f"Q{n}=" + ("${Q%d}" % (n - 1) if n else "x" * 9) * 9 + "\n" for n in range(30))
+LARGER = "".join(f"Q{n}=" + (f"${{Q{n - 1}}}" if n else "x" * 9) * 9 + "\n" for n in range(30))
 
 
 @pytest.mark.parametrize(

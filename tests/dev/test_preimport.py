@@ -21,18 +21,18 @@ from tests.testkit.server import environment
 #: A fork server: imports, forks a version, imports what that reports, and forks another one.
 FORK_SERVER = """
 import gc, json, os, posix, sys, traceback
-from poorhttp import modes
 from poorhttp.config import loader
 from poorhttp.config.settings import Settings
 from poorhttp.plugins.dev.reload.preimport import import_probe
 from poorhttp.plugins.dev.reload.watch.project import WatchedProject
 from poorhttp.plugins.dev.reload.preimport.preimport import Preimporter
+from poorhttp.worker import mode
 
 told = json.loads(sys.argv[1])
 import_probe.IMPORT_TIMEOUT = told["patience"]
 settings = [Settings(**values) for values in told["services"]]
 for one in settings:
-    modes.prepare(modes.load(one), one)
+    mode.prepare(mode.load(one), one)
 begin = (sys.path[:], os.getcwd(), sys.argv[:])
 preimporter = Preimporter(WatchedProject.of(settings, None), settings)
 

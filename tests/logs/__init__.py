@@ -8,6 +8,7 @@ test_log_atoms.py            Directives of the access log; sampling and exclusio
 test_log_presets.py          conf/logs: log shippers, and Python's `logging`
 test_request_id.py           `request_id`: in the environ, in responses, on every line of a request
 test_log_files.py            Both logs as files and pipes: lines, rotation under load, write errors
+test_log_sinks.py            Sinks of logs that a plug-in adds, and what goes wrong with them
 test_slow_log.py             `slow_request`: log lines with the phases of a slow request
 test_wsgi_errors.py          `wsgi.errors`: cannot be closed, and each request ends its line
 test_syslog_and_journal.py   Logs to syslog and systemd's journal, received by sockets of the tests

@@ -7,9 +7,11 @@ the reference. Programs whose Debian packages are missing are left out and named
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import sys
 import tempfile
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 from tests.packages import lacking
@@ -17,6 +19,7 @@ from tests.programs.running import environment
 from tests.programs.running.application import MODES, Application, load, names
 from tests.programs.running.report import judge, line, table
 from tests.programs.running.visit import Place, Visit
+from tests.testkit.process import children
 
 
 def main(arguments: list[str]) -> int:
@@ -71,5 +74,26 @@ def run(name: str, application: type[Application]) -> tuple[list[str], bool]:
     return cells, failed
 
 
+def end(number: int, _: object) -> None:
+    """Handle a signal: the servers, which have sessions of their own, end with this process."""
+    # Not by `print`, which the signal may have interrupted.
+    with suppress(OSError):
+        os.write(1, b"\ninterrupted: servers and folders go, complete environments are kept\n")
+    sys.exit(128 + number)
+
+
+def command(arguments: list[str]) -> int:
+    """Run it as a command, which signals may end."""
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, end)
+    try:
+        return main(arguments)
+    finally:
+        # One of which the signal came before its block had begun.
+        for pid in children(os.getpid()):
+            with suppress(OSError):
+                os.killpg(pid, signal.SIGKILL)
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(command(sys.argv[1:]))

@@ -16,6 +16,7 @@ from tests.testkit.server import ROOT, Server, command, run, wait_for
 
 APPLICATION = """\
 import time
+from poorhttp import dispatch
 
 def application(environ, start_response):
     if environ["QUERY_STRING"] == "slow":

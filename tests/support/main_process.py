@@ -21,14 +21,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from poorhttp import logs, modes
+from poorhttp import logs
 from poorhttp._core import fork_for_server
 from poorhttp.config.settings import Settings
 from poorhttp.net import sockets
 from poorhttp.plugins.dev.live_reload import LiveReload, script
+from poorhttp.plugins.dev.options import PREFIX
 from poorhttp.process.worker_context import WorkerContext
 from poorhttp.supervisor.scoreboard import Scoreboard
 from poorhttp.targets.routes import Routes
+from poorhttp.worker import mode
 from poorhttp.worker.stop_signals import StopSignals
 from poorhttp.worker.worker import Worker
 from tests.testkit.client import HANG, Connection
@@ -74,10 +76,10 @@ def main(mode_name: str, *options: str) -> None:
     settings = Settings(mode=mode_name, **{"bind": "127.0.0.1:0", **given})
     (listener,) = sockets.open_listeners(settings)
     scoreboard = Scoreboard(PLACES)
-    mode = modes.load(settings)
-    app: WSGIApplication = LiveReload(application, "1") if settings.live else application
-    live = script("1") if settings.live else None
-    routes = Routes(settings, app).table
+    run_mode = mode.load(settings)
+    live = settings.is_enabled("live")
+    app: WSGIApplication = LiveReload(application, "1") if live else application
+    routes = Routes(settings, app).table([PREFIX] if live else [])
     channels: dict[int, socket.socket] = {}
     places: dict[int, int] = {}
     print(listener.url, "listens", flush=True)
@@ -93,7 +95,7 @@ def main(mode_name: str, *options: str) -> None:
             ours.close()
             for channel in channels.values():
                 channel.close()
-            modes.prepare(mode, settings)
+            mode.prepare(run_mode, settings)
             logs.error_log.open(settings)
             context = WorkerContext(
                 place, place, theirs.fileno(), scoreboard.memory, status, recycle_after
@@ -110,11 +112,11 @@ def main(mode_name: str, *options: str) -> None:
                     [listener],
                     context,
                     routes=routes,
-                    live=live,
+                    appended=script("1") if live else None,
                     ready=ready,
                     signals=signals,
                 )
-                mode.run(worker)
+                run_mode.run(worker)
             os._exit(0)
         theirs.close()
         channels[pid] = ours

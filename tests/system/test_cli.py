@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from poorhttp import __version__
-from poorhttp.cli import RUN, CommandLine, main
+from poorhttp.cli import CHECK, CommandLine, main
 from poorhttp.config.settings import OPTIONS
 from poorhttp.errors import UsageError
 from tests.testkit.client import HANG
@@ -196,7 +196,7 @@ def test_a_mistake_of_ours(
     def fail(line: CommandLine) -> int:
         raise LookupError("no such thing")
 
-    monkeypatch.setitem(RUN, "check", fail)
+    monkeypatch.setattr(CHECK, "run", fail)
     assert main(["check", "x:y", "--log-level", level]) == 1
     error = capsys.readouterr().err
     assert error.startswith("poorhttp: internal error: LookupError: no such thing\n")
@@ -210,7 +210,7 @@ def test_an_interrupt_is_quiet(
     def interrupt(line: CommandLine) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(RUN, "check", interrupt)
+    monkeypatch.setattr(CHECK, "run", interrupt)
     assert main(["check", "x:y"]) == 1
     assert capsys.readouterr().err == ""
 

@@ -164,6 +164,7 @@ def test_ctrl_c(by_terminal: bool, tmp_path: Path, tools: dict[str, str]) -> Non
         timeout=HANG,
     )
     terminal.expect_exact("packages: 2 packages found, werkzeug")
+    assert terminal.pid is not None
     (pip,) = children(terminal.pid)
     if by_terminal:
         terminal.sendintr()

@@ -70,7 +70,7 @@ def test_ports(pod: Any, container: Any, settings: Settings) -> None:
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
     (bind,) = settings.bind
     assert str(bind).rpartition(":")[2] == str(ports["http"]) == only("EXPOSE")
-    assert str(settings.admin).rpartition(":")[2] == str(ports["admin"])
+    assert str(settings.value("admin")).rpartition(":")[2] == str(ports["admin"])
     (port,) = read("service.yaml")["spec"]["ports"]
     assert port["targetPort"] == "http"
     notes = pod["metadata"]["annotations"]
@@ -132,7 +132,7 @@ def test_files(pod: Any, container: Any, settings: Settings) -> None:
     (name,) = generated["files"]
     assert f"{mounts['configuration']['mountPath']}/{name}" in only("CMD")
     token = mounts["admin"]["mountPath"]
-    assert settings.admin_token_file == f"{token}/token"
+    assert settings.value("admin_token_file") == f"{token}/token"
     assert volumes["admin"]["secret"]["defaultMode"] == 0o440
     assert "TMPDIR=/tmp" in only("ENV").split()
     assert mounts["temporary"]["mountPath"] == "/tmp"

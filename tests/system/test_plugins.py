@@ -187,12 +187,12 @@ def test_nothing_is_found_where_others_may_write(
     install(site, "noted", ALL, {"noting": NOTED.format(str(ran))})
     cwd = site if place == "current" else tmp_path
     options = () if place == "current" or len(words) == 1 else (f"--{place}", str(site))
-    for env in ({}, {"POORHTTP_PLUGINS": "noted"}):
-        done = started(*words, *options, cwd=cwd, **env)
+    for named in ("", "noted"):
+        done = started(*words, *options, cwd=cwd, POORHTTP_PLUGINS=named)
         assert "noted 1.2" not in done.stdout
         assert done.returncode != 0 or words == ("plugins",)
         assert not ran.exists()
-        if env:
+        if named:
             assert 'no plug-in "noted" is installed' in done.stderr
 
 

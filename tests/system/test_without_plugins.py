@@ -62,6 +62,8 @@ def test_the_core_checks_and_helps(core: Mapping[str, str], tmp_path: Path) -> N
     checked = run(*command("check", "alone", "--bind", "127.0.0.1:0"), env=core, cwd=tmp_path)
     assert (checked.returncode, checked.stderr) == (0, "")
     assert "would serve alone on http://127.0.0.1:0" in checked.stdout
+    asked = ("check", "alone", "--host", "127.0.0.1", "--port", "0", "--workers", "2")
+    assert "2 workers" in run(*command(*asked), env=core, cwd=tmp_path).stdout
     for words in (("--help",), ("serve", "--help-all"), ("plugins",)):
         done = run(*command(*words), env=core, cwd=tmp_path)
         assert (done.returncode, done.stderr) == (0, "")

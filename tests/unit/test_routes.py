@@ -47,7 +47,7 @@ def table(routes: Routes, site: Path) -> list[tuple[str, str, str | None]]:
     """The list for the core, with folders as they are named from `site`."""
     return [
         (host, prefix, folder and os.path.relpath(folder, site))
-        for host, prefix, folder, _ in routes.table
+        for host, prefix, folder, _ in routes.table()
     ]
 
 
@@ -56,7 +56,7 @@ def table(routes: Routes, site: Path) -> list[tuple[str, str, str | None]]:
 
 def test_nothing_without_files() -> None:
     settings = Settings(target=f"{APP}:one", mount=[f"/a={APP}:two", f"/b={APP}:three"])
-    assert Routes(settings).table == []
+    assert Routes(settings).table() == []
 
 
 def test_files_beside_applications(site: Path) -> None:
@@ -70,7 +70,7 @@ def test_files_beside_applications(site: Path) -> None:
         ("", "/a", "files"),
         ("", "", None),
     ]
-    assert Path(str(routes.table[0][2])).is_absolute(), "an application may change the folder"
+    assert Path(str(routes.table()[0][2])).is_absolute(), "an application may change the folder"
 
 
 @pytest.mark.parametrize("written", ["target = static:files", "static = /=files"])
@@ -93,7 +93,7 @@ def test_each_host_has_a_route_for_everything(site: Path) -> None:
         ("a.example", "", None),
         ("*.example", "", None),
     ]
-    assert [row[3].static_listing for row in routes.table] == [True, False, False, True]
+    assert [row[3].static_listing for row in routes.table()] == [True, False, False, True]
 
 
 def test_files_that_let_the_application_answer(site: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import os
 import pickle
@@ -434,3 +435,17 @@ def test_each_scheme_takes_the_rest_and_perhaps_settings(scheme: str) -> None:
     target = registry.entries["targets"][scheme].load()
     parameters = list(inspect.signature(target.load).parameters)
     assert parameters[1:] == ["settings"] * target.takes_settings
+
+
+@pytest.mark.parametrize(
+    ("former", "present"),
+    [
+        ("poorhttp.dispatch.request", "poorhttp.plugins.apps.dispatch.request"),
+        ("poorhttp.pages.session", "poorhttp.plugins.apps.pages.session"),
+        ("poorhttp.dev.discovery.django.wsgi", "poorhttp.plugins.discovery.django.wsgi"),
+        ("poorhttp.dev.discovery.bottle_default", "poorhttp.plugins.discovery.bottle_default"),
+    ],
+)
+def test_a_module_that_users_have_written_down(former: str, present: str) -> None:
+    """Also by `poorhttp init`, as the target of an ini file."""
+    assert importlib.import_module(former) is importlib.import_module(present)

@@ -59,6 +59,7 @@ class Option(Generic[T_co]):
         short: its letter on the command line, as in `-w`; empty for most.
         aliases: more names on the command line, without hyphens, as other servers have them. Some
             read their value differently (`poorhttp.config.other_servers.translations`).
+        translate: reads the value of an alias, where it differs from that of the option.
         fixed: further ones that take no value, and the text for which each stands.
         shared: the same for all services of a server, so it is set in `[http]` only.
         hosted: may also be set for a virtual host, in `[host:NAME]`.
@@ -87,6 +88,7 @@ class Option(Generic[T_co]):
         ini_name: str = "",
         short: str = "",
         aliases: Sequence[str] = (),
+        translate: Callable[[str], str] | None = None,
         fixed: Mapping[str, str] = NONE,
         shared: bool = False,
         hosted: bool = False,
@@ -103,6 +105,7 @@ class Option(Generic[T_co]):
         self.ini_name = ini_name
         self.short = short
         self.aliases = tuple(aliases)
+        self.translate = translate
         self.fixed = fixed
         self.shared = shared
         self.hosted = hosted

@@ -19,10 +19,10 @@ _TLS = "docs/guides/tls.md"
 _CONTENT = "docs/guides/static-files.md"
 _MONITORING = "docs/guides/monitoring.md"
 _RELIABILITY = "docs/internals/reliability.md"
-_DEVELOPMENT = "docs/guides/development.md"
+_WRITING_CODE = "docs/guides/development.md"
 _SECURITY = "docs/reference/security.md"
 _UPGRADE = "docs/guides/websockets.md"
-_MIGRATE = "docs/guides/migrate.md"
+_OTHER_CONFIGURATIONS = "docs/guides/migrate.md"
 
 #: Names with blanks between, the advice for them, and the page that says more.
 _ADVICE = (
@@ -43,7 +43,7 @@ _ADVICE = (
         "master m_master no_orphans single_interpreter enable_threads need_app vacuum die_on_term "
         "lazy lazy_apps thunder_lock strict auto_procname py_call_osafterfork",
         "leave it out: it is so in any case; poorhttp migrate reads a whole command line of uWSGI",
-        _MIGRATE,
+        _OTHER_CONFIGURATIONS,
     ),
     ("procname procname_prefix procname_append procname_master", "write --proc-name", _COMMANDS),
     (
@@ -73,7 +73,7 @@ _ADVICE = (
     (
         "py_autoreload py_auto_reload python_auto_reload",
         "write --autoreload, or run poorhttp dev",
-        _DEVELOPMENT,
+        _WRITING_CODE,
     ),
     (
         "respawn_failed_workers no_respawn_failed_workers respawn_interval rss_sample_interval "
@@ -117,7 +117,7 @@ _ADVICE = (
     (
         "ini yaml yml xml json include emperor_config",
         "poorhttp migrate FILE writes an ini file for this server, which -c reads",
-        _MIGRATE,
+        _OTHER_CONFIGURATIONS,
     ),
     (
         "virtualenv venv home pyhome python_eggs plugin plugins",
@@ -274,7 +274,7 @@ _ADVICE = (
         "no_reload_ignore_worker_failure disable_reloading exclude_patterns",
         "the project's files are watched, by inotify; --reload-include and --reload-exclude name "
         "more and fewer",
-        _DEVELOPMENT,
+        _WRITING_CODE,
     ),
     (
         "spew enable_profiler enable_debugger enable_coverage profiler debug_mode",
@@ -282,7 +282,7 @@ _ADVICE = (
         _CONTROL,
     ),
     ("check_config print_config", "run poorhttp check", _RELOAD),
-    ("expose_tracebacks catch_exceptions", "run poorhttp dev", _DEVELOPMENT),
+    ("expose_tracebacks catch_exceptions", "run poorhttp dev", _WRITING_CODE),
     (
         "nothreading without_threads with_threads",
         "write --mode single, or --mode threading",

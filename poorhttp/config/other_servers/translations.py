@@ -6,7 +6,6 @@ does what depends on several options of a command line. Imported only where an a
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 
 from poorhttp.config.settings import OPTIONS
@@ -195,17 +194,7 @@ def client_certificates(text: str) -> str:
     return _TLS_VERIFY.get(text.rpartition(".")[2], text)
 
 
-def watched(text: str) -> str:
-    """Translate a file or folder that is watched to a glob."""
-    return os.path.join(text, "**") if os.path.isdir(text) else text
-
-
-def datagrams(text: str) -> str:
-    """Translate the address of StatsD."""
-    return text.replace("unix://", "unix:", 1)
-
-
-#: By the name of an alias, or the letter of a short form.
+#: By the name of an alias, or the letter of a short form; for those of plug-ins see `Option`.
 TRANSLATIONS: dict[str, Callable[[str], str]] = {
     **dict.fromkeys(("k", "worker-class"), worker_class),
     **dict.fromkeys(("uds", "unix-socket"), lambda text: f"unix:{text}"),
@@ -227,8 +216,6 @@ TRANSLATIONS: dict[str, Callable[[str], str]] = {
     "log-syslog-to": syslog,
     **dict.fromkeys(OPTIONS["tls_client_auth"].aliases, client_certificates),
     "ssl-protocol-min": lambda text: text.lower().removeprefix("tls"),
-    **dict.fromkeys(OPTIONS["reload_include"].aliases, watched),
-    "statsd-host": datagrams,
 }
 
 
@@ -242,7 +229,8 @@ def translate(name: str, text: str) -> str:
     Raises:
         ValueError: there is no equivalent; the message is to stand behind the name.
     """
-    known = TRANSLATIONS.get(name)
+    of_option = (each.translate for each in OPTIONS.values() if name in each.aliases)
+    known = TRANSLATIONS.get(name) or next(of_option, None)
     return text if known is None else known(text)
 
 

@@ -2,5 +2,9 @@
 
 `poorhttp/__init__.py` adds this folder to the path on which submodules of `poorhttp` are found.
 
-frameworks/    `poorhttp.frameworks.django`, an entry of Django's INSTALLED_APPS
+dispatch.py       `poorhttp.dispatch`
+pages.py          `poorhttp.pages`
+frameworks/       `poorhttp.frameworks.django`, an entry of Django's INSTALLED_APPS
+dev/              `poorhttp.dev.discovery`, in targets that `poorhttp init` has written
+former_names.py   makes a package known under a second name
 """

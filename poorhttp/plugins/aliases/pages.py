@@ -1,5 +1,5 @@
 """`poorhttp.pages`, which is `poorhttp.plugins.apps.pages`."""
 
-from poorhttp.plugins.former_names import add
+from poorhttp.plugins.aliases.former_names import add
 
 add(__name__, "poorhttp.plugins.apps.pages")

@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp.config.command import Line
 
-DISCOVERY = """\
+FINDING = """\
 TARGET may be a folder or a Python file; by default it is the current folder. The server searches
 it, in this order, for manage.py of a Django project, FLASK_APP, dispatch_table.py, an application
 or create_app() in wsgi.py, app.py, application.py, main.py, then in a file of PasteDeploy, another
@@ -28,7 +28,7 @@ def dev(line: Line) -> int:
 DEV = Command(
     dev,
     "Serve TARGET during development: reload changed files, show errors in the browser.",
-    discovery=DISCOVERY,
+    finding=FINDING,
     defaults=DEFAULTS,
     common=(
         *("bind", "https", "open", "mode", "threads", "pythonpath", "env", "request_timeout"),

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import os
+
 from poorhttp.config.options.option import IN_PROCESSES, Option, Repeatable
 from poorhttp.config.parsers import boolean, line, switch
 from poorhttp.errors import ConfigError, how_to_install
@@ -31,6 +33,11 @@ FEATURES = ("autoreload", "debug", "live", "profile", "open")
 
 #: Options without effect unless `autoreload` is on.
 ONLY_WITH_AUTORELOAD = ("live", "profile")
+
+
+def as_glob(text: str) -> str:
+    """Translate a file or folder that another server watches to a glob."""
+    return os.path.join(text, "**") if os.path.isdir(text) else text
 
 
 class Development:
@@ -62,6 +69,7 @@ class Development:
         "`*.toml`, `*.yaml`, `.env`). A glob without a slash matches names in every folder of the "
         "project.",
         aliases=("reload-extra-file", "extra-files"),
+        translate=as_glob,
     )
     reload_exclude = Repeatable(
         line,

@@ -95,6 +95,7 @@ class Monitoring:
         "They are the same metrics as for Prometheus (docs/reference/metrics.md): counters as "
         "changes, gauges, and quantiles of durations.",
         aliases=("statsd-host",),
+        translate=lambda text: text.replace("unix://", "unix:", 1),
         needs_main=True,
     )
     statsd_prefix = Option(

@@ -83,10 +83,15 @@ def _run(name: str, *words: str) -> None:
     with process:
         assert process.stdout
         lines = []
-        for line in process.stdout:
-            lines.append(line)
-            if line.startswith("Collecting "):
-                print(f"{name:10} {line}", end="", flush=True)
+        try:
+            for line in process.stdout:
+                lines.append(line)
+                if line.startswith("Collecting "):
+                    print(f"{name:10} {line}", end="", flush=True)
+        except BaseException:
+            # Interrupted: it must not go on in a folder that the next run makes anew.
+            process.terminate()
+            raise
     if process.returncode:
         last = "".join(lines[-15:])
         raise RuntimeError(f"{' '.join(words)}: exit code {process.returncode}\n{last}")

@@ -9,7 +9,7 @@ from poorhttp.errors import ApplicationError, how_to_install
 from poorhttp.plugins.apps.pages.options import TemplatePages
 from poorhttp.targets import SECRET
 from poorhttp.targets.folder import check_folder
-from poorhttp.targets.target import PAGES, Target
+from poorhttp.targets.target import TEMPLATES, Target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,4 +66,4 @@ def open_folder(folder: str, settings: Settings) -> Folder:
     return Folder(folder, reload=options.pages_reload, modules=modules)
 
 
-TARGET = Target(load, PAGES, takes_settings=True)
+TARGET = Target(load, TEMPLATES, takes_settings=True)

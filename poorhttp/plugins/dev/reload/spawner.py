@@ -128,6 +128,7 @@ class VersionSpawner(Spawner):
                 start.write(context, HERE)
             # The fork server receives it only for this process.
             note_fd(context.channel)
+            service.begin(signals)
             self._show_tracebacks()
             # The first import leaves so many objects that each collection would take long.
             gc.disable()
@@ -262,7 +263,7 @@ def _wrap(
             application = profiler.ProfilePages(application, settings, folder)
     application = ImportTracker(application, spawner.shared, preimporter, spawner.modules_before)
     if settings.of(Development).live:
-        spawner.service.live = script(spawner.name)
+        spawner.service.appended = script(spawner.name)
     return LiveReload(application, spawner.name, adds_script=adds_script)
 
 

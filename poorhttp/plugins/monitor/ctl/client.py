@@ -9,7 +9,7 @@ import sys
 
 from poorhttp.config.version import VERSION
 from poorhttp.errors import ConfigError, Failure, visible
-from poorhttp.net.running_servers import is_loopback, listeners_at
+from poorhttp.net.running_servers import LISTENS, ip_address, port_of, rows
 from poorhttp.plugins.monitor.ctl import shape
 from poorhttp.plugins.monitor.ctl.find import Place
 
@@ -220,3 +220,34 @@ class Client:
         if not isinstance(found, dict):
             raise Stranger(self.place)
         return status, found
+
+
+def listeners_at(host: str, port: int) -> dict[int, int]:
+    """Return the users of the sockets that accept connections at an IP address, by inode.
+
+    Empty if there is none in this network namespace, or that cannot be seen.
+    """
+    import ipaddress
+
+    wanted = ipaddress.ip_address(host.partition("%")[0])
+    mapped = getattr(wanted, "ipv4_mapped", None)
+    wanted = mapped or wanted
+    exact: dict[int, int] = {}
+    others: dict[int, int] = {}
+    for table in ("tcp", "tcp6"):
+        for words in rows(table):
+            if words[3] != LISTENS:
+                break
+            if port_of(words[1]) != port:
+                continue
+            found = ip_address(words[1])
+            if found == wanted:
+                exact[int(words[9])] = int(words[7])
+            elif found.is_unspecified and (found.version == 6 or wanted.version == 4):
+                others[int(words[9])] = int(words[7])
+    return exact or others
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an IP address is one of this machine for itself."""
+    return host == "::1" or host.removeprefix("::ffff:").startswith("127.")

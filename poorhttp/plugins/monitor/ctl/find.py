@@ -25,7 +25,7 @@ from poorhttp.errors import ConfigError, UsageError, printable, visible
 from poorhttp.plugins.monitor.admin.protection import read_token_file
 from poorhttp.plugins.monitor.admin.questions import MEMORY_NAME
 from poorhttp.plugins.monitor.options import Monitoring
-from poorhttp.process.privileges import groups_of, members_of, user_ids, user_name
+from poorhttp.process.privileges import user_ids, user_name
 from poorhttp.process.safe_open import open_found, open_regular
 
 #: Beginning and end of the link in /proc/PID/fd.
@@ -319,3 +319,26 @@ def _connectable(found: Address) -> Address:
     if found.kind == "unix" and not found.abstract:
         return Address("unix", path=os.path.abspath(found.path))
     return found
+
+
+def groups_of(uid: int) -> list[int]:
+    """Return the groups of a user; none if the user has no name."""
+    import pwd
+
+    try:
+        entry = pwd.getpwuid(uid)
+    except KeyError:
+        return []
+    return os.getgrouplist(entry.pw_name, entry.pw_gid)
+
+
+def members_of(gid: int) -> set[int]:
+    """Return the users of a group, as far as the system lists its users."""
+    import grp
+    import pwd
+
+    try:
+        names = grp.getgrgid(gid).gr_mem
+    except KeyError:
+        names = []
+    return {user.pw_uid for user in pwd.getpwall() if user.pw_gid == gid or user.pw_name in names}

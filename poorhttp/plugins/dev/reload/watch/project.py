@@ -12,7 +12,7 @@ from poorhttp.logs.frames import SERVER_FOLDER
 from poorhttp.plugins.dev.options import Development
 from poorhttp.plugins.dev.reload.watch.glob_pattern import Glob
 from poorhttp.targets.named import FILE, MODULE, named, targets_of
-from poorhttp.targets.target import CODE, CONFIGURATION, FILES, PAGES, PROGRAMS
+from poorhttp.targets.target import CODE, CONFIGURATION, FILES, PROGRAMS, TEMPLATES
 
 #: Folders that are watched at most, and entries that are read at most to find them. More are there
 #: if the server was started in a home folder, or serves an archive.
@@ -24,7 +24,7 @@ ENTRIES = 300_000
 INCLUDED = "included"
 
 #: The roles of folders that targets name; of two for one folder the later one counts.
-ROLES = (FILES, PROGRAMS, PAGES, CODE)
+ROLES = (FILES, PROGRAMS, TEMPLATES, CODE)
 
 #: A save starts a new generation: code, templates, and files that applications read at their start.
 SOURCES = frozenset(
@@ -207,7 +207,7 @@ class WatchedProject:
             return "" if ending in WRITTEN_BY_APPLICATIONS else asset
         if ending in ASSETS:
             return asset
-        if ending in SOURCES or (role == PAGES and ending not in WRITTEN_BY_APPLICATIONS):
+        if ending in SOURCES or (role == TEMPLATES and ending not in WRITTEN_BY_APPLICATIONS):
             return "code"
         return ""
 

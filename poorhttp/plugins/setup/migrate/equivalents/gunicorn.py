@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from poorhttp.config.other_servers.translations import EVENTLET, WORKER_CLASSES, watched
+from poorhttp.config.other_servers.translations import EVENTLET, WORKER_CLASSES, translate
 from poorhttp.plugins.setup.migrate.equivalents.addresses import (
     default_socket_mode,
     folder,
@@ -393,7 +393,9 @@ RULES: dict[str, Rule] = {
     ),
     "reload": option("autoreload", switch, "for development there is poorhttp dev"),
     "reload_engine": explained(_NOT_NEEDED + "the kernel tells of changes (inotify)."),
-    "reload_extra_files": option("reload_include", watched),
+    "reload_extra_files": option(
+        "reload_include", lambda text: translate("reload-extra-file", text)
+    ),
     "preload_app": option("preload", switch, "open connections in worker_start"),
     "sendfile": explained(_NOT_NEEDED + "files are sent by sendfile."),
     "reuse_port": option("reuse_port", switch),

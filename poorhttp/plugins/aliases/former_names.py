@@ -10,6 +10,7 @@ from types import ModuleType
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
 
 class FormerName:
@@ -25,7 +26,9 @@ class FormerName:
         """Find a module; `None` if it is not one of this package."""
         if not f"{name}.".startswith(f"{self.name}."):
             return None
-        return ModuleSpec(name, self)
+        # It has what is called of a loader, and need not be of the class.
+        loader: Any = self
+        return ModuleSpec(name, loader)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Return the module under its present name."""

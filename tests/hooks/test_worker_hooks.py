@@ -1,0 +1,112 @@
+"""Worker hooks of a plug-in (`poorhttp.worker_hooks`): when they are called, and their errors."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support.plug_in import install
+from tests.testkit.server import ROOT, Server, command, run
+
+#: Notes each call in a file; raises in the method that the environment names.
+NOTING = """\
+import os
+from poorhttp.worker.plugin_hooks import WorkerHooks
+
+def noting(name):
+    def method(self, *arguments):
+        with open(os.environ["NOTES"], "a") as notes:
+            notes.write(f"{name}\\n")
+        if os.environ.get("FAILS") == name:
+            raise KeyError(name)
+        return getattr(WorkerHooks, name)(self, *arguments)
+    return method
+
+class Noting(WorkerHooks):
+    pass
+
+for name in NAMES:
+    setattr(Noting, name, noting(name))
+
+HOOKS = Noting()
+"""
+IN_MAIN = ("complete", "check", "approve", "opened")
+IN_WORKER = ("start", "before_loading", "wrap_target", "wrap", "serve")
+NAMES = (*IN_MAIN, *IN_WORKER, "stop", "try_open")
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    """The environment with the plug-in, which `plugins` names."""
+    site = tmp_path / "site"
+    site.mkdir()
+    text = f"NAMES = {NAMES}\n{NOTING}"
+    install(site, "noting", {"worker_hooks": "noting = noting:HOOKS"}, {"noting": text})
+    install(site, "wrong", {"worker_hooks": "wrong = noting:Noting"}, {})
+    (tmp_path / "app.py").write_text(
+        "def application(environ, start_response):\n"
+        "    start_response('200 OK', [])\n"
+        "    return [b'']\n"
+    )
+    paths = os.pathsep.join([str(ROOT), str(site)])
+    notes = str(tmp_path / "notes")
+    return {"PYTHONPATH": paths, "POORHTTP_PLUGINS": "noting", "NOTES": notes}
+
+
+def noted(tmp_path: Path) -> list[str]:
+    """The methods that were called."""
+    return (tmp_path / "notes").read_text().split()
+
+
+@pytest.mark.parametrize(
+    "options", [(), ("--preload", "on"), ("--supervisor", "off")], ids=["", "preload", "alone"]
+)
+def test_their_order(
+    mode: str, options: tuple[str, ...], env: dict[str, str], tmp_path: Path
+) -> None:
+    with Server("app.py", mode, *options, "--workers", "1", cwd=tmp_path, env=env) as server:
+        assert server.get("/").status == 200
+    in_worker = list(IN_WORKER)
+    if options[:1] == ("--preload",):
+        # The application is loaded before the worker is forked.
+        in_worker.remove("start")
+        in_worker.insert(in_worker.index("serve"), "start")
+    assert noted(tmp_path) == [*IN_MAIN, *in_worker, "stop"]
+
+
+@pytest.mark.threading_only
+def test_a_check_calls_what_it_can(env: dict[str, str], tmp_path: Path) -> None:
+    done = run(*command("check", "app.py", "--bind", "127.0.0.1:0"), cwd=tmp_path, env=env)
+    assert done.returncode == 0, done.stderr
+    assert noted(tmp_path) == ["complete", "try_open", "check", "approve", "wrap_target"]
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize("name", [*IN_MAIN, *IN_WORKER])
+def test_one_that_raises_is_named(name: str, env: dict[str, str], tmp_path: Path) -> None:
+    words = command("serve", "app.py", "--bind", "127.0.0.1:0")
+    done = run(*words, cwd=tmp_path, env={**env, "FAILS": name})
+    assert done.returncode == 4
+    wanted = f"plug-in noting of noting (poorhttp.worker_hooks): {name}: KeyError: '{name}'"
+    assert wanted in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.threading_only
+def test_an_end_that_fails_is_logged(env: dict[str, str], tmp_path: Path) -> None:
+    env["FAILS"] = "stop"
+    log = ("--error-log", "error.log")
+    with Server("app.py", "threading", *log, cwd=tmp_path, env=env, tracebacks=True):
+        pass
+    text = (tmp_path / "error.log").read_text()
+    assert "the end of a plug-in failed: ApplicationError: plug-in noting of noting" in text
+
+
+@pytest.mark.threading_only
+def test_an_object_of_another_class_is_refused(env: dict[str, str], tmp_path: Path) -> None:
+    env["POORHTTP_PLUGINS"] = "wrong"
+    done = run(*command("check", "app.py"), cwd=tmp_path, env=env)
+    assert done.returncode == 3
+    assert "plug-in wrong of wrong (poorhttp.worker_hooks) is no object of a class" in done.stderr

@@ -1,0 +1,123 @@
+"""Sinks of logs that a plug-in adds (`poorhttp.log_sinks`): their lines, and what goes wrong."""
+
+from __future__ import annotations
+
+import os
+import socket
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.support.plug_in import install
+from tests.testkit.server import ROOT, Server, command, run, wait_for
+
+pytestmark = pytest.mark.threading_only
+
+#: Sends the lines of both logs to a socket, `ship:PATH`; the others are wrong.
+SHIPPING = """\
+import socket
+
+from poorhttp.logs.sink import LogSink
+
+class Ship(LogSink):
+    logs = ("access_log", "error_log")
+    format = "shipped %s %U"
+
+    def open(self, settings, option):
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(settings.value(option).partition(":")[2])
+        return connection.detach()
+
+class Main(Ship):
+    needs_main = True
+
+class Closed(LogSink):
+    def open(self, settings, option):
+        return 12345
+
+ship, main, closed, wrong = Ship(), Main(), Closed(), Ship
+"""
+POINTS = "\n".join(f"{name} = shipping:{name}" for name in ("ship", "main", "closed", "wrong"))
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    """The environment with the plug-in, which `plugins` names."""
+    site = tmp_path / "site"
+    site.mkdir()
+    install(site, "shipping", {"log_sinks": POINTS}, {"shipping": SHIPPING})
+    (tmp_path / "app.py").write_text(
+        "def application(environ, start_response):\n"
+        "    environ['wsgi.errors'].write('a complaint\\n')\n"
+        "    start_response('200 OK', [])\n"
+        "    return [b'']\n"
+    )
+    paths = os.pathsep.join([str(ROOT), str(site)])
+    return {"PYTHONPATH": paths, "POORHTTP_PLUGINS": "shipping"}
+
+
+def test_lines_of_both_logs(env: dict[str, str], tmp_path: Path) -> None:
+    path = f"ship:{tmp_path}/socket"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(f"{tmp_path}/socket")
+        listener.listen()
+        listener.setblocking(False)
+        options = ("--access-log", path, "--error-log", path)
+        received = bytearray()
+        connections: list[socket.socket] = []
+        with Server("app.py", "threading", *options, cwd=tmp_path, env=env) as server:
+            assert server.get("/tea").status == 200
+
+            def has_come() -> bool:
+                with suppress(BlockingIOError):
+                    connections.append(listener.accept()[0])
+                    connections[-1].setblocking(False)
+                for connection in connections:
+                    with suppress(BlockingIOError):
+                        received.extend(connection.recv(65536))
+                return b"shipped 200 /tea\n" in received and b"a complaint\n" in received
+
+            wait_for(has_come, "the lines at the socket")
+        for connection in connections:
+            connection.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ("--access-log", "ship:missing"),
+            "--access-log: plug-in ship of shipping (poorhttp.log_sinks): open: FileNotFoundError:",
+        ),
+        (
+            ("--access-log", "closed"),
+            "--access-log: plug-in closed of shipping (poorhttp.log_sinks): open: OSError:",
+        ),
+        (
+            ("--access-log", "wrong"),
+            "plug-in wrong of shipping (poorhttp.log_sinks) is no object of a class that is "
+            "derived from LogSink",
+        ),
+        (
+            ("--access-log", "main:x", "--supervisor", "off"),
+            "without a supervisor one process serves, which is at odds with access_log = main:x",
+        ),
+    ],
+    ids=["raises", "no-descriptor", "no-sink", "needs-main"],
+)
+def test_what_is_wrong_is_named(
+    options: tuple[str, ...], message: str, env: dict[str, str], tmp_path: Path
+) -> None:
+    done = run(
+        *command("serve", "app.py", "--bind", "127.0.0.1:0", *options), cwd=tmp_path, env=env
+    )
+    assert done.returncode == 3
+    assert message in done.stderr
+
+
+def test_a_log_that_the_sink_does_not_take_is_a_file(env: dict[str, str], tmp_path: Path) -> None:
+    options = ("--error-log", "closed")
+    with Server("app.py", "threading", *options, cwd=tmp_path, env=env) as server:
+        server.get("/")
+        wait_for(lambda: "a complaint" in (tmp_path / "closed").read_text(), "the line")
