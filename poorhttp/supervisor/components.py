@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 #: Seconds of a method of others that are named in the log: when it has returned, and when not.
 SLOW, HANGING = 0.1, 1.0
 
+#: Seconds after which one that does not return is interrupted, as long as there are no workers.
+START_TIMEOUT = 5.0
+
 #: Failures after which a component of others is switched off, and the seconds without one after
 #: which a method that succeeds makes earlier ones forgotten.
 MOST_FAILURES = 3
@@ -41,7 +44,7 @@ FORGOTTEN = 60.0
 
 
 class Interrupted(BaseException):
-    """Raised in a method that does not return, because the server is to stop."""
+    """Raised in a method that does not return: the server is to stop, or to start."""
 
 
 class Member:
@@ -81,6 +84,11 @@ class Call:
     def hangs(self) -> bool:
         """Whether it counts as one that does not return."""
         return time.monotonic() - self.began >= HANGING
+
+    @property
+    def holds_up_start(self) -> bool:
+        """Whether it is to be interrupted, if there are no workers yet."""
+        return time.monotonic() - self.began >= START_TIMEOUT
 
 
 class Components:
@@ -298,9 +306,7 @@ class Components:
             member = self._metrics.setdefault(entry.name, Member(entry))
             self._watch_for(entry)
             if member.component is None and not member.is_off:
-                member.component = self._call(
-                    member, "import", None, made=lambda _, entry=entry: entry.load()
-                )
+                member.component = self._call(member, "import", None, made=_loader(entry))
                 if member.component is None:
                     self._switch_off(member, "it cannot be loaded")
             read = self._call(member, "read", None, self._main, convert=samples)
@@ -310,10 +316,10 @@ class Components:
 
     # Calls
 
-    def interrupt(self) -> None:
+    def interrupt(self, why: str) -> None:
         """Raise `Interrupted` in a method that does not return; only in the main thread."""
         if self.current is not None and self.current.hangs:
-            raise Interrupted
+            raise Interrupted(why)
 
     @staticmethod
     def _used(services: Sequence[Settings]) -> list[Entry]:
@@ -456,7 +462,9 @@ class Components:
         member.failed_at = time.monotonic()
         if isinstance(error, Interrupted):
             member.is_off = True
-            logs.write("error", f"{member.entry}: {method} is interrupted, as the server stops")
+            why = f"{method} was interrupted, because {error}"
+            member.entry.failure = f"is switched off until the next start of the server: {why}"
+            logs.write("error", f"{member.entry} {member.entry.failure}")
             return
         logs.exception(f"{member.entry}: {method} failed; the main process goes on", error)
         if member.failures >= MOST_FAILURES:
@@ -496,6 +504,11 @@ def _list_of(kind: type[Any]) -> Callable[[Sequence[Any]], list[Any]]:
         return list(found)
 
     return check
+
+
+def _loader(entry: Entry) -> Callable[[Main], Any]:
+    """Return a function that loads an entry, as `Components._call` calls it."""
+    return lambda main: entry.load()
 
 
 def _memory(found: Sequence[Memory]) -> list[Memory]:

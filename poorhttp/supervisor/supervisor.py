@@ -38,6 +38,8 @@ from poorhttp.worker.stop_signals import StopSignals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from _typeshed.wsgi import WSGIApplication
 
     from poorhttp.config.registry import Entry
@@ -103,8 +105,12 @@ class Supervisor:
         self.replaced = False
         self.reloads: Reloads = {"succeeded": 0, "failed": 0, "last": None}
         self.exit_code = 0
-        #: The loop has ended.
-        self._closing = False
+        #: The loop has begun, and it has ended.
+        self._loops = self._closing = False
+        #: Handlers before those that were installed before `run`.
+        self._handlers: dict[int, Any] = {}
+        #: Readable when a signal has arrived; -1 before `run`.
+        self._wakeups = -1
         #: Changes of children that were left for the next time.
         self._may_be_more = False
         apply_umask(services[0])
@@ -131,6 +137,8 @@ class Supervisor:
         except BaseException:
             self.components.stop()
             self.components.end()
+            for number, handler in self._handlers.items():
+                signals.install(number, handler)
             raise
 
     def run(self, early: StopSignals) -> int:
@@ -153,24 +161,25 @@ class Supervisor:
         def note(number: int, frame: FrameType | None) -> None:
             self.pending_signals.append(number)
             if number in STOP_SIGNALS:
-                self.components.interrupt()
-
-        def on_child(number: int, frame: FrameType | None) -> None:
-            if self._is_stopping():
-                self.components.interrupt()
+                self.components.interrupt("the server stops")
 
         # Without a handler, the end of a child would not be written to the pipe.
-        before = {signal.SIGCHLD: signals.install(signal.SIGCHLD, on_child)}
+        before: dict[int, Any] = {
+            signal.SIGCHLD: signals.install(signal.SIGCHLD, self._on_child_signal)
+        }
         before |= {number: signals.install(number, note) for number in SIGNALS}
+        before |= self._handlers
         # Keep the garbage collector from writing to pages that are shared with the workers.
         gc.collect()
         gc.freeze()
         trim_memory()
+        self._wakeups = wakeups
+        if self.components.hangs is not None:
+            self.components.hangs.wakeups = wakeups
         if self.takeover is None:
             # Otherwise the previous main process answers until the workers serve.
             self.components.start()
-        if self.components.hangs is not None:
-            self.components.hangs.wakeups = wakeups
+        self._loops = True
         if early.stopped_early:
             # The exception of its handler may have been lost.
             self.pending_signals.append(signal.SIGTERM)
@@ -359,7 +368,25 @@ class Supervisor:
     def _watch_others(self) -> Hangs:
         from poorhttp.supervisor.hangs import Hangs  # takes memory
 
-        return Hangs(self.components, self._is_stopping, self._stop_without_main_thread)
+        if not self._loops:
+            # `run` installs it for all that follows.
+            before = signals.install(signal.SIGCHLD, self._on_child_signal)
+            self._handlers.setdefault(signal.SIGCHLD, before)
+        hangs = Hangs(
+            self.components,
+            self._is_stopping,
+            lambda: not self._loops,
+            self._stop_without_main_thread,
+        )
+        hangs.wakeups = self._wakeups
+        return hangs
+
+    def _on_child_signal(self, number: int, frame: FrameType | None) -> None:
+        """Handle SIGCHLD, which `Hangs` sends too."""
+        if self._is_stopping():
+            self.components.interrupt("the server stops")
+        elif not self._loops and (call := self.components.current) and call.holds_up_start:
+            self.components.interrupt("there would be no workers")
 
     def _is_stopping(self) -> bool:
         asked = any(number in STOP_SIGNALS for number in self.pending_signals)

@@ -303,7 +303,7 @@ def test_a_method_that_does_not_return(
         server.wait_log("hangs of demo (poorhttp.components): begun does not return (in ")
         connection = server.enter(gate := tmp_path / "gate")
         server.process.terminate()
-        server.wait_log("begun is interrupted" if code == 0 else "stops without the main thread")
+        server.wait_log("begun was interrupted" if code == 0 else "stops without the main thread")
         gate.touch()
         assert connection.response().json() == "waited"
         server.leave()
@@ -319,6 +319,13 @@ def test_a_stop_that_does_not_return(method: str, install: Callable[..., dict[st
         assert server.wait() == 0
         server.wait_log(f"{method} does not return")
         server.kill()
+
+
+@pytest.mark.parametrize("method", ["open", "start"])
+def test_a_start_that_does_not_return(method: str, install: Callable[..., dict[str, str]]) -> None:
+    with serve(install(FAULTY, hangs=f"sleep_{method}")) as server:
+        assert f"{method} was interrupted, because there would be no workers" in server.log()
+        replace_worker(server)
 
 
 def test_events(install: Callable[..., dict[str, str]]) -> None:
