@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from math import isnan
 
 from poorhttp import logs
 from poorhttp.config.registry import registry
@@ -449,7 +448,8 @@ def _descriptors(found: Sequence[int]) -> list[int]:
 
 def _time(found: float) -> float:
     seconds = float(found)
-    if isnan(seconds):
+    # `math` is a library of its own, which takes memory.
+    if repr(seconds) == "nan":
         raise ValueError("no time: nan")
     return seconds
 
