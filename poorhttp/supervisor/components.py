@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from math import isnan
 
 from poorhttp import logs
 from poorhttp.config.registry import registry
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from poorhttp.supervisor.metric import Metric
     from poorhttp.supervisor.spawner import Spawner
     from poorhttp.supervisor.upgrade import Memory
-    from poorhttp.supervisor.worker_handle import WorkerHandle
     from poorhttp.worker.service import Service
 
 #: Seconds of a method of others that are named in the log: when it has returned, and when not.
@@ -135,10 +133,6 @@ class Components:
         for entry in self._used(services):
             self._open(entry, services, have, self._members)
 
-    def start(self) -> None:
-        """Have all begin."""
-        self._each("start")
-
     def stop(self, *, others: bool = False) -> None:
         """End all, or only the components of others; cancel a reload under way."""
         self.cancel()
@@ -151,6 +145,15 @@ class Components:
         """End what notices methods that do not return."""
         if self.hangs is not None:
             self.hangs.end()
+
+    def each(self, method: str, *arguments: object, **named: Any) -> bool:
+        """Call a method of all, such as an event; return whether none of ours has failed."""
+        failed = object()
+        results = [
+            (member, self._call(member, method, failed, *arguments, **named))
+            for member in list(self._members)
+        ]
+        return all(result is not failed for member, result in results if not member.entry.plugin)
 
     # The loop of the main process
 
@@ -174,7 +177,7 @@ class Components:
 
     def tick(self, now: float) -> bool:
         """Have all do what is due; return whether none of ours has failed."""
-        return self._each("tick", now)
+        return self.each("tick", now)
 
     def pools(self) -> list[WorkerPool]:
         """Return the pools of their processes."""
@@ -203,7 +206,7 @@ class Components:
     def commit(self) -> None:
         """Have all use what they have prepared."""
         self._prepares = False
-        self._each("commit")
+        self.each("commit")
         fresh, self._fresh = self._fresh, []
         self._members += fresh
         for member in fresh:
@@ -214,7 +217,7 @@ class Components:
         if not self._prepares:
             return
         self._prepares = False
-        self._each("cancel")
+        self.each("cancel")
         fresh, self._fresh = self._fresh, []
         for member in fresh:
             self._call(member, "stop", None)
@@ -228,44 +231,6 @@ class Components:
     def memory(self) -> list[Memory]:
         """Return what else the next main process inherits."""
         return [each for some in self._values("memory", _memory) for each in some]
-
-    def close_memory(self) -> None:
-        """Have all close what `memory` has opened."""
-        self._each("close_memory")
-
-    def detach(self) -> None:
-        """Have all leave their sockets to the new main process."""
-        self._each("detach")
-
-    # Events
-
-    def ready(self, urls: Sequence[str]) -> None:
-        """Tell all that all workers serve for the first time."""
-        self._each("ready", urls)
-
-    def begun(self, kind: str) -> None:
-        """Tell all that a `reload` or a `restart` begins."""
-        self._each("begun", kind)
-
-    def ended(self, kind: str, message: str, *, succeeded: bool) -> None:
-        """Tell all that a `reload` or a `restart` has ended."""
-        self._each("ended", kind, message, succeeded=succeeded)
-
-    def draining(self) -> None:
-        """Tell all that the server is not ready any more."""
-        self._each("draining")
-
-    def stopping(self, number: int) -> None:
-        """Tell all that the stop begins."""
-        self._each("stopping", number)
-
-    def worker_started(self, pool: WorkerPool, worker: WorkerHandle) -> None:
-        """Tell all that a worker serves."""
-        self._each("worker_started", pool, worker)
-
-    def worker_ended(self, pool: WorkerPool, worker: WorkerHandle, code: int) -> None:
-        """Tell all that a worker has ended."""
-        self._each("worker_ended", pool, worker, code)
 
     # What the main process asks them
 
@@ -354,15 +319,6 @@ class Components:
         """Begin to notice methods that do not return, if this plug-in is one of others."""
         if entry.plugin and self.hangs is None:
             self.hangs = self._watch()
-
-    def _each(self, method: str, *arguments: object, **named: Any) -> bool:
-        """Call a method of all; return whether none of ours has failed."""
-        failed = object()
-        results = [
-            (member, self._call(member, method, failed, *arguments, **named))
-            for member in list(self._members)
-        ]
-        return all(result is not failed for member, result in results if not member.entry.plugin)
 
     def _values(
         self, method: str, convert: Callable[[Any], Any], *arguments: object
@@ -482,6 +438,10 @@ class Components:
         member.is_off = True
 
 
+def _loader(entry: Entry) -> Callable[[Main], Any]:
+    return lambda main: entry.load()
+
+
 def _descriptors(found: Sequence[int]) -> list[int]:
     fds = [fd.__index__() for fd in found]
     if any(fd < 0 for fd in fds):
@@ -491,7 +451,8 @@ def _descriptors(found: Sequence[int]) -> list[int]:
 
 def _time(found: float) -> float:
     seconds = float(found)
-    if isnan(seconds):
+    # `math` is a library of its own, which takes memory.
+    if repr(seconds) == "nan":
         raise ValueError("no time: nan")
     return seconds
 

@@ -130,8 +130,9 @@ class Supervisor:
             taken = self.components.listeners()
             have = [listener for listener in have if listener not in taken]
             self.generations = Generations(services, have, application, self.components.spawners)
-            self.generations.on_worker_start = self.components.worker_started
-            self.generations.on_worker_end = self.components.worker_ended
+            each = self.components.each
+            self.generations.on_worker_start = lambda *what: each("worker_started", *what)
+            self.generations.on_worker_end = lambda *what: each("worker_ended", *what)
             if self.takeover is not None:
                 self.generations.inherit(self.takeover.memory)
         except BaseException:
@@ -178,7 +179,7 @@ class Supervisor:
             self.components.hangs.wakeups = wakeups
         if self.takeover is None:
             # Otherwise the previous main process answers until the workers serve.
-            self.components.start()
+            self.components.each("start")
         self._loops = True
         if early.stopped_early:
             # The exception of its handler may have been lost.
@@ -334,7 +335,7 @@ class Supervisor:
         """Report that the server is not ready, and go on serving."""
         self.drain_until = float("inf")
         self.generations.drain()
-        self.components.draining()
+        self.components.each("draining")
 
     def undrain(self) -> None:
         """Report that the server is ready again."""
@@ -460,7 +461,7 @@ class Supervisor:
         self.notifier.stopping(f"not ready; the stop begins in {delay:g} s")
         self._abandon_reload()
         self.generations.drain()
-        self.components.draining()
+        self.components.each("draining")
         self._stop_upgrade(number)
 
     def _stop(self, number: int) -> None:
@@ -471,7 +472,7 @@ class Supervisor:
         self.stop_signal = number
         until = min(until, time.monotonic() + self.components.grace(number))
         attempt("the notice to systemd", self.notifier.stopping)
-        self.components.stopping(number)
+        self.components.each("stopping", number)
         self.generations.stop(number, until)
         self._stop_upgrade(number)
 
@@ -521,12 +522,11 @@ class Supervisor:
                 return
             self.started = True
             self.generations.on_ready()
-            self.components.ready(
-                [url for pool in self.generations.serving for url in pool.service.urls]
-            )
+            urls = [url for pool in self.generations.serving for url in pool.service.urls]
+            self.components.each("ready", urls)
             if self.takeover is not None:
                 self.takeover.done()
-                self.components.start()
+                self.components.each("start")
             self.notifier.ready(self._status())
 
     def _status(self) -> str:
@@ -546,7 +546,7 @@ class Supervisor:
         if self.generations.starting:
             self.say("the version that was being loaded is abandoned for a newer one", "warning")
         self._cancel_reload()
-        self.components.begun("reload")
+        self.components.each("begun", "reload")
         self.say(f"reloading: {saved}" if saved else "reloading", "info")
         self.notifier.reloading()
         try:
@@ -601,7 +601,7 @@ class Supervisor:
     def _end_reload(self, message: str, *, succeeded: bool) -> None:
         self.reloads["succeeded" if succeeded else "failed"] += 1
         self.reloads["last"] = {"when": time.time(), "result": message}
-        self.components.ended("reload", message, succeeded=succeeded)
+        self.components.each("ended", "reload", message, succeeded=succeeded)
         self.say(message, "good" if succeeded else "bad")
         self.generations.on_reloaded(message, succeeded=succeeded)
 
@@ -613,7 +613,7 @@ class Supervisor:
         if self.changing and not refusal:
             self._defer(signal.SIGUSR2, "a new main process")
             return
-        self.components.begun("restart")
+        self.components.each("begun", "restart")
         if refusal:
             self._not_upgraded(refusal, "warning")
             return
@@ -629,10 +629,10 @@ class Supervisor:
         except OSError as error:
             self._not_upgraded(f"a new main process cannot be started: {error}")
         finally:
-            self.components.close_memory()
+            self.components.each("close_memory")
 
     def _not_upgraded(self, message: str, level: str = "error") -> None:
-        self.components.ended("restart", message, succeeded=False)
+        self.components.each("ended", "restart", message, succeeded=False)
         logs.write(level, message)
 
     def _check_upgrade(self) -> None:
@@ -640,11 +640,11 @@ class Supervisor:
             return
         logs.write("info", f"process {self.upgrade.pid} has taken over")
         message = f"process {self.upgrade.pid} has taken over"
-        self.components.ended("restart", message, succeeded=True)
+        self.components.each("ended", "restart", message, succeeded=True)
         self.replaced = True
         self.notifier.main_pid(self.upgrade.pid)
         self.generations.detach()
-        self.components.detach()
+        self.components.each("detach")
 
     def _upgrade_failed(self, code: int) -> None:
         assert self.upgrade is not None
