@@ -87,11 +87,11 @@ OURS: Mapping[str, Mapping[str, str]] = {
 #: The class of what a plug-in of others adds, by its group; a component is a class derived from it.
 #: By their names, because most of these modules are not imported.
 CLASSES = {
-    "commands": "poorhttp.config.command.Command",
-    "components": "poorhttp.supervisor.component.Component",
-    "worker_hooks": "poorhttp.worker.plugin_hooks.WorkerHooks",
-    "log_sinks": "poorhttp.logs.sink.LogSink",
-    "metrics": "poorhttp.supervisor.metric.Metric",
+    "commands": "config.command.Command",
+    "components": "supervisor.component.Component",
+    "worker_hooks": "worker.plugin_hooks.WorkerHooks",
+    "log_sinks": "logs.sink.LogSink",
+    "metrics": "supervisor.metric.Metric",
 }
 
 #: When components and hooks of ours are used: with one of these options, or for one of these
@@ -173,7 +173,7 @@ class Entry:
 
     def _check(self, found: Any) -> None:
         """Raise a ConfigError if the object is not what its group has."""
-        wanted = CLASSES.get(self.group, "")
+        wanted = f"poorhttp.{CLASSES[self.group]}" if self.group in CLASSES else ""
         kind = found if self.group == "components" else type(found)
         bases = [f"{each.__module__}.{each.__qualname__}" for each in getattr(kind, "__mro__", ())]
         if self.group == "options" and not isinstance(found, type):
