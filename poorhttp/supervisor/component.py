@@ -99,7 +99,7 @@ if TYPE_CHECKING:
             """
 
         def restart(self) -> None:
-            """Start a new main process that takes over, as after USR2, when this round has ended."""
+            """Start a new main process that takes over (USR2), when this round has ended."""
 
         def stop(self, number: int) -> None:
             """Stop as by this signal, when this round has ended."""
@@ -132,10 +132,11 @@ if TYPE_CHECKING:
 class Component:
     """Base class; each method does nothing, and a plug-in replaces those that it needs.
 
-    The main process has one object of each component from the start, or from the first reload with
-    which it is used, until its end. The methods of one that a reload begins to use are `open`, then
-    `start` if the new version serves, or else `stop`. One that a reload does not use any more stays,
-    and closes what it has in `commit`.
+    The main process has one object of each component from the start, or from the first reload that
+    uses the component, until its end. At the start, `open` and `start` are called. At a reload that
+    begins to use the component, `open` is called, and then `start` if the new version serves, or
+    else `stop`. A component that a reload does not use any more stays; its `commit` closes what it
+    has.
 
     A method of a plug-in of others that raises is named in the log, and the component is switched
     off when that repeats; one that takes more than 0.1 s is named, and one that does not return,

@@ -14,7 +14,6 @@ from poorhttp.config.registry import registry
 from poorhttp.errors import ConfigError, Failure, Stopped
 from poorhttp.net.listener import Listener
 from poorhttp.supervisor import tasks
-from poorhttp.supervisor.metric import samples
 from poorhttp.supervisor.worker_pool import WorkerPool
 
 TYPE_CHECKING = False
@@ -23,16 +22,18 @@ if TYPE_CHECKING:
 
     from poorhttp.config.registry import Entry
     from poorhttp.config.settings import Settings
-    from poorhttp.supervisor.component import Main
+    from poorhttp.supervisor.component import Component, Main
     from poorhttp.supervisor.hangs import Hangs
     from poorhttp.supervisor.metric import Metric
     from poorhttp.supervisor.spawner import Spawner
     from poorhttp.supervisor.upgrade import Memory
-    from poorhttp.supervisor.worker_handle import WorkerHandle
     from poorhttp.worker.service import Service
 
 #: Seconds of a method of others that are named in the log: when it has returned, and when not.
 SLOW, HANGING = 0.1, 1.0
+
+#: Seconds after which one that does not return is interrupted, as long as there are no workers.
+START_TIMEOUT = 5.0
 
 #: Failures after which a component of others is switched off, and the seconds without one after
 #: which a method that succeeds makes earlier ones forgotten.
@@ -41,7 +42,7 @@ FORGOTTEN = 60.0
 
 
 class Interrupted(BaseException):
-    """Raised in a method that does not return, because the server is to stop."""
+    """Raised in a method that does not return: the server is to stop, or to start."""
 
 
 class Member:
@@ -82,6 +83,11 @@ class Call:
         """Whether it counts as one that does not return."""
         return time.monotonic() - self.began >= HANGING
 
+    @property
+    def holds_up_start(self) -> bool:
+        """Whether it is to be interrupted, if there are no workers yet."""
+        return time.monotonic() - self.began >= START_TIMEOUT
+
 
 class Components:
     """The components that the settings use, in the order of the registry.
@@ -96,6 +102,8 @@ class Components:
         self._members: list[Member] = []
         #: Those that a reload under way begins to use.
         self._fresh: list[Member] = []
+        #: `prepare` was called, and neither `commit` nor `cancel` yet.
+        self._prepares = False
         self.current: Call | None = None
         self.hangs: Hangs | None = None
         #: Metrics of others, by their names.
@@ -125,12 +133,9 @@ class Components:
         for entry in self._used(services):
             self._open(entry, services, have, self._members)
 
-    def start(self) -> None:
-        """Have all begin."""
-        self._each("start")
-
     def stop(self, *, others: bool = False) -> None:
-        """End all, or only the components of others."""
+        """End all, or only the components of others; cancel a reload under way."""
+        self.cancel()
         for member in [*self._members, *self._fresh]:
             if member.entry.plugin or not others:
                 self._call(member, "stop", None)
@@ -140,6 +145,15 @@ class Components:
         """End what notices methods that do not return."""
         if self.hangs is not None:
             self.hangs.end()
+
+    def each(self, method: str, *arguments: object, **named: Any) -> bool:
+        """Call a method of all, such as an event; return whether none of ours has failed."""
+        failed = object()
+        results = [
+            (member, self._call(member, method, failed, *arguments, **named))
+            for member in list(self._members)
+        ]
+        return all(result is not failed for member, result in results if not member.entry.plugin)
 
     # The loop of the main process
 
@@ -163,7 +177,7 @@ class Components:
 
     def tick(self, now: float) -> bool:
         """Have all do what is due; return whether none of ours has failed."""
-        return self._each("tick", now)
+        return self.each("tick", now)
 
     def pools(self) -> list[WorkerPool]:
         """Return the pools of their processes."""
@@ -181,6 +195,7 @@ class Components:
         Raises:
             Failure: a plug-in cannot be loaded, or the settings cannot be used.
         """
+        self._prepares = True
         known = [member.entry for member in self._members]
         for member in self._members:
             self._call(member, "prepare", None, services, fails=True)
@@ -190,15 +205,19 @@ class Components:
 
     def commit(self) -> None:
         """Have all use what they have prepared."""
-        self._each("commit")
+        self._prepares = False
+        self.each("commit")
         fresh, self._fresh = self._fresh, []
         self._members += fresh
         for member in fresh:
             self._call(member, "start", None)
 
     def cancel(self) -> None:
-        """Have all close what they have prepared."""
-        self._each("cancel")
+        """Have all close what they have prepared, if they have."""
+        if not self._prepares:
+            return
+        self._prepares = False
+        self.each("cancel")
         fresh, self._fresh = self._fresh, []
         for member in fresh:
             self._call(member, "stop", None)
@@ -212,44 +231,6 @@ class Components:
     def memory(self) -> list[Memory]:
         """Return what else the next main process inherits."""
         return [each for some in self._values("memory", _memory) for each in some]
-
-    def close_memory(self) -> None:
-        """Have all close what `memory` has opened."""
-        self._each("close_memory")
-
-    def detach(self) -> None:
-        """Have all leave their sockets to the new main process."""
-        self._each("detach")
-
-    # Events
-
-    def ready(self, urls: Sequence[str]) -> None:
-        """Tell all that all workers serve for the first time."""
-        self._each("ready", urls)
-
-    def begun(self, kind: str) -> None:
-        """Tell all that a `reload` or a `restart` begins."""
-        self._each("begun", kind)
-
-    def ended(self, kind: str, message: str, *, succeeded: bool) -> None:
-        """Tell all that a `reload` or a `restart` has ended."""
-        self._each("ended", kind, message, succeeded=succeeded)
-
-    def draining(self) -> None:
-        """Tell all that the server is not ready any more."""
-        self._each("draining")
-
-    def stopping(self, number: int) -> None:
-        """Tell all that the stop begins."""
-        self._each("stopping", number)
-
-    def worker_started(self, pool: WorkerPool, worker: WorkerHandle) -> None:
-        """Tell all that a worker serves."""
-        self._each("worker_started", pool, worker)
-
-    def worker_ended(self, pool: WorkerPool, worker: WorkerHandle, code: int) -> None:
-        """Tell all that a worker has ended."""
-        self._each("worker_ended", pool, worker, code)
 
     # What the main process asks them
 
@@ -281,18 +262,18 @@ class Components:
 
     def metrics(self) -> list[tuple[Entry, Metric, list[tuple[dict[str, str], float]]]]:
         """Return the metrics of plug-ins of others, each with labels and numbers."""
+        if not registry.entries["metrics"]:
+            return []
+        from poorhttp.supervisor.metric import samples  # takes memory
+
         found = []
         for entry in registry.entries["metrics"].values():
             member = self._metrics.setdefault(entry.name, Member(entry))
+            self._watch_for(entry)
             if member.component is None and not member.is_off:
-                try:
-                    member.component = entry.load()
-                except ConfigError as error:
-                    logs.write("error", str(error))
-                    member.is_off = True
-                    continue
-            if self.hangs is None:
-                self.hangs = self._watch()
+                member.component = self._call(member, "import", None, made=_loader(entry))
+                if member.component is None:
+                    self._switch_off(member, "it cannot be loaded")
             read = self._call(member, "read", None, self._main, convert=samples)
             if read is not None:
                 found.append((entry, member.component, read))
@@ -300,10 +281,10 @@ class Components:
 
     # Calls
 
-    def interrupt(self) -> None:
+    def interrupt(self, why: str) -> None:
         """Raise `Interrupted` in a method that does not return; only in the main thread."""
         if self.current is not None and self.current.hangs:
-            raise Interrupted
+            raise Interrupted(why)
 
     @staticmethod
     def _used(services: Sequence[Settings]) -> list[Entry]:
@@ -316,11 +297,14 @@ class Components:
         have: Sequence[Listener],
         members: list[Member],
     ) -> None:
-        made = entry.load()
-        if entry.plugin and self.hangs is None:
-            self.hangs = self._watch()
+        self._watch_for(entry)
         member = Member(entry)
-        member.component = self._call(member, "__init__", None, made=made)
+
+        def make(main: Main) -> Component:
+            made: Component = entry.load()(main)
+            return made
+
+        member.component = self._call(member, "__init__", None, made=make)
         if member.component is None:
             # As a member, so that no reload tries again.
             self._members.append(member)
@@ -331,14 +315,10 @@ class Components:
         if self._call(member, "open", failed, services, have) is failed:
             self._switch_off(member, "it could not be opened")
 
-    def _each(self, method: str, *arguments: object, **named: object) -> bool:
-        """Call a method of all; return whether none of ours has failed."""
-        failed = object()
-        results = [
-            (member, self._call(member, method, failed, *arguments, **named))
-            for member in list(self._members)
-        ]
-        return all(result is not failed for member, result in results if not member.entry.plugin)
+    def _watch_for(self, entry: Entry) -> None:
+        """Begin to notice methods that do not return, if this plug-in is one of others."""
+        if entry.plugin and self.hangs is None:
+            self.hangs = self._watch()
 
     def _values(
         self, method: str, convert: Callable[[Any], Any], *arguments: object
@@ -369,7 +349,7 @@ class Components:
         convert: Callable[[Any], Any] | None = None,
         fails: bool = False,
         made: Callable[[Main], Any] | None = None,
-        **named: object,
+        **named: Any,
     ) -> Any:
         """Call a method; return `default` if it raises, which is logged, or if it is switched off.
 
@@ -380,7 +360,7 @@ class Components:
             arguments: those of the method, with `named`.
             convert: checks what it returns.
             fails: any exception makes a reload or the start fail.
-            made: the class, to be called in place of a method.
+            made: makes the object, in place of a method.
 
         Raises:
             Failure: the method refuses new settings; or any other exception if it `fails`.
@@ -438,7 +418,9 @@ class Components:
         member.failed_at = time.monotonic()
         if isinstance(error, Interrupted):
             member.is_off = True
-            logs.write("error", f"{member.entry}: {method} is interrupted, as the server stops")
+            why = f"{method} was interrupted, because {error}"
+            member.entry.failure = f"is switched off until the next start of the server: {why}"
+            logs.write("error", f"{member.entry} {member.entry.failure}")
             return
         logs.exception(f"{member.entry}: {method} failed; the main process goes on", error)
         if member.failures >= MOST_FAILURES:
@@ -456,6 +438,10 @@ class Components:
         member.is_off = True
 
 
+def _loader(entry: Entry) -> Callable[[Main], Any]:
+    return lambda main: entry.load()
+
+
 def _descriptors(found: Sequence[int]) -> list[int]:
     fds = [fd.__index__() for fd in found]
     if any(fd < 0 for fd in fds):
@@ -465,7 +451,8 @@ def _descriptors(found: Sequence[int]) -> list[int]:
 
 def _time(found: float) -> float:
     seconds = float(found)
-    if seconds != seconds:
+    # `math` is a library of its own, which takes memory.
+    if repr(seconds) == "nan":
         raise ValueError("no time: nan")
     return seconds
 
@@ -478,6 +465,11 @@ def _list_of(kind: type[Any]) -> Callable[[Sequence[Any]], list[Any]]:
         return list(found)
 
     return check
+
+
+def _loader(entry: Entry) -> Callable[[Main], Any]:
+    """Return a function that loads an entry, as `Components._call` calls it."""
+    return lambda main: entry.load()
 
 
 def _memory(found: Sequence[Memory]) -> list[Memory]:

@@ -20,9 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
-    from poorhttp._core import WorkerStatus
+    from poorhttp._core import Figures, Finished, Refusal, WorkerStatus
     from poorhttp.net.certificate_watcher import CertificateWatcher
-    from poorhttp.plugins.monitor.admin.model import Figures, Finished, Refusal
     from poorhttp.supervisor.hooks.queue import HookQueue
     from poorhttp.supervisor.spawner import Spawner
     from poorhttp.supervisor.upgrade import Memory

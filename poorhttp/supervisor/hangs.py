@@ -2,8 +2,9 @@
 
 Only for plug-ins of others: the main process has no other thread. While the method runs, the main
 process does nothing, and the workers serve. After a signal to stop, the method is interrupted by an
-exception that the handler of the signal raises in it. If that has no effect, because the method
-catches all exceptions or waits in C, this thread stops the workers and ends the process.
+exception that a signal handler raises in it. If that has no effect, because the method catches all
+exceptions or waits in C, this thread stops the workers and ends the process. A method that holds up
+the start is interrupted too, so that there are workers.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class Hangs:
         self,
         components: Components,
         is_stopping: Callable[[], bool],
+        is_starting: Callable[[], bool],
         force: Callable[[int], object],
     ) -> None:
         """Start it.
@@ -44,11 +46,13 @@ class Hangs:
         Args:
             components: have the call that is under way.
             is_stopping: tells whether the server is to stop, as far as the main thread knows.
+            is_starting: tells whether there are no workers yet.
             force: stops the workers by a signal and ends this process; called in the thread.
         """
         self.wakeups = -1
         self._components = components
         self._is_stopping = is_stopping
+        self._is_starting = is_starting
         self._force = force
         self._main_thread = get_ident()
         self._ended = False
@@ -72,11 +76,12 @@ class Hangs:
                 named, tries = call, 0
                 self._name(call)
             self._read_signal()
-            if not (self._signal or self._is_stopping()):
+            if self._signal or self._is_stopping():
+                tries += 1
+                if tries > TRIES:
+                    self._force(self._signal or signal.SIGTERM)
+            elif not (self._is_starting() and call.holds_up_start):
                 continue
-            tries += 1
-            if tries > TRIES:
-                self._force(self._signal or signal.SIGTERM)
             # The handler of the server does nothing else with it.
             signal.pthread_kill(self._main_thread, signal.SIGCHLD)
 

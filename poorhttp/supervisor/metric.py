@@ -39,14 +39,17 @@ def samples(found: Found) -> list[tuple[dict[str, str], float]]:
 
     Raises:
         TypeError: it is something else.
-        ValueError: it is no finite number.
+        ValueError: it is no finite number, or a label has a name that Prometheus does not know.
     """
     pairs = [({}, found)] if isinstance(found, (int, float)) else found
     checked = [
         ({str(name): str(text) for name, text in labels.items()}, float(number))
         for labels, number in pairs
     ]
-    for _, number in checked:
+    for labels, number in checked:
+        for name in labels:
+            if not (name.isascii() and name.isidentifier()) or name.startswith("__"):
+                raise ValueError(f'"{name}" is no name of a label; write letters, digits and _')
         if number - number != 0.0:
             raise ValueError(f"no finite number: {number}")
     return checked

@@ -20,7 +20,7 @@ from poorhttp._core import SharedStatuses, WorkerStatus, sum_figures
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from poorhttp.plugins.monitor.admin.model import Figures, Finished, Refusal, Request
+    from poorhttp._core import Figures, Finished, InFlight, Refusal
     from poorhttp.supervisor.upgrade import Memory
 
 #: Requests in a log line, the newest first; of more only the number is given.
@@ -105,7 +105,7 @@ class Scoreboard:
             named.append(f"and {len(requests) - MOST_NAMED} more")
         return ", ".join(named)
 
-    def requests(self, slot: int) -> list[Request]:
+    def requests(self, slot: int) -> list[InFlight]:
         """Return requests in flight and upgraded connections of the worker in this slot."""
         return status.requests() if (status := self.status(slot)) is not None else []
 

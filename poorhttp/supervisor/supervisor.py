@@ -38,6 +38,8 @@ from poorhttp.worker.stop_signals import StopSignals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from _typeshed.wsgi import WSGIApplication
 
     from poorhttp.config.registry import Entry
@@ -103,8 +105,12 @@ class Supervisor:
         self.replaced = False
         self.reloads: Reloads = {"succeeded": 0, "failed": 0, "last": None}
         self.exit_code = 0
-        #: The loop has ended.
-        self._closing = False
+        #: The loop has begun, and it has ended.
+        self._loops = self._closing = False
+        #: Handlers before those that were installed before `run`.
+        self._handlers: dict[int, Any] = {}
+        #: Readable when a signal has arrived; -1 before `run`.
+        self._wakeups = -1
         #: Changes of children that were left for the next time.
         self._may_be_more = False
         apply_umask(services[0])
@@ -124,13 +130,16 @@ class Supervisor:
             taken = self.components.listeners()
             have = [listener for listener in have if listener not in taken]
             self.generations = Generations(services, have, application, self.components.spawners)
-            self.generations.on_worker_start = self.components.worker_started
-            self.generations.on_worker_end = self.components.worker_ended
+            each = self.components.each
+            self.generations.on_worker_start = lambda *what: each("worker_started", *what)
+            self.generations.on_worker_end = lambda *what: each("worker_ended", *what)
             if self.takeover is not None:
                 self.generations.inherit(self.takeover.memory)
         except BaseException:
             self.components.stop()
             self.components.end()
+            for number, handler in self._handlers.items():
+                signals.install(number, handler)
             raise
 
     def run(self, early: StopSignals) -> int:
@@ -153,24 +162,25 @@ class Supervisor:
         def note(number: int, frame: FrameType | None) -> None:
             self.pending_signals.append(number)
             if number in STOP_SIGNALS:
-                self.components.interrupt()
-
-        def on_child(number: int, frame: FrameType | None) -> None:
-            if self._is_stopping():
-                self.components.interrupt()
+                self.components.interrupt("the server stops")
 
         # Without a handler, the end of a child would not be written to the pipe.
-        before = {signal.SIGCHLD: signals.install(signal.SIGCHLD, on_child)}
+        before: dict[int, Any] = {
+            signal.SIGCHLD: signals.install(signal.SIGCHLD, self._on_child_signal)
+        }
         before |= {number: signals.install(number, note) for number in SIGNALS}
+        before |= self._handlers
         # Keep the garbage collector from writing to pages that are shared with the workers.
         gc.collect()
         gc.freeze()
         trim_memory()
-        if self.takeover is None:
-            # Otherwise the previous main process answers until the workers serve.
-            self.components.start()
+        self._wakeups = wakeups
         if self.components.hangs is not None:
             self.components.hangs.wakeups = wakeups
+        if self.takeover is None:
+            # Otherwise the previous main process answers until the workers serve.
+            self.components.each("start")
+        self._loops = True
         if early.stopped_early:
             # The exception of its handler may have been lost.
             self.pending_signals.append(signal.SIGTERM)
@@ -325,7 +335,7 @@ class Supervisor:
         """Report that the server is not ready, and go on serving."""
         self.drain_until = float("inf")
         self.generations.drain()
-        self.components.draining()
+        self.components.each("draining")
 
     def undrain(self) -> None:
         """Report that the server is ready again."""
@@ -359,7 +369,25 @@ class Supervisor:
     def _watch_others(self) -> Hangs:
         from poorhttp.supervisor.hangs import Hangs  # takes memory
 
-        return Hangs(self.components, self._is_stopping, self._stop_without_main_thread)
+        if not self._loops:
+            # `run` installs it for all that follows.
+            before = signals.install(signal.SIGCHLD, self._on_child_signal)
+            self._handlers.setdefault(signal.SIGCHLD, before)
+        hangs = Hangs(
+            self.components,
+            self._is_stopping,
+            lambda: not self._loops,
+            self._stop_without_main_thread,
+        )
+        hangs.wakeups = self._wakeups
+        return hangs
+
+    def _on_child_signal(self, number: int, frame: FrameType | None) -> None:
+        """Handle SIGCHLD, which `Hangs` sends too."""
+        if self._is_stopping():
+            self.components.interrupt("the server stops")
+        elif not self._loops and (call := self.components.current) and call.holds_up_start:
+            self.components.interrupt("there would be no workers")
 
     def _is_stopping(self) -> bool:
         asked = any(number in STOP_SIGNALS for number in self.pending_signals)
@@ -433,7 +461,7 @@ class Supervisor:
         self.notifier.stopping(f"not ready; the stop begins in {delay:g} s")
         self._abandon_reload()
         self.generations.drain()
-        self.components.draining()
+        self.components.each("draining")
         self._stop_upgrade(number)
 
     def _stop(self, number: int) -> None:
@@ -444,7 +472,7 @@ class Supervisor:
         self.stop_signal = number
         until = min(until, time.monotonic() + self.components.grace(number))
         attempt("the notice to systemd", self.notifier.stopping)
-        self.components.stopping(number)
+        self.components.each("stopping", number)
         self.generations.stop(number, until)
         self._stop_upgrade(number)
 
@@ -494,12 +522,11 @@ class Supervisor:
                 return
             self.started = True
             self.generations.on_ready()
-            self.components.ready(
-                [url for pool in self.generations.serving for url in pool.service.urls]
-            )
+            urls = [url for pool in self.generations.serving for url in pool.service.urls]
+            self.components.each("ready", urls)
             if self.takeover is not None:
                 self.takeover.done()
-                self.components.start()
+                self.components.each("start")
             self.notifier.ready(self._status())
 
     def _status(self) -> str:
@@ -519,7 +546,7 @@ class Supervisor:
         if self.generations.starting:
             self.say("the version that was being loaded is abandoned for a newer one", "warning")
         self._cancel_reload()
-        self.components.begun("reload")
+        self.components.each("begun", "reload")
         self.say(f"reloading: {saved}" if saved else "reloading", "info")
         self.notifier.reloading()
         try:
@@ -574,7 +601,7 @@ class Supervisor:
     def _end_reload(self, message: str, *, succeeded: bool) -> None:
         self.reloads["succeeded" if succeeded else "failed"] += 1
         self.reloads["last"] = {"when": time.time(), "result": message}
-        self.components.ended("reload", message, succeeded=succeeded)
+        self.components.each("ended", "reload", message, succeeded=succeeded)
         self.say(message, "good" if succeeded else "bad")
         self.generations.on_reloaded(message, succeeded=succeeded)
 
@@ -586,7 +613,7 @@ class Supervisor:
         if self.changing and not refusal:
             self._defer(signal.SIGUSR2, "a new main process")
             return
-        self.components.begun("restart")
+        self.components.each("begun", "restart")
         if refusal:
             self._not_upgraded(refusal, "warning")
             return
@@ -602,10 +629,10 @@ class Supervisor:
         except OSError as error:
             self._not_upgraded(f"a new main process cannot be started: {error}")
         finally:
-            self.components.close_memory()
+            self.components.each("close_memory")
 
     def _not_upgraded(self, message: str, level: str = "error") -> None:
-        self.components.ended("restart", message, succeeded=False)
+        self.components.each("ended", "restart", message, succeeded=False)
         logs.write(level, message)
 
     def _check_upgrade(self) -> None:
@@ -613,11 +640,11 @@ class Supervisor:
             return
         logs.write("info", f"process {self.upgrade.pid} has taken over")
         message = f"process {self.upgrade.pid} has taken over"
-        self.components.ended("restart", message, succeeded=True)
+        self.components.each("ended", "restart", message, succeeded=True)
         self.replaced = True
         self.notifier.main_pid(self.upgrade.pid)
         self.generations.detach()
-        self.components.detach()
+        self.components.each("detach")
 
     def _upgrade_failed(self, code: int) -> None:
         assert self.upgrade is not None

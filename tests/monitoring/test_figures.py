@@ -23,7 +23,8 @@ from tests.testkit.process import workers
 from tests.testkit.server import Server, join, patched, wait_for
 
 if TYPE_CHECKING:
-    from poorhttp.plugins.monitor.admin.model import Figures, Service
+    from poorhttp._core import Figures
+    from poorhttp.plugins.monitor.admin.model import Service
 
 APP = "tests.apps.statuses:application"
 

@@ -18,7 +18,7 @@ from tests.testkit.process import workers
 from tests.testkit.server import Server, run, wait_for
 
 if TYPE_CHECKING:
-    from poorhttp.plugins.monitor.admin.model import Refusal
+    from poorhttp._core import Refusal
 
 APP = "tests.apps.statuses:application"
 
@@ -145,8 +145,9 @@ def test_connections_that_wait_in_the_kernel(admin: Admin, folder: Path) -> None
 
 def test_where_netlink_is_forbidden(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """Unix sockets are left out; the document is made all the same."""
+    from poorhttp.net import sock_diag
     from poorhttp.net.listener import Listener
-    from poorhttp.plugins.monitor import accept_queue, sock_diag
+    from poorhttp.plugins.monitor import accept_queue
 
     def fail(states: int) -> None:
         raise OSError(97, "Address family not supported by protocol")

@@ -1,6 +1,7 @@
 """The main process: workers, reloads, upgrades, signals, sockets, health.
 
 test_admin.py                 The admin address: health checks and metrics
+test_components.py            Components of plug-ins: faults, reloads, what an upgrade hands on
 test_drain.py                 Workers end while others serve on the same socket: no request is lost
 test_handshakes_at_stop.py    Connections being established when a server stops
 test_health_paths.py          Health paths: answered by the server itself, also while it drains
@@ -22,6 +23,6 @@ test_supervisor.py            Numbers of workers, their starts and their failure
 test_systemd.py               Socket activation and notifications of systemd
 test_tls_renewal.py           Certificates renewed while the server runs, their end, their keys
 test_binary_upgrade.py        Binary upgrade (USR2): a new main process takes over the sockets
-test_components.py            Components of plug-ins: called in order, contained if they fail or hang
+test_components.py            Components of plug-ins: called in order, contained if they fail
 test_watchdog.py              systemd's watchdog: notified as long as workers answer
 """

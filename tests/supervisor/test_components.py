@@ -1,12 +1,15 @@
-"""Components of plug-ins in the main process: faults of others, reloads, what an upgrade hands on."""
+"""Components of plug-ins in the main process: faults of others, reloads, binary upgrades."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
 import socket
 from collections.abc import Callable
+from contextlib import suppress
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -163,6 +166,22 @@ class Listening(Noting):
 """
 
 
+#: Metrics: of these, one is right, one has labels, and the others are wrong in some way.
+METRICS = """\
+import time
+from poorhttp.supervisor.metric import Metric
+
+def read(found):
+    return lambda main: found
+
+right = Metric("counter", "What is right.", lambda main: main.reloads["succeeded"] + 7)
+labelled = Metric("gauge", "Two\\nlines.", read([({"queue": "a"}, 1), ({"queue": "b"}, 2.5)]))
+empty = Metric("gauge", "Nothing yet.", read([]))
+label = Metric("gauge", "A wrong label.", read([({"a-b": "c"}, 1)]))
+text = Metric("gauge", "No number.", read("seven"))
+slow = Metric("gauge", "It is slow.", lambda main: time.sleep(0.2) or 1)
+"""
+
 #: The methods in which a component of others raises, in one server.
 METHODS = (
     *("__init__", "open", "start", "filenos", "filenos_to_write", "due", "tick", "pools", "reap"),
@@ -176,16 +195,16 @@ METHODS = (
 def install(tmp_path: Path) -> Callable[..., dict[str, str]]:
     """Return a function that installs a plug-in, and returns the environment of a server.
 
-    Its arguments are the text of the module, and the components by their names.
+    Its arguments are the text of the module, and the components, or what else, by their names.
     """
     folder = tmp_path / "installed"
     about = folder / "demo-1.0.dist-info"
 
-    def install(module: str, **components: str) -> dict[str, str]:
+    def install(module: str, group: str = "components", **added: str) -> dict[str, str]:
         about.mkdir(parents=True)
         (about / "METADATA").write_text("Metadata-Version: 2.1\nName: demo\nVersion: 1.0\n")
-        points = [f"{name} = demo_plugin:{place}" for name, place in components.items()]
-        (about / "entry_points.txt").write_text("\n".join(["[poorhttp.components]", *points]))
+        points = [f"{name} = demo_plugin:{place}" for name, place in added.items()]
+        (about / "entry_points.txt").write_text("\n".join([f"[poorhttp.{group}]", *points]))
         (folder / "demo_plugin.py").write_text(module)
         return {"PYTHONPATH": f"{folder}:{ROOT}", "NOTES": str(tmp_path / "notes")}
 
@@ -200,7 +219,13 @@ def notes(env: dict[str, str]) -> list[str]:
 def serve(env: dict[str, str], *options: str) -> Server:
     """Return a server that uses the plug-in."""
     words = ("--plugins", "demo", *options)
-    return Server("tests/apps/slow.py", "threading", *words, env=env, tracebacks=True)
+    return Server("tests/apps/gate.py", "threading", *words, env=env, tracebacks=True)
+
+
+def only_worker(server: Server) -> int:
+    """Return the worker, when those of earlier versions have ended."""
+    wait_for(lambda: len(children(server.process.pid)) == 1, "the only worker")
+    return children(server.process.pid)[0]
 
 
 def reload(server: Server) -> str:
@@ -213,10 +238,10 @@ def reload(server: Server) -> str:
 
 def replace_worker(server: Server) -> None:
     """Kill the worker, and wait for another one that serves."""
-    (before,) = children(server.process.pid)
+    before = only_worker(server)
     os.kill(before, signal.SIGKILL)
     wait_for(lambda: children(server.process.pid) not in ([], [before]), "another worker")
-    assert server.get("/").status == 200
+    assert server.get("/wait?/").json() == "waited"
 
 
 def test_methods_that_raise_are_named(install: Callable[..., dict[str, str]]) -> None:
@@ -237,7 +262,7 @@ def test_methods_that_raise_are_named(install: Callable[..., dict[str, str]]) ->
         assert server.wait() == 0
         taken = re.search(r"process (\d+) has taken over", server.log())
         assert taken is not None
-        assert server.get("/").status == 200
+        assert server.get("/wait?/").json() == "waited"
         server.leave()
         os.kill(int(taken[1]), signal.SIGTERM)
         wait_for_end(int(taken[1]))
@@ -276,14 +301,14 @@ def test_a_method_that_does_not_return(
         (worker,) = children(server.process.pid)
         server.process.send_signal(signal.SIGHUP)
         server.wait_log("hangs of demo (poorhttp.components): begun does not return (in ")
-        request = server.connect()
-        request.send_request("GET", "/?1")
+        connection = server.enter(gate := tmp_path / "gate")
         server.process.terminate()
-        assert request.receive().status == 200
+        server.wait_log("begun was interrupted" if code == 0 else "stops without the main thread")
+        gate.touch()
+        assert connection.response().json() == "waited"
         server.leave()
         assert server.wait() == code
         wait_for_end(worker)
-        assert "begun is interrupted" in server.log() or code
         server.kill()
 
 
@@ -296,6 +321,13 @@ def test_a_stop_that_does_not_return(method: str, install: Callable[..., dict[st
         server.kill()
 
 
+@pytest.mark.parametrize("method", ["open", "start"])
+def test_a_start_that_does_not_return(method: str, install: Callable[..., dict[str, str]]) -> None:
+    with serve(install(FAULTY, hangs=f"sleep_{method}")) as server:
+        assert f"{method} was interrupted, because there would be no workers" in server.log()
+        replace_worker(server)
+
+
 def test_events(install: Callable[..., dict[str, str]]) -> None:
     env = install(NOTING, first="Noting")
     with serve(env) as server:
@@ -303,7 +335,8 @@ def test_events(install: Callable[..., dict[str, str]]) -> None:
         replace_worker(server)
         (other,) = children(server.process.pid)
         reload(server)
-        (last,) = wait_for(lambda: (c := children(server.process.pid)) != [other] and c, "it")
+        wait_for(lambda: children(server.process.pid) not in ([], [other]), "the new version")
+        last = only_worker(server)
     assert notes(env) == [
         *("first open", "first start", f"first worker_started {worker}", "first ready 1"),
         *(f"first worker_ended {worker} -9", f"first worker_started {other}"),
@@ -316,20 +349,18 @@ def test_events(install: Callable[..., dict[str, str]]) -> None:
 def test_a_reload_is_a_transaction(install: Callable[..., dict[str, str]], tmp_path: Path) -> None:
     """What one component refuses, the others do not begin to use."""
     file = tmp_path / "poorhttp.ini"
-    text = "[poorhttp]\nplugins = demo\n"
+    text = "[http]\nplugins = demo\n"
     file.write_text(text)
     env = install(NOTING, first="Noting", second="Second")
     words = ("-c", str(file))
-    with Server("tests/apps/slow.py", "threading", *words, env=env) as server:
+    with Server("tests/apps/gate.py", "threading", *words, env=env) as server:
         file.write_text(f"{text}proc_name = second\n")
         assert "the second refuses" in reload(server)
         file.write_text(text)
         assert "the new version serves" in reload(server)
     steps = ("prepare", "commit", "cancel")
     assert [each for each in notes(env) if each.split()[1] in steps] == [
-        *("first cancel", "second cancel"),
         *("first prepare", "second prepare", "first cancel", "second cancel"),
-        *("first cancel", "second cancel"),
         *("first prepare", "second prepare", "first commit", "second commit"),
     ]
 
@@ -342,10 +373,61 @@ def test_an_upgrade_hands_on_sockets_and_memory(
         server.process.send_signal(signal.SIGUSR2)
         server.wait_log("has taken over")
         assert server.wait() == 0
-        before, _, after, *_ = [
-            each.split() for each in notes(env) if "unix" in each or "ready" in each
-        ]
+        _, *before = notes(env)[0].split()
+        _, *after = next(each for each in notes(env) if "after first" in each).split()
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(tmp_path / "socket"))
-        assert before[2:] == after[2:]
+        # The text that was left, the address, and the inode of the socket.
+        assert after == ["after", *before]
         server.kill()
+
+
+def ask(admin: str, path: str) -> str:
+    """Return what the address `admin`, a Unix socket, answers."""
+    connection = HTTPConnection("localhost")
+    with socket.socket(socket.AF_UNIX) as connection.sock:
+        connection.sock.connect(admin)
+        connection.request("GET", path)
+        return connection.getresponse().read().decode()
+
+
+def test_metrics(install: Callable[..., dict[str, str]], tmp_path: Path) -> None:
+    """One that is wrong is left out and named; the others are there."""
+    names = ("right", "labelled", "empty", "label", "text", "slow")
+    env = install(METRICS, "metrics", **{f"the-{name}": name for name in names}, missing="none")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(str(tmp_path / "statsd"))
+        admin = f"unix:{tmp_path}/admin"
+        with serve(env, "--admin", admin, "--statsd", f"unix:{tmp_path}/statsd") as server:
+            path = str(tmp_path / "admin")
+            texts = [ask(path, "/-/metrics") for _ in range(4)]
+            status = json.loads(ask(path, "/-/status"))
+            log = server.log()
+        sent = b""
+        receiver.setblocking(False)
+        with suppress(BlockingIOError):
+            while True:
+                sent += receiver.recv(1 << 16) + b"\n"
+    for text in texts:
+        lines = [line for line in text.splitlines() if "_plugin_" in line]
+        assert lines == [
+            "# HELP poorhttp_plugin_the_right_total What is right.",
+            "# TYPE poorhttp_plugin_the_right_total counter",
+            "poorhttp_plugin_the_right_total 7",
+            "# HELP poorhttp_plugin_the_labelled Two\ufffdlines.",
+            "# TYPE poorhttp_plugin_the_labelled gauge",
+            'poorhttp_plugin_the_labelled{queue="a"} 1',
+            'poorhttp_plugin_the_labelled{queue="b"} 2.5',
+            "# HELP poorhttp_plugin_the_slow It is slow.",
+            "# TYPE poorhttp_plugin_the_slow gauge",
+            "poorhttp_plugin_the_slow 1",
+        ]
+    assert [each["name"] for each in status["metrics"]] == [
+        *("the-right", "the-labelled", "the-empty", "the-slow")
+    ]
+    assert b"poorhttp.plugin_the_right:7|c\n" in sent
+    assert b"poorhttp.plugin_the_labelled.a:1|g\n" in sent
+    for name in ("the-label", "the-text", "missing"):
+        off = f"plug-in {name} of demo (poorhttp.metrics) is switched off until the next start"
+        assert log.count(off) == 1, name
+    assert log.count("plug-in the-slow of demo (poorhttp.metrics): read took 0.2") == 1

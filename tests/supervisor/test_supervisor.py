@@ -278,13 +278,12 @@ def test_without_descriptors_it_goes_on(versions: Versions) -> None:
 FAILING = """\
 import sys
 from poorhttp.net.systemd import Notifier
-from poorhttp.supervisor import watchdog
-from poorhttp.plugins.monitor.admin.control import AdminControl
+from poorhttp.supervisor import saturation, watchdog
 
 def fail(*_):
     raise RuntimeError("expected")
 
-watchdog.Watchdog.tick = AdminControl.tick_history = Notifier.stopping = fail
+watchdog.Watchdog.tick = saturation.Saturation.tick = Notifier.stopping = fail
 from poorhttp.cli import main
 sys.argv = sys.argv[5:]
 sys.exit(main())

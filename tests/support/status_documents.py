@@ -10,17 +10,8 @@ from typing import TYPE_CHECKING
 from poorhttp.plugins.monitor.admin.model import BOUNDS, no_figures
 
 if TYPE_CHECKING:
-    from poorhttp.plugins.monitor.admin.model import (
-        Figures,
-        Finished,
-        Histogram,
-        Refusal,
-        Request,
-        Service,
-        Slot,
-        Status,
-        Worker,
-    )
+    from poorhttp._core import Figures, Finished, Histogram, InFlight, Refusal
+    from poorhttp.plugins.monitor.admin.model import Service, Slot, Status, Worker
 
 #: Seconds since 1970, of every document.
 NOW = 1_790_000_000.0
@@ -84,7 +75,7 @@ def figures(requests: int, seed: int = 1) -> Figures:
     return made
 
 
-def request(line: str, number: int = 4711, seconds: float = 1.25) -> Request:
+def request(line: str, number: int = 4711, seconds: float = 1.25) -> InFlight:
     """A request in flight."""
     return {
         "number": number,

@@ -10,7 +10,8 @@ from tests.testkit.client import Connection
 from tests.testkit.server import wait_for
 
 if TYPE_CHECKING:
-    from poorhttp.plugins.monitor.admin.model import Figures, Service, Status
+    from poorhttp._core import Figures
+    from poorhttp.plugins.monitor.admin.model import Service, Status
 
 
 class Admin:

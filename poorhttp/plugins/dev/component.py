@@ -105,8 +105,6 @@ class DevServer(Component):
             if reloader.configuration_changed and self.main.started:
                 saved, reloader.configuration_changed = reloader.configuration_changed, ""
                 self.main.reload(saved)
-            # Fork its workers at once.
-            self.main.generations.tick(now)
         if self._console is not None and self._console.terminal is not None:
             self._console.terminal.serve()
 

@@ -90,7 +90,7 @@ class Monitor(Component):
         return self._endpoint.listeners if self._endpoint is not None else ()
 
     def pools(self) -> list[WorkerPool]:
-        """Return the worker pools of one process each: the present one, and previous ones that end."""
+        """Return the pools of one process each: the present one, and previous ones that end."""
         return [each.pool for each in self._endpoints] if self._started else []
 
     @property

@@ -10,7 +10,8 @@ from poorhttp.plugins.monitor.derived.rates import Recent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from poorhttp.plugins.monitor.admin.model import Finished, Status
+    from poorhttp._core import Finished
+    from poorhttp.plugins.monitor.admin.model import Status
 
 #: Cells that the last column has at least; other columns are left out for it.
 LEAST_REST = 24

@@ -11,7 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypedDict
 
-    from poorhttp.plugins.monitor.admin.model import Figures, Service, Status
+    from poorhttp._core import Figures
+    from poorhttp.plugins.monitor.admin.model import Service, Status
 
     class Rates(TypedDict):
         """Per second: requests, responses with 5xx, and bytes."""

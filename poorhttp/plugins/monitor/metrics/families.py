@@ -14,13 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Literal, TypeAlias
 
-    from poorhttp.plugins.monitor.admin.model import (
-        Histogram,
-        PluginMetric,
-        Service,
-        Status,
-        Worker,
-    )
+    from poorhttp._core import Histogram
+    from poorhttp.plugins.monitor.admin.model import PluginMetric, Service, Status, Worker
 
     Kind: TypeAlias = Literal["counter", "gauge", "histogram", "info"]
 
@@ -488,13 +483,18 @@ def collect(status: Status) -> list[tuple[Family, list[Sample]]]:
 
 def _of_plugins(status: Status) -> list[Family]:
     """Return the metrics of plug-ins of others, which have the main process as their source."""
-    return [_of_plugin(metric) for metric in status["metrics"]]
+    families = {each.name: each for each in map(_of_plugin, status["metrics"]) if each is not None}
+    return list(families.values())
 
 
-def _of_plugin(metric: PluginMetric) -> Family:
+def _of_plugin(metric: PluginMetric) -> Family | None:
+    """Return a metric of a plug-in; `None`: it has no samples now."""
     samples = metric["samples"]
+    if not samples:
+        return None
     labels = sorted({label for own, _ in samples for label in own})
-    name = f"plugin_{''.join(each if each.isalnum() else '_' for each in metric['name'])}"
+    letters = (each if each.isascii() and each.isalnum() else "_" for each in metric["name"])
+    name = f"plugin_{''.join(letters)}"
     kind: Kind = "counter" if metric["kind"] == "counter" else "gauge"
     if labels:
         return Family(name, kind, printable(metric["description"]), lambda _: samples, labels)
