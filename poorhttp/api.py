@@ -186,16 +186,27 @@ class Server:
                 "of your program; poorhttp.serve and the command take all options"
             )
         threads = self._settings.threads if mode == "threading" else 1
+        self._hooks = plugin_hooks.used(self._settings)
+        for hooks in self._hooks:
+            hooks.complete([self._settings])
+            hooks.check(self._settings)
+            hooks.before_loading(self._settings)
         routes = Routes(self._settings, given)
-        application = routes.load()
+        application = routes.load(plugin_hooks.target_wrapper(self._hooks))
+        for hooks in self._hooks:
+            application = hooks.wrap(application, self._settings)
         certificates = None
         if self._settings.wants_tls:
             from poorhttp.net import tls  # takes memory
 
             certificates = tls.load(self._settings)
-        self._listeners = sockets.open_listeners(self._settings)
+        self._listeners = sockets.open_listeners(
+            self._settings, approve=plugin_hooks.approver(self._hooks)
+        )
         logs.error_log.open(self._settings)
         logs.begin_process(self._settings, "", configure=False)
+        for hooks in self._hooks:
+            application = hooks.serve(application, self._settings)
         worker = Worker(
             application,
             self._settings,
@@ -275,6 +286,8 @@ class Server:
         self._reactor = None
         del reactor
         self._threads.clear()
+        for hooks in self._hooks:
+            hooks.stop(self._settings)
         logs.close()
         for listener in self._listeners:
             listener.close()

@@ -60,26 +60,11 @@ def check(line: Line) -> int:
     return checking.check(line.settings())
 
 
-def plugins(line: Line) -> int:
-    """Print what plug-ins add, where they are from, and what cannot be loaded and why."""
-    from poorhttp.config.plugin_list import USAGE, plugin_list
-
-    if {"-h", "--help"} & {*line.words}:
-        print(USAGE, end="")
-        return 0
-    registry.use([("plugins", name) for name in line.words], UsageError)
-    print(plugin_list(), end="")
-    return 0
-
-
 SERVE = Command(serve, "Serve TARGET until SIGTERM or Ctrl-C.", finds_file=True)
 CHECK = Command(
     check,
     "Check the configuration: load everything as serve would, and print what would run.",
     finds_file=True,
-)
-PLUGINS = Command(
-    plugins, "List plug-ins: what they add, from where, and what failed to load.", own_words=True
 )
 
 

@@ -111,14 +111,14 @@ def record() -> list[Call]:
             client.sock = socket.socket(socket.AF_UNIX)
             client.sock.connect(f"{folder}/socket")
             for _ in range(3):
-                while not to.read_bytes().endswith(b"sys/poller.rs wait\n"):
+                while b"sys/poller.rs wait\n" not in to.read_bytes().rpartition(b" transmit")[2]:
                     time.sleep(0.01)
                 client.request("GET", "/light")
                 client.getresponse().read()
             os.kill(int(Path(folder, "pid").read_text()), signal.SIGTERM)
             server.wait()
         except OSError as error:
-            raise SystemExit(log.read_text(encoding="utf-8")) from error
+            raise SystemExit(f"{log.read_text(encoding='utf-8')}{error!r}") from error
         finally:
             server.kill()
             server.wait()
@@ -173,20 +173,24 @@ def rewritten(page: str, calls: list[Call]) -> str:
         rows = {file: (old, names, text) for old, file, names, text in ROW.findall(sections[place])}
         for file in rows.keys() - called.keys():
             print(f"{file} is not on the way any more: its row goes", file=sys.stderr)
-        table = []
-        for file, functions in called.items():
-            if file not in rows:
-                if file not in named and not file.startswith("apps/"):
-                    more.setdefault(file, []).extend(functions)
-                continue
-            old, names, text = rows[file]
-            kept = [name for name in functions if f"`{name}`" in names] or functions
+        # Each file stands where the first of its functions is called that the page names.
+        on_way: dict[str, list[str]] = {}
+        for file, name in part:
+            named_here = rows[file][1] if file in rows else ""
+            any_named = any(f"`{each}`" in named_here for each in called[file])
+            if file in rows and (f"`{name}`" in named_here or not any_named):
+                if name not in on_way.setdefault(file, []):
+                    on_way[file].append(name)
+            elif file not in named and not file.startswith("apps/"):
+                more.setdefault(file, []).append(name)
+        table: list[str] = []
+        for file, functions in on_way.items():
+            old, _, text = rows[file]
             step = FIRST[place] + len(table)
             new = str(step) if place == 1 else chr(step)
             numbers[old] = new
-            table.append(
-                f"| {new} | `{file}` | {', '.join(f'`{name}`' for name in kept)} | {text} |\n"
-            )
+            names = ", ".join(f"`{name}`" for name in functions)
+            table.append(f"| {new} | `{file}` | {names} | {text} |\n")
         start = ROW.search(sections[place])
         end = max(found.end() for found in ROW.finditer(sections[place]))
         if start is not None:
@@ -200,17 +204,17 @@ def rewritten(page: str, calls: list[Call]) -> str:
     sections[1] = re.sub(
         r"^In \w+ more files,.*?\n(?=\n)", lambda _: count, sections[1], flags=re.M | re.S
     )
-    text = head + "".join(sections)
+    result: str = head + "".join(sections)
     for pattern in REFERENCES:
-        text = re.sub(
-            pattern, lambda found: renumbered(found[0], numbers), text, flags=re.MULTILINE
+        result = re.sub(
+            pattern, lambda found: renumbered(str(found[0]), numbers), result, flags=re.MULTILINE
         )
-    return text
+    return result
 
 
 def renumbered(text: str, numbers: dict[str, str]) -> str:
     """A reference to steps with their new numbers."""
-    return re.sub(r"\b(\d+|[a-i])\b", lambda found: numbers.get(found[0], found[0]), text)
+    return re.sub(r"\b(\d+|[a-i])\b", lambda found: numbers.get(str(found[0]), str(found[0])), text)
 
 
 def main() -> None:

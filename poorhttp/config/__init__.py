@@ -1,7 +1,6 @@
 """Settings: read from the command line, the environment and an ini file, each option declared once.
 
 registry.py       plug-ins: ours by a table, others by entry points
-plugin_list.py    the text of `poorhttp plugins`
 command.py        the class `Command`, a subcommand
 command_line.py   parses the command line
 loader.py         combines all sources into settings

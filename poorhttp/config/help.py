@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import textwrap
 from collections.abc import Sequence
 
 from poorhttp.config.options.option import Option
+from poorhttp.config.registry import registry
 from poorhttp.config.settings import OPTIONS
 
 WIDTH = 100
@@ -172,4 +174,6 @@ def _fill(text: str, first: str = "", indent: str = "") -> str:
 
 
 if __name__ == "__main__":
+    named = os.environ.get("POORHTTP_PLUGINS", "").split()
+    registry.use([("POORHTTP_PLUGINS", name) for name in named])
     print(page(), end="")

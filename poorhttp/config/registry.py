@@ -61,7 +61,7 @@ OURS: Mapping[str, Mapping[str, str]] = {
         "completion": "plugins.setup.commands:COMPLETION",
         "man": "plugins.setup.commands:MAN",
         "migrate": "plugins.setup.commands:MIGRATE",
-        "plugins": "cli:PLUGINS",
+        "plugins": "plugins.setup.commands:PLUGINS",
     },
     "options": {
         "discovery": "plugins.discovery.options:Discovery",
@@ -180,6 +180,7 @@ class Plugin:
         folder: where it is installed.
         entries: what it adds.
         contracts: the versions of the contract that it is for; empty if it names none.
+        failure: why its entry points cannot be read; mostly empty.
         used: its entries are in the registry.
     """
 
@@ -187,7 +188,13 @@ class Plugin:
         self.name: str = distribution.name
         self.version: str = distribution.version
         self.folder = str(distribution.locate_file(""))
-        points = list(distribution.entry_points)
+        self.failure = ""
+        try:
+            points = list(distribution.entry_points)
+        except Exception as error:
+            points = []
+            if "poorhttp." in (distribution.read_text("entry_points.txt") or ""):
+                self.failure = f"{type(error).__name__}: {error}"
         self.entries = [
             Entry(group, point.name, point.value, self.name)
             for group in GROUPS
@@ -279,17 +286,18 @@ class Registry:
         """Tell whether components and hooks of ours with this name are used."""
         return any(map(is_set, USED.get(name, ())))
 
-    def installed(self) -> list[Plugin]:
-        """Return the plug-ins of others that are installed."""
-        if self._others is None:
+    def installed(self, *, again: bool = False) -> list[Plugin]:
+        """Return the plug-ins of others that are installed; `again`: also since the last time."""
+        if self._others is None or again:
             from importlib.metadata import distributions  # slow and large
 
-            found: dict[str, Plugin] = {}
+            # Those that are known stay as they are: some are used.
+            found = {_plain(plugin.name): plugin for plugin in self._others or ()}
             for distribution in distributions(path=list(PATH)):
                 # What other distributions have in their metadata is not our concern.
                 with suppress(Exception):
                     plugin = Plugin(distribution)
-                    if plugin.entries and plugin.name != "poorhttpd":
+                    if (plugin.entries or plugin.failure) and plugin.name != "poorhttpd":
                         found.setdefault(_plain(plugin.name), plugin)
             self._others = list(found.values())
         return self._others
@@ -300,10 +308,9 @@ class Registry:
         Raises `error` if one is not installed, or cannot be used.
         """
         for where, name in names:
-            known = {_plain(plugin.name): plugin for plugin in self.installed()}
-            found = known.get(_plain(name))
+            found = self._named(name)
             if found is None:
-                there = ", ".join(sorted(plugin.name for plugin in known.values())) or "none"
+                there = ", ".join(sorted(plugin.name for plugin in self.installed())) or "none"
                 raise error(
                     f'{where}: no plug-in "{name}" is installed; a plug-in has the name of its '
                     f"distribution, and these are installed: {there}"
@@ -312,6 +319,14 @@ class Registry:
                 self.add(found)
             except ConfigError as why:
                 raise error(f"{where}: {why}") from why
+
+    def _named(self, name: str) -> Plugin | None:
+        """Return an installed plug-in, which may be newer than the server that is reloaded."""
+        for again in (False, True):
+            for plugin in self.installed(again=again):
+                if _plain(plugin.name) == _plain(name):
+                    return plugin
+        return None
 
     def add(self, plugin: Plugin) -> None:
         """Add all that a plug-in of others adds.
@@ -322,6 +337,11 @@ class Registry:
         """
         if plugin.used:
             return
+        if plugin.failure:
+            raise ConfigError(
+                f"plug-in {plugin.name} {plugin.version}: its entry points cannot be read: "
+                f"{plugin.failure}"
+            )
         if plugin.contracts and CONTRACT not in plugin.contracts:
             raise ConfigError(
                 f"plug-in {plugin.name} {plugin.version} is for version "

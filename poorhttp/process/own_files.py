@@ -34,7 +34,7 @@ FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 #: Folders and modules that are not needed while the server serves. Of plug-ins, only those are
 #: needed that they name, and all of those that load applications.
 _NOT_NEEDED = (
-    *("plugins", "config/other_servers", "config/plugin_list.py", "config/help.py"),
+    *("plugins", "config/other_servers", "config/help.py"),
     *("__main__.py", "api.py"),
 )
 

@@ -14,7 +14,6 @@ from poorhttp.config.registry import registry
 from poorhttp.errors import ConfigError, Failure, Stopped
 from poorhttp.net.listener import Listener
 from poorhttp.supervisor import tasks
-from poorhttp.supervisor.metric import samples
 from poorhttp.supervisor.worker_pool import WorkerPool
 
 TYPE_CHECKING = False
@@ -263,6 +262,10 @@ class Components:
 
     def metrics(self) -> list[tuple[Entry, Metric, list[tuple[dict[str, str], float]]]]:
         """Return the metrics of plug-ins of others, each with labels and numbers."""
+        if not registry.entries["metrics"]:
+            return []
+        from poorhttp.supervisor.metric import samples  # takes memory
+
         found = []
         for entry in registry.entries["metrics"].values():
             member = self._metrics.setdefault(entry.name, Member(entry))

@@ -2,7 +2,6 @@
 
 target.py          the class `Target`: a kind of target
 routes.py          which application or folder answers, by host and path
-named.py           the file, folder or module that a target names
 mounts.py          combines several applications by host and prefix
 wsgi.py            `package.module:callable`
 module.py          imports the module of an application

@@ -108,9 +108,9 @@ def read_options(nodes: Iterable[ast.AST]) -> Iterator[str]:
                     if isinstance(each, ast.Constant) and isinstance(each.value, str):
                         yield each.value
         elif isinstance(node, ast.ClassDef) and node.name == "Settings":
-            for each in ast.walk(node):
-                if isinstance(each, ast.Attribute) and ast.unparse(each.value) == "self":
-                    yield each.attr
+            for inner in ast.walk(node):
+                if isinstance(inner, ast.Attribute) and ast.unparse(inner.value) == "self":
+                    yield inner.attr
 
 
 def is_settings(node: ast.expr) -> bool:

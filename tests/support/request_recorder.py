@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-import gdb  # type: ignore[import-not-found]
+import gdb  # type: ignore[import-untyped]
 
 OUTPUT = os.open(os.environ["RECORD_TO"], os.O_WRONLY | os.O_APPEND)
 

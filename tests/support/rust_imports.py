@@ -74,9 +74,9 @@ class Source:
                 yield path
         yield from self.globs
         for head, rest in PATH.findall(self.body):
-            path = self.absolute([head, *rest.split("::")[1:]])
-            if path is not None:
-                yield path
+            used = self.absolute([head, *rest.split("::")[1:]])
+            if used is not None:
+                yield used
 
     def types(self) -> set[str]:
         """The types that the file defines."""

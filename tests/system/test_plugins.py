@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -16,11 +17,13 @@ from tests.support.installed import examples
 from tests.support.nobody import IS_ROOT, Nobody
 from tests.support.plug_in import install
 from tests.testkit.client import Connection
-from tests.testkit.server import ROOT, Program, command, run, wait_for
+from tests.testkit.server import ROOT, Program, Server, command, run, wait_for
 
 pytestmark = [pytest.mark.threading_only, pytest.mark.xdist_group("plugins")]
 
 NAME = "poorhttp-echo"
+
+APPLICATION = "wsgiref.simple_server:demo_app"
 
 #: Whether plug-ins have to be named.
 NAMED = ("--plugins", NAME) if IS_ROOT else ()
@@ -99,6 +102,17 @@ def test_all_that_it_adds_is_used(python: Path, tmp_path: Path) -> None:
         assert "Traceback" not in server.log()
 
 
+def test_a_server_in_a_program_uses_it(python: Path, tmp_path: Path) -> None:
+    program = (
+        "import poorhttp, urllib.request as r\n"
+        f"with poorhttp.Server('echo:hello', plugins='{NAME}', echo_mark='?') as server:\n"
+        "    with r.urlopen(server.url) as answer:\n"
+        "        print(answer.read(), answer.headers['X-Echo'])\n"
+    )
+    done = run(str(python), "-c", program, cwd=tmp_path, env={"PYTHONPATH": ""})
+    assert (done.stdout, done.stderr) == ("b'hello?\\n' yes\n", "")
+
+
 def test_its_option_is_one_in_every_place(poorhttp: Run, tmp_path: Path) -> None:
     words = ("echo", "echo:hello", *NAMED)
     assert poorhttp(*words).stdout == "hello!\n"
@@ -159,8 +173,8 @@ ALL = {
 USES = (
     ("noted",),
     ("serve", "noted:x", "--bind", "127.0.0.1:0"),
-    ("serve", "wsgiref.simple_server:demo_app", "--mode", "noted"),
-    ("serve", "wsgiref.simple_server:demo_app", "--noted", "1"),
+    ("serve", APPLICATION, "--mode", "noted"),
+    ("serve", APPLICATION, "--noted", "1"),
 )
 
 
@@ -228,9 +242,78 @@ def test_one_that_cannot_be_loaded_is_named(
     listed = started("plugins", path=site, cwd=tmp_path, POORHTTP_PLUGINS="broken")
     assert (listed.returncode, listed.stderr) == (0, "")
     assert f"\n  {wanted}\n" in listed.stdout
-    target = "wsgiref.simple_server:demo_app"
-    done = started("check", target, "--plugins", "broken", path=site, cwd=tmp_path)
+    done = started("check", APPLICATION, "--plugins", "broken", path=site, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (3, f"poorhttp: {wanted}\n")
+
+
+def test_a_reload_uses_what_was_installed_meanwhile(site: Path, tmp_path: Path) -> None:
+    ini = tmp_path / "poorhttp.ini"
+    ini.write_text("[http]\n")
+    env = {"PYTHONPATH": f"{ROOT}:{site}"}
+    text = (
+        "from poorhttp.config.options.option import Option\n"
+        "from poorhttp.worker.plugin_hooks import WorkerHooks\n"
+        "class Loud:\n    loud = Option(str, '', 'It is.', metavar='TEXT')\n"
+        "class Hooks(WorkerHooks):\n"
+        "    def wrap_target(self, application, target, settings):\n"
+        "        text = settings.of(Loud).loud.encode()\n"
+        "        return lambda environ, start: [*application(environ, start), text]\n"
+        "HOOKS = Hooks()\n"
+    )
+    points = {"options": "loud = louder:Loud", "worker_hooks": "loud = louder:HOOKS"}
+    with Server(APPLICATION, "threading", "-c", str(ini), env=env) as server:
+        assert server.get("/").body.startswith(b"Hello world!")
+        install(site, "loud", points, {"louder": text})
+        ini.write_text("[http]\nplugins = loud\nloud = very\n")
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("reloaded")
+        assert server.get("/").body.endswith(b"very")
+        ini.write_text("[http]\nplugins = loud quiet\nloud = very\n")
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log('plugins: no plug-in "quiet" is installed')
+        assert server.get("/").body.endswith(b"very")
+
+
+def test_a_metric_that_fails_is_named_and_switched_off(site: Path, tmp_path: Path) -> None:
+    text = (
+        "from poorhttp.supervisor.metric import Metric\n"
+        "def fail(main):\n    return 1 / 0\n"
+        "BAD = Metric('gauge', 'It fails.', fail)\n"
+        "NAN = Metric('gauge', 'No number.', lambda main: float('nan'))\n"
+        "SOME = Metric('gauge', 'Some.', lambda main: [({'of': 'a'}, 1), ({'of': 'b'}, 2.5)])\n"
+    )
+    points = {"metrics": "bad = numbers_of:BAD\nnan = numbers_of:NAN\nsome = numbers_of:SOME"}
+    install(site, "numbers", points, {"numbers_of": text})
+    admin = tmp_path / "admin.sock"
+    options = ("--plugins", "numbers", "--admin", f"unix:{admin}")
+    env = {"PYTHONPATH": f"{ROOT}:{site}"}
+    with Server(APPLICATION, "threading", *options, env=env, tracebacks=True) as server:
+        for _ in range(4):
+            with Connection(str(admin)) as connection:
+                text = connection.request("GET", "/-/metrics").body.decode()
+            assert '\npoorhttp_plugin_some{of="a"} 1\n' in text
+            assert '\npoorhttp_plugin_some{of="b"} 2.5\n' in text
+            assert "poorhttp_plugin_bad" not in text
+            assert "poorhttp_plugin_nan" not in text
+        assert server.get("/").status == 200
+        log = server.log()
+    for name, why in (("bad", "ZeroDivisionError"), ("nan", "no finite number")):
+        entry = f"plug-in {name} of numbers (poorhttp.metrics)"
+        assert log.count(f"{entry}: read failed; the main process goes on") == 3
+        assert f"{entry} is switched off until the next start of the server" in log
+        assert why in log
+
+
+def test_entry_points_that_cannot_be_read(site: Path, tmp_path: Path) -> None:
+    install(site, "garbled", {"targets": "no entry point"}, {})
+    listed = started("plugins", path=site, cwd=tmp_path)
+    if IS_ROOT:
+        assert "\ngarbled 1.2, from " in listed.stdout
+        assert "  not loaded: root uses only plug-ins that are named\n" in listed.stdout
+    done = started("check", APPLICATION, "--plugins", "garbled", path=site, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "plug-in garbled 1.2: its entry points cannot be read: " in done.stderr
+    assert started("check", APPLICATION, path=site, cwd=tmp_path).returncode == 0
 
 
 @pytest.mark.parametrize(

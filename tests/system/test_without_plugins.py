@@ -64,7 +64,7 @@ def test_the_core_checks_and_helps(core: Mapping[str, str], tmp_path: Path) -> N
     assert "would serve alone on http://127.0.0.1:0" in checked.stdout
     asked = ("check", "alone", "--host", "127.0.0.1", "--port", "0", "--workers", "2")
     assert "2 workers" in run(*command(*asked), env=core, cwd=tmp_path).stdout
-    for words in (("--help",), ("serve", "--help-all"), ("plugins",)):
+    for words in (("--help",), ("serve", "--help-all")):
         done = run(*command(*words), env=core, cwd=tmp_path)
         assert (done.returncode, done.stderr) == (0, "")
         assert "serve" in done.stdout
@@ -74,7 +74,7 @@ def test_the_core_checks_and_helps(core: Mapping[str, str], tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        *(((name,), f"plug-in {name}") for name in ("dev", "ctl", "top", "init", "completion")),
+        *(((name,), f"plug-in {name}") for name in ("dev", "ctl", "top", "init", "plugins")),
         *(((name, "x"), f"plug-in {name}") for name in ("compile", "man", "migrate")),
         *(
             (("serve", f"{scheme}:."), f"{scheme}:. cannot be loaded: plug-in {scheme}")

@@ -1,7 +1,8 @@
-"""Commands for a new deployment: `migrate`, `init`, `completion`, `man`.
+"""Commands for a new deployment: `migrate`, `init`, `completion`, `man`, `plugins`.
 
-commands.py   the commands `init`, `migrate`, `completion` and `man`
-deployment/   `poorhttp init`: files for a deployment
-migrate/      `poorhttp migrate`: reads configurations of other servers
-shell/        completion for shells, man pages
+commands.py     these commands
+plugin_list.py  the list of plug-ins
+deployment/     `poorhttp init`: files for a deployment
+migrate/        `poorhttp migrate`: reads configurations of other servers
+shell/          completion for shells, man pages
 """

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 
 from poorhttp.config.command import Command
+from poorhttp.config.registry import registry
+from poorhttp.errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,6 +54,18 @@ def man(line: Line) -> int:
     return 0
 
 
+def plugins(line: Line) -> int:
+    """Print what plug-ins add, where they are from, and what cannot be loaded and why."""
+    from poorhttp.plugins.setup.plugin_list import USAGE, plugin_list
+
+    if {"-h", "--help"} & {*line.words}:
+        print(USAGE, end="")
+        return 0
+    registry.use([("plugins", name) for name in line.words], UsageError)
+    print(plugin_list(), end="")
+    return 0
+
+
 def migrate(line: Line) -> int:
     """Print an ini file from the configuration of another server."""
     from poorhttp.plugins.setup.migrate.command import main as run
@@ -95,4 +109,10 @@ MIGRATE = Command(
     "Print an ini file from the configuration of gunicorn, uWSGI, waitress and others.",
     own_words=True,
     words=migrate_words,
+)
+PLUGINS = Command(
+    plugins,
+    "List plug-ins: what they add, from where, and what failed to load.",
+    own_words=True,
+    words=lambda: {"options": [HELP]},
 )

@@ -1,5 +1,5 @@
 """`poorhttp.dev.discovery`, which is `poorhttp.plugins.discovery`."""
 
-from poorhttp.plugins.former_names import add
+from poorhttp.plugins.aliases.former_names import add
 
 add(__name__, "poorhttp.plugins.discovery")

@@ -10,5 +10,6 @@ preforked.py        process that is forked before it is needed
 own_writes.py       recognises files that the application writes itself
 pyc_loader.py       imports the project's modules, never from a stale `.pyc`
 import_tracker.py   reports modules that requests import
+named.py            the file, folder or module that a target names
 stack_dump.py       shows the line at which a slow version is
 """

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 
 from poorhttp.config.settings import Settings
+from poorhttp.plugins.dev.reload.named import FILE, MODULE, named, targets_of
 from poorhttp.plugins.dev.reload.watch.project import WatchedProject
-from poorhttp.targets.named import FILE, MODULE, named, targets_of
 from poorhttp.targets.target import CODE
 
 

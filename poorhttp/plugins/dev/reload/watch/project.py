@@ -10,8 +10,8 @@ from stat import S_ISDIR
 from poorhttp.config.settings import Settings
 from poorhttp.logs.frames import SERVER_FOLDER
 from poorhttp.plugins.dev.options import Development
+from poorhttp.plugins.dev.reload.named import FILE, MODULE, named, targets_of
 from poorhttp.plugins.dev.reload.watch.glob_pattern import Glob
-from poorhttp.targets.named import FILE, MODULE, named, targets_of
 from poorhttp.targets.target import CODE, CONFIGURATION, FILES, PROGRAMS, TEMPLATES
 
 #: Folders that are watched at most, and entries that are read at most to find them. More are there
