@@ -39,7 +39,16 @@ from tests.support.services import Tree
 from tests.support.status_documents import DOCUMENTS, HOSTILE
 from tests.testkit.client import HANG, Connection
 from tests.testkit.process import lives, workers
-from tests.testkit.server import Program, Server, command, environment, join, run, wait_for
+from tests.testkit.server import (
+    ROOT,
+    Program,
+    Server,
+    command,
+    environment,
+    join,
+    run,
+    wait_for,
+)
 from tests.testkit.versions import Versions, told
 
 GATE = "tests/apps/gate.py"
@@ -635,12 +644,15 @@ def test_the_shape_of_the_document(name: str) -> None:
 
 
 def test_the_shape_is_that_of_the_model() -> None:
-    """`model.py` has the types of each member."""
+    """`model.py` and the stub of the extension have the types of each member."""
+    sources = [Path(model.__file__), ROOT / "poorhttp/_core.pyi"]
     classes = {
         node.name: [each.target.id for each in node.body if isinstance(each, ast.AnnAssign)]  # type: ignore[union-attr]
-        for node in ast.walk(ast.parse(Path(model.__file__).read_text()))
+        for source in sources
+        for node in ast.walk(ast.parse(source.read_text()))
         if isinstance(node, ast.ClassDef)
     }
+    classes["Request"] = classes["InFlight"]
     for name in (
         "Status",
         "Service",
