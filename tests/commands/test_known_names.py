@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from loadtests.network.port import free_port
 from poorhttp.cli import CommandLine
 from poorhttp.config import loader
 from poorhttp.config.command_line import FILE_FLAGS, HELP_FLAGS, VERSION_FLAGS
@@ -415,8 +416,7 @@ def test_a_command_line_of_gunicorn(project: Path) -> None:
 @pytest.mark.threading_only
 def test_variables_of_the_application_and_of_a_platform(project: Path) -> None:
     """As a container has them: `PORT`, and arguments of gunicorn in a variable, which are named."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     environ = {"PORT": str(port), "WEB_CONCURRENCY": "2", "GUNICORN_CMD_ARGS": "--workers 3"}
     with Started("shop:application", "--env=NAME=value", cwd=project, env=environ) as server:
         assert (server.urls, server.workers) == (f"http://0.0.0.0:{port}", 2)

@@ -562,9 +562,8 @@ def test_several_services_say_what_each_serves(tmp_path: Path) -> None:
 def test_what_the_search_needs_does_not_stay(tmp_path: Path) -> None:
     """The main process is forked for everything, and reads no Python."""
     program = (
-        "import sys; from poorhttp.cli import CommandLine; from poorhttp.plugins.discovery."
-        "discover import Discovery; line = CommandLine(); "
-        "line.read(['dev']); line.discovery = Discovery(); "
+        "import sys; from poorhttp.cli import CommandLine; line = CommandLine(); "
+        "line.read(['dev']); line.finds_target = True; "
         "print(line.settings()[0].target, *sys.modules)"
     )
     write(tmp_path, {"shop.py": APP})
