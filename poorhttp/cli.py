@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except Exception as error:
         expected = isinstance(error, Failure)
-        kind = "" if expected else f"internal error: {type(error).__name__}: "
+        kind = "" if expected else f"{line.culprit()}: {type(error).__name__}: "
         print(f"poorhttp: {kind}{printable(str(error))}", file=sys.stderr)
         if line.debugging():
             sys.excepthook(type(error), error, error.__traceback__)
@@ -201,6 +201,11 @@ class CommandLine(Arguments):
                     f"names){hint}"
                 )
         return services
+
+    def culprit(self) -> str:
+        """Return what an unexpected exception is a fault of: the server, or a command of others."""
+        entry = registry.known("commands", self.command)
+        return str(entry) if entry is not None and entry.plugin else "internal error"
 
     def debugging(self) -> bool:
         """Tell whether the log level is `debug`, as far as it is known yet."""

@@ -84,6 +84,16 @@ OURS: Mapping[str, Mapping[str, str]] = {
     "metrics": {},
 }
 
+#: The class of what a plug-in of others adds, by its group; a component is a class derived from it.
+#: By their names, because most of these modules are not imported.
+CLASSES = {
+    "commands": "config.command.Command",
+    "components": "supervisor.component.Component",
+    "worker_hooks": "worker.plugin_hooks.WorkerHooks",
+    "log_sinks": "logs.sink.LogSink",
+    "metrics": "supervisor.metric.Metric",
+}
+
 #: When components and hooks of ours are used: with one of these options, or for one of these
 #: commands. Those of others are used whenever their plug-in is named.
 USED: Mapping[str, Sequence[str]] = {
@@ -156,8 +166,26 @@ class Entry:
                 if missing and not self.plugin and f"{module}.".startswith(f"{missing}."):
                     self.failure = "is left out of this installation"
                 raise ConfigError(f"{self} {self.failure}") from error
+            if self.plugin:
+                self._check(found)
             self._object = found
         return self._object
+
+    def _check(self, found: Any) -> None:
+        """Raise a ConfigError if the object is not what its group has."""
+        wanted = f"poorhttp.{CLASSES[self.group]}" if self.group in CLASSES else ""
+        kind = found if self.group == "components" else type(found)
+        bases = [f"{each.__module__}.{each.__qualname__}" for each in getattr(kind, "__mro__", ())]
+        if self.group == "options" and not isinstance(found, type):
+            self.failure = f"is no class with options, but {found!r}"
+        elif self.group == "modes" and not hasattr(found, "run"):
+            self.failure = f"is no mode, which has a function run: {found!r}"
+        elif wanted and wanted not in bases:
+            of = "class derived from" if self.group == "components" else "object of"
+            self.failure = f"is no {of} {wanted}, but {found!r}"
+        else:
+            return
+        raise ConfigError(f"{self} {self.failure}")
 
 
 @contextmanager

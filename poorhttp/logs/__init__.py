@@ -6,7 +6,7 @@ text_stream.py      `wsgi.errors`
 logging_config.py   the option `log_config`: configures Python's `logging`
 relay.py            forwards both logs to Python's `logging`
 json_formatter.py   JSON lines from records of `logging`, and the request of each record
-frames.py           tracebacks without the frames of the server
+frames.py           frames of the application in a traceback
 source_errors.py    names the file of a source that cannot be compiled
 """
 

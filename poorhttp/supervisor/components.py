@@ -467,5 +467,10 @@ def _list_of(kind: type[Any]) -> Callable[[Sequence[Any]], list[Any]]:
     return check
 
 
+def _loader(entry: Entry) -> Callable[[Main], Any]:
+    """Return a function that loads an entry, as `Components._call` calls it."""
+    return lambda main: entry.load()
+
+
 def _memory(found: Sequence[Memory]) -> list[Memory]:
     return [(str(kind), str(service), int(pid), int(fd)) for kind, service, pid, fd in found]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -173,6 +174,15 @@ def test_stacks(serve: Serve, mode: str, way: str, address: str, tmp_path: Path)
         shown = text.stacks(result)
         assert f"request {stack['request']['number']} {request.line}" in shown
         assert f"{way}  {os.path.abspath(APP)}:" in shown
+
+
+@pytest.mark.threading_only
+def test_stacks_of_a_version(address: str, tmp_path: Path) -> None:
+    """Workers of the development server answer, too."""
+    shutil.copy(APP, tmp_path / "app.py")
+    options = ("--admin", f"unix:{address}", "--autoreload", "on")
+    with Server("app.py", "threading", *options, cwd=tmp_path):
+        assert [worker["how"] for worker in ask(address, "stacks")["workers"]] == ["python"]
 
 
 def test_stacks_of_many(serve: Serve, mode: str, address: str, tmp_path: Path) -> None:

@@ -135,3 +135,10 @@ def test_check_beside_another_program(tmp_path: Path) -> None:
         done = run(*command("check", "app.py", "--bind", bind), cwd=tmp_path)
     assert done.returncode == 5
     assert f"cannot listen on {bind}: Address already in use; another program" in done.stderr
+
+
+def test_check_looks_for_what_traces_need(public: Path) -> None:
+    words = ("check", "app.py", "--bind", "127.0.0.1:0", "--otel", "traces")
+    done = run(*command(*words), cwd=public, env={"OTEL_TRACES_EXPORTER": "telegraph"})
+    assert done.returncode == 3
+    assert 'OpenTelemetry has no exporter "telegraph" of traces here' in done.stderr

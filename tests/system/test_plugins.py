@@ -304,6 +304,37 @@ def test_a_metric_that_fails_is_named_and_switched_off(site: Path, tmp_path: Pat
         assert why in log
 
 
+def test_what_is_no_object_of_its_group_is_named(site: Path, tmp_path: Path) -> None:
+    groups = ("commands", "components", "log_sinks", "metrics", "modes", "options", "worker_hooks")
+    points = {group: f"wrong = wrongly:{group}" for group in groups}
+    text = "".join(f"{group} = 5\n" for group in groups if group != "options")
+    install(site, "wrong", points, {"wrongly": f"{text}class options:\n    GROUP = 'X'\n"})
+    listed = started("plugins", "wrong", path=site, cwd=tmp_path)
+    assert (listed.returncode, listed.stderr) == (0, "")
+    for group in groups:
+        named = f"  plug-in wrong of wrong (poorhttp.{group}) is no " in listed.stdout
+        assert named == (group != "options"), group
+    help_text = started("--help", path=site, cwd=tmp_path, POORHTTP_PLUGINS="wrong")
+    assert (help_text.returncode, help_text.stderr) == (0, "")
+    done = started("wrong", "x:y", path=site, cwd=tmp_path, POORHTTP_PLUGINS="wrong")
+    assert (done.returncode, done.stderr) == (
+        3,
+        "poorhttp: plug-in wrong of wrong (poorhttp.commands) is no object of "
+        "poorhttp.config.command.Command, but 5\n",
+    )
+
+
+def test_a_command_that_raises_is_named(site: Path, tmp_path: Path) -> None:
+    text = (
+        "from poorhttp.config.command import Command\nFAIL = Command(lambda line: 1 / 0, 'It.')\n"
+    )
+    install(site, "failing", {"commands": "fail = failing:FAIL"}, {"failing": text})
+    done = started("fail", "x:y", path=site, cwd=tmp_path, POORHTTP_PLUGINS="failing")
+    assert done.returncode == 1
+    named = "poorhttp: plug-in fail of failing (poorhttp.commands): ZeroDivisionError: "
+    assert done.stderr.startswith(named)
+
+
 def test_entry_points_that_cannot_be_read(site: Path, tmp_path: Path) -> None:
     install(site, "garbled", {"targets": "no entry point"}, {})
     listed = started("plugins", path=site, cwd=tmp_path)

@@ -12,6 +12,7 @@ profiler.py               profiles slow requests, a page for each
 console.py                output of the main process: terminal, profiles, browser
 terminal.py               shows requests as lines in the terminal
 terminal_tracebacks.py    shows exceptions in the terminal
+frames.py                 tracebacks without the frames of the server
 template_errors.py        finds the line of a template at which an exception was raised
 escape.py                 escapes text for pages and for the terminal
 local_certificate.py      certificate for this machine (`--https`)

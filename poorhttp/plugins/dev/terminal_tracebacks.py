@@ -10,9 +10,9 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 
-from poorhttp.logs.frames import format_traceback, short_path, strip_frames
 from poorhttp.plugins.dev import template_errors
 from poorhttp.plugins.dev.escape import for_terminal
+from poorhttp.plugins.dev.frames import format_traceback, short_path, strip_frames
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -16,15 +16,15 @@ from werkzeug.debug.tbtools import DebugFrameSummary, DebugTraceback
 from werkzeug.wrappers import Request, Response
 
 from poorhttp import logs
-from poorhttp.logs.frames import (
+from poorhttp.plugins.dev.debug import pin
+from poorhttp.plugins.dev.debug.access_control import is_loopback, packed_address
+from poorhttp.plugins.dev.frames import (
     format_traceback,
     group_members,
     is_library,
     short_path,
     strip_frames,
 )
-from poorhttp.plugins.dev.debug import pin
-from poorhttp.plugins.dev.debug.access_control import is_loopback, packed_address
 from poorhttp.plugins.dev.options import Development
 
 TYPE_CHECKING = False

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from poorhttp.logs.frames import format_traceback
 from poorhttp.plugins.dev.debug import responses
 from poorhttp.plugins.dev.debug.plain_page import PlainPage
 from poorhttp.plugins.dev.escape import for_html
+from poorhttp.plugins.dev.frames import format_traceback
 from poorhttp.plugins.dev.options import Development
 
 TYPE_CHECKING = False

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Iterator
 
 from poorhttp import logs
 from poorhttp.errors import NoResponse
-from poorhttp.logs.frames import format_traceback
 from poorhttp.plugins.dev import template_errors
 from poorhttp.plugins.dev.debug import handled_errors, responses
 from poorhttp.plugins.dev.debug.handled_errors import HandledError, NotingStartResponse
 from poorhttp.plugins.dev.debug.responses import ANSWERED_EXCEPTION, DEBUG, FRAMEWORK_DETAILS
+from poorhttp.plugins.dev.frames import format_traceback
 from poorhttp.worker import wsgi
 
 TYPE_CHECKING = False

@@ -2,6 +2,7 @@
 
 reloader.py         in the main process: starts a version after each save
 shared_state.py     state that all versions share
+named.py            the file, folder or module that a target names
 watch/              reports which files of the project have changed
 spawner.py          forks the workers of one version, loads the application in them, wraps it
 fork_server.py      process that has imported the libraries and is forked for each version

@@ -13,7 +13,7 @@ import time
 from poorhttp import logs
 from poorhttp._core import note_fd
 from poorhttp.errors import ApplicationError, Stopped
-from poorhttp.logs.frames import strip_frames
+from poorhttp.plugins.dev.frames import strip_frames
 from poorhttp.plugins.dev.options import Development
 from poorhttp.plugins.dev.reload import own_writes, pyc_loader
 from poorhttp.plugins.dev.reload.shared_state import RUNNING
@@ -272,8 +272,8 @@ def _load_error(
 ) -> WSGIApplication:
     """Log why a version cannot be loaded, and return a page that says so."""
     from poorhttp import logs
-    from poorhttp.logs.frames import source_folders, strip_frames
     from poorhttp.plugins.dev.debug.load_error_page import load_error_page
+    from poorhttp.plugins.dev.frames import source_folders, strip_frames
 
     # The exception that the application has raised, without the server's wrapper and frames.
     cause = strip_frames(error)

@@ -84,7 +84,7 @@ SERVICE: Shape = {
     "history": [SLOT],
 }
 
-#: The status document; `supervisor/admin/model.py` has the types.
+#: The status document; `admin/model.py` has the types.
 STATUS: Shape = {
     **dict.fromkeys(("version", "python", "why_not_ready", "host_name"), str),
     **dict.fromkeys(("pid", "log_lines_lost"), int),
@@ -93,6 +93,7 @@ STATUS: Shape = {
     "services": [SERVICE],
     # The last one may be null.
     "reloads": {"succeeded": int, "failed": int, "last": object},
+    "metrics": [{"name": str, "kind": str, "description": str, "samples": [object]}],
     "configuration": [dict.fromkeys(("service", "option", "value", "origin"), str)],
 }
 
