@@ -438,10 +438,6 @@ class Components:
         member.is_off = True
 
 
-def _loader(entry: Entry) -> Callable[[Main], Any]:
-    return lambda main: entry.load()
-
-
 def _descriptors(found: Sequence[int]) -> list[int]:
     fds = [fd.__index__() for fd in found]
     if any(fd < 0 for fd in fds):

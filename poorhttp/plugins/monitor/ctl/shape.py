@@ -93,7 +93,8 @@ STATUS: Shape = {
     "services": [SERVICE],
     # The last one may be null.
     "reloads": {"succeeded": int, "failed": int, "last": object},
-    "metrics": [{"name": str, "kind": str, "description": str, "samples": [object]}],
+    # Samples are pairs of labels and a number.
+    "metrics": [{**dict.fromkeys(("name", "kind", "description"), str), "samples": [list]}],
     "configuration": [dict.fromkeys(("service", "option", "value", "origin"), str)],
 }
 
