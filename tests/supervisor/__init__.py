@@ -23,6 +23,5 @@ test_supervisor.py            Numbers of workers, their starts and their failure
 test_systemd.py               Socket activation and notifications of systemd
 test_tls_renewal.py           Certificates renewed while the server runs, their end, their keys
 test_binary_upgrade.py        Binary upgrade (USR2): a new main process takes over the sockets
-test_components.py            Components of plug-ins: called in order, contained if they fail
 test_watchdog.py              systemd's watchdog: notified as long as workers answer
 """

@@ -59,6 +59,9 @@ class DevelopmentHooks(WorkerHooks):
             service.own_paths = (*service.own_paths, PREFIX)
         if settings.autoreload != "off":
             service.threads_end = THREADS_END
+        if settings.autoreload != "off" or settings.debug != "off":
+            # A developer may look at it.
+            service.kills_stopped = False
             # Versions are forked from a process that has imported the libraries.
             service.imports = None
 
