@@ -109,4 +109,7 @@ def test_an_object_of_another_class_is_refused(env: dict[str, str], tmp_path: Pa
     env["POORHTTP_PLUGINS"] = "wrong"
     done = run(*command("check", "app.py"), cwd=tmp_path, env=env)
     assert done.returncode == 3
-    assert "plug-in wrong of wrong (poorhttp.worker_hooks) is no object of a class" in done.stderr
+    assert (
+        "plug-in wrong of wrong (poorhttp.worker_hooks) is no object of poorhttp.worker.plugin_hooks.WorkerHooks"
+        in done.stderr
+    )
