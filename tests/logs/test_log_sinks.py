@@ -96,8 +96,8 @@ def test_lines_of_both_logs(env: dict[str, str], tmp_path: Path) -> None:
         ),
         (
             ("--access-log", "wrong"),
-            "plug-in wrong of shipping (poorhttp.log_sinks) is no object of a class that is "
-            "derived from LogSink",
+            "plug-in wrong of shipping (poorhttp.log_sinks) is no object of "
+            "poorhttp.logs.sink.LogSink, but",
         ),
         (
             ("--access-log", "main:x", "--supervisor", "off"),
