@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
+from tests.testkit.client import HANG
 from tests.testkit.server import ROOT, environment
 
 PAGE = ROOT / "docs/internals/request.md"
@@ -36,6 +37,9 @@ BUILD = (
     *("--target-dir", str(TARGET), "--config", "profile.dev.opt-level=0"),
     *("--config", 'profile.dev.package."*".opt-level=1'),
 )
+
+#: Seconds for the build, the first of which compiles all crates.
+BUILD_TIMEOUT = 3600
 
 #: Run in the server: writes each function of ours that Python calls, or that calls one of Rust.
 PROFILE = """
@@ -72,7 +76,7 @@ REFERENCES = (
 def record() -> list[Call]:
     """Serve three requests of a connection under gdb; file and function of each call, in order."""
     interpreter = {"PYO3_PYTHON": sys.executable, "PYO3_BUILD_EXTENSION_MODULE": "1"}
-    subprocess.run(BUILD, check=True, env={**os.environ, **interpreter})
+    subprocess.run(BUILD, check=True, env={**os.environ, **interpreter}, timeout=BUILD_TIMEOUT)
     with tempfile.TemporaryDirectory() as folder:
         package = Path(folder, "poorhttp")
         shutil.copytree(ROOT / "poorhttp", package, ignore=shutil.ignore_patterns("*.so"))
@@ -116,12 +120,12 @@ def record() -> list[Call]:
                 client.request("GET", "/light")
                 client.getresponse().read()
             os.kill(int(Path(folder, "pid").read_text()), signal.SIGTERM)
-            server.wait()
+            server.wait(HANG)
         except OSError as error:
             raise SystemExit(f"{log.read_text(encoding='utf-8')}{error!r}") from error
         finally:
             server.kill()
-            server.wait()
+            server.wait(HANG)
         lines = to.read_text(encoding="utf-8").splitlines()
     calls = [tuple(line.split(" ")) for line in lines]
     return [(each[0], each[1]) for each in calls]
@@ -129,10 +133,16 @@ def record() -> list[Call]:
 
 def functions_of(extension: Path) -> Iterator[str]:
     """Address, file and name of each function of the crates; closures are left out."""
-    symbols = subprocess.run(("nm", "--defined-only", extension), capture_output=True, check=True)
+    symbols = subprocess.run(
+        ("nm", "--defined-only", extension), capture_output=True, check=True, timeout=HANG
+    )
     found = re.findall(rb"^(\w+) [tT] .*(?:poorhttp|5_core)", symbols.stdout, re.MULTILINE)
     places = subprocess.run(
-        ("addr2line", "-e", extension), input=b"\n".join(found), capture_output=True, check=True
+        ("addr2line", "-e", extension),
+        input=b"\n".join(found),
+        capture_output=True,
+        check=True,
+        timeout=HANG,
     )
     for address, place in zip(found, places.stdout.decode().splitlines(), strict=True):
         match = re.search(r"(\w+/src/[\w/]+\.rs):(\d+)", place)

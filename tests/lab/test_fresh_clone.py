@@ -103,7 +103,7 @@ def test_a_server_that_is_built_is_measured(python: Path) -> None:
     """In a clone with a built server it is that one: who develops it measures what he has built."""
     code = "from loadtests import python_path; print(python_path.uses_installed())"
     done = subprocess.run(
-        [python, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+        [python, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=HANG
     )
     assert done.stdout == "False\n"
     assert sys.executable != str(python)

@@ -81,7 +81,9 @@ def test_life(folder: Path, name: str, options: tuple[str, ...]) -> None:
     with server:
         # Of a server in the user namespace of somebody else, nobody sees which one it is.
         if IS_ROOT or not before:
-            checked = run(*start, *command("check", "my äpp.py", *words), env=env, cwd=project)
+            # Not at the default address, where another program may listen.
+            checking = command("check", "my äpp.py", "--bind", "127.0.0.1:0", *words)
+            checked = run(*start, *checking, env=env, cwd=project)
             assert checked.returncode == 0, checked.stderr
         first = server.get("/").body.split()
         assert server.get("/files/" + quote("ž 1.txt")).body == b"file"

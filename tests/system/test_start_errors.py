@@ -117,7 +117,8 @@ def test_port_of_a_connection(family: str, host: str) -> None:
     """Programs that open connections have ports, too."""
     with (
         socket.create_server((host, 0), family=socket.AddressFamily[family]) as server,
-        socket.create_connection(server.getsockname()[:2]) as client,
+        # Bound first, so that no other connection has the same port.
+        socket.create_connection(server.getsockname()[:2], source_address=(host, 0)) as client,
         socket.socket(socket.AddressFamily[family]) as reserving,
     ):
         reserving.bind((host, 0))
