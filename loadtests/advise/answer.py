@@ -1,4 +1,4 @@
-"""The best configurations for throughput, p99 and memory, and the measurements behind them."""
+"""Computes the best configurations for throughput, p99 and memory from what was measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages of `apps/lightheavy`, the length of posted bodies, and 404 for other paths."""
+"""WSGI application that answers with small and large pages, the length of a posted body, or 404."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A closed load, and its result as the client saw it: counts, times, errors."""
+"""Requests over N connections, one at a time on each, and the result: counts, times, errors."""
 
 from __future__ import annotations
 

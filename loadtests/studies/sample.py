@@ -1,4 +1,4 @@
-"""Loads a running server and stores the sample; orders servers and scenarios into rounds."""
+"""Measures a running server once and stores the result; orders what is measured into rounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The class `Target`: a kind of `SCHEME:rest`, as the server and its plug-ins declare it."""
+"""The class `Target`: how the application of a scheme, as in `static:FOLDER`, is loaded."""
 
 from __future__ import annotations
 

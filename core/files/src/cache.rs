@@ -1,4 +1,4 @@
-//! Cache of open and small files, shared by all static roots of a process.
+//! Cache of open descriptors and of small files' content, shared by all static roots of a process.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! Requests of browsers for pages, which the fallback file of a single-page application answers if the page is no file.
+//! Tells whether a request without a file is for a page, so that a single-page application's file answers it.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Python class of an upgraded connection (WebSocket or another protocol): counts what the application sends on it.
+//! Python class of a connection that was handed to the application (WebSocket): counts its octets for the access log.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Verifies the certificates of clients, and notes for their tickets when the first certificate of the chain ends.
+//! Verifies the certificates of clients; notes the earliest expiry in a chain, after which no session resumes.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;

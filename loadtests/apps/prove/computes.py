@@ -1,4 +1,4 @@
-"""Only computes: a few milliseconds of plain Python, a fixed amount of work."""
+"""WSGI application of the study `prove` that only computes: some milliseconds of plain Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Only waits: 20 ms, for an answer of `upstream.py` on the port UPSTREAM."""
+"""WSGI application of the study `prove` that only waits: 20 ms, for an answer of `upstream.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The studies `bench`, which compares all servers, and `show`, whose figures are promised."""
+"""The studies `bench`, which compares all servers, and `show`, whose figures the README states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The experiments `endure`: dead, slow, non-reading and non-sending clients, large requests.
+"""One experiment of `endure` for each kind of client: dead, slow, non-reading, non-sending, large.
 
 The server under such a load stands beside a second instance of itself without it, both on the same
 core and started together; each is measured while the other one has nothing to do, in turns. So what

@@ -1,4 +1,4 @@
-"""The workload: 6,471 files of 64 MB in all, and the order of requests.
+"""Makes the files that `webbench` requests, 6,471 of 64 MB in all, and the order of requests.
 
 How WebBench distributed sizes and requests is not public. Here are the classes of SPECweb96 (files
 below 1 KB, below 10 KB, below 100 KB: https://www.spec.org/osg/web96/workload.html), with as many

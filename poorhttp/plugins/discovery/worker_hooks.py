@@ -1,4 +1,4 @@
-"""What finding an application does where settings are read and where an application is loaded."""
+"""Completes the settings by the application that a search finds, and adds Django's static files."""
 
 from __future__ import annotations
 

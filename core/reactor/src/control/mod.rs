@@ -1,4 +1,4 @@
-//! Control channel to the main process, limits of waiting and running, shutdown, counters, and the balance of workers.
+//! What the main process and a worker tell each other; time limits of queued and running requests; shutdown.
 //!
 //! ```text
 //! channel.rs           one-byte messages between worker and main process

@@ -1,4 +1,4 @@
-//! Receives the body of a request while the application runs (`stream_request_body`).
+//! Hands parts of a request's body to the application that already runs (`stream_request_body`).
 
 use crate::connection::NO_MEMORY;
 use crate::connection::body::receive::Streamed;

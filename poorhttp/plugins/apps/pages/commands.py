@@ -1,4 +1,4 @@
-"""The command `poorhttp compile`."""
+"""Declares the command `poorhttp compile`: its help, its options, and what runs it."""
 
 from __future__ import annotations
 

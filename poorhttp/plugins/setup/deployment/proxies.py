@@ -1,4 +1,4 @@
-"""Configurations of web servers in front, made from those of `proxy/` named `balanced`.
+"""Makes the configuration of nginx, lighttpd or HAProxy in front, from files of `proxy/`.
 
 There, two servers stand behind; here it is one, so what chooses between them is left out.
 """
