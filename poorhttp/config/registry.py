@@ -13,10 +13,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from importlib import import_module
 
-from poorhttp.errors import ConfigError, Failure
+from poorhttp.errors import ConfigError, Failure, Stopped, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,6 +115,10 @@ def _start_folders() -> Iterator[str]:
     here = {"", os.environ.get("PWD", "")}
     with suppress(OSError):
         here.add(os.getcwd())
+        # The interpreter has made them absolute.
+        for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep):
+            if not os.path.isabs(folder):
+                here.add(os.path.abspath(folder))
     real = {os.path.realpath(folder) for folder in here if folder}
     for folder in sys.path:
         # A relative folder begins in the current one.
@@ -145,7 +149,7 @@ class Entry:
 
     def __str__(self) -> str:
         by = f" of {self.plugin}" if self.plugin else ""
-        return f"plug-in {self.name}{by} (poorhttp.{self.group})"
+        return visible(f"plug-in {self.name}{by} (poorhttp.{self.group})")
 
     def load(self) -> Any:
         """Return the object, which is imported for the first call.
@@ -156,11 +160,10 @@ class Entry:
         if self._object is None:
             module, _, attribute = self.place.partition(":")
             try:
-                with _start_path() if self.plugin else nullcontext():
-                    found: Any = import_module(module)
-                for part in attribute.split(".") if attribute else ():
-                    found = getattr(found, part)
-            except (Exception, SystemExit) as error:
+                found = self._import(module, attribute)
+            except (KeyboardInterrupt, Stopped):
+                raise
+            except BaseException as error:
                 self.failure = f"cannot be loaded: {type(error).__name__}: {error}"
                 missing = error.name if isinstance(error, ModuleNotFoundError) else None
                 if missing and not self.plugin and f"{module}.".startswith(f"{missing}."):
@@ -170,6 +173,14 @@ class Entry:
                 self._check(found)
             self._object = found
         return self._object
+
+    def _import(self, module: str, attribute: str) -> Any:
+        calling = registry.calling(f"{self}: import") if self.plugin else nullcontext()
+        with calling, _start_path() if self.plugin else nullcontext():
+            found: Any = import_module(module)
+            for part in attribute.split(".") if attribute else ():
+                found = getattr(found, part)
+        return found
 
     def _check(self, found: Any) -> None:
         """Raise a ConfigError if the object is not what its group has."""
@@ -244,6 +255,8 @@ class Registry:
         entries: of each group, what is known by its name: ours, and what plug-ins of others add
             that are used.
         on_options: called with the classes of options that a plug-in of others adds.
+        calling: surrounds each call of code of others that is no method of a component; the main
+            process notices there what does not return.
     """
 
     def __init__(self) -> None:
@@ -254,6 +267,7 @@ class Registry:
             for group in GROUPS
         }
         self.on_options: Callable[[type], object] = lambda options: None
+        self.calling: Callable[[str], AbstractContextManager[object]] = nullcontext
         self._others: list[Plugin] | None = None
 
     def names(self, group: str) -> list[str]:
@@ -423,8 +437,10 @@ class Registry:
 
 
 def _plain(name: str) -> str:
-    """Return the name of a distribution as all its spellings are the same."""
-    return name.lower().replace("_", "-").replace(".", "-")
+    """Return the name of a distribution as all its spellings are the same (PEP 503)."""
+    words = name.lower().replace("_", "-").replace(".", "-").split("-")
+    ends = words[:1], words[1:-1], words[1:][-1:]
+    return "-".join([*ends[0], *filter(None, ends[1]), *ends[2]])
 
 
 registry = Registry()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 
 from poorhttp._core import Sink
 from poorhttp.config.registry import registry
 from poorhttp.config.settings import Settings
-from poorhttp.errors import ConfigError, Failure
+from poorhttp.errors import ConfigError, Failure, Stopped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,17 +73,20 @@ def open_sink(settings: Settings, option: str) -> Sink | None:
     sink = sink_of(settings, option)
     if sink is None:
         return None
+    entry = _entry(settings, option)
+    is_of_others = entry is not None and entry.plugin
     try:
-        fd = sink.open(settings, option)
+        with registry.calling(f"{entry}: open") if is_of_others else nullcontext():
+            fd = sink.open(settings, option)
         try:
             return Sink.lines(fd)
         finally:
             os.close(fd)
-    except Failure:
+    except (Failure, Stopped, KeyboardInterrupt):
         raise
-    except Exception as error:
+    except BaseException as error:
         raise ConfigError(
-            f"{settings.origin(option)}: {_entry(settings, option)}: open: "
+            f"{settings.origin(option)}: {entry}: open: "
             f"{type(error).__name__}: {error}"
         ) from error
 

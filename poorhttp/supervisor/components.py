@@ -6,8 +6,11 @@ is switched off, and one whose method does not return is named and ended by `Han
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 
 from poorhttp import logs
 from poorhttp.config.registry import registry
@@ -41,6 +44,10 @@ MOST_FAILURES = 3
 FORGOTTEN = 60.0
 
 
+#: No descriptor has this number: an `int` of C ends there.
+MOST_DESCRIPTORS = 1 << 31
+
+
 class Interrupted(BaseException):
     """Raised in a method that does not return: the server is to stop, or to start."""
 
@@ -67,15 +74,15 @@ class Member:
 
 
 class Call:
-    """A call of a method of others.
+    """A call of code of others.
 
     Attributes:
-        method: its name, with that of its component.
+        method: its name, with that of its plug-in.
         began: when it began, monotonic.
     """
 
-    def __init__(self, member: Member, method: str) -> None:
-        self.method = f"{member.entry}: {method}"
+    def __init__(self, method: str) -> None:
+        self.method = method
         self.began = time.monotonic()
 
     @property
@@ -95,10 +102,15 @@ class Components:
     Attributes:
         current: the call of a method of others that is under way; `None`: none is.
         hangs: notices methods that do not return; `None`: all components are ours.
+        runs: the handlers of signals are those of the main process.
+        restore: undoes what a method has done to signals of the main process; returns what it was.
     """
 
     def __init__(self, main: Main) -> None:
         self._main = main
+        self._pid = os.getpid()
+        self.runs = False
+        self.restore: Callable[[], str] = str
         self._members: list[Member] = []
         #: Those that a reload under way begins to use.
         self._fresh: list[Member] = []
@@ -130,6 +142,7 @@ class Components:
             Failure: a plug-in cannot be loaded, or the settings cannot be used.
         """
         self._watch = watch
+        registry.calling = self._calling
         for entry in self._used(services):
             self._open(entry, services, have, self._members)
 
@@ -143,6 +156,7 @@ class Components:
 
     def end(self) -> None:
         """End what notices methods that do not return."""
+        registry.calling = nullcontext
         if self.hangs is not None:
             self.hangs.end()
 
@@ -286,6 +300,24 @@ class Components:
         if self.current is not None and self.current.hangs:
             raise Interrupted(why)
 
+    @contextmanager
+    def _calling(self, method: str) -> Iterator[None]:
+        """Notice code of others that is no method of a component, and does not return."""
+        if os.getpid() != self._pid:
+            # A worker calls its hooks, too.
+            yield
+            return
+        if self.hangs is None:
+            self.hangs = self._watch()
+        before, self.current = self.current, Call(method)
+        call = self.current
+        try:
+            yield
+        finally:
+            self.current = before
+            if self._main.started:
+                self._name_slow(call)
+
     @staticmethod
     def _used(services: Sequence[Settings]) -> list[Entry]:
         return registry.used("components", lambda name: any(s.is_enabled(name) for s in services))
@@ -368,7 +400,7 @@ class Components:
         if member.is_off:
             return default
         before = self.current
-        call = Call(member, method) if member.entry.plugin else None
+        call = Call(f"{member.entry}: {method}") if member.entry.plugin else None
         try:
             try:
                 self.current = call
@@ -380,10 +412,12 @@ class Components:
                     found = convert(found)
             finally:
                 self.current = before
-        except Stopped:
-            raise
+                if call is not None and os.getpid() != self._pid:
+                    self._end_fork(call)
         except BaseException as error:
             self.current = before
+            if isinstance(error, Stopped) and (call is None or not self.runs):
+                raise
             if isinstance(error, Failure) and (fails or method in ("open", "__init__")):
                 raise
             if call is None:
@@ -399,18 +433,36 @@ class Components:
             return default
         if call is not None:
             self._on_success(member, method, call)
+            if self.runs and (changed := self.restore()):
+                self._on_failure(member, method, RuntimeError(changed))
         return found
+
+    @staticmethod
+    def _end_fork(call: Call) -> None:
+        """End a process that a method has forked, and that would go on as a main process."""
+        error = sys.exc_info()[1]
+        if not isinstance(error, SystemExit):
+            text = f"{call.method} has forked a process that did not end itself; it is ended"
+            logs.write("error", text)
+        os._exit(error.code if isinstance(error, SystemExit) and type(error.code) is int else 1)
 
     def _on_success(self, member: Member, method: str, call: Call) -> None:
         now = time.monotonic()
         if member.failures and now - member.failed_at >= FORGOTTEN:
             member.failures = 0
-        if (took := now - call.began) > SLOW and method not in member.slow:
+        if method not in member.slow and self._name_slow(call):
             member.slow.add(method)
-            logs.write(
-                "warning",
-                f"{call.method} took {took:.2f} s; the main process did nothing else meanwhile",
-            )
+
+    @staticmethod
+    def _name_slow(call: Call) -> bool:
+        """Log a call that took long; return whether it did."""
+        if (took := time.monotonic() - call.began) <= SLOW:
+            return False
+        logs.write(
+            "warning",
+            f"{call.method} took {took:.2f} s; the main process did nothing else meanwhile",
+        )
+        return True
 
     def _on_failure(self, member: Member, method: str, error: BaseException) -> None:
         """Name a method of others that has raised, and switch the component off if it repeats."""
@@ -440,8 +492,9 @@ class Components:
 
 def _descriptors(found: Sequence[int]) -> list[int]:
     fds = [fd.__index__() for fd in found]
-    if any(fd < 0 for fd in fds):
-        raise ValueError(f"no descriptor: {min(fds)}")
+    for fd in fds:
+        if not 0 <= fd < MOST_DESCRIPTORS:
+            raise ValueError(f"no descriptor: {fd}")
     return fds
 
 

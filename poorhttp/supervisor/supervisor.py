@@ -175,6 +175,19 @@ class Supervisor:
         gc.freeze()
         trim_memory()
         self._wakeups = wakeups
+
+        def restore() -> str:
+            changed = [signals.name(each) for each in SIGNALS if signal.getsignal(each) is not note]
+            for number in SIGNALS if changed else ():
+                signals.install(number, note)
+            if signal.getsignal(signal.SIGCHLD) != self._on_child_signal:
+                signals.install(signal.SIGCHLD, self._on_child_signal)
+                changed.append("SIGCHLD")
+            if signals.set_wakeup_fd(write) != write:
+                changed.append("the wakeup descriptor")
+            return f"it has replaced handlers of the server: {', '.join(changed)}" if changed else ""
+
+        self.components.restore, self.components.runs = restore, True
         if self.components.hangs is not None:
             self.components.hangs.wakeups = wakeups
         if self.takeover is None:
@@ -197,6 +210,7 @@ class Supervisor:
             # As long as signals interrupt them.
             self.components.stop(others=True)
             self.components.end()
+            self.components.runs = False
             signals.set_wakeup_fd(wakeup_fd)
             for number, handler in before.items():
                 signals.install(number, handler)
@@ -563,11 +577,13 @@ class Supervisor:
             loader.change_folder(services[0])
             self.components.prepare(services)
             self.generations.begin_reload(services)
-        except Exception as error:
+        except BaseException as error:
+            # Options of plug-ins may raise anything.
             self.components.cancel()
             if not isinstance(error, (Failure, OSError)):
                 logs.exception("a reload failed", error)
-            self._not_reloaded(str(error))
+            named = "" if isinstance(error, Exception) else f"{type(error).__name__}: "
+            self._not_reloaded(f"{named}{error}")
 
     def _check_reload(self) -> None:
         starting = self.generations.starting

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 
 from poorhttp.config.registry import FINDER, registry
 from poorhttp.config.settings import Settings
@@ -172,10 +173,15 @@ class _OfOthers:
 
         def call(*arguments: object) -> object:
             try:
-                return found(*arguments)
+                with registry.calling(f"{self._entry}: {name}"):
+                    return found(*arguments)
             except (Failure, Stopped):
                 raise
-            except Exception as error:
+            except BaseException as error:
+                # Also `SystemExit`, and what interrupts a method that does not return. Before there
+                # is a main process, the user may have pressed Ctrl-C.
+                if isinstance(error, KeyboardInterrupt) and registry.calling is nullcontext:
+                    raise
                 raise ApplicationError(
                     f"{self._entry}: {name}: {type(error).__name__}: {error}"
                 ) from error

@@ -56,6 +56,10 @@ class Closed(Component):
     def filenos(self):
         return [1000]
 
+class Huge(Component):
+    def filenos(self):
+        return [1 << 40]
+
 class Wrong(Component):
     def pools(self):
         return ["pool"]
@@ -247,7 +251,7 @@ def replace_worker(server: Server) -> None:
 def test_methods_that_raise_are_named(install: Callable[..., dict[str, str]]) -> None:
     """The main process goes on in all that it does, and the component is switched off."""
     faulty = {f"{method}_faulty": f"raise_{method}" for method in METHODS}
-    env = install(FAULTY, exits="exit_tick", closed="Closed", wrong="Wrong", **faulty)
+    env = install(FAULTY, exits="exit_tick", closed="Closed", huge="Huge", wrong="Wrong", **faulty)
     with serve(env, "--drain-delay", "0.1") as server:
         replace_worker(server)
         results = [reload(server) for _ in range(4)]
@@ -275,7 +279,7 @@ def test_methods_that_raise_are_named(install: Callable[..., dict[str, str]]) ->
         assert "exits of demo (poorhttp.components): tick failed" in log
         assert "wrong of demo (poorhttp.components): pools failed" in log
         assert "descriptor 1000 is not open" in log
-        for name in ("tick_faulty", "due_faulty", "exits", "closed", "wrong"):
+        for name in ("tick_faulty", "due_faulty", "exits", "closed", "huge", "wrong"):
             off = f"plug-in {name} of demo (poorhttp.components) is switched off until the next"
             # In each of the two main processes.
             assert log.count(off) == 2, name
@@ -326,6 +330,132 @@ def test_a_start_that_does_not_return(method: str, install: Callable[..., dict[s
     with serve(install(FAULTY, hangs=f"sleep_{method}")) as server:
         assert f"{method} was interrupted, because there would be no workers" in server.log()
         replace_worker(server)
+
+
+#: Hooks whose method, of the name in $METHOD, does in a reload what `FAULTS` has.
+HOOKS_OF_RELOADS = """
+from poorhttp.worker.plugin_hooks import WorkerHooks
+
+def quits():
+    raise KeyboardInterrupt
+
+FAULTS.update(quit=quits, generator=lambda: (_ for _ in ()).throw(GeneratorExit))
+reloads = []
+
+class Hooks(WorkerHooks):
+    pass
+
+def faulty(self, *arguments):
+    if os.path.exists(os.environ["NOTES"]) and os.getpid() == MAIN:
+        FAULTS[os.environ["FAULT"]]()
+
+import os
+MAIN = os.getpid()
+setattr(Hooks, os.environ["METHOD"], faulty)
+HOOKS = Hooks()
+"""
+
+
+@pytest.mark.parametrize("method", ["complete", "check", "approve", "opened"])
+@pytest.mark.parametrize("fault", ["exit", "quit", "generator"])
+def test_hooks_that_raise_in_a_reload(
+    method: str, fault: str, install: Callable[..., dict[str, str]]
+) -> None:
+    """Whatever they raise, the main process and the workers go on."""
+    env = install(FAULTY + HOOKS_OF_RELOADS, "worker_hooks", hooks="HOOKS")
+    with serve({**env, "METHOD": method, "FAULT": fault}) as server:
+        Path(env["NOTES"]).touch()
+        result = reload(server)
+        assert "not reloaded; the previous version keeps serving: plug-in hooks of demo" in result
+        replace_worker(server)
+
+
+@pytest.mark.parametrize("method", ["complete", "check"])
+def test_hooks_that_do_not_return_in_a_reload(
+    method: str, install: Callable[..., dict[str, str]]
+) -> None:
+    env = install(FAULTY + HOOKS_OF_RELOADS, "worker_hooks", hooks="HOOKS")
+    with serve({**env, "METHOD": method, "FAULT": "sleep"}) as server:
+        Path(env["NOTES"]).touch()
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log(f"hooks of demo (poorhttp.worker_hooks): {method} does not return (in ")
+        assert server.get("/wait?/").json() == "waited"
+        server.process.terminate()
+        assert server.wait() == 0
+        server.kill()
+
+
+def test_a_plug_in_whose_import_does_not_return_in_a_reload(
+    install: Callable[..., dict[str, str]], tmp_path: Path
+) -> None:
+    file = tmp_path / "poorhttp.ini"
+    file.write_text("[http]\n")
+    env = install("import time\ntime.sleep(3600)\n", "options", late="Late")
+    with Server("tests/apps/gate.py", "threading", "-c", str(file), env=env) as server:
+        file.write_text("[http]\nplugins = demo\n")
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("late of demo (poorhttp.options): import does not return (in <module>, ")
+        assert server.get("/wait?/").json() == "waited"
+        server.process.terminate()
+        assert server.wait() == 0
+        server.kill()
+
+
+#: Methods that change something of the main process, each once.
+CHANGING = """\
+import os, signal
+from poorhttp.errors import Stopped
+from poorhttp.supervisor.component import Component
+
+def child():
+    if os.fork() == 0:
+        raise ValueError("the child")
+
+def stopped():
+    raise Stopped
+
+CHANGES = {
+    "ignored": lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN),
+    "default": lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL),
+    "children": lambda: signal.signal(signal.SIGCHLD, signal.SIG_DFL),
+    "wakeups": lambda: signal.set_wakeup_fd(-1),
+    "fork": os.fork,
+    "child": child,
+    "stopped": stopped,
+}
+
+def __getattr__(name):
+    def begun(self, kind):
+        CHANGES[name]()
+    if name not in CHANGES:
+        raise AttributeError(name)
+    return type(name, (Component,), {"begun": begun})
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ("ignored", "it has replaced handlers of the server: SIGTERM"),
+        ("default", "it has replaced handlers of the server: SIGTERM"),
+        ("children", "it has replaced handlers of the server: SIGCHLD"),
+        ("wakeups", "it has replaced handlers of the server: the wakeup descriptor"),
+        ("fork", "begun has forked a process that did not end itself; it is ended"),
+        ("child", "begun has forked a process that did not end itself; it is ended"),
+        ("stopped", "begun failed; the main process goes on: poorhttp.errors.Stopped"),
+    ],
+)
+def test_what_a_method_changes_in_the_main_process(
+    change: str, named: str, install: Callable[..., dict[str, str]]
+) -> None:
+    """Its handlers of signals, and the number of its processes; it is restored and named."""
+    with serve(install(CHANGING, changes=change)) as server:
+        assert "the new version serves" in reload(server)
+        server.wait_log(named)
+        replace_worker(server)
+        server.process.terminate()
+        assert server.wait() == 0
+        server.kill()
 
 
 def test_events(install: Callable[..., dict[str, str]]) -> None:

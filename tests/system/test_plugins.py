@@ -210,6 +210,35 @@ def test_nothing_is_found_where_others_may_write(
             assert 'no plug-in "noted" is installed' in done.stderr
 
 
+def test_nothing_is_found_below_the_current_folder(site: Path, tmp_path: Path) -> None:
+    """By a relative entry of PYTHONPATH, which the interpreter makes absolute."""
+    install(site, "noted", ALL, {"noting": ""})
+    for entry in ("site", "./site", "../" + tmp_path.name + "/site"):
+        done = run(*command("plugins"), cwd=tmp_path, env={"PYTHONPATH": f"{ROOT}:{entry}"})
+        assert (done.returncode, "noted 1.2" in done.stdout) == (0, False), entry
+    assert "noted 1.2" in started("plugins", path=site, cwd=tmp_path).stdout
+
+
+def test_control_characters_of_names_are_escaped(site: Path, tmp_path: Path) -> None:
+    install(site, "noted", {"targets": "a\x1b[31m = noting:x"}, {"noting": ""})
+    (site / "noted-1.2.dist-info/METADATA").write_text(
+        "Metadata-Version: 2.1\nName: noted\x1b[2J\n more\nVersion: 1.2\x1b[3m\n"
+    )
+    for named in ("", "noted\x1b[2J\nmore"):
+        done = started("plugins", *filter(None, [named]), path=site, cwd=tmp_path)
+        assert "\x1b" not in done.stdout + done.stderr
+    listed = started("plugins", path=site, cwd=tmp_path).stdout
+    assert "\nnoted\\x1b[2J\\nmore 1.2\\x1b[3m, from " in listed
+    assert "targets                       a\\x1b[31m\n" in listed
+
+
+@pytest.mark.parametrize("spelling", ["Noted_Down.It", "noted-down-it", "noted__down.-it"])
+def test_spellings_of_a_name(spelling: str, site: Path, tmp_path: Path) -> None:
+    install(site, "Noted__down.it", {"targets": "noted = noting:x"}, {"noting": "x = len"})
+    done = started("plugins", spelling, path=site, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("use", [("serve", "x:y", "--plugins", "noted"), ("plugins", "noted")])
 def test_a_plug_in_for_another_contract_is_refused_in_words(
     use: tuple[str, ...], site: Path, tmp_path: Path

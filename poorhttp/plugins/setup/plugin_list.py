@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from poorhttp.config.help import entry as line
 from poorhttp.config.registry import CONTRACT, GROUPS, STARTED_BY_ROOT, Entry, Plugin, registry
-from poorhttp.errors import ConfigError, printable
+from poorhttp.errors import ConfigError, printable, visible
 
 USAGE = """\
 Usage: poorhttp plugins [NAME ...]
@@ -25,7 +25,7 @@ def plugin_list() -> str:
     parts = [f"Part of the server (contract {CONTRACT}):\n"]
     parts += _entries([entry for entry in ours if not entry.plugin])
     for plugin in registry.installed():
-        parts += [f"\n{plugin.name} {plugin.version}, from {printable(plugin.folder)}:\n"]
+        parts += [f"\n{visible(f'{plugin.name} {plugin.version}, from {plugin.folder}')}:\n"]
         parts += _added(plugin)
     return "".join(parts)
 
@@ -50,7 +50,7 @@ def _entries(entries: list[Entry], *, load: bool = True) -> list[str]:
     for group in GROUPS:
         of_group = [entry for entry in entries if entry.group == group]
         if of_group:
-            parts.append(line(group, ", ".join(entry.name for entry in of_group)))
+            parts.append(line(group, visible(", ".join(entry.name for entry in of_group))))
         parts += [_failure(entry) for entry in of_group if load]
     return parts
 
