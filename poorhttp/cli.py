@@ -17,6 +17,8 @@ from poorhttp.worker import plugin_hooks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from poorhttp.config.command import Line
     from poorhttp.config.ini import Opener
 
@@ -130,6 +132,8 @@ class CommandLine(Arguments):
         except OSError:
             # A full disk, for example: Python would flush again, and exit with 120.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        if services[0].supervisor:
+            _leave_threads(code)
         return code
 
     def _note_prefix(self) -> None:
@@ -213,3 +217,24 @@ class CommandLine(Arguments):
             return self._settings.log_level == "debug"
         level = OPTIONS["log_level"]
         return self.values.get(level.name, [os.environ.get(level.variable, "")])[-1] == "debug"
+
+
+def _leave_threads(code: int) -> None:
+    """End the main process if threads of plug-ins are left, for which Python would wait.
+
+    The process has no others: workers load the application.
+    """
+    threading: Any = sys.modules.get("threading")
+    known = threading.enumerate() if threading else ()
+    left = [
+        each.name for each in known if not each.daemon and each is not threading.current_thread()
+    ]
+    if left:
+        import atexit
+
+        from poorhttp import logs
+
+        text = f"the server ends without threads of plug-ins, which have not ended: {left}"
+        logs.write("warning", text)
+        atexit._run_exitfuncs()
+        os._exit(code)

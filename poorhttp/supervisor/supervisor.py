@@ -301,6 +301,12 @@ class Supervisor:
             handled += 1
             attempt(f"the handling of process {pid}", self._on_child, pid, code, stopped_by)
         self._may_be_more = handled >= MOST
+        if self.components.hangs is not None:
+            # A plug-in of others may have waited for children that are not its own.
+            for pid in [each for each in fork.children if not signals.is_child(each)]:
+                fork.children.discard(pid)
+                logs.write("error", f"a plug-in has waited for process {pid}, a child of the server")
+                attempt(f"the handling of process {pid}", self._on_child, pid, 1, None)
 
     def _on_child(self, pid: int, code: int, stopped_by: int | None) -> None:
         """Handle that a process has ended, or that a signal has stopped or continued it."""

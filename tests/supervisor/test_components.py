@@ -403,15 +403,20 @@ def test_a_plug_in_whose_import_does_not_return_in_a_reload(
 
 #: Methods that change something of the main process, each once.
 CHANGING = """\
-import os, signal
+import os, signal, threading, time
 from poorhttp.errors import Stopped
 from poorhttp.supervisor.component import Component
 
-def child():
+def raise_in_child():
     if os.fork() == 0:
         raise ValueError("the child")
 
-def stopped():
+def wait_for_worker():
+    with open(f"/proc/self/task/{os.getpid()}/children") as file:
+        os.kill(int(file.read().split()[0]), signal.SIGKILL)
+    os.waitpid(-1, 0)
+
+def raise_stopped():
     raise Stopped
 
 CHANGES = {
@@ -420,8 +425,10 @@ CHANGES = {
     "children": lambda: signal.signal(signal.SIGCHLD, signal.SIG_DFL),
     "wakeups": lambda: signal.set_wakeup_fd(-1),
     "fork": os.fork,
-    "child": child,
-    "stopped": stopped,
+    "child": raise_in_child,
+    "stopped": raise_stopped,
+    "thread": lambda: threading.Thread(target=time.sleep, args=[3600], name="lasting").start(),
+    "wait": wait_for_worker,
 }
 
 def __getattr__(name):
@@ -442,7 +449,8 @@ def __getattr__(name):
         ("wakeups", "it has replaced handlers of the server: the wakeup descriptor"),
         ("fork", "begun has forked a process that did not end itself; it is ended"),
         ("child", "begun has forked a process that did not end itself; it is ended"),
-        ("stopped", "begun failed; the main process goes on: poorhttp.errors.Stopped"),
+        ("stopped", "changes of demo (poorhttp.components): begun failed; the main process goes"),
+        ("wait", "a plug-in has waited for process"),
     ],
 )
 def test_what_a_method_changes_in_the_main_process(
@@ -455,6 +463,16 @@ def test_what_a_method_changes_in_the_main_process(
         replace_worker(server)
         server.process.terminate()
         assert server.wait() == 0
+        server.kill()
+
+
+def test_a_thread_that_is_left(install: Callable[..., dict[str, str]]) -> None:
+    """Python would wait for it at the end."""
+    with serve(install(CHANGING, changes="thread")) as server:
+        assert "the new version serves" in reload(server)
+        server.process.terminate()
+        assert server.wait() == 0
+        assert "without threads of plug-ins, which have not ended: ['lasting']" in server.log()
         server.kill()
 
 

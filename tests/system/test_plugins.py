@@ -228,7 +228,7 @@ def test_control_characters_of_names_are_escaped(site: Path, tmp_path: Path) -> 
         done = started("plugins", *filter(None, [named]), path=site, cwd=tmp_path)
         assert "\x1b" not in done.stdout + done.stderr
     listed = started("plugins", path=site, cwd=tmp_path).stdout
-    assert "\nnoted\\x1b[2J\\nmore 1.2\\x1b[3m, from " in listed
+    assert "noted\\x1b[2J\\nmore 1.2\\x1b[3m, from " in listed
     assert "targets                       a\\x1b[31m\n" in listed
 
 
