@@ -86,8 +86,7 @@ def open_sink(settings: Settings, option: str) -> Sink | None:
         raise
     except BaseException as error:
         raise ConfigError(
-            f"{settings.origin(option)}: {entry}: open: "
-            f"{type(error).__name__}: {error}"
+            f"{settings.origin(option)}: {entry}: open: {type(error).__name__}: {error}"
         ) from error
 
 

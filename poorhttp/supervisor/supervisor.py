@@ -185,7 +185,9 @@ class Supervisor:
                 changed.append("SIGCHLD")
             if signals.set_wakeup_fd(write) != write:
                 changed.append("the wakeup descriptor")
-            return f"it has replaced handlers of the server: {', '.join(changed)}" if changed else ""
+            return (
+                f"it has replaced handlers of the server: {', '.join(changed)}" if changed else ""
+            )
 
         self.components.restore, self.components.runs = restore, True
         if self.components.hangs is not None:
@@ -305,7 +307,9 @@ class Supervisor:
             # A plug-in of others may have waited for children that are not its own.
             for pid in [each for each in fork.children if not signals.is_child(each)]:
                 fork.children.discard(pid)
-                logs.write("error", f"a plug-in has waited for process {pid}, a child of the server")
+                logs.write(
+                    "error", f"a plug-in has waited for process {pid}, a child of the server"
+                )
                 attempt(f"the handling of process {pid}", self._on_child, pid, 1, None)
 
     def _on_child(self, pid: int, code: int, stopped_by: int | None) -> None:
