@@ -70,6 +70,8 @@ class Arguments:
         # First: the command and other options may be theirs.
         _use_plugins("POORHTTP_PLUGINS", os.environ.get("POORHTTP_PLUGINS", ""), ConfigError)
         for word, following in zip(rest, [*rest[1:], ""], strict=True):
+            if word == "--":
+                break
             flag, equals, value = word.partition("=")
             if flag == PLUGINS_FLAG:
                 _use_plugins(flag, value if equals else following, UsageError)

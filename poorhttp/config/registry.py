@@ -232,10 +232,15 @@ class Plugin:
             points = list(distribution.entry_points)
         except Exception as error:
             points = []
-            if "poorhttp." in (distribution.read_text("entry_points.txt") or ""):
+            # That they are no UTF-8 is found when they are read again.
+            text = "poorhttp."
+            with suppress(UnicodeDecodeError):
+                text = distribution.read_text("entry_points.txt") or ""
+            if "poorhttp." in text:
                 self.failure = f"{type(error).__name__}: {error}"
+        # Extras, which only installers need, are no part of the place.
         self.entries = [
-            Entry(group, point.name, point.value, self.name)
+            Entry(group, point.name, "".join(point.value.partition("[")[0].split()), self.name)
             for group in GROUPS
             for point in points
             if point.group == f"poorhttp.{group}"

@@ -232,6 +232,25 @@ def test_control_characters_of_names_are_escaped(site: Path, tmp_path: Path) -> 
     assert "targets                       a\\x1b[31m\n" in listed
 
 
+def test_extras_are_no_part_of_an_entry_point(site: Path, tmp_path: Path) -> None:
+    install(site, "noted", {"metrics": "noted = noting : M [extra]"}, {"noting": "M = 5"})
+    listed = started("plugins", "noted", path=site, cwd=tmp_path).stdout
+    assert "noted of noted (poorhttp.metrics) is no object of" in listed
+
+
+def test_entry_points_that_are_no_utf_8(site: Path, tmp_path: Path) -> None:
+    install(site, "noted", {}, {})
+    (site / "noted-1.2.dist-info/entry_points.txt").write_bytes(b"[poorhttp.targets]\nx = \xff:y\n")
+    done = started("check", APPLICATION, "--plugins", "noted", path=site, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "plug-in noted 1.2: its entry points cannot be read: Unicode" in done.stderr
+
+
+def test_what_follows_two_dashes_names_no_plug_in(tmp_path: Path) -> None:
+    done = started("check", "--", "--plugins", "none", cwd=tmp_path)
+    assert 'takes one target, but there are "--plugins" and "none"' in done.stderr
+
+
 @pytest.mark.parametrize("spelling", ["Noted_Down.It", "noted-down-it", "noted__down.-it"])
 def test_spellings_of_a_name(spelling: str, site: Path, tmp_path: Path) -> None:
     install(site, "Noted__down.it", {"targets": "noted = noting:x"}, {"noting": "x = len"})
