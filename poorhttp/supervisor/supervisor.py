@@ -236,6 +236,11 @@ class Supervisor:
         tasks: dict[str, Callable[[], object]] = {
             "the care for workers": lambda: self.generations.tick(now),
             "the end of the drain": lambda: self._check_drain(now),
+        }
+        done = [attempt(what, task) for what, task in tasks.items()]
+        # Before a start or reload is judged: a component may replace workers that have failed.
+        done.append(self._tick_components(now))
+        tasks = {
             "the start": self._check_start,
             "the reload": self._check_reload,
             "the upgrade": self._check_upgrade,
@@ -243,8 +248,8 @@ class Supervisor:
             "the watchdog": lambda: self.watchdog.tick(self.generations.serving, now),
             "the saturation check": lambda: self.saturation.tick(self.generations.serving, now),
         }
-        done = [attempt(what, task) for what, task in tasks.items()]
-        return all([reaped, *done, self._tick_components(now)])
+        done += [attempt(what, task) for what, task in tasks.items()]
+        return all([reaped, *done])
 
     def _tick_components(self, now: float) -> bool:
         """Have components do what is due, and fork at once the workers for which they ask."""

@@ -25,7 +25,7 @@ SIGNAL = signal.SIGUSR2
 MAX_DUMP = 1 << 16
 
 #: Function of the server that loads the application: frames outside of it are those of the start.
-LOADER = (SERVER_FOLDER + "dev/reload/generation.py", "_load")
+LOADER = (os.path.join(os.path.dirname(os.path.abspath(__file__)), "spawner.py"), "_load")
 
 #: Stands in the file before the stack of a greenlet that waits, behind that of gevent's hub.
 WAITING = b"waiting greenlet:\n"
