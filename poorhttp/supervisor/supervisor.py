@@ -240,6 +240,7 @@ class Supervisor:
         done = [attempt(what, task) for what, task in tasks.items()]
         # Before a start or reload is judged: a component may replace workers that have failed.
         done.append(self._tick_components(now))
+        before = self.started, self.generations.serving, self.replaced
         tasks = {
             "the start": self._check_start,
             "the reload": self._check_reload,
@@ -249,6 +250,9 @@ class Supervisor:
             "the saturation check": lambda: self.saturation.tick(self.generations.serving, now),
         }
         done += [attempt(what, task) for what, task in tasks.items()]
+        if before != (self.started, self.generations.serving, self.replaced):
+            # Processes of components that have just begun are forked at once.
+            done.append(self._tick_components(now))
         return all([reaped, *done])
 
     def _tick_components(self, now: float) -> bool:
