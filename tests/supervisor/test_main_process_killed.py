@@ -129,7 +129,7 @@ def test_a_request_after_which_all_signals_are_ignored(tmp_path: Path) -> None:
 #: A child for which nobody waits any more; signals to stop are blocked in it.
 ASKS = """
 import sys, time
-from poorhttp.process import child_answer
+from poorhttp.plugins.discovery import child_answer
 
 def answer():
     print("asked", file=sys.stderr, flush=True)
