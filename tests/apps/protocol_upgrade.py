@@ -62,6 +62,7 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
         threading.Thread(target=read_on, args=(sock, environ["wsgi.errors"]), daemon=True).start()
     elif way == "detach":
         kept = socket.socket(fileno=sock.detach())
+        kept.sendall(b"detached")
         threading.Thread(target=late_answer, args=(kept,), daemon=True).start()
     elif way == "fail":
         raise ValueError("this application fails")

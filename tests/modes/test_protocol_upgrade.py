@@ -197,6 +197,7 @@ def test_a_detached_descriptor_belongs_to_the_application(serve: Serve) -> None:
     server = serve(APP)
     with opened(server, "/detach") as connection:
         connection.send(b"end")
+        assert received(connection, 8) == b"detached"
         assert server.get("/plain").status == 200
         connection.send(b"still there")
         assert received(connection, 11) == b"still there"
