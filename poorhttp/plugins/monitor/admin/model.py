@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from typing import TypedDict
 
     from poorhttp._core import Figures, Finished, InFlight, Refusal
+    from poorhttp.supervisor.component import Reloads
 
     class AcceptQueue(TypedDict):
         """Connections that wait in the kernel until a worker accepts them."""
@@ -142,21 +143,6 @@ if TYPE_CHECKING:
         #: The last hour, the oldest slot first; the last slot has not ended. There is none for the
         #: time without requests.
         history: list[Slot]
-
-    class Reload(TypedDict):
-        """A reload that has ended."""
-
-        #: Seconds since 1970.
-        when: float
-        #: `reloaded`, or why not.
-        result: str
-
-    class Reloads(TypedDict):
-        """Reloads since the start."""
-
-        succeeded: int
-        failed: int
-        last: Reload | None
 
     class Value(TypedDict):
         """The value of an option that is set; secrets are masked."""
