@@ -568,6 +568,10 @@ def answering(response: bytes) -> Iterator[str]:
                     with listener.accept()[0] as client:
                         client.recv(65536)
                         client.sendall(response)
+                        # A socket closed with bytes unread resets the connection.
+                        client.shutdown(socket.SHUT_WR)
+                        while client.recv(65536):
+                            pass
 
         thread = threading.Thread(target=serve)
         thread.start()
