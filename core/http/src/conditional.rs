@@ -2,7 +2,6 @@
 
 use std::time::UNIX_EPOCH;
 
-use crate::conditional_fields::{ConditionalFields, IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_UNMODIFIED_SINCE};
 use crate::grammar::{is_field_content, trim_start};
 
 /// The validators of the selected representation (RFC 9110 section 8.8).
@@ -32,54 +31,37 @@ pub enum Precondition {
     Failed,
 }
 
-impl ConditionalFields<'_> {
-    /// Evaluates the preconditions in the order of RFC 9110 section 13.2.2. `now` is in seconds since 1970.
-    pub fn precondition(&self, validators: &Validators<'_>, now: u64) -> Precondition {
-        if self.is_plain() {
-            return Precondition::Holds;
-        }
-        // Without a date, fields that compare with one are ignored (RFC 9110 sections 13.1.3 and 13.1.4).
-        let is_after = |date: u64| validators.last_modified(now).map(|modified| modified > date);
-        if self.has(IF_MATCH) {
-            if !self.matches(IF_MATCH, |tag| tag.is(validators.etag, Comparison::Strong)) {
-                return Precondition::Failed;
-            }
-        } else if self.value(IF_UNMODIFIED_SINCE).and_then(http_date).and_then(is_after) == Some(true) {
-            return Precondition::Failed;
-        }
-        let is_read = matches!(self.method(), b"GET" | b"HEAD");
-        if self.has(IF_NONE_MATCH) {
-            if self.matches(IF_NONE_MATCH, |tag| tag.is(validators.etag, Comparison::Weak)) {
-                return if is_read { Precondition::NotModified } else { Precondition::Failed };
-            }
-        } else if is_read && self.value(IF_MODIFIED_SINCE).and_then(http_date).and_then(is_after) == Some(false) {
-            return Precondition::NotModified;
-        }
-        Precondition::Holds
+/// Whether the values of a field, `"*" / #entity-tag`, are `*` or have a tag for which `is_ours` holds. A malformed tag ends
+/// the list: the next one cannot be found.
+pub(crate) fn lists<'a>(values: impl Iterator<Item = &'a [u8]> + Clone, is_ours: impl Fn(Tag<'_>) -> bool) -> bool {
+    let mut single = values.clone();
+    if single.next() == Some(b"*") && single.next().is_none() {
+        return true;
     }
+    for value in values {
+        let mut rest = value;
+        loop {
+            rest = match trim_start(rest) {
+                [] => break,
+                [b',', behind @ ..] => behind,
+                member => match Tag::split(member) {
+                    Some((tag, _)) if is_ours(tag) => return true,
+                    Some((_, behind)) => behind,
+                    None => return false,
+                },
+            }
+        }
+    }
+    false
+}
 
-    /// Whether a field, `"*" / #entity-tag`, is `*` or has a tag for which `is_ours` holds. A malformed tag ends the
-    /// list: the next one cannot be found.
-    fn matches(&self, known: crate::conditional_fields::KnownField, is_ours: impl Fn(Tag<'_>) -> bool) -> bool {
-        if self.value(known) == Some(b"*") {
-            return true;
-        }
-        for value in self.values(known) {
-            let mut rest = value;
-            loop {
-                rest = match trim_start(rest) {
-                    [] => break,
-                    [b',', behind @ ..] => behind,
-                    member => match Tag::split(member) {
-                        Some((tag, _)) if is_ours(tag) => return true,
-                        Some((_, behind)) => behind,
-                        None => return false,
-                    },
-                }
-            }
-        }
-        false
+/// Whether the value of If-Range matches the current representation (RFC 9110 section 13.1.5).
+pub(crate) fn is_current(value: &[u8], validators: &Validators<'_>, now: u64) -> bool {
+    if let Some(tag) = Tag::parse(value) {
+        return tag.is(validators.etag, Comparison::Strong);
     }
+    // A file modified in the current second may change again within it (RFC 9110 section 8.8.2.2).
+    validators.modified.is_some_and(|modified| http_date(value) == Some(modified) && modified < now)
 }
 
 /// The comparison of two entity tags (RFC 9110 section 8.8.3.2).
@@ -111,7 +93,7 @@ impl<'a> Tag<'a> {
     }
 
     /// Parses all of `bytes` as a tag.
-    pub(crate) fn parse(bytes: &'a [u8]) -> Option<Self> {
+    fn parse(bytes: &'a [u8]) -> Option<Self> {
         Self::split(bytes).filter(|(_, behind)| behind.is_empty()).map(|(tag, _)| tag)
     }
 

@@ -1,11 +1,13 @@
-//! Finds the request fields for conditions, ranges and content codings (RFC 9110 sections 12.5.3, 13 and 14).
-//! `conditional.rs`, `ranges.rs` and `content_coding.rs` evaluate them.
+//! The request fields for conditions, ranges and content codings (RFC 9110 sections 12.5.3, 13 and 14), and what they ask for.
 
-use crate::parser::head::Head;
+use crate::conditional::{Comparison, Precondition, Validators, http_date, is_current, lists};
+use crate::content_coding::{self, ContentCoding};
+use crate::parser::types::Head;
+use crate::ranges::Ranges;
 
 /// The name of a field.
 #[derive(Clone, Copy)]
-pub(crate) struct KnownField {
+struct KnownField {
     name: &'static [u8],
     bit: u8,
 }
@@ -16,13 +18,13 @@ impl KnownField {
     }
 }
 
-pub(crate) const RANGE: KnownField = KnownField::new("Range", 0);
-pub(crate) const IF_MATCH: KnownField = KnownField::new("If-Match", 1);
-pub(crate) const IF_RANGE: KnownField = KnownField::new("If-Range", 2);
-pub(crate) const IF_NONE_MATCH: KnownField = KnownField::new("If-None-Match", 3);
-pub(crate) const ACCEPT_ENCODING: KnownField = KnownField::new("Accept-Encoding", 4);
-pub(crate) const IF_MODIFIED_SINCE: KnownField = KnownField::new("If-Modified-Since", 5);
-pub(crate) const IF_UNMODIFIED_SINCE: KnownField = KnownField::new("If-Unmodified-Since", 6);
+const RANGE: KnownField = KnownField::new("Range", 0);
+const IF_MATCH: KnownField = KnownField::new("If-Match", 1);
+const IF_RANGE: KnownField = KnownField::new("If-Range", 2);
+const IF_NONE_MATCH: KnownField = KnownField::new("If-None-Match", 3);
+const ACCEPT_ENCODING: KnownField = KnownField::new("Accept-Encoding", 4);
+const IF_MODIFIED_SINCE: KnownField = KnownField::new("If-Modified-Since", 5);
+const IF_UNMODIFIED_SINCE: KnownField = KnownField::new("If-Unmodified-Since", 6);
 
 /// The fields of a request that select or condition the response.
 ///
@@ -73,25 +75,71 @@ impl<'a> ConditionalFields<'a> {
         self.has(RANGE)
     }
 
-    pub(crate) fn method(&self) -> &'a [u8] {
+    /// Evaluates the preconditions in the order of RFC 9110 section 13.2.2. `now` is in seconds since 1970.
+    pub fn precondition(&self, validators: &Validators<'_>, now: u64) -> Precondition {
+        if self.is_plain() {
+            return Precondition::Holds;
+        }
+        // Without a date, fields that compare with one are ignored (RFC 9110 sections 13.1.3 and 13.1.4).
+        let is_after = |date: u64| validators.last_modified(now).map(|modified| modified > date);
+        if self.has(IF_MATCH) {
+            if !lists(self.values(IF_MATCH), |tag| tag.is(validators.etag, Comparison::Strong)) {
+                return Precondition::Failed;
+            }
+        } else if self.value(IF_UNMODIFIED_SINCE).and_then(http_date).and_then(is_after) == Some(true) {
+            return Precondition::Failed;
+        }
+        let is_read = matches!(self.method(), b"GET" | b"HEAD");
+        if self.has(IF_NONE_MATCH) {
+            if lists(self.values(IF_NONE_MATCH), |tag| tag.is(validators.etag, Comparison::Weak)) {
+                return if is_read { Precondition::NotModified } else { Precondition::Failed };
+            }
+        } else if is_read && self.value(IF_MODIFIED_SINCE).and_then(http_date).and_then(is_after) == Some(false) {
+            return Precondition::NotModified;
+        }
+        Precondition::Holds
+    }
+
+    /// The ranges of a request for `length` bytes whose preconditions hold. `now` is in seconds since 1970.
+    pub fn ranges(&self, length: u64, validators: &Validators<'_>, now: u64) -> Ranges {
+        if !self.has(RANGE) || self.method() != b"GET" {
+            return Ranges::Whole;
+        }
+        // If-Range that is repeated matches nothing.
+        let is_meant =
+            !self.has(IF_RANGE) || self.value(IF_RANGE).is_some_and(|value| is_current(value, validators, now));
+        let asked = self.value(RANGE).filter(|_| is_meant);
+        asked.map_or(Ranges::Whole, |value| Ranges::read(value, length))
+    }
+
+    /// Chooses among the `available` codings; `None`: identity. Without Accept-Encoding the result is identity: the RFC allows any
+    /// coding, but such clients are often scripts that decode none.
+    pub fn coding(&self, available: &[ContentCoding]) -> Option<ContentCoding> {
+        if available.is_empty() || !self.has(ACCEPT_ENCODING) {
+            return None;
+        }
+        content_coding::choose(self.values(ACCEPT_ENCODING), available)
+    }
+
+    fn method(&self) -> &'a [u8] {
         self.head.method.of(self.bytes)
     }
 
     /// Whether the field is present.
     #[inline]
-    pub(crate) fn has(&self, known: KnownField) -> bool {
+    fn has(&self, known: KnownField) -> bool {
         self.found & known.bit != 0
     }
 
     /// The values of all fields with this name, in order.
-    pub(crate) fn values(&self, known: KnownField) -> impl Iterator<Item = &'a [u8]> {
+    fn values(&self, known: KnownField) -> impl Iterator<Item = &'a [u8]> + Clone {
         let (fields, bytes) = (if self.has(known) { &self.head.fields[..] } else { &[] }, self.bytes);
         let named = move |name: &[u8]| name.eq_ignore_ascii_case(known.name);
         fields.iter().filter(move |field| named(field.name.of(bytes))).map(move |field| field.value.of(bytes))
     }
 
     /// The value of a field that is not a list: `None` if it is absent or repeated.
-    pub(crate) fn value(&self, known: KnownField) -> Option<&'a [u8]> {
+    fn value(&self, known: KnownField) -> Option<&'a [u8]> {
         let mut values = self.values(known);
         values.next().filter(|_| values.next().is_none())
     }

@@ -1,6 +1,5 @@
 //! The choice of a content coding (RFC 9110 section 12.5.3).
 
-use crate::conditional_fields::{ACCEPT_ENCODING, ConditionalFields};
 use crate::grammar::{elements, is_token, trim};
 
 /// A content coding, the densest first.
@@ -48,46 +47,24 @@ impl ContentCoding {
     }
 }
 
-impl ConditionalFields<'_> {
-    /// Chooses among the `available` codings; `None`: identity.
-    ///
-    /// Of the codings with the highest quality value, the first in the order of `available` is chosen.
-    /// Without Accept-Encoding the result is identity: the RFC allows any coding, but such clients are often scripts
-    /// that decode none. It is identity too if the client refuses everything, because a readable response may be worth
-    /// more to it than a 406.
-    pub fn coding(&self, available: &[ContentCoding]) -> Option<ContentCoding> {
-        if available.is_empty() || !self.has(ACCEPT_ENCODING) {
-            return None;
+/// Chooses among the `available` codings by the values of all Accept-Encoding fields; `None`: identity.
+///
+/// Of the codings with the highest quality value, the first in the order of `available` is chosen. It is identity if the client
+/// refuses everything, because a readable response may be worth more to it than a 406.
+pub(crate) fn choose<'a>(
+    accepted: impl Iterator<Item = &'a [u8]>,
+    available: &[ContentCoding],
+) -> Option<ContentCoding> {
+    let qualities = Qualities::read(accepted);
+    let mut best = (None, qualities.identity());
+    for &coding in available {
+        let quality = qualities.of(coding);
+        // At equal quality, a coding is better than identity, and an earlier coding better than a later one.
+        if quality > best.1 || quality == best.1 && quality > 0 && best.0.is_none() {
+            best = (Some(coding), quality);
         }
-        let qualities = self.qualities();
-        let mut best = (None, qualities.identity());
-        for &coding in available {
-            let quality = qualities.of(coding);
-            // At equal quality, a coding is better than identity, and an earlier coding better than a later one.
-            if quality > best.1 || quality == best.1 && quality > 0 && best.0.is_none() {
-                best = (Some(coding), quality);
-            }
-        }
-        best.0
     }
-
-    /// The quality values of all Accept-Encoding fields; malformed members are ignored.
-    fn qualities(&self) -> Qualities {
-        let mut qualities = Qualities::default();
-        for member in self.values(ACCEPT_ENCODING).flat_map(elements) {
-            let Some((name, quality)) = weighed(member) else { continue };
-            let named = ContentCoding::ALL.iter().zip(&mut qualities.codings).find(|(coding, _)| coding.is_named(name));
-            let known = match named {
-                Some((_, known)) => known,
-                None if name == b"*" => &mut qualities.others,
-                None if name.eq_ignore_ascii_case(b"identity") => &mut qualities.identity,
-                None => continue,
-            };
-            // Of a repeated coding the lower value counts, because identity can always be read.
-            *known = Some(known.map_or(quality, |known| known.min(quality)));
-        }
-        qualities
-    }
+    best.0
 }
 
 /// Quality values in thousandths; `None`: not listed.
@@ -101,6 +78,24 @@ struct Qualities {
 }
 
 impl Qualities {
+    /// Reads the values of all Accept-Encoding fields; malformed members are ignored.
+    fn read<'a>(accepted: impl Iterator<Item = &'a [u8]>) -> Self {
+        let mut qualities = Qualities::default();
+        for member in accepted.flat_map(elements) {
+            let Some((name, quality)) = weighed(member) else { continue };
+            let named = ContentCoding::ALL.iter().zip(&mut qualities.codings).find(|(coding, _)| coding.is_named(name));
+            let known = match named {
+                Some((_, known)) => known,
+                None if name == b"*" => &mut qualities.others,
+                None if name.eq_ignore_ascii_case(b"identity") => &mut qualities.identity,
+                None => continue,
+            };
+            // Of a repeated coding the lower value counts, because identity can always be read.
+            *known = Some(known.map_or(quality, |known| known.min(quality)));
+        }
+        qualities
+    }
+
     fn of(&self, coding: ContentCoding) -> u16 {
         self.codings[coding as usize].or(self.others).unwrap_or(0)
     }

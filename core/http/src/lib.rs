@@ -9,8 +9,8 @@
 //! parser/                bytes to requests
 //! proxy/                 proxies in front of the server
 //! grammar.rs             character classes and small productions of the RFCs
-//! conditional_fields.rs  request fields that select or condition the response
 //! conditional.rs         conditional requests; ranges.rs range requests; content_coding.rs the choice of a content coding
+//! conditional_fields.rs  request fields that select or condition the response, and what they ask for
 //! response/              response writer: status, fields and body to bytes
 //! upgrade/               another protocol on the same connection
 //! origin.rs              client, scheme and host from proxies; address.rs addresses as text
@@ -45,11 +45,10 @@ pub use content_coding::ContentCoding;
 pub use grammar::{elements, encode_latin1, is_token, percent_decoded, split_authority, trim};
 pub use limits::Limits;
 pub use origin::{Client, Origin, Scheme};
-pub use parser::gateway::Gateway;
-pub use parser::head::{Field, Head, Span};
 pub use parser::proxy_protocol::{ProxyHeader, Source};
 pub use parser::request_parser::{Event, ReadBuffer, RequestParser};
 pub use parser::target::split_target;
+pub use parser::types::{Field, Gateway, Head, Span};
 pub use parser::version::Version;
 pub use protocol::{Dialect, Protocol};
 pub use proxy::trusted::TrustedProxies;

@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use crate::conditional::{Comparison, Tag, Validators, http_date};
-use crate::conditional_fields::{ConditionalFields, IF_RANGE, RANGE};
 use crate::grammar::elements;
 
 /// Most ranges in one request. Apache: 200 (`MaxRanges`); nginx: limited only by the length of the response.
@@ -24,17 +22,14 @@ pub enum Ranges {
     Unsatisfiable,
 }
 
-impl ConditionalFields<'_> {
-    /// The ranges of a request for `length` bytes whose preconditions hold. `now` is in seconds since 1970.
+impl Ranges {
+    /// The ranges of a field for `length` bytes.
     ///
     /// A range from 0 of an empty file selects the whole file, as in nginx 1.22: clients that begin each transfer with
     /// `bytes=0-` would otherwise get a 416 (which RFC 9110 section 14.1.2 requires, strictly), and Content-Range
     /// cannot express an empty range.
-    pub fn ranges(&self, length: u64, validators: &Validators<'_>, now: u64) -> Ranges {
-        if !self.has(RANGE) || self.method() != b"GET" || !self.is_current(validators, now) {
-            return Ranges::Whole;
-        }
-        let Some(asked) = self.value(RANGE).and_then(parse) else { return Ranges::Whole };
+    pub(crate) fn read(value: &[u8], length: u64) -> Self {
+        let Some(asked) = parse(value) else { return Ranges::Whole };
         if length == 0 && asked.iter().any(|spec| spec.within(1).is_some()) {
             return Ranges::Whole;
         }
@@ -48,19 +43,6 @@ impl ConditionalFields<'_> {
             1 => joined.pop().map_or(Ranges::Unsatisfiable, Ranges::One),
             _ => Ranges::Several(joined),
         }
-    }
-
-    /// Whether If-Range, if present, matches the current representation (RFC 9110 section 13.1.5).
-    fn is_current(&self, validators: &Validators<'_>, now: u64) -> bool {
-        if !self.has(IF_RANGE) {
-            return true;
-        }
-        let Some(value) = self.value(IF_RANGE) else { return false };
-        if let Some(tag) = Tag::parse(value) {
-            return tag.is(validators.etag, Comparison::Strong);
-        }
-        // A file modified in the current second may change again within it (RFC 9110 section 8.8.2.2).
-        validators.modified.is_some_and(|modified| http_date(value) == Some(modified) && modified < now)
     }
 }
 

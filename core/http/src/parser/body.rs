@@ -5,24 +5,8 @@ use memchr::memchr;
 use crate::grammar::{hex, is_chunk_extension, is_field_content, is_token, trim_start};
 use crate::limits::Limits;
 use crate::parser::gateway::fastcgi::Stream;
-use crate::parser::head::Framing;
+use crate::parser::types::{Framing, Part};
 use crate::reject::Reject;
-
-/// The meaning of the bytes at the front of the buffer.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Part {
-    /// More bytes are needed.
-    NeedMore,
-    /// Bytes of framing, which the caller drops.
-    Framing(usize),
-    /// Bytes of content.
-    Content(usize),
-    /// Bytes of a FastCGI management record, which the caller drops, and the reply to send.
-    ManagementReply(usize, Vec<u8>),
-    /// The body is complete; the bytes after it belong to the next message.
-    Complete,
-    Rejected(Reject),
-}
 
 /// The decoder of the body being received.
 #[derive(Clone, Debug)]

@@ -3,6 +3,7 @@
 //! ```text
 //! request_parser.rs   the receiving half of a connection: bytes in, events out
 //! proxy_protocol.rs   PROXY protocol header, versions 1 and 2, before the first request
+//! types.rs            spans, fields, head, framing: the shapes that all parsers fill
 //! head.rs             request line and header fields
 //! target.rs           request target
 //! version.rs          version of the request line
@@ -16,4 +17,5 @@ pub(crate) mod head;
 pub(crate) mod proxy_protocol;
 pub(crate) mod request_parser;
 pub(crate) mod target;
+pub(crate) mod types;
 pub(crate) mod version;

@@ -1,11 +1,12 @@
 //! The request parser and its receive buffer: bytes in, events out.
 
 use crate::limits::Limits;
-use crate::parser::body::{Body, Decoder, Part};
+use crate::parser::body::{Body, Decoder};
 use crate::parser::gateway;
 use crate::parser::gateway::fastcgi::{Opened, Opening, Stream};
-use crate::parser::head::{self, Framing, Head, Parsed};
+use crate::parser::head;
 use crate::parser::proxy_protocol::{self, ProxyHeader};
+use crate::parser::types::{Framing, Head, Parsed, Part};
 use crate::parser::version;
 use crate::protocol::{Dialect, Protocol};
 use crate::reject::Reject;

@@ -3,19 +3,8 @@
 use std::borrow::Cow;
 
 use crate::grammar::{hex, is_authority, percent_decoded, scan_target};
-use crate::parser::head::Span;
+use crate::parser::types::{Span, Target};
 use crate::reject::Reject;
-
-/// Positions of the parts of a request target in the head.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Target {
-    pub(crate) path: Span,
-    pub(crate) query: Span,
-    /// From an absolute-form target; it replaces the Host field (RFC 9112 section 3.2.2).
-    pub(crate) authority: Span,
-    /// The target is an https URI.
-    pub(crate) is_https: bool,
-}
 
 /// Splits and checks a target. `at` is its position in the head.
 pub(crate) fn parse(method: &[u8], target: &[u8], at: usize) -> Result<Target, Reject> {

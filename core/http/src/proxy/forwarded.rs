@@ -11,7 +11,7 @@ use crate::grammar::{
     has_whole_escapes, is_authority, is_tchar, percent_decoded, port, split_authority, trim, trim_start,
 };
 use crate::origin::{Client, Origin, Scheme};
-use crate::parser::head::Head;
+use crate::parser::types::Head;
 use crate::proxy::trusted::TrustedProxies;
 use crate::reject::Reject;
 

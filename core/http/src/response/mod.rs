@@ -14,7 +14,7 @@ mod interim;
 use std::io::Write as _;
 
 use crate::parser::gateway::fastcgi;
-use crate::parser::head::Head;
+use crate::parser::types::Head;
 use crate::parser::version::Version;
 use crate::protocol::{Dialect, Protocol};
 use crate::reject::{Invalid, Reject};

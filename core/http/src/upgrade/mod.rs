@@ -8,7 +8,7 @@
 pub(crate) mod sent;
 
 use crate::grammar::{elements, is_token};
-use crate::parser::head::{Framing, Head};
+use crate::parser::types::{Framing, Head};
 use crate::parser::version::Version;
 
 impl Head {

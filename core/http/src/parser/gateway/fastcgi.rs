@@ -6,9 +6,9 @@
 //! A connection carries one request at a time. A second one is refused with FCGI_CANT_MPX_CONN, as the specification
 //! says, and may be sent again after the first.
 
-use super::{Packet, Variable};
 use crate::limits::Limits;
-use crate::parser::body::Part;
+use crate::parser::gateway::packet::{Packet, Variable};
+use crate::parser::types::Part;
 use crate::reject::Reject;
 
 /// Length of a record header.

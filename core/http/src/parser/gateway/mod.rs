@@ -4,12 +4,14 @@
 //! and become a [`Head`]: names of header fields are rewritten there, `HTTP_USER_AGENT` to `USER-AGENT`.
 //!
 //! ```text
+//! packet.rs    a packet of variables, and how one is unpacked
 //! uwsgi.rs     uwsgi: 16-bit lengths before names and values
 //! scgi.rs      SCGI: a netstring of names and values
 //! fastcgi.rs   FastCGI: records, also of the body and of the response
 //! ```
 
 pub(crate) mod fastcgi;
+mod packet;
 mod scgi;
 mod uwsgi;
 
@@ -18,47 +20,13 @@ use std::ops::Range;
 
 use crate::grammar::{self, content_length, hex, is_authority, is_field_content, is_token, scan_target};
 use crate::limits::Limits;
-use crate::parser::head::{Field, Framing, Head, Parsed, Span};
+use crate::parser::gateway::packet::{MALFORMED, Packet, Unpack};
 use crate::parser::target;
+use crate::parser::types::{Field, Framing, Gateway, Head, Parsed, Span, Target};
 use crate::parser::version::Version;
 use crate::protocol::{Dialect, Protocol};
 use crate::reject::Reject;
 
-/// The variables of a request that have no place in its head.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Gateway {
-    /// Variables that are passed to the application unchanged: SERVER_NAME, DOCUMENT_ROOT, REMOTE_USER and all that the
-    /// web server is configured to add.
-    pub variables: Vec<Field>,
-    /// The address of the client, if it has one.
-    pub client: Option<SocketAddr>,
-    /// The client speaks TLS with the web server.
-    pub secure: bool,
-    /// SERVER_PROTOCOL: the version that the client speaks.
-    pub version: Span,
-    /// SCRIPT_NAME: the mount point. It is among the variables too.
-    pub(crate) script: Span,
-    /// The path is decoded: it comes from PATH_INFO or SCRIPT_NAME.
-    pub(crate) is_decoded: bool,
-    /// CONTENT_LENGTH, if it was sent.
-    pub(crate) length: Option<u64>,
-}
-
-/// A complete packet of variables.
-pub(crate) struct Packet {
-    /// The position of the variables.
-    variables: Range<usize>,
-    /// Length including framing.
-    length: usize,
-}
-
-/// One variable: its name, its value, and the position of the next one.
-type Variable = (Range<usize>, Range<usize>, usize);
-
-/// Unpacks the variable at a position of a packet; `None`: it is malformed.
-type Unpack = fn(&[u8], usize) -> Option<Variable>;
-
-const MALFORMED: Reject = Reject::bad("a malformed packet of variables");
 /// Limit of variables that are not header fields. nginx sends 15.
 const MAX_VARIABLES: usize = 256;
 const TOO_MANY_VARIABLES: Reject = Reject::with(431, "a packet of variables over the limit of their number");
@@ -270,7 +238,7 @@ impl<'a> Assembly<'a> {
             self.head.parts = match self.path {
                 // The decoded path comes from the web server, so the target is only checked for its characters.
                 Some(_) if scan_target(text).is_none() => return Err(MALFORMED),
-                Some(_) => target::Target::default(),
+                Some(_) => Target::default(),
                 None => target::parse(method, text, uri.start())?,
             };
         }

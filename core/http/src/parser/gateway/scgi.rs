@@ -2,8 +2,8 @@
 
 use memchr::memchr;
 
-use super::{MALFORMED, Packet, Variable};
 use crate::limits::Limits;
+use crate::parser::gateway::packet::{MALFORMED, Packet, Variable};
 use crate::reject::Reject;
 
 /// Digits of [`Limits::MAX_HEAD`].

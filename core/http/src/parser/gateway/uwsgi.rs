@@ -1,7 +1,7 @@
 //! uwsgi: four bytes, then variables with 16-bit little-endian lengths before each name and value, then the body.
 
-use super::{Packet, Variable};
 use crate::limits::Limits;
+use crate::parser::gateway::packet::{Packet, Variable};
 use crate::reject::Reject;
 
 const HEADER: usize = 4;
