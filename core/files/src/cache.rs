@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxHashMap;
 
-use crate::entry::Entry;
+use crate::cached_file::CachedFile;
 use crate::listing::Listings;
 
 /// Bytes that an entry costs besides its name, fields and content.
@@ -64,7 +64,7 @@ struct Index {
 struct Slot {
     partition: Partition,
     name: Arc<[u8]>,
-    entry: Arc<Entry>,
+    entry: Arc<CachedFile>,
     weight: usize,
     descriptors: usize,
 }
@@ -117,7 +117,12 @@ impl Cache {
 
     /// Calls `make` with the entry of a name. Nothing is cloned, as this happens in every request.
     #[inline]
-    pub(crate) fn with<T>(&self, partition: Partition, name: &[u8], make: impl FnOnce(&Arc<Entry>) -> T) -> Option<T> {
+    pub(crate) fn with<T>(
+        &self,
+        partition: Partition,
+        name: &[u8],
+        make: impl FnOnce(&Arc<CachedFile>) -> T,
+    ) -> Option<T> {
         let index = self.index();
         let &at = index.names.get(partition.0)?.get(name)?;
         let slot = index.slots.get(at)?;
@@ -126,7 +131,7 @@ impl Cache {
     }
 
     /// Adds an entry, if there is room for it.
-    pub(crate) fn insert(&self, partition: Partition, name: &[u8], entry: &Arc<Entry>) {
+    pub(crate) fn insert(&self, partition: Partition, name: &[u8], entry: &Arc<CachedFile>) {
         let weight = entry.weight() + 2 * name.len() + OVERHEAD;
         let descriptors = entry.descriptors();
         let mut index = self.index();

@@ -9,7 +9,7 @@ use poorhttp_http::{ConditionalFields, Head, Validators, http_date};
 use rustix::io::Errno;
 
 use crate::cache::{Cache, Partition};
-use crate::entry::{Entry, EntryContext};
+use crate::cached_file::{CachedFile, FileContext};
 use crate::file_name::{FileName, c_string, encoded, hides_slash};
 use crate::folder::{Folder, Resolver};
 use crate::listing::Listing;
@@ -154,7 +154,7 @@ impl StaticRoot {
             return self.not_found(request);
         }
         let conditional = ConditionalFields::of(request.head, request.bytes);
-        let reply = |entry: &Entry, may_wait: bool| {
+        let reply = |entry: &CachedFile, may_wait: bool| {
             self.live_page(entry, request).or_else(|| reply(entry, &conditional, request, may_wait))
         };
         if let Some(reply) = self.cached(self.published, name, request, reply) {
@@ -182,7 +182,7 @@ impl StaticRoot {
     /// The reply with a file that an application has named. Fields that it gives are not added. A refusal (status 400 and above)
     /// has all fields that it needs.
     pub fn send_named(&self, request: &FileRequest<'_>, given: &GivenFields<'_>) -> Lookup {
-        let reply = |entry: &Entry, _: bool| Some(named_reply(entry, request, given));
+        let reply = |entry: &CachedFile, _: bool| Some(named_reply(entry, request, given));
         let name = request.name();
         let found = match FileName::of(name, true) {
             Some(checked) if !checked.is_folder => match self.cached(self.named, name, request, reply) {
@@ -229,7 +229,7 @@ impl StaticRoot {
         partition: Partition,
         name: &[u8],
         request: &FileRequest<'_>,
-        make: impl Fn(&Entry, bool) -> Option<T>,
+        make: impl Fn(&CachedFile, bool) -> Option<T>,
     ) -> Option<Option<T>> {
         let found = self.cache.with(partition, name, |entry| match entry.was_compared(request.poll) {
             true => make(entry, false).ok_or_else(|| Arc::clone(entry)),
@@ -258,11 +258,11 @@ impl StaticRoot {
         name: &[u8],
         file: CString,
         request: &FileRequest<'_>,
-    ) -> Result<Arc<Entry>, Errno> {
+    ) -> Result<Arc<CachedFile>, Errno> {
         let prefix = request.path.get(..request.prefix).unwrap_or_default();
         let path = [prefix, b"/", file.to_bytes()].concat();
         let published = partition == self.published;
-        let context = EntryContext {
+        let context = FileContext {
             options: &self.options,
             path: &path,
             published,
@@ -272,7 +272,7 @@ impl StaticRoot {
             now: request.now,
             poll: request.poll,
         };
-        let entry = Arc::new(Entry::open(file, &self.folder(request.now), &context)?);
+        let entry = Arc::new(CachedFile::open(file, &self.folder(request.now), &context)?);
         self.cache.add_miss();
         if entry.is_settled(request.now) {
             self.cache.insert(partition, name, &entry);
@@ -285,9 +285,9 @@ impl StaticRoot {
         &self,
         name: FileName<'_>,
         request: &FileRequest<'_>,
-        reply: impl Fn(&Entry, bool) -> Option<Reply>,
+        reply: impl Fn(&CachedFile, bool) -> Option<Reply>,
     ) -> Result<Lookup, Errno> {
-        let reply = |entry: &Entry| reply(entry, true).map_or(Lookup::WouldBlock, Lookup::Reply);
+        let reply = |entry: &CachedFile| reply(entry, true).map_or(Lookup::WouldBlock, Lookup::Reply);
         if !name.is_folder && !name.is_top() {
             match self.open(self.published, request.name(), name.to_c_string(), request) {
                 Ok(entry) => return Ok(reply(&entry)),
@@ -345,14 +345,18 @@ impl StaticRoot {
     }
 
     /// The reply with a page that reloads itself, if the request is for one.
-    fn live_page(&self, entry: &Entry, request: &FileRequest<'_>) -> Option<Reply> {
+    fn live_page(&self, entry: &CachedFile, request: &FileRequest<'_>) -> Option<Reply> {
         let live = self.live_for(request)?;
         Some(live.added_to(entry.page()?, request.script))
     }
 
     /// The option's page in place of a missing file: a path of a single-page application, which its script shows. `None`: the
     /// request is not for a page, or there is no such file either.
-    fn fallback(&self, request: &FileRequest<'_>, reply: impl Fn(&Entry, bool) -> Option<Reply>) -> Option<Lookup> {
+    fn fallback(
+        &self,
+        request: &FileRequest<'_>,
+        reply: impl Fn(&CachedFile, bool) -> Option<Reply>,
+    ) -> Option<Lookup> {
         if self.options.fallback.is_empty() || !navigation::is_possible(request.path, request.head, request.bytes) {
             return None;
         }
@@ -383,7 +387,7 @@ impl StaticRoot {
             return Lookup::NotFound(error_reply::missing());
         }
         let key = ["/", &self.options.not_found].concat();
-        let reply = |entry: &Entry, _: bool| {
+        let reply = |entry: &CachedFile, _: bool| {
             let page = self.live_page(entry, request).unwrap_or_else(|| entry.plain.whole());
             Some(entry.plain.instead(error_reply::NOT_FOUND).with_content_of(page))
         };
@@ -406,7 +410,7 @@ impl StaticRoot {
 /// The reply to GET and HEAD. `None`: it has to be compressed, and `may_wait` is not set.
 #[inline]
 fn reply(
-    entry: &Entry,
+    entry: &CachedFile,
     conditional: &ConditionalFields<'_>,
     request: &FileRequest<'_>,
     may_wait: bool,
@@ -431,7 +435,7 @@ pub struct GivenFields<'a> {
 }
 
 /// The reply with a file that an application has named.
-fn named_reply(entry: &Entry, request: &FileRequest<'_>, given: &GivenFields<'_>) -> Reply {
+fn named_reply(entry: &CachedFile, request: &FileRequest<'_>, given: &GivenFields<'_>) -> Reply {
     let representation = &entry.plain;
     let conditional = ConditionalFields::of(request.head, request.bytes);
     let reply = if !request.is_conditional(&conditional) {

@@ -305,7 +305,7 @@ impl Pair {
         assert!(self.seen == self.answered || self.server_has_closed);
         // The client is told of the end.
         assert!(!self.server_has_closed || matches!(self.client.reader().read(&mut [0]), Ok(0)));
-        assert!(self.session.facts().protocol.is_some());
+        assert!(self.session.info().protocol.is_some());
     }
 }
 

@@ -8,7 +8,7 @@ use pyo3::sync::MutexExt;
 
 use crate::interrupter::Interrupter;
 use crate::lock;
-use crate::worker_status::Entry;
+use crate::worker_status::InFlightEntry;
 
 pub(crate) struct Dispatched {
     exchange: Mutex<Exchange>,
@@ -16,14 +16,14 @@ pub(crate) struct Dispatched {
     /// Forks of this process before the request began.
     forks: u64,
     /// Entry in the worker's status memory, if it has a supervisor.
-    entry: Option<Entry>,
+    entry: Option<InFlightEntry>,
     /// Interrupts the application on a timeout.
     interrupter: Option<Arc<Interrupter>>,
 }
 
 impl Dispatched {
     #[inline(always)]
-    pub(crate) fn new(exchange: Exchange, entry: Option<Entry>, interrupter: Option<Arc<Interrupter>>) -> Self {
+    pub(crate) fn new(exchange: Exchange, entry: Option<InFlightEntry>, interrupter: Option<Arc<Interrupter>>) -> Self {
         let forks = poorhttp_reactor::forks();
         Dispatched { number: exchange.number(), forks, exchange: Mutex::new(exchange), entry, interrupter }
     }
@@ -106,7 +106,7 @@ impl Dispatched {
 
     /// Whether anything may be left to do when the application has finished.
     pub(crate) fn is_noted(&self) -> bool {
-        self.interrupter.is_some() || self.entry.as_ref().is_some_and(Entry::is_present)
+        self.interrupter.is_some() || self.entry.as_ref().is_some_and(InFlightEntry::is_present)
     }
 
     /// Whether the request belongs to the process that forked this one. Takes no lock: after a fork, the holder of the lock may

@@ -65,7 +65,7 @@ impl LogWriter {
 
     /// Counts lines that are lost in this status, too, which the process keeps mapped from then on.
     fn count_lost(&self, py: Python<'_>, status: &Bound<'_, WorkerStatus>) {
-        let counter = &status.get().leak().counters.figures.lines_lost;
+        let counter = &status.get().leak().counters.metrics.lines_lost;
         py.detach(|| self.inner.count_lost(counter));
     }
 

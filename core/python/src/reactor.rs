@@ -22,7 +22,7 @@ use crate::environ::{Environs, set_request_id};
 use crate::error_log::{LogWriter, has_unfinished_line};
 use crate::errors::{os_error, value_error};
 use crate::ffi::{arm_orphan_timer, duplicate, since_input, unacknowledged};
-use crate::interpreter_queue::InterpreterQueue;
+use crate::gil_queue::GilQueue;
 use crate::interrupter::{Interrupter, OverdueRequests};
 use crate::request::{Request, Waits};
 use crate::settings::{compression, microseconds, milliseconds, option, queue_limit};
@@ -34,7 +34,7 @@ use crate::worker_status::{SharedStatuses, WorkerStatus};
 /// Iterator over the requests of a process.
 #[pyclass(frozen, module = "poorhttp._core")]
 pub(crate) struct Reactor {
-    inner: Arc<poorhttp_reactor::Reactor>,
+    inner: poorhttp_reactor::Reactor,
     environs: Environs,
     waits: Option<Arc<Waits>>,
     error_log: Arc<poorhttp_reactor::ErrorLog>,
@@ -51,7 +51,7 @@ pub(crate) struct Reactor {
     /// Called when a thread has run a request and left a line without its end in `wsgi.errors`.
     end_line: Option<Py<PyAny>>,
     /// Requests that wait for the interpreter, if several threads share it.
-    queue: Option<InterpreterQueue>,
+    queue: Option<GilQueue>,
 }
 
 impl Reactor {
@@ -272,8 +272,8 @@ impl Reactor {
             .map(|python| Interrupter::new(python, Arc::clone(&error_log.get().inner)).map(Arc::new))
             .transpose()?;
         let status = worker_status.as_ref().map(|status| status.get().leak());
-        let figures = status.map(|status| &status.counters.figures);
-        let cache = Cache::new(option(settings, "static_cache")?).counting(figures.map(|figures| &figures.cache));
+        let metrics = status.map(|status| &status.counters.metrics);
+        let cache = Cache::new(option(settings, "static_cache")?).counting(metrics.map(|metrics| &metrics.cache));
         let cache = Arc::new(cache);
         let (compression_of_files, compression) = compression(settings)?;
         let temp_dir = TempDir(temp_dir);
@@ -296,7 +296,7 @@ impl Reactor {
                 graceful: milliseconds(settings, "graceful_timeout")?,
                 drain: milliseconds(settings, "drain_timeout")?,
                 request: milliseconds(settings, "request_timeout")?,
-                least_rate: option(settings, "min_rate")?,
+                min_rate: option(settings, "min_rate")?,
             },
             body_memory: BodyMemory {
                 one: option(settings, "body_buffer_size")?,
@@ -323,7 +323,7 @@ impl Reactor {
                     option(settings, "spool_total")?,
                     Arc::clone(&error_log.get().inner),
                 )
-                .counting(figures.map(|figures| &figures.spooled)),
+                .counting(metrics.map(|metrics| &metrics.spooled)),
             ),
             temp_dir,
             files: Arc::clone(&cache),
@@ -371,7 +371,7 @@ impl Reactor {
         let inner = poorhttp_reactor::Reactor::new(opened, options).map_err(os_error)?;
         Ok(Reactor {
             notes_hand_out: inner.takes_times() && interrupter.is_none() && wait_writable.is_none(),
-            queue: multithread.then(|| InterpreterQueue::new(&inner.counters().figures)),
+            queue: multithread.then(|| GilQueue::new(&inner.counters().metrics)),
             inner,
             environs: Environs::new(py, bases, request_ids.is_some())?,
             waits: wait_writable
@@ -409,7 +409,7 @@ impl Reactor {
                         return None;
                     }
                     None => {
-                        next = self.queue.as_ref().and_then(InterpreterQueue::first);
+                        next = self.queue.as_ref().and_then(GilQueue::first);
                         continue;
                     }
                 },

@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd, RawFd};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use poorhttp_reactor::{Exchange, NotTaken, SendError};
+use poorhttp_reactor::{Exchange, NotHijacked, SendError};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::intern;
@@ -19,7 +19,7 @@ use crate::logged_variables::LoggedVariables;
 use crate::request_name::RequestName;
 use crate::response_values::{Failure, body_bytes, write_fields, wrong_type};
 use crate::streamed_body;
-use crate::upgrade::{UpgradedConnection, not_taken};
+use crate::upgrade::{UpgradedConnection, not_hijacked};
 
 /// Bytes from which a body is sent with the interpreter released, as copying it takes longer than that.
 pub(crate) const LARGE: usize = 128 << 10;
@@ -289,8 +289,8 @@ impl Request {
                     self.dispatched.note_upgraded(py, !in_pool);
                     return Ok((socket.into_raw_fd(), UpgradedConnection(upgraded)));
                 }
-                Err(NotTaken::Full) => self.wait_for_client(py, Exchange::send_all_queued)?,
-                Err(error) => return Err(not_taken(error)),
+                Err(NotHijacked::Full) => self.wait_for_client(py, Exchange::send_all_queued)?,
+                Err(error) => return Err(not_hijacked(error)),
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use poorhttp_reactor::{NotTaken, Upgraded};
+use poorhttp_reactor::{NotHijacked, Upgraded};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyBrokenPipeError, PyConnectionResetError, PyOSError};
 use pyo3::prelude::*;
@@ -52,12 +52,12 @@ impl UpgradedConnection {
 }
 
 /// The exception for a connection that the application does not get.
-pub(crate) fn not_taken(error: NotTaken) -> PyErr {
+pub(crate) fn not_hijacked(error: NotHijacked) -> PyErr {
     match error {
-        NotTaken::Answered => PyOSError::new_err("this request has been answered, or its response has begun"),
-        NotTaken::Taken => PyOSError::new_err("this connection has been taken over already"),
-        NotTaken::Full => PyConnectionResetError::new_err("the client reads nothing"),
-        NotTaken::Disconnected => PyConnectionResetError::new_err("the client has left"),
-        NotTaken::Failed(error) => os_error(error),
+        NotHijacked::Answered => PyOSError::new_err("this request has been answered, or its response has begun"),
+        NotHijacked::Hijacked => PyOSError::new_err("this connection has been taken over already"),
+        NotHijacked::Full => PyConnectionResetError::new_err("the client reads nothing"),
+        NotHijacked::Disconnected => PyConnectionResetError::new_err("the client has left"),
+        NotHijacked::Failed(error) => os_error(error),
     }
 }

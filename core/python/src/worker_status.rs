@@ -100,7 +100,7 @@ pub(crate) struct WorkerStatus {
 }
 
 /// A request in flight and its slot.
-pub(crate) struct Entry {
+pub(crate) struct InFlightEntry {
     worker_status: Py<WorkerStatus>,
     slot: usize,
     number: u64,
@@ -131,7 +131,7 @@ impl WorkerStatus {
 
     /// Enters a request with its ID, which is empty if it has none. Without a free slot, it replaces an older one.
     #[inline]
-    pub(crate) fn enter(slf: &Py<Self>, py: Python<'_>, number: u64, line: &[u8], id: &[u8]) -> Entry {
+    pub(crate) fn enter(slf: &Py<Self>, py: Python<'_>, number: u64, line: &[u8], id: &[u8]) -> InFlightEntry {
         let worker_status = slf.get();
         let slot = match worker_status.free.load(Ordering::Relaxed) {
             0 => (number % SLOTS as u64) as usize,
@@ -140,11 +140,11 @@ impl WorkerStatus {
         worker_status.inner().enter(slot, number, line, id);
         worker_status.free.fetch_and(!(1 << slot), Ordering::Relaxed);
         title::begin(py, number, line);
-        Entry { worker_status: slf.clone_ref(py), slot, number, state: AtomicU8::new(IN_FLIGHT) }
+        InFlightEntry { worker_status: slf.clone_ref(py), slot, number, state: AtomicU8::new(IN_FLIGHT) }
     }
 }
 
-impl Entry {
+impl InFlightEntry {
     /// Whether it was not removed yet.
     #[inline]
     pub(crate) fn is_present(&self) -> bool {
@@ -212,9 +212,9 @@ fn histogram<'py>(py: Python<'py>, histogram: &Histogram) -> PyResult<Bound<'py,
     Ok(dict)
 }
 
-/// The `Figures` of the status document (`poorhttp/plugins/monitor/admin/model.py`) but for `oldest`.
-fn figures<'py>(py: Python<'py>, counters: &Counters) -> PyResult<Bound<'py, PyDict>> {
-    let (counts, figures) = (counters.counts(), &counters.figures);
+/// The `Metrics` of the status document (`poorhttp/plugins/monitor/admin/model.py`) but for `oldest`.
+fn metrics<'py>(py: Python<'py>, counters: &Counters) -> PyResult<Bound<'py, PyDict>> {
+    let (counts, metrics) = (counters.counts(), &counters.metrics);
     let all = PyDict::new(py);
     all.set_item("requests", counts.requests)?;
     let responses = PyDict::new(py);
@@ -223,18 +223,18 @@ fn figures<'py>(py: Python<'py>, counters: &Counters) -> PyResult<Bound<'py, PyD
     }
     all.set_item("responses", responses)?;
     let refused = PyDict::new(py);
-    for (status, number) in REFUSED.iter().zip(figures.refused()) {
+    for (status, number) in REFUSED.iter().zip(metrics.refused()) {
         refused.set_item(status.to_string(), number)?;
     }
     all.set_item("refused", refused)?;
-    for (name, number) in figures.named() {
+    for (name, number) in metrics.named() {
         all.set_item(name, number)?;
     }
     all.set_item("upgrades", counts.upgrades)?;
-    all.set_item("interpreter_wait", seconds(figures.interpreter_wait()))?;
+    all.set_item("interpreter_wait", seconds(metrics.interpreter_wait()))?;
     all.set_item("in_flight", counts.in_flight)?;
-    all.set_item("queued", figures.queued())?;
-    let [reading, sending] = figures.connections();
+    all.set_item("queued", metrics.queued())?;
+    let [reading, sending] = metrics.connections();
     // They are counted one after another, so the sum may be more than there are.
     let waiting = reading.saturating_add(sending).saturating_add(counts.upgraded);
     let active = counts.in_flight.min(counts.connections.saturating_sub(waiting));
@@ -245,9 +245,9 @@ fn figures<'py>(py: Python<'py>, counters: &Counters) -> PyResult<Bound<'py, PyD
     connections.set_item("idle", counts.connections.saturating_sub(waiting).saturating_sub(active))?;
     connections.set_item("upgraded", counts.upgraded)?;
     all.set_item("connections", connections)?;
-    all.set_item("waiting", histogram(py, &figures.waiting)?)?;
-    all.set_item("application", histogram(py, &figures.application)?)?;
-    all.set_item("sending", histogram(py, &figures.sending)?)?;
+    all.set_item("waiting", histogram(py, &metrics.waiting)?)?;
+    all.set_item("application", histogram(py, &metrics.application)?)?;
+    all.set_item("sending", histogram(py, &metrics.sending)?)?;
     Ok(all)
 }
 
@@ -259,7 +259,7 @@ fn oldest(status: &poorhttp_reactor::WorkerStatus, now: u64) -> u64 {
     begun.min().map_or(0, |begun| now.saturating_sub(begun))
 }
 
-/// The sum of the figures of several workers. Of those that have ended, only what they have counted is added.
+/// The sum of the metrics of several workers. Of those that have ended, only what they have counted is added.
 #[pyfunction]
 pub(crate) fn sum_figures<'py>(
     py: Python<'py>,
@@ -269,7 +269,7 @@ pub(crate) fn sum_figures<'py>(
     let (sum, now) = (Counters::default(), now());
     ended.iter().for_each(|status| sum.add(&status.inner().counters, false));
     alive.iter().for_each(|status| sum.add(&status.inner().counters, true));
-    let all = figures(py, &sum)?;
+    let all = metrics(py, &sum)?;
     let oldest = alive.iter().map(|status| oldest(status.inner(), now)).max().unwrap_or(0);
     all.set_item("oldest", seconds(oldest))?;
     Ok(all)
@@ -386,14 +386,14 @@ impl WorkerStatus {
         Ok((list(inner.slowest(present.now))?, list(inner.errors())?, PyList::new(py, refusals?)?))
     }
 
-    /// The figures of this worker.
-    fn figures<'py>(slf: PyRef<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+    /// The metrics of this worker.
+    fn metrics<'py>(slf: PyRef<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
         sum_figures(slf.py(), vec![slf], Vec::new())
     }
 
     /// Lines of its logs that were lost.
     fn lines_lost(&self) -> u64 {
-        self.inner().counters.figures.lines_lost.load(Ordering::Relaxed)
+        self.inner().counters.metrics.lines_lost.load(Ordering::Relaxed)
     }
 
     /// Resets everything for a new worker.

@@ -3,7 +3,7 @@
 /// Bytes of a request body that are gathered before they are written to its temporary file.
 pub(crate) const SPOOLED_AT_ONCE: usize = 512 << 10;
 /// Bytes of pieces that wait for others of the same response, and are sent with them.
-pub(crate) const MOST_POSTPONED: u64 = 128 << 10;
+pub(crate) const MOST_COALESCED: u64 = 128 << 10;
 /// Bytes of responses that wait for a slow reader in memory; beyond, they go to a temporary file. waitress: 16 MiB.
 pub(crate) const HIGH_WATER: usize = 1 << 20;
 /// Most bytes of an application's piece that are taken at once; before each, it is checked whether the client keeps up.

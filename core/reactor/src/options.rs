@@ -6,18 +6,18 @@ use poorhttp_compress::Compression;
 use poorhttp_files::{Cache, Routes, SendfileRoots};
 use poorhttp_http::{Limits, TrustedProxies};
 
+use crate::channel::Channel;
 use crate::connection::body::spool::BodyMemory;
 use crate::connection::body::temp_file::{Spool, TempDir};
 use crate::connection::body::throughput::MinimumRate;
-use crate::control::accept_balance::AcceptBalance;
-use crate::control::channel::Channel;
-use crate::control::counters::Counters;
-use crate::control::queue_timeout::QueueLimit;
-use crate::control::request_timeout::TimeoutHandler;
-use crate::control::status::WorkerStatus;
 use crate::log::access::AccessLog;
 use crate::log::error::ErrorLog;
 use crate::log::request_id::RequestIds;
+use crate::overload::accept_balance::AcceptBalance;
+use crate::overload::queue_timeout::QueueLimit;
+use crate::request_timeout::TimeoutHandler;
+use crate::status::WorkerStatus;
+use crate::status::counters::Counters;
 use crate::sys::BorrowedFd;
 use crate::sys::fd_handoff::FdHandoff;
 
@@ -39,7 +39,7 @@ pub struct Timeouts {
     /// That the application may work on a request; 0: without limit.
     pub request: u64,
     /// Bytes a second: a client that sends its body or takes its answer more slowly is given up.
-    pub least_rate: u64,
+    pub min_rate: u64,
 }
 
 impl Default for Timeouts {
@@ -52,7 +52,7 @@ impl Default for Timeouts {
             graceful: 30_000,
             drain: 1_000,
             request: 0,
-            least_rate: 500,
+            min_rate: 500,
         }
     }
 }
@@ -60,12 +60,12 @@ impl Default for Timeouts {
 impl Timeouts {
     /// The minimum rate of a client that sends a body.
     pub(crate) fn body_rate(&self) -> MinimumRate {
-        MinimumRate { window: self.body, rate: self.least_rate }
+        MinimumRate { window: self.body, rate: self.min_rate }
     }
 
     /// The minimum rate of a client that receives a response.
     pub(crate) fn response_rate(&self) -> MinimumRate {
-        MinimumRate { window: self.write, rate: self.least_rate }
+        MinimumRate { window: self.write, rate: self.min_rate }
     }
 }
 

@@ -9,14 +9,13 @@ mod timeouts;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use poorhttp_reactor::{Exchange, Next, Options, Reactor, Timeouts};
 use timeouts::HANG;
 
 struct Server {
-    reactor: Arc<Reactor>,
+    reactor: Reactor,
     address: SocketAddr,
     thread: Option<JoinHandle<()>>,
 }
@@ -28,7 +27,7 @@ impl Server {
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
         let reactor = Reactor::new(vec![OwnedFd::from(listener)], Options { raw_tcp: true, ..options }).unwrap();
-        let serving = Arc::clone(&reactor);
+        let serving = reactor.clone();
         let thread = thread::spawn(move || {
             loop {
                 match serving.wait_next() {

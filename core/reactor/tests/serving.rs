@@ -32,7 +32,7 @@ fn options(timeouts: Timeouts) -> Options {
 
 /// Some threads that serve.
 struct Server {
-    reactor: Arc<Reactor>,
+    reactor: Reactor,
     address: SocketAddr,
     threads: Vec<JoinHandle<()>>,
 }
@@ -50,7 +50,7 @@ impl Server {
         let reactor = Reactor::new(vec![listener], options).unwrap();
         let handler = Arc::new(handler);
         let run = || {
-            let (reactor, handler) = (Arc::clone(&reactor), Arc::clone(&handler));
+            let (reactor, handler) = (reactor.clone(), Arc::clone(&handler));
             thread::spawn(move || {
                 loop {
                     match reactor.wait_next() {
@@ -521,7 +521,7 @@ fn shared_listener() -> ([OwnedFd; 2], SocketAddr) {
     ([listener.try_clone().unwrap(), listener], address)
 }
 
-fn next_request(reactor: &Arc<Reactor>) -> Exchange {
+fn next_request(reactor: &Reactor) -> Exchange {
     loop {
         match reactor.wait_next() {
             Next::Request(exchange) => return exchange,
@@ -531,7 +531,7 @@ fn next_request(reactor: &Arc<Reactor>) -> Exchange {
     }
 }
 
-fn wait_for_the_end(reactor: &Arc<Reactor>) {
+fn wait_for_the_end(reactor: &Reactor) {
     loop {
         match reactor.wait_next() {
             Next::Request(exchange) => panic!("{exchange:?}"),
@@ -925,8 +925,8 @@ fn drip(client: &mut Client, bytes: &[u8]) {
 
 #[test]
 fn a_body_that_comes_too_slowly() {
-    let least_rate = 1_000_000;
-    let server = Server::new(1, options(Timeouts { body: SOON, least_rate, ..patient() }), echo);
+    let min_rate = 1_000_000;
+    let server = Server::new(1, options(Timeouts { body: SOON, min_rate, ..patient() }), echo);
     for (framing, bytes) in [("Content-Length: 1000000", "x"), ("Transfer-Encoding: chunked", "1\r\nx\r\n")] {
         let mut client = server.connect();
         client.send(format!("POST / HTTP/1.1\r\nHost: a\r\n{framing}\r\n\r\n"));
@@ -939,7 +939,7 @@ fn a_body_that_comes_too_slowly() {
 #[test]
 fn a_body_may_take_its_time_at_a_rate() {
     // Longer than a busy machine pauses, and not as long as the whole body takes.
-    let timeouts = Timeouts { body: 15 * SOON, least_rate: 1, ..patient() };
+    let timeouts = Timeouts { body: 15 * SOON, min_rate: 1, ..patient() };
     let server = Server::new(1, options(timeouts), echo);
     let mut client = server.connect();
     const PIECES: usize = 20;
@@ -955,7 +955,7 @@ fn a_body_may_take_its_time_at_a_rate() {
 fn a_client_that_reads_too_slowly_is_cut_off() {
     const LENGTH: usize = 50_000_000;
     let (error_log, mut lines) = error_log();
-    let timeouts = Timeouts { write: SOON, least_rate: u64::MAX, ..patient() };
+    let timeouts = Timeouts { write: SOON, min_rate: u64::MAX, ..patient() };
     let server = Server::new(1, Options { error_log, ..options(timeouts) }, |mut exchange| {
         start(&mut exchange, &[]);
         exchange.finish(&[&pattern(LENGTH)]).unwrap();
@@ -1175,7 +1175,7 @@ fn an_external_event_loop() {
     let reactor = Reactor::new(vec![listener], options).unwrap();
     let outer = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
     epoll::add(&outer, reactor.fd(), epoll::EventData::new_u64(1), epoll::EventFlags::IN).unwrap();
-    let (told, reactor_of_clients) = (Arc::new(AtomicUsize::new(0)), Arc::clone(&reactor));
+    let (told, reactor_of_clients) = (Arc::new(AtomicUsize::new(0)), reactor.clone());
     let done = Arc::clone(&told);
     let clients = thread::spawn(move || {
         let mut clients: Vec<Client> = (0..5).map(|_| Client::new(address)).collect();

@@ -30,7 +30,7 @@ const VERSIONS: [&SupportedProtocolVersion; 2] = [&version::TLS12, &version::TLS
 
 /// A server with a certificate for localhost, and what trusts it.
 struct Server {
-    reactor: Arc<Reactor>,
+    reactor: Reactor,
     address: SocketAddr,
     threads: Vec<JoinHandle<()>>,
     roots: Arc<RootCertStore>,
@@ -63,7 +63,7 @@ impl Server {
         let reactor = Reactor::new(vec![listener], options).unwrap();
         let handler = Arc::new(handler);
         let threads = (0..2).map(|_| {
-            let (reactor, handler) = (Arc::clone(&reactor), Arc::clone(&handler));
+            let (reactor, handler) = (reactor.clone(), Arc::clone(&handler));
             thread::spawn(move || {
                 loop {
                     match reactor.wait_next() {

@@ -38,7 +38,7 @@ pub use offload::{KernelKeys, Records};
 pub use rustls;
 pub use self_signed::{SelfSigned, self_signed};
 pub use settings::{Certificate, Pem, Settings, Version};
-pub use variables::{Facts, variables};
+pub use variables::{SessionInfo, variables};
 
 /// Wipes keys of tickets whose time is over. It happens with each ticket too.
 pub fn advance_tickets() {

@@ -14,7 +14,7 @@ use rustls::{Error, HandshakeKind, InvalidMessage, PeerMisbehaved, ServerConfig}
 
 use crate::offload::{self, KernelKeys, Receiver, Records};
 use crate::tickets::{self, Origin};
-use crate::variables::Facts;
+use crate::variables::SessionInfo;
 
 /// Bytes of content in the largest record (RFC 8446 section 5.1).
 pub const RECORD: usize = 16 << 10;
@@ -112,9 +112,9 @@ impl Session {
     }
 
     /// What is known of the peer; after the handshake, and before [`Session::offload`].
-    pub fn facts(&self) -> Facts<'_> {
-        let Connection::Both(connection) = &self.connection else { return Facts::default() };
-        Facts {
+    pub fn info(&self) -> SessionInfo<'_> {
+        let Connection::Both(connection) = &self.connection else { return SessionInfo::default() };
+        SessionInfo {
             protocol: connection.protocol_version(),
             cipher: connection.negotiated_cipher_suite(),
             server_name: self.server_name.as_deref(),

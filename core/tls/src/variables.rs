@@ -18,7 +18,7 @@ use crate::certificates::parse;
 
 /// A session after its handshake.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Facts<'a> {
+pub struct SessionInfo<'a> {
     /// Version of the protocol.
     pub protocol: Option<ProtocolVersion>,
     /// Cipher suite.
@@ -32,20 +32,20 @@ pub struct Facts<'a> {
 }
 
 /// Names and values; a value is UTF-8 without control characters, except line ends in `SSL_CLIENT_CERT`.
-pub fn variables(facts: &Facts<'_>) -> Vec<(Cow<'static, str>, String)> {
+pub fn variables(info: &SessionInfo<'_>) -> Vec<(Cow<'static, str>, String)> {
     let mut out = Variables(Vec::new());
-    out.add("SSL_PROTOCOL", protocol_name(facts.protocol));
-    if let Some(suite) = facts.cipher {
+    out.add("SSL_PROTOCOL", protocol_name(info.protocol));
+    if let Some(suite) = info.cipher {
         let (name, bits) = cipher_name(suite.suite());
         out.add("SSL_CIPHER", name);
         out.add("SSL_CIPHER_USEKEYSIZE", bits);
         out.add("SSL_CIPHER_ALGKEYSIZE", bits);
     }
-    if let Some(host) = facts.server_name {
+    if let Some(host) = info.server_name {
         out.add("SSL_TLS_SNI", host);
     }
-    out.add("SSL_SESSION_RESUMED", if facts.resumed { "Resumed" } else { "Initial" });
-    let chain = facts.certificates.unwrap_or_default();
+    out.add("SSL_SESSION_RESUMED", if info.resumed { "Resumed" } else { "Initial" });
+    let chain = info.certificates.unwrap_or_default();
     // A client whose certificate is refused has no session.
     out.add("SSL_CLIENT_VERIFY", if chain.is_empty() { "NONE" } else { "SUCCESS" });
     if let Some(own) = chain.first() {
@@ -273,7 +273,7 @@ mod tests {
         let key = rcgen::KeyPair::generate().unwrap();
         let der = CertificateDer::from(params.self_signed(&key).unwrap());
         let chain = [der.clone(), der];
-        let found = variables(&Facts { certificates: Some(&chain), ..Facts::default() });
+        let found = variables(&SessionInfo { certificates: Some(&chain), ..SessionInfo::default() });
         let value = |name: &str| found.iter().find(|(each, _)| each == name).map(|(_, value)| value.as_str()).unwrap();
         assert_eq!(value("SSL_CLIENT_VERIFY"), "SUCCESS");
         assert_eq!(value("SSL_CLIENT_S_DN_CN"), "A  X: ü, \"y\"");
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn a_session_without_certificate_has_none_of_its_variables() {
-        let found = variables(&Facts { server_name: Some("a.example"), ..Facts::default() });
+        let found = variables(&SessionInfo { server_name: Some("a.example"), ..SessionInfo::default() });
         let value = |name: &str| found.iter().find(|(each, _)| each == name).map(|(_, value)| value.as_str());
         assert_eq!(value("SSL_CLIENT_VERIFY"), Some("NONE"));
         assert_eq!(value("SSL_TLS_SNI"), Some("a.example"));

@@ -3,29 +3,29 @@
 //! ```text
 //! state.rs            phase of a connection, and the transitions between phases
 //! listener.rs         listening sockets
+//! long_polls.rs       responses that stay open, and what they share
 //! peer_trust.rs       PROXY protocol headers and forwarded fields of trusted peers
 //! request.rs          the present request: head, body, peer and trusted proxies, output
 //! body/               bodies: receiving, minimum rate, temporary files
-//! postponed.rs        pieces of a response that wait a millisecond for the next one
+//! coalesced.rs        pieces of a response that wait a millisecond for the next one
 //! send.rs             sends at once and queues what the socket does not take
 //! send_queue.rs       unsent bytes and files of a response, in memory or in a temporary file
-//! relay.rs            thread that copies between connections and the sockets that applications have instead
 //! transport/          the socket: plain, or with TLS
 //! shared_socket.rs    socket and send queue, shared with other threads
-//! measures.rs         what is measured of a connection, where times are taken
+//! timing.rs           what is measured of a connection, where times are taken
 //! ```
 
 pub(crate) mod body;
+pub(crate) mod coalesced;
 pub(crate) mod listener;
-pub(crate) mod measures;
+pub(crate) mod long_polls;
 pub(crate) mod peer_trust;
-pub(crate) mod postponed;
-pub(crate) mod relay;
 pub(crate) mod request;
 pub(crate) mod send;
 pub(crate) mod send_queue;
 pub(crate) mod shared_socket;
 pub(crate) mod state;
+pub(crate) mod timing;
 pub(crate) mod transport;
 
 use std::mem;
@@ -33,36 +33,21 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::connection::body::incoming::DIRECT;
-use crate::connection::measures::Measures;
-use crate::connection::postponed::SharedCoder;
+use crate::connection::long_polls::LongPoll;
 use crate::connection::request::Request;
 use crate::connection::shared_socket::SharedSocket;
 use crate::connection::state::{Phase, PhaseEvent};
+use crate::connection::timing::Timing;
 use crate::connection::transport::tls::TlsSocket;
 use crate::log::entry::Unsent;
 use crate::log::request_id::RequestName;
 use crate::sys::poller::{Poller, Source};
 use crate::sys::socket::Transport;
 use crate::sys::{AsFd, BorrowedFd, Errno};
-use poorhttp_http::{ReadBuffer, Reject, Response};
+use poorhttp_http::{ReadBuffer, Reject};
 
 /// Returns the bytes sent on a socket that its peer has not acknowledged; `None`: that cannot be had.
 pub(crate) type Unacknowledged = Option<fn(BorrowedFd<'_>) -> Option<u64>>;
-
-/// A response that stays open until it is completed for all clients at once.
-#[derive(Debug)]
-pub(crate) struct LongPoll {
-    pub(crate) response: Response,
-    /// The last piece of the body, sent if [`crate::Reactor::end_long_polls`] completes the response.
-    pub(crate) final_chunk: Vec<u8>,
-    /// Codes the rest of the body, if it is compressed.
-    pub(crate) coder: Option<SharedCoder>,
-    /// A call of `end_long_polls` after this time is meant for it, too; in microseconds of
-    /// [`crate::sys::clock::precise_us`].
-    pub(crate) since: u64,
-    /// Number of the last chunk of [`crate::Reactor::push_to_long_polls`] that it got, or that came before it.
-    pub(crate) seen: u64,
-}
 
 /// A connection. The thread or exchange that holds the box is its only user.
 #[derive(Debug)]
@@ -88,8 +73,8 @@ pub(crate) struct Connection {
     has_send_queue: bool,
     /// Records of TLS without content wait for the socket.
     owes_records: bool,
-    /// Bytes that were postponed since those that wait were last taken.
-    postponed: u64,
+    /// Bytes that were coalesced since those that wait were last taken.
+    coalesced: u64,
     /// The socket may take more of the send queue, and no event will report that.
     paused: bool,
     /// The client has sent a request before the response to the one before.
@@ -101,7 +86,7 @@ pub(crate) struct Connection {
     /// Number of the poll that let it in, for [`crate::log::slow`].
     pub(crate) accepted_in_poll: u64,
     /// What is measured of it, where times are taken.
-    pub(crate) measures: Option<Box<Measures>>,
+    pub(crate) timing: Option<Box<Timing>>,
     /// Bytes received since they were last counted.
     pub(crate) received: u64,
     /// With `request_id`, name of the last request while its response waits for the client.
@@ -154,13 +139,13 @@ impl Connection {
             time_limit: 0,
             has_send_queue: false,
             owes_records: false,
-            postponed: 0,
+            coalesced: 0,
             paused: false,
             pipelines: false,
             last_request_end: 0,
             answered_in_turn: 0,
             accepted_in_poll: 0,
-            measures: None,
+            timing: None,
             received: 0,
             last_name: None,
             taken: 0,
@@ -175,6 +160,20 @@ impl Connection {
     #[inline]
     pub(crate) fn slot(&self) -> (u32, u32) {
         (self.index, self.generation)
+    }
+
+    /// What the connection is doing.
+    #[inline]
+    pub(crate) fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// Changes the phase. An event that cannot happen in the present phase is a mistake in this crate: it changes nothing.
+    pub(crate) fn transition(&mut self, event: PhaseEvent) {
+        match self.phase.next(event) {
+            Some(phase) => self.phase = phase,
+            None => debug_assert!(false, "{event:?} in {:?}", self.phase),
+        }
     }
 
     /// Notes what has happened since it was put back.
@@ -342,6 +341,12 @@ impl Connection {
     pub(crate) fn is_followed(&self) -> bool {
         self.request.has_unread() || self.socket.transport.has_input()
     }
+
+    /// Whether it waits for a request of which nothing has been read. A connection of which a proxy has reported anything
+    /// does not count, as the report cannot be passed on.
+    pub(crate) fn is_untouched(&self) -> bool {
+        self.phase() == Phase::Serving && !self.is_behind() && self.request.is_untouched()
+    }
 }
 
 /// What was received into so much room; notes whether more may be there. `hangup`: an end is to be received after the last
@@ -397,7 +402,7 @@ impl Connection {
         self.taken
             + self.dropped
             + waiting
-            + self.postponed
+            + self.coalesced
             + self.request.buffers.as_ref().map_or(0, |buffers| buffers.out.len() as u64)
     }
 }

@@ -12,9 +12,9 @@ use crate::connection::body::incoming::{Body, IncomingBody};
 use crate::connection::body::streamed::StreamedBody;
 use crate::connection::body::throughput::Throughput;
 use crate::connection::peer_trust::ForwardedInfo;
-use crate::limits::{MAX_CACHE_MISSES, MAX_CACHED_HEADS, MOST_POSTPONED};
+use crate::limits::{MAX_CACHE_MISSES, MAX_CACHED_HEADS, MOST_COALESCED};
 use crate::log::access::AccessLog;
-use crate::log::entry::Answer;
+use crate::log::entry::{Answer, Asked};
 use crate::log::request_id::{RequestId, RequestIds, RequestName};
 use poorhttp_http::{Head, Origin, ReadBuffer, RequestParser, Response};
 
@@ -52,7 +52,7 @@ impl Buffers {
     pub(crate) fn memory(&self) -> Option<usize> {
         let (received, sent) = (self.read_buffer.capacity(), self.out.capacity());
         // Pieces that wait for each other need twice as much while they grow.
-        (received <= 2 * ReadBuffer::ROOM && sent as u64 <= 2 * MOST_POSTPONED)
+        (received <= 2 * ReadBuffer::ROOM && sent as u64 <= 2 * MOST_COALESCED)
             .then_some(size_of::<Self>() + received + sent)
     }
 }
@@ -180,6 +180,19 @@ impl Request {
     #[inline]
     pub(crate) fn id(&self, ids: &RequestIds, number: u64) -> RequestId<'_> {
         ids.of(number, self.head(), self.is_trusted)
+    }
+
+    /// What the access log says of this request. `started`: of [`AccessLog::start`].
+    #[inline]
+    pub(crate) fn asked(&self, number: u64, started: u64) -> Asked {
+        Asked {
+            client: self.client().map(|(address, _)| address),
+            number,
+            started,
+            kept: self.served,
+            received: self.received(),
+            is_trusted: self.is_from_trusted_proxy(),
+        }
     }
 
     /// Bytes received of the request, without the framing of its body.

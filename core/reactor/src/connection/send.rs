@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::connection::Connection;
-use crate::connection::postponed::{PostponedSender, SharedCoder};
+use crate::connection::coalesced::{CoalescedSender, SharedCoder};
 use crate::connection::send_queue::{Flushed, Lost, SendQueue};
-use crate::limits::MOST_POSTPONED;
+use crate::limits::MOST_COALESCED;
 use crate::sys::Errno;
 use crate::sys::socket::Transport;
 use poorhttp_files::Part;
@@ -25,61 +25,61 @@ impl Connection {
     }
 
     /// Whether so many bytes more may wait for those that follow.
-    pub(crate) fn may_postpone(&self, bytes: usize) -> bool {
+    pub(crate) fn may_coalesce(&self, bytes: usize) -> bool {
         let is_empty = self.request.buffers.as_ref().is_none_or(|buffers| buffers.out.is_empty());
-        is_empty && self.postponed + bytes as u64 <= MOST_POSTPONED
+        is_empty && self.coalesced + bytes as u64 <= MOST_COALESCED
     }
 
     /// Has bytes, which `add` writes behind those that wait already, sent within a millisecond, or with the next. `false`: they
     /// must be sent now.
-    pub(crate) fn postpone(&mut self, sender: &Arc<PostponedSender>, add: impl FnOnce(&mut Vec<u8>)) -> bool {
-        let mut postponed = self.socket.postponed();
+    pub(crate) fn coalesce(&mut self, sender: &Arc<CoalescedSender>, add: impl FnOnce(&mut Vec<u8>)) -> bool {
+        let mut coalesced = self.socket.coalesced();
         if let Some(buffers) = &mut self.request.buffers
-            && postponed.bytes.capacity() == 0
+            && coalesced.bytes.capacity() == 0
         {
             // The output is empty: its memory has held earlier pieces.
-            std::mem::swap(&mut postponed.bytes, &mut buffers.out);
+            std::mem::swap(&mut coalesced.bytes, &mut buffers.out);
         }
-        let before = postponed.bytes.len();
-        add(&mut postponed.bytes);
-        self.postponed += (postponed.bytes.len() - before) as u64;
-        sender.watch(&self.socket, &mut postponed)
+        let before = coalesced.bytes.len();
+        add(&mut coalesced.bytes);
+        self.coalesced += (coalesced.bytes.len() - before) as u64;
+        sender.watch(&self.socket, &mut coalesced)
     }
 
     /// The same for a piece that is coded then.
     #[cold]
-    pub(crate) fn postpone_coded(&mut self, sender: &Arc<PostponedSender>, coder: &SharedCoder, piece: &[u8]) -> bool {
-        let mut postponed = self.socket.postponed();
-        postponed.add_pending(coder, piece);
+    pub(crate) fn coalesce_coded(&mut self, sender: &Arc<CoalescedSender>, coder: &SharedCoder, piece: &[u8]) -> bool {
+        let mut coalesced = self.socket.coalesced();
+        coalesced.add_pending(coder, piece);
         // Their number is known when they are coded, which is before the end of the response.
-        self.postponed += piece.len() as u64;
-        sender.watch(&self.socket, &mut postponed)
+        self.coalesced += piece.len() as u64;
+        sender.watch(&self.socket, &mut coalesced)
     }
 
-    /// Takes back what was postponed and not sent: before all other output.
+    /// Takes back what was coalesced and not sent: before all other output.
     #[inline]
-    pub(crate) fn reclaim_postponed(&mut self) {
-        if self.postponed > 0 {
-            self.take_postponed();
+    pub(crate) fn reclaim_coalesced(&mut self) {
+        if self.coalesced > 0 {
+            self.take_coalesced();
         }
     }
 
     #[cold]
-    fn take_postponed(&mut self) {
-        let mut postponed = self.socket.postponed();
-        postponed.encode_pending();
-        self.postponed = 0;
-        self.taken += std::mem::take(&mut postponed.sent);
+    fn take_coalesced(&mut self) {
+        let mut coalesced = self.socket.coalesced();
+        coalesced.encode_pending();
+        self.coalesced = 0;
+        self.taken += std::mem::take(&mut coalesced.sent);
         let out = &mut self.request.buffers.get_or_insert_default().out;
         // The socket keeps no buffer: it may be idle for long.
-        let mut waiting = std::mem::take(&mut postponed.bytes);
+        let mut waiting = std::mem::take(&mut coalesced.bytes);
         waiting.append(out);
         *out = waiting;
     }
 
     #[inline]
     fn transmit_with(&mut self, end_follows: bool, more: &[&[u8]]) -> Result<(), Lost> {
-        self.reclaim_postponed();
+        self.reclaim_coalesced();
         let Some(buffers) = &mut self.request.buffers else { return Ok(()) };
         if !self.has_send_queue {
             let total = buffers.out.len() + more.iter().map(|part| part.len()).sum::<usize>();
@@ -137,7 +137,7 @@ impl Connection {
 
     /// Calls `store` to queue the output and what follows it, and flushes the queue.
     fn fill(&mut self, store: impl FnOnce(&Self, &[u8])) -> Result<(), Lost> {
-        self.reclaim_postponed();
+        self.reclaim_coalesced();
         let mut out = std::mem::take(&mut self.request.buffers().out);
         self.socket.send_queue().get_or_insert_with(SendQueue::new);
         self.socket.waiting.store(true, Ordering::Release);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use crate::connection::body::temp_file::Spool;
 use crate::connection::body::throughput::MinimumRate;
-use crate::connection::postponed::Postponed;
+use crate::connection::coalesced::Coalesced;
 use crate::connection::send_queue::{Flushed, SendQueue};
 use crate::connection::transport::Socket;
 use crate::sys::clock::NEVER;
@@ -17,7 +17,7 @@ pub(crate) struct SharedSocket {
     pub(crate) transport: Socket,
     send_queue: Mutex<Option<SendQueue>>,
     /// Comes before the send queue, which is empty while this is not.
-    postponed: Mutex<Postponed>,
+    coalesced: Mutex<Coalesced>,
     /// The send queue is not empty; read without its lock.
     pub(crate) waiting: AtomicBool,
     /// The server has ended the connection: because its client was too slow, unless it is `cut_off`.
@@ -32,7 +32,7 @@ impl SharedSocket {
         SharedSocket {
             transport: socket.into(),
             send_queue: Mutex::new(None),
-            postponed: Mutex::default(),
+            coalesced: Mutex::default(),
             waiting: AtomicBool::new(false),
             disconnected: AtomicBool::new(false),
             cut_off: AtomicBool::new(false),
@@ -44,8 +44,8 @@ impl SharedSocket {
         self.send_queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn postponed(&self) -> MutexGuard<'_, Postponed> {
-        self.postponed.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn coalesced(&self) -> MutexGuard<'_, Coalesced> {
+        self.coalesced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn is_waiting(&self) -> bool {

@@ -1,4 +1,4 @@
-//! The state machine of a connection: its phases, and the one function that changes them.
+//! The state machine of a connection: its phases, and which follows which.
 //!
 //! ```text
 //!                ┌──▶ Refused ─────▶┐    an error is to be sent before anything is read
@@ -10,8 +10,6 @@
 //! ```
 
 use poorhttp_http::Reject;
-
-use crate::connection::Connection;
 
 /// What follows when the send queue is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +71,7 @@ pub(crate) enum PhaseEvent {
 
 impl Phase {
     /// The phase that follows; none if `event` cannot happen in this phase.
-    fn next(self, event: PhaseEvent) -> Option<Phase> {
+    pub(crate) fn next(self, event: PhaseEvent) -> Option<Phase> {
         use Phase as P;
         use PhaseEvent as E;
         match (self, event) {
@@ -103,22 +101,6 @@ impl Phase {
                 P::Refused(_) | P::Handshake | P::WritingBody | P::Sending(_) | P::Lingering | P::LongPoll,
                 E::BeginHandshake | E::WriteBody | E::QueueFull(_) | E::Linger | E::HoldOpen,
             ) => None,
-        }
-    }
-}
-
-impl Connection {
-    /// What the connection is doing.
-    #[inline]
-    pub(crate) fn phase(&self) -> Phase {
-        self.phase
-    }
-
-    /// Changes the phase. An event that cannot happen in the present phase is a mistake in this crate: it changes nothing.
-    pub(crate) fn transition(&mut self, event: PhaseEvent) {
-        match self.phase.next(event) {
-            Some(phase) => self.phase = phase,
-            None => debug_assert!(false, "{event:?} in {:?}", self.phase),
         }
     }
 }

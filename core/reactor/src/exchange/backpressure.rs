@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use crate::connection::send_queue::Lost;
 use crate::connection::shared_socket::SharedSocket;
-use crate::control::status::DEPARTED;
+use crate::exchange::send_error::SendError;
 use crate::exchange::stream::Stream;
-use crate::exchange::{Exchange, SendError};
+use crate::exchange::writer::ResponseWriter;
 use crate::log::error::Level;
+use crate::status::CLIENT_ABORT;
 use crate::sys::socket::Transport;
 use crate::sys::{AsFd, BorrowedFd, clock};
 
@@ -39,7 +40,7 @@ pub(crate) fn add_rest(
     Ok(())
 }
 
-impl Exchange {
+impl ResponseWriter {
     /// Checks the client while the application has nothing to send.
     #[cold]
     pub(crate) fn check_client(&mut self) -> Result<(), SendError> {
@@ -63,7 +64,7 @@ impl Exchange {
             self.half_closed_since = now;
         }
         if peer.is_gone {
-            self.note_departure();
+            self.note_client_abort();
         }
         if peer.is_gone || (self.half_closed_since != 0 && now >= self.half_closed_since + HALF_CLOSED_LIMIT) {
             self.lost = true;
@@ -77,7 +78,7 @@ impl Exchange {
     #[inline]
     pub(crate) fn check_send_queue(&mut self) -> Result<(), SendError> {
         if let Some(stream) = &mut self.stream {
-            stream.log_sent(&self.reactor);
+            stream.log_sent(&self.state);
         }
         self.watch_send_queue()?;
         if self.is_behind() && self.send_timeout_left() == 0 {
@@ -114,20 +115,20 @@ impl Exchange {
                 self.log_message(Level::Info, "the client does not read its response");
             }
         }
-        self.note_departure();
+        self.note_client_abort();
         SendError::Disconnected
     }
 
     /// The client is gone: if nothing of the response has come there, the request is counted and logged as one whose client has
     /// left before.
     #[cold]
-    fn note_departure(&mut self) {
-        let has_reason = self.cut || self.is_raw_tcp() || self.is_upgraded() || self.has_timed_out();
+    fn note_client_abort(&mut self) {
+        let has_reason = self.cut || self.state.options.raw_tcp || self.is_hijacked || self.has_timed_out();
         if let Some(stream) = &self.stream
             && !has_reason
-            && stream.has_lost_all(&self.reactor, self.start)
+            && stream.has_lost_all(&self.state, self.log_entry.start())
         {
-            self.response.count_as(DEPARTED);
+            self.response.count_as(CLIENT_ABORT);
         }
     }
 
@@ -135,12 +136,12 @@ impl Exchange {
     /// nothing of the response.
     #[cold]
     pub(crate) fn has_left_meanwhile(&self, stream: &Stream) -> bool {
-        let has_reason = self.lost || self.is_raw_tcp() || self.is_upgraded() || self.timeout_outcome.is_some();
-        if has_reason || !stream.has_sent_nothing(&self.reactor, self.start) {
+        let has_reason = self.lost || self.state.options.raw_tcp || self.is_hijacked || self.timeout.has_outcome();
+        if has_reason || !stream.has_sent_nothing(&self.state, self.log_entry.start()) {
             return false;
         }
         let peer = stream.socket().transport.peer_state();
-        peer.is_gone || (peer.has_finished && self.reactor.options.abort_on_close && stream.ends_with_input())
+        peer.is_gone || (peer.has_finished && self.state.options.abort_on_close && stream.ends_with_input())
     }
 
     /// The same, with the reason if a file could not be read.
@@ -162,26 +163,26 @@ impl Exchange {
     /// Prepares another thread to take over, because the application is about to wait for something, unless there is no
     /// other connection.
     #[cold]
-    pub fn expect_wait(&self) {
+    pub(crate) fn expect_wait(&self) {
         if self.is_foreign() {
             return;
         }
-        let mut shared = self.reactor.lock();
+        let mut shared = self.state.lock();
         if shared.connections.live() > 1 {
             shared.threads.expect_stall();
         }
     }
 
     /// Milliseconds until a slow client is given up; 0: now.
-    pub fn send_timeout_left(&self) -> u64 {
+    pub(crate) fn send_timeout_left(&self) -> u64 {
         let Some(stream) = &self.stream else { return 0 };
-        let until = stream.socket().slow_reader_deadline(self.reactor.options.timeouts.response_rate());
+        let until = stream.socket().slow_reader_deadline(self.state.options.timeouts.response_rate());
         until.map_or(0, |until| until.saturating_sub(clock::now()).max(1))
     }
 
     /// Ends a response of which a piece was sent in part and will not be sent as a whole.
     #[cold]
-    pub fn break_off(&mut self) {
+    pub(crate) fn break_off(&mut self) {
         if let Some(stream) = &self.stream {
             stream.socket().transport.reset_on_close();
             stream.socket().transport.shut_down();
@@ -190,7 +191,7 @@ impl Exchange {
     }
 
     /// Whether the server has ended the connection before the response was complete, and logged why.
-    pub fn is_cut(&self) -> bool {
+    pub(crate) fn is_cut(&self) -> bool {
         self.cut || self.stream.as_ref().is_some_and(|stream| stream.socket().is_cut_off())
     }
 
@@ -202,12 +203,12 @@ impl Exchange {
 
     /// Whether a part of the response is queued, so that more of it may have to be written to a disk.
     #[inline]
-    pub fn is_behind(&self) -> bool {
+    pub(crate) fn is_behind(&self) -> bool {
         self.stream.as_ref().is_some_and(Stream::is_behind)
     }
 
     /// Disconnects a client that is too slow.
-    pub fn cut(&self) {
+    pub(crate) fn cut(&self) {
         if let Some(stream) = &self.stream {
             stream.socket().disconnect();
         }
@@ -217,7 +218,7 @@ impl Exchange {
     #[inline]
     fn watch_send_queue(&mut self) -> Result<(), SendError> {
         if let Some(stream) = self.stream.as_mut().filter(|stream| stream.is_behind())
-            && !stream.watch_send_queue(&self.reactor)
+            && !stream.watch_send_queue(&self.state)
         {
             return Err(self.note_disconnect());
         }
@@ -225,7 +226,7 @@ impl Exchange {
     }
 
     /// After [`SendError::Full`]: flushes the send queue; still [`SendError::Full`] if there is no room.
-    pub fn send_queued(&mut self) -> Result<(), SendError> {
+    pub(crate) fn send_queued(&mut self) -> Result<(), SendError> {
         self.stream.as_mut().ok_or(SendError::Over)?.flush();
         self.watch_send_queue()?;
         if self.is_full() { Err(SendError::Full(0)) } else { Ok(()) }
@@ -233,13 +234,13 @@ impl Exchange {
 
     /// The same as long as anything is queued.
     #[cold]
-    pub fn send_all_queued(&mut self) -> Result<(), SendError> {
+    pub(crate) fn send_all_queued(&mut self) -> Result<(), SendError> {
         self.send_queued()?;
         if self.is_behind() { Err(SendError::Full(0)) } else { Ok(()) }
     }
 
     /// The socket, to wait for.
-    pub fn socket(&self) -> Option<Socket> {
+    pub(crate) fn socket(&self) -> Option<Socket> {
         self.stream.as_ref().map(|stream| Socket(Arc::clone(stream.socket())))
     }
 }

@@ -9,10 +9,11 @@ use poorhttp_compress::{Body, Choice, Compression, Flush, StreamEncoder};
 use poorhttp_files::{Content, Reply};
 use poorhttp_http::{ConditionalFields, Ending};
 
-use crate::connection::postponed::{Coder, POSTPONED_FOR, SharedCoder};
+use crate::connection::coalesced::{COALESCED_FOR, Coder, SharedCoder};
 use crate::exchange::backpressure::add_rest;
+use crate::exchange::send_error::SendError;
 use crate::exchange::stream::Stream;
-use crate::exchange::{Exchange, SendError};
+use crate::exchange::writer::ResponseWriter;
 use crate::limits::{CODED_AT_ONCE, CODED_WHOLE, COPIED};
 use crate::log::error::Level;
 use crate::sys::clock;
@@ -29,36 +30,31 @@ pub(crate) struct Compressor {
     taken: u64,
 }
 
-impl Exchange {
-    /// Whether responses are compressed at all.
-    #[inline]
-    pub fn may_compress(&self) -> bool {
-        self.reactor.options.compression.is_some()
-    }
+/// Whether a file of this length is compressed if it is sent as the body of this response.
+pub(crate) fn compresses_file(writer: &ResponseWriter, length: u64) -> bool {
+    let is_open = writer.response.is_started() && !writer.response.is_committed();
+    is_open && choose_for_file(writer, length).is_some_and(|choice| choice.coding.is_some())
+}
 
-    /// Whether a file of this length is compressed if it is sent as the body of this response.
-    pub fn compresses_file(&self, length: u64) -> bool {
-        let is_open = self.response.is_started() && !self.response.is_committed() && !self.names_file();
-        is_open && self.choose_for_file(length).is_some_and(|choice| choice.coding.is_some())
-    }
+fn choose_for_file(writer: &ResponseWriter, length: u64) -> Option<Choice> {
+    let (compression, stream) = (writer.state.options.compression.as_ref()?, writer.stream.as_ref()?);
+    let (response, length) = (&writer.response, writer.response.declared_length().unwrap_or(length));
+    choose(compression, stream, response.status(), response.written(stream.out()), Some(length))
+}
 
-    fn choose_for_file(&self, length: u64) -> Option<Choice> {
-        let (compression, stream) = (self.reactor.options.compression.as_ref()?, self.stream.as_ref()?);
-        let (response, length) = (&self.response, self.response.declared_length().unwrap_or(length));
-        choose(compression, stream, response.status(), response.written(stream.out()), Some(length))
-    }
-
-    /// Changes the fields of a response with a file that is sent as it is.
-    #[cold]
-    pub(crate) fn set_fields_of_plain_file(&mut self, length: u64) {
-        let choice = self.choose_for_file(length).map(|choice| Choice { coding: None, ..choice });
-        if let (Some(compression), Some(stream)) = (&self.reactor.options.compression, &mut self.stream)
-            && let Some(block) = compression.fields(self.response.written(stream.out()), choice)
-        {
-            self.response.replace(stream.output(), &block);
-        }
+/// Changes the fields of a response with a file that is sent as it is.
+#[cold]
+pub(crate) fn set_fields_of_plain_file(writer: &mut ResponseWriter, length: u64) {
+    let choice = choose_for_file(writer, length).map(|choice| Choice { coding: None, ..choice });
+    if let (Some(compression), Some(stream)) = (&writer.state.options.compression, &mut writer.stream)
+        && let Some(block) = compression.fields(writer.response.written(stream.out()), choice)
+    {
+        writer.response.replace(stream.output(), &block);
     }
 }
+
+/// The compressor of a response, if its body is coded piece by piece.
+pub(crate) type Coded = Option<Box<Compressor>>;
 
 /// How the body of a response is sent, once its fields are final.
 enum Begun {
@@ -74,10 +70,10 @@ enum Begun {
 
 /// Decides whether and how the body is coded, and changes the header fields accordingly. `parts`: the whole body, if it is
 /// there.
-fn begin(exchange: &mut Exchange, parts: Option<&[&[u8]]>) -> Result<Begun, SendError> {
-    let Some(compression) = &exchange.reactor.options.compression else { return Ok(Begun::Plain) };
-    let stream = exchange.stream.as_mut().ok_or(SendError::Over)?;
-    let response = &mut exchange.response;
+fn begin(writer: &mut ResponseWriter, parts: Option<&[&[u8]]>) -> Result<Begun, SendError> {
+    let Some(compression) = &writer.state.options.compression else { return Ok(Begun::Plain) };
+    let stream = writer.stream.as_mut().ok_or(SendError::Over)?;
+    let response = &mut writer.response;
     let total = parts.map(|parts| parts.iter().map(|part| part.len() as u64).sum::<u64>());
     let (declared, has_body) = (response.declared_length(), response.has_body());
     // If both are known and differ, the application is wrong, and is told so as without compression.
@@ -131,118 +127,128 @@ fn choose(
     compression.choose(status, block, length, &ConditionalFields::of(head, bytes))
 }
 
-/// [`Exchange::finish_from`] where responses are compressed.
+/// Takes a whole body without the first `taken` bytes where responses are compressed. `false`: it is to be sent as it is.
 #[cold]
-pub(crate) fn finish(exchange: &mut Exchange, parts: &[&[u8]], taken: usize) -> Result<(), SendError> {
-    if !exchange.response.is_committed()
-        && let Some(body) = begin_whole(exchange, parts)?
+pub(crate) fn finish(
+    writer: &mut ResponseWriter,
+    coded: &mut Coded,
+    parts: &[&[u8]],
+    taken: usize,
+) -> Result<bool, SendError> {
+    if !writer.response.is_committed()
+        && let Some(body) = begin_whole(writer, coded, parts)?
     {
-        exchange.add(&body)?;
-    } else if exchange.compressor.is_some() {
-        add_rest(parts, taken, |part| add(exchange, part, Flush::Nothing))?;
+        writer.add(&body)?;
+    } else if coded.is_some() {
+        add_rest(parts, taken, |part| add(writer, coded, part, Flush::Nothing))?;
     } else {
-        return exchange.finish_plain(parts, taken);
+        return Ok(false);
     }
-    exchange.end()
+    Ok(true)
 }
 
 /// Completes the head of a response with a whole body, and returns the coded body if it can be sent at once. If it is sent
-/// piece by piece, [`Exchange::compressor`] is set; otherwise it is sent as it is.
-fn begin_whole(exchange: &mut Exchange, parts: &[&[u8]]) -> Result<Option<Vec<u8>>, SendError> {
-    let declared = exchange.response.declared_length();
-    match begin(exchange, Some(parts))? {
+/// piece by piece, `coded` is set; otherwise it is sent as it is.
+fn begin_whole(writer: &mut ResponseWriter, coded: &mut Coded, parts: &[&[u8]]) -> Result<Option<Vec<u8>>, SendError> {
+    let declared = writer.response.declared_length();
+    match begin(writer, Some(parts))? {
         Begun::Plain => Ok(None),
-        Begun::Head => exchange.commit(None).map(|()| None),
+        Begun::Head => writer.commit(None).map(|()| None),
         Begun::Whole(body) => {
-            exchange.note_uncoded(parts.iter().map(|part| part.len() as u64).sum());
-            exchange.commit(Some(body.len() as u64)).map(|()| Some(body))
+            writer.note_uncoded(parts.iter().map(|part| part.len() as u64).sum());
+            writer.commit(Some(body.len() as u64)).map(|()| Some(body))
         }
-        Begun::Pieces(encoder) => start(exchange, encoder, declared).map(|()| None),
+        Begun::Pieces(encoder) => start(writer, coded, encoder, declared).map(|()| None),
     }
 }
 
 /// The same for a body that begins with this piece. It is whole if its length is the announced one.
-fn begin_pieces(exchange: &mut Exchange, piece: &[u8]) -> Result<Option<Vec<u8>>, SendError> {
-    let declared = exchange.response.declared_length();
-    if declared == Some(piece.len() as u64) && exchange.response.has_body() {
-        return begin_whole(exchange, &[piece]);
+fn begin_pieces(writer: &mut ResponseWriter, coded: &mut Coded, piece: &[u8]) -> Result<Option<Vec<u8>>, SendError> {
+    let declared = writer.response.declared_length();
+    if declared == Some(piece.len() as u64) && writer.response.has_body() {
+        return begin_whole(writer, coded, &[piece]);
     }
-    if let Begun::Pieces(encoder) = begin(exchange, None)? {
-        start(exchange, encoder, declared)?;
+    if let Begun::Pieces(encoder) = begin(writer, None)? {
+        start(writer, coded, encoder, declared)?;
     }
     Ok(None)
 }
 
 /// Completes the head of a response that is coded piece by piece.
-fn start(exchange: &mut Exchange, encoder: StreamEncoder, left: Option<u64>) -> Result<(), SendError> {
-    exchange.commit(None)?;
-    let coder = Coder::new(encoder, exchange.response.clone());
-    exchange.compressor = Some(Box::new(Compressor { coder, left, excess: 0, taken: 0 }));
+fn start(
+    writer: &mut ResponseWriter,
+    coded: &mut Coded,
+    encoder: StreamEncoder,
+    left: Option<u64>,
+) -> Result<(), SendError> {
+    writer.commit(None)?;
+    let coder = Coder::new(encoder, writer.response.clone());
+    *coded = Some(Box::new(Compressor { coder, left, excess: 0, taken: 0 }));
     Ok(())
 }
 
-/// [`Exchange::write`] where responses are compressed.
+/// Sends a piece of the body where responses are compressed.
 #[cold]
-pub(crate) fn write(exchange: &mut Exchange, piece: &[u8]) -> Result<(), SendError> {
-    if !exchange.response.is_committed() {
-        if let Some(body) = begin_pieces(exchange, piece)? {
-            return exchange.send_piece(&body, true);
+pub(crate) fn write(writer: &mut ResponseWriter, coded: &mut Coded, piece: &[u8]) -> Result<(), SendError> {
+    if !writer.response.is_committed() {
+        if let Some(body) = begin_pieces(writer, coded, piece)? {
+            return writer.send_piece(&body, true);
         }
-        if !exchange.response.is_committed() {
-            exchange.commit(None)?;
+        if !writer.response.is_committed() {
+            writer.commit(None)?;
         }
     }
-    if exchange.compressor.is_none() {
-        return exchange.send_piece(piece, false);
+    if coded.is_none() {
+        return writer.send_piece(piece, false);
     }
-    add_piece(exchange, piece)
+    add_piece(writer, coded, piece)
 }
 
 /// Sends a piece of a coded body, so that the client can decode it when it arrives: at once, or within a millisecond if the
 /// last one was sent no longer ago.
-fn add_piece(exchange: &mut Exchange, piece: &[u8]) -> Result<(), SendError> {
-    exchange.check_lost()?;
+fn add_piece(writer: &mut ResponseWriter, coded: &mut Coded, piece: &[u8]) -> Result<(), SendError> {
+    writer.check_lost()?;
     let now = clock::precise_us();
-    if now < exchange.piece_sent + POSTPONED_FOR && postpone(exchange, piece)? {
+    if now < writer.piece_sent + COALESCED_FOR && coalesce(writer, coded, piece)? {
         return Ok(());
     }
-    add(exchange, piece, Flush::Sync)?;
-    exchange.piece_sent = now;
-    let stream = exchange.stream.as_mut().ok_or(SendError::Over)?;
+    add(writer, coded, piece, Flush::Sync)?;
+    writer.piece_sent = now;
+    let stream = writer.stream.as_mut().ok_or(SendError::Over)?;
     if let Err(lost) = stream.send(&[]) {
-        return Err(exchange.disconnected(lost));
+        return Err(writer.disconnected(lost));
     }
-    exchange.half_closed_since = 0;
-    exchange.check_send_queue()
+    writer.half_closed_since = 0;
+    writer.check_send_queue()
 }
 
 /// Has a piece coded and sent within a millisecond, together with those that follow. `false`: it must be sent now.
-fn postpone(exchange: &mut Exchange, piece: &[u8]) -> Result<bool, SendError> {
-    let is_foreign = exchange.is_foreign();
-    let (Some(compressor), Some(stream)) = (&mut exchange.compressor, &mut exchange.stream) else { return Ok(false) };
-    if is_foreign || !stream.may_postpone(piece.len()) {
+fn coalesce(writer: &mut ResponseWriter, coded: &mut Coded, piece: &[u8]) -> Result<bool, SendError> {
+    let is_foreign = writer.is_foreign();
+    let (Some(compressor), Some(stream)) = (coded, &mut writer.stream) else { return Ok(false) };
+    if is_foreign || !stream.may_coalesce(piece.len()) {
         return Ok(false);
     }
     let piece = compressor.announced(piece);
-    if !stream.postpone_coded(&exchange.reactor, &compressor.coder, piece)
+    if !stream.coalesce_coded(&writer.state, &compressor.coder, piece)
         && let Err(lost) = stream.send(&[])
     {
-        return Err(exchange.disconnected(lost));
+        return Err(writer.disconnected(lost));
     }
     Ok(true)
 }
 
-/// Codes a piece of the body behind those that were postponed, unless the send queue is full.
-fn add(exchange: &mut Exchange, piece: &[u8], then: Flush) -> Result<(), SendError> {
+/// Codes a piece of the body behind those that were coalesced, unless the send queue is full.
+fn add(writer: &mut ResponseWriter, coded: &mut Coded, piece: &[u8], then: Flush) -> Result<(), SendError> {
     let mut taken = 0;
     loop {
-        exchange.check_lost()?;
-        if exchange.is_full() {
+        writer.check_lost()?;
+        if writer.is_full() {
             return Err(SendError::Full(taken));
         }
         let until = piece.len().min(taken + CODED_AT_ONCE);
         let is_last = until == piece.len();
-        add_once(exchange, &piece[taken..until], if is_last { then } else { Flush::Nothing })?;
+        add_once(writer, coded, &piece[taken..until], if is_last { then } else { Flush::Nothing })?;
         if is_last {
             return Ok(());
         }
@@ -250,27 +256,27 @@ fn add(exchange: &mut Exchange, piece: &[u8], then: Flush) -> Result<(), SendErr
     }
 }
 
-fn add_once(exchange: &mut Exchange, piece: &[u8], then: Flush) -> Result<(), SendError> {
-    if exchange.is_foreign() {
+fn add_once(writer: &mut ResponseWriter, coded: &mut Coded, piece: &[u8], then: Flush) -> Result<(), SendError> {
+    if writer.is_foreign() {
         return Err(SendError::Over);
     }
-    let stream = exchange.stream.as_mut().ok_or(SendError::Over)?;
-    let Some(compressor) = &mut exchange.compressor else { return Ok(()) };
-    stream.reclaim_postponed();
+    let stream = writer.stream.as_mut().ok_or(SendError::Over)?;
+    let Some(compressor) = coded else { return Ok(()) };
+    stream.reclaim_coalesced();
     let piece = compressor.announced(piece);
     let mut coder = Coder::lock(&compressor.coder);
     let coded = coder.encode(piece, then, stream.output());
-    exchange.response.admit(coder.take_made());
+    writer.response.admit(coder.take_made());
     drop(coder);
     if coded.is_none() {
-        exchange.log_message(Level::Error, "the response is cut short: it could not be compressed");
-        exchange.break_off();
+        writer.log_message(Level::Error, "the response is cut short: it could not be compressed");
+        writer.break_off();
         return Err(SendError::Disconnected);
     }
     if stream.output().len() > COPIED
         && let Err(lost) = stream.send(&[])
     {
-        return Err(exchange.disconnected(lost));
+        return Err(writer.disconnected(lost));
     }
     Ok(())
 }
@@ -292,19 +298,19 @@ impl Compressor {
 
 /// Ends the coded body. `false`: the application gave less than it announced, and the response was broken off.
 #[cold]
-pub(crate) fn end(exchange: &mut Exchange) -> Result<bool, SendError> {
-    let Some(compressor) = &exchange.compressor else { return Ok(true) };
+pub(crate) fn end(writer: &mut ResponseWriter, coded: &mut Coded) -> Result<bool, SendError> {
+    let Some(compressor) = coded else { return Ok(true) };
     let ending = Ending { persists: false, missing: compressor.left.unwrap_or(0), excess: compressor.excess };
     if ending.missing > 0 || ending.excess > 0 {
-        exchange.log_wrong_length(ending);
+        writer.log_wrong_length(ending);
     }
     if ending.missing > 0 {
-        exchange.abort();
+        writer.abort();
     } else {
-        add_once(exchange, &[], Flush::Finish)?;
+        add_once(writer, coded, &[], Flush::Finish)?;
     }
-    if let Some(compressor) = exchange.compressor.take() {
-        exchange.note_uncoded(compressor.taken);
+    if let Some(compressor) = coded.take() {
+        writer.note_uncoded(compressor.taken);
     }
     Ok(ending.missing == 0)
 }
@@ -323,15 +329,15 @@ pub(crate) fn has_whole_body(compressor: &Compressor) -> bool {
 
 /// The reply with a coded body, and its length; `None`: unknown (HEAD). Large files are sent as they are.
 #[cold]
-pub(crate) fn reply(exchange: &Exchange, compression: &Arc<Compression>, reply: Reply) -> (Reply, Option<u64>) {
+pub(crate) fn reply(writer: &ResponseWriter, compression: &Arc<Compression>, reply: Reply) -> (Reply, Option<u64>) {
     let length = Some(reply.length);
     let status = reply.status.get(..3).and_then(|status| status.parse().ok()).unwrap_or(200);
-    let choice = exchange.stream.as_ref().and_then(|stream| choose(compression, stream, status, &reply.fields, length));
+    let choice = writer.stream.as_ref().and_then(|stream| choose(compression, stream, status, &reply.fields, length));
     let Some(mut choice) = choice.filter(|_| reply.length <= CODED_WHOLE) else {
         let fields = compression.fields(&reply.fields, None).map_or(reply.fields, Arc::from);
         return (Reply { fields, ..reply }, length);
     };
-    let has_body = exchange.response.has_body();
+    let has_body = writer.response.has_body();
     let coded = match choice.coding {
         Some(coding) if has_body => {
             reply.content.read(reply.length).and_then(|content| compression.whole(coding, &[&content]))

@@ -1,47 +1,47 @@
 //! Long poll: responses that stay open without a thread, until one call completes them for all clients.
 //!
-//! Their connections have no deadline. They end when the server stops, when [`Reactor::end_long_polls`] is called, or when
-//! the client disconnects. Until then, each chunk of [`Reactor::push_to_long_polls`] is sent to all of them; a client that
+//! Their connections have no deadline. They end when the server stops, when [`crate::Reactor::end_long_polls`] is called, or when
+//! the client disconnects. Until then, each chunk of [`crate::Reactor::push_to_long_polls`] is sent to all of them; a client that
 //! reads slowly misses some.
 
 use poorhttp_compress::Flush;
 
 use crate::connection::Connection;
-use crate::connection::postponed::Coder;
+use crate::connection::coalesced::Coder;
 use crate::connection::send_queue::Flushed;
 use crate::connection::state::{After, PhaseEvent};
-use crate::event_loop::connections::Again;
-use crate::event_loop::reactor::Reactor;
-use crate::event_loop::{finish, ready_queue};
+use crate::scheduler::connections::Again;
+use crate::scheduler::state::State;
+use crate::scheduler::{put_back, release};
 use crate::sys::clock::NEVER;
 
 /// Continues with a connection in [`crate::connection::state::Phase::LongPoll`].
 #[cold]
-pub(crate) fn continue_long_poll(reactor: &Reactor, mut connection: Box<Connection>) {
+pub(crate) fn continue_long_poll(state: &State, mut connection: Box<Connection>) {
     // Further input is not answered.
     if connection.discard() || (connection.is_behind() && connection.flush() == Flushed::Broken) {
-        return ready_queue::close(reactor, connection);
+        return put_back::close(state, connection);
     }
     let is_bidden =
-        connection.long_poll.as_ref().is_some_and(|long_poll| reactor.long_polls.have_ended_since(long_poll.since));
-    if is_bidden || reactor.is_stopping() {
-        return end_long_poll(reactor, connection, is_bidden);
+        connection.long_poll.as_ref().is_some_and(|long_poll| state.long_polls.have_ended_since(long_poll.since));
+    if is_bidden || state.is_stopping() {
+        return end_long_poll(state, connection, is_bidden);
     }
     // Chunks do not queue up for a client that does not read them.
     if !connection.is_behind()
         && let Some(long_poll) = &mut connection.long_poll
-        && let Some(chunk) = reactor.long_polls.later_than(&mut long_poll.seen)
+        && let Some(chunk) = state.long_polls.later_than(&mut long_poll.seen)
     {
         append(&mut connection, &chunk, Flush::Sync);
         if connection.transmit(&[]).is_err() {
-            return ready_queue::close(reactor, connection);
+            return put_back::close(state, connection);
         }
     }
     let again = if connection.is_readable() { Again::InTurn } else { Again::No };
-    ready_queue::put_back(reactor, connection, NEVER, again);
+    put_back::put_back(state, connection, NEVER, again);
 }
 
-fn end_long_poll(reactor: &Reactor, mut connection: Box<Connection>, is_bidden: bool) {
+fn end_long_poll(state: &State, mut connection: Box<Connection>, is_bidden: bool) {
     if let Some(long_poll) = &mut connection.long_poll {
         let last = if is_bidden { std::mem::take(&mut long_poll.final_chunk) } else { Vec::new() };
         append(&mut connection, &last, Flush::Finish);
@@ -51,7 +51,7 @@ fn end_long_poll(reactor: &Reactor, mut connection: Box<Connection>, is_bidden: 
     }
     connection.transition(PhaseEvent::EndLongPoll);
     let after = if connection.may_be_sending() { After::Linger } else { After::Close };
-    finish::response_done(reactor, connection, after);
+    release::response_done(state, connection, after);
 }
 
 /// Appends a piece of the body to the output.

@@ -1,30 +1,32 @@
 //! An exchange: one request and its response, as Python gets it.
 //!
 //! ```text
-//! mod.rs            the request: head, peer, body, trust, request timeout
+//! send_error.rs     why something was not sent
 //! stream.rs         what an exchange has of its connection
-//! body.rs           a body that the application receives while it runs
-//! interim.rs        interim responses (1xx)
-//! response.rs       status, fields and body of the response
-//! reply.rs          responses that the server completes itself: those of handlers here, files, long polls
-//! compression.rs    compression of a response while it is sent
-//! x_sendfile.rs     a file that the application names instead of a body
+//! log_entry.rs      what the access log needs of a response
+//! timeout.rs        whether the request timeout has answered
+//! writer.rs         status, fields and body of the response, sent as they are
 //! backpressure.rs   waits for a slow client, and detects a client that is gone
+//! compression.rs    compression of a response while it is sent
+//! reply.rs          responses that the server completes itself
+//! x_sendfile.rs     a file that the application names instead of a body
+//! body.rs           a body that the application receives while it runs
 //! long_poll.rs      responses that stay open without a thread
-//! taken.rs          what is kept of an upgrade
 //! upgrade.rs        another protocol on the connection, which the application gets
+//! mod.rs            all of this for the application: who makes the response decides what is done
 //! ```
 
 pub(crate) mod backpressure;
 pub(crate) mod body;
 pub(crate) mod compression;
-mod interim;
+pub(crate) mod log_entry;
 pub(crate) mod long_poll;
 pub(crate) mod reply;
-pub(crate) mod response;
+pub(crate) mod send_error;
 pub(crate) mod stream;
-pub(crate) mod taken;
+pub(crate) mod timeout;
 pub(crate) mod upgrade;
+pub(crate) mod writer;
 pub(crate) mod x_sendfile;
 
 use std::borrow::Cow;
@@ -33,195 +35,108 @@ use std::sync::Arc;
 use crate::connection::Connection;
 use crate::connection::body::incoming::Body;
 use crate::connection::request::Request;
-use crate::control::request_timeout::{InFlight, Kind, Progress, TimedRequest};
-use crate::event_loop::measuring;
-use crate::event_loop::reactor::Reactor;
-use crate::exchange::compression::Compressor;
-use crate::exchange::stream::Stream;
-use crate::exchange::taken::Upgrade;
-use crate::log::entry::{Answer, Collected, Unsent};
-use crate::log::error::Level;
+use crate::exchange::backpressure::Socket;
+use crate::exchange::body::{BodyError, BodyPart};
+use crate::exchange::compression::Coded;
+use crate::exchange::send_error::SendError;
+use crate::exchange::upgrade::{NotHijacked, Offer};
+use crate::exchange::writer::ResponseWriter;
+use crate::log::entry::Unsent;
 use crate::log::request_id::{RequestId, RequestName};
+use crate::request_timeout::{InFlight, Kind};
+use crate::scheduler::state::State;
+use crate::scheduler::stop;
 use crate::sys::socket::Transport;
-use crate::sys::{Errno, OwnedFd, clock, net};
-use poorhttp_files::SendfileTarget;
-use poorhttp_http::{Head, Invalid, Reject, Response, TrustedProxies};
-
-/// Number of a request that is neither counted nor logged.
-pub(crate) const UNCOUNTED: u64 = 0;
-
-/// Why something was not sent.
-#[derive(Debug)]
-pub enum SendError {
-    /// The application has given something invalid; none of it was sent.
-    Invalid(Invalid),
-    /// The client is gone, or too slow.
-    Disconnected,
-    /// The request has been answered.
-    Over,
-    /// The application has got the connection, and its response is discarded.
-    Upgraded,
-    /// The client is slow, and only so many bytes were taken. The application should wait until [`Exchange::socket`] is
-    /// writable, call [`Exchange::send_queued`], and give the rest when that succeeds.
-    Full(usize),
-}
-
-impl From<Invalid> for SendError {
-    fn from(invalid: Invalid) -> Self {
-        SendError::Invalid(invalid)
-    }
-}
+use crate::sys::{Errno, OwnedFd, net};
+use crate::websocket::offered::Offered;
+use crate::websocket::upgraded::Upgraded;
+use poorhttp_files::{Part, Reply, SendfileTarget};
+use poorhttp_http::{Head, Invalid, Response, TrustedProxies};
 
 /// A complete request that waits for its response. It owns its stream until then; if it is dropped without a response, the
 /// connection is closed.
 #[derive(Debug)]
 pub struct Exchange {
-    pub(crate) reactor: Arc<Reactor>,
-    /// None when the request is over.
-    pub(crate) stream: Option<Stream>,
-    pub(crate) response: Response,
+    pub(crate) writer: ResponseWriter,
     /// Codes the body, if it is sent compressed and in pieces.
-    pub(crate) compressor: Option<Box<Compressor>>,
-    pub(crate) number: u64,
-    /// Of [`crate::log::access::AccessLog::start`].
-    pub(crate) started: u64,
-    /// Positions in the output of the connection where the response begins, and where its content begins once the head is
-    /// complete. Only for the access log.
-    pub(crate) start: u64,
-    pub(crate) body: u64,
-    pub(crate) lost: bool,
-    /// When a piece of the body was last sent, in microseconds of [`crate::sys::clock::precise_us`]. 0: none was.
-    pub(crate) piece_sent: u64,
-    /// The server has ended the connection before the response was complete, and logged why.
-    pub(crate) cut: bool,
-    /// Since when the client is half-closed while the application has nothing to send, in milliseconds of
-    /// [`crate::sys::clock::now`]. 0: it is not.
-    pub(crate) half_closed_since: u64,
+    coded: Coded,
     /// The head has just been cached, and waits for [`Exchange::cache`].
-    pub(crate) caches_head: bool,
+    caches_head: bool,
     /// The file that is to be sent instead of the application's body.
-    pub(crate) named: Option<SendfileTarget>,
-    /// The response comes from a static file or is a long poll; the application still returns its own.
-    pub(crate) answered_elsewhere: bool,
-    /// Entry of the request timeout, since [`Exchange::hand_out`].
-    pub(crate) timed_request: Option<Arc<TimedRequest>>,
-    /// How the request timeout has ended the request, if it did.
-    pub(crate) timeout_outcome: Option<Progress>,
+    named: Option<SendfileTarget>,
+    /// The response comes from a static file or is a long poll, or the connection is hijacked; the application still returns
+    /// its own response.
+    answered_elsewhere: bool,
     /// The application may change the protocol of the connection, or has done so.
-    pub(crate) upgrade: Option<Box<Upgrade>>,
-    /// What the access log needs of a request that is not like most.
-    pub(crate) collected: Option<Box<Collected>>,
-    /// When the application got the request, in microseconds of [`crate::sys::clock::precise_us`]; 0: times are not taken, or it
-    /// has not.
-    pub(crate) handed_out: u64,
+    offered: Option<Box<Offered>>,
 }
 
 impl Exchange {
     #[inline]
-    pub(crate) fn new(reactor: Arc<Reactor>, connection: Box<Connection>, number: u64, caches_head: bool) -> Self {
-        let mut stream = Stream::new(connection, number);
-        // The request timeout answers without this buffer, so output of earlier requests must leave first.
-        let lost = reactor.request_timeouts.is_some() && stream.send(&[]).is_err();
-        let log = reactor.options.access_log.as_ref();
-        let (started, start) = log.map_or((0, 0), |log| (log.start(), stream.end_of_output()));
-        let collected = log.and_then(|log| log.wanted()).map(|_| Box::default());
-        let response = stream.request().response();
+    pub(crate) fn new(state: Arc<State>, connection: Box<Connection>, number: u64, caches_head: bool) -> Self {
         Exchange {
-            reactor,
-            stream: Some(stream),
-            response,
-            compressor: None,
-            number,
-            started,
-            start,
-            body: start,
-            lost,
-            piece_sent: 0,
-            cut: false,
-            half_closed_since: 0,
+            writer: ResponseWriter::new(state, connection, number),
+            coded: None,
             caches_head,
             named: None,
             answered_elsewhere: false,
-            timed_request: None,
-            timeout_outcome: None,
-            upgrade: None,
-            collected,
-            handed_out: 0,
+            offered: None,
         }
     }
+}
 
+/// The request.
+impl Exchange {
     /// Starts the request timeout: the application gets the request now. It runs until the returned value is dropped.
     pub fn hand_out(&mut self) -> Option<InFlight> {
-        if self.reactor.takes_times() {
+        if self.writer.state.takes_times() {
             self.note_hand_out();
         }
-        let watch = self.reactor.request_timeouts.as_ref()?;
-        let stream = self.stream.as_ref()?;
+        let watch = self.writer.state.request_timeouts.as_ref()?;
+        let stream = self.writer.stream.as_ref()?;
         let to_head = self.head().is_some_and(|(head, bytes)| head.method.of(bytes) == b"HEAD");
         let (request, socket) = (stream.request(), Arc::clone(stream.socket()));
         let kind = Kind { to_head, dialect: request.parser.dialect(), raw_tcp: self.is_raw_tcp() };
-        let waited = self.handed_out.saturating_sub(request.since);
-        let in_flight = watch.enter(self.request_name(), kind, waited, socket, self.timeout_log_entry(stream));
-        self.timed_request = Some(Arc::clone(in_flight.request()));
+        let waited = self.writer.handed_out.saturating_sub(request.since);
+        let log_entry = self.writer.state.options.access_log.as_ref().map(|log| {
+            let mut answer = self.writer.log_entry.of_timeout(log, stream, self.writer.number);
+            answer.has_no_head = self.is_raw_tcp();
+            Unsent { answer, head: self.head().map(|(head, bytes)| (head.clone(), bytes.to_vec())) }
+        });
+        let in_flight = watch.enter(self.request_name(), kind, waited, socket, log_entry);
+        self.writer.timeout.begin(in_flight.request());
         Some(in_flight)
     }
 
-    /// The line of the access log for a 504 that the thread of the timeout sends; where the answer ends is added then.
-    fn timeout_log_entry(&self, stream: &Stream) -> Option<Unsent> {
-        let log = self.reactor.options.access_log.as_ref()?;
-        let request = stream.request();
-        let server = log.wanted().map(|_| request.server(log));
-        let answer = Answer {
-            client: request.client().map(|(address, _)| address),
-            has_no_head: self.is_raw_tcp(),
-            status: 504,
-            size: 0,
-            start: 0,
-            body: 0,
-            end: 0,
-            is_whole: true,
-            persists: false,
-            started: self.started,
-            number: self.number,
-            kept: request.served,
-            received: request.received(),
-            is_trusted: request.is_from_trusted_proxy(),
-            collected: server.map(|server| Box::new(Collected { server, ..Collected::default() })),
-        };
-        Some(Unsent { answer, head: self.head().map(|(head, bytes)| (head.clone(), bytes.to_vec())) })
-    }
-
-    /// Notes when the application gets the request; in place of [`Exchange::hand_out`] if there is no request timeout.
+    /// Notes that the application gets the request now, where times are taken.
     #[inline]
     pub fn note_hand_out(&mut self) {
-        self.handed_out = clock::precise_us();
-        if let Some(stream) = &mut self.stream {
-            stream.end_wait(&self.reactor);
-        }
+        self.writer.note_hand_out();
     }
 
     /// Whether [`Exchange::hand_out`] is to be called.
     #[inline]
     pub fn is_timed(&self) -> bool {
-        self.reactor.request_timeouts.is_some() || (self.reactor.takes_times() && self.handed_out == 0)
+        let state = &self.writer.state;
+        state.request_timeouts.is_some() || (state.takes_times() && self.writer.handed_out == 0)
     }
 
     /// When the application got the request, in microseconds of the monotonic clock; 0: that was not noted.
     #[inline]
     pub fn handed_out(&self) -> u64 {
-        self.handed_out
+        self.writer.handed_out
     }
 
     /// The request; none when it is over.
     #[inline]
     pub fn request(&self) -> Option<&Request> {
-        self.stream.as_ref().map(Stream::request)
+        self.writer.request()
     }
 
     /// The head of the request and the bytes its positions refer to.
     #[inline]
     pub fn head(&self) -> Option<(&Head, &[u8])> {
-        self.request()?.head()
+        self.writer.head()
     }
 
     /// Method and target for a log, escaped so that they cannot forge a line or control a terminal. Empty when the request
@@ -232,79 +147,70 @@ impl Exchange {
 
     /// The request as messages name it; without method and target when it is over.
     pub fn request_name(&self) -> RequestName {
-        match self.request() {
-            Some(request) => request.name(self.reactor.options.request_ids, self.number, request.line()),
-            None => RequestName { number: self.number, ..RequestName::default() },
-        }
+        self.writer.request_name()
     }
 
     /// The id of the request with the option `request_id`; none without, and when the request is over.
     #[inline]
     pub fn request_id(&self) -> Option<RequestId<'_>> {
-        let ids = self.reactor.options.request_ids.as_ref()?;
-        Some(self.request()?.id(ids, self.number))
+        let ids = self.writer.state.options.request_ids.as_ref()?;
+        Some(self.request()?.id(ids, self.writer.number))
     }
 
     /// The keys of the environ that the access log asks for, which are to be given to [`Exchange::note_variables`].
     #[inline]
     pub fn logged_variables(&self) -> &[String] {
-        if self.collected.is_none() {
+        if !self.writer.log_entry.collects() {
             return &[];
         }
-        self.reactor.options.access_log.as_ref().map_or(&[], |log| log.variables())
+        self.writer.state.options.access_log.as_ref().map_or(&[], |log| log.variables())
     }
 
     /// Notes the values of [`Exchange::logged_variables`] before the response ends, as Latin-1.
     pub fn note_variables(&mut self, values: Vec<Vec<u8>>) {
-        if let Some(collected) = &mut self.collected {
-            collected.variables = values;
-        }
+        self.writer.log_entry.note_variables(values);
     }
 
     /// The running number of the request in this reactor.
     pub fn number(&self) -> u64 {
-        self.number
+        self.writer.number
     }
 
     /// Takes the body of the request.
     pub fn take_body(&mut self) -> Body {
-        let body = self.stream.as_mut().map_or(Body::Empty, |stream| stream.request_mut().take_body());
-        if !matches!(body, Body::Empty) {
-            self.note_body(body.length());
+        let body = self.writer.stream.as_mut().map_or(Body::Empty, |stream| stream.request_mut().take_body());
+        if !matches!(body, Body::Empty) && self.writer.state.options.access_log.is_some() {
+            self.writer.log_entry.note_body(body.length());
         }
         body
     }
 
-    /// Notes the length of the body for the access log.
-    #[cold]
-    fn note_body(&mut self, length: u64) {
-        if self.reactor.options.access_log.is_some() {
-            self.collected.get_or_insert_default().body = length;
-        }
+    /// Whether the application receives the body while it runs.
+    #[inline]
+    pub fn is_streamed(&self) -> bool {
+        self.request().is_some_and(|request| request.is_streamed())
     }
 
-    /// Counts bytes of content that are compressed, for the access log.
-    pub(crate) fn note_uncoded(&mut self, bytes: u64) {
-        if self.reactor.options.access_log.is_some() {
-            self.collected.get_or_insert_default().uncoded += bytes;
-        }
+    /// Receives a part of the body into `room`, which is not empty. Does not wait.
+    pub fn receive_body(&mut self, room: &mut [u8]) -> Result<BodyPart, BodyError> {
+        body::receive(&mut self.writer, room)
     }
 
     /// Whether this process is a fork of the server's: only the parent may answer.
     pub fn is_foreign(&self) -> bool {
-        self.reactor.is_foreign()
+        self.writer.is_foreign()
     }
 
     /// Whether the server stops, and waits for requests like this one for some time.
     pub fn is_stopping(&self) -> bool {
         // If all threads are busy with requests, no other one reads the control channel.
-        self.reactor.receive_commands();
-        self.reactor.is_stopping()
+        stop::receive_commands(&self.writer.state);
+        self.writer.state.is_stopping()
     }
 
     /// Whether the client disconnected before it was answered.
     pub fn is_lost(&self) -> bool {
-        self.lost
+        self.writer.lost
     }
 
     /// What [`Exchange::cache`] has kept for this head, if the head is cached.
@@ -318,7 +224,7 @@ impl Exchange {
     #[inline]
     pub fn cache<T: Send + Sync + 'static>(&mut self, make: impl FnOnce() -> Option<T>) {
         if self.caches_head
-            && let Some(stream) = &mut self.stream
+            && let Some(stream) = &mut self.writer.stream
         {
             stream.request_mut().cache(make);
         }
@@ -329,62 +235,397 @@ impl Exchange {
     #[inline]
     pub fn field_filter(&self) -> Option<(&TrustedProxies, bool)> {
         let trusted = self.request()?.is_from_trusted_proxy();
-        self.reactor.options.trust.as_ref().filter(|trust| trust.is_selective(trusted)).map(|trust| (trust, trusted))
+        let trust = self.writer.state.options.trust.as_ref().filter(|trust| trust.is_selective(trusted));
+        trust.map(|trust| (trust, trusted))
     }
 
     /// Whether the request timeout has ended the request.
     pub fn has_timed_out(&self) -> bool {
-        self.timeout_outcome.is_some() || self.timed_request.as_ref().is_some_and(|request| request.has_timed_out())
-    }
-
-    /// Writes a message about the request to the error log.
-    #[cold]
-    pub(crate) fn log_message(&self, level: Level, message: &str) {
-        self.reactor.log_about(level, &self.request_name(), message);
-    }
-
-    /// Counts this request as one that the server itself refuses.
-    #[cold]
-    pub(crate) fn count_refusal(&self, reject: Reject) {
-        if let Some(request) = self.request() {
-            measuring::count_refusal(&self.reactor, request, &self.request_name(), reject, None);
-        }
-    }
-
-    /// Ends the request timeout.
-    #[inline]
-    pub(crate) fn end_timeout(&mut self) {
-        if let Some(request) = self.timed_request.take() {
-            self.timeout_outcome = request.close();
-            self.lost |= self.timeout_outcome == Some(Progress::CutShort);
-            if self.timeout_outcome.is_some() || (request.is_overdue() && self.response.status() == 504) {
-                request.count(self.reactor.counters);
-            }
-        }
+        self.writer.has_timed_out()
     }
 
     /// Whether this is a raw TCP connection, which was not read.
     #[inline]
     pub fn is_raw_tcp(&self) -> bool {
-        self.reactor.options.raw_tcp
+        self.writer.state.options.raw_tcp
     }
 
     /// The variables of the connection's TLS for the environ, as mod_ssl names them; none without TLS.
     #[inline]
     pub fn tls_variables(&self) -> &[(Cow<'static, str>, String)] {
-        let tls = self.stream.as_ref().and_then(|stream| stream.socket().transport.tls());
+        let tls = self.writer.stream.as_ref().and_then(|stream| stream.socket().transport.tls());
         tls.map_or(&[], |tls| tls.variables())
     }
 
     /// A blocking duplicate of the socket of a raw TCP connection.
     pub fn duplicate(&self) -> Result<OwnedFd, Errno> {
-        let stream = self.stream.as_ref().ok_or(Errno::BADF)?;
+        let stream = self.writer.stream.as_ref().ok_or(Errno::BADF)?;
         net::blocking_duplicate(&stream.socket().transport)
     }
 
     /// Whether the client of a raw TCP connection is gone: by a reset, or because both sides have finished.
     pub fn is_client_gone(&self) -> bool {
-        self.stream.as_ref().is_none_or(|stream| stream.socket().transport.peer_state().is_gone)
+        self.writer.stream.as_ref().is_none_or(|stream| stream.socket().transport.peer_state().is_gone)
+    }
+}
+
+/// The response.
+impl Exchange {
+    /// The response so far.
+    pub fn response(&self) -> &Response {
+        &self.writer.response
+    }
+
+    /// Whether more of the application's body may be sent.
+    #[inline]
+    pub fn wants_more(&self) -> bool {
+        self.writer.response.wants_more()
+            && !self.names_file()
+            && self.coded.as_deref().is_none_or(|compressor| compression::excess(compressor) == 0)
+    }
+
+    /// Bytes of content that the application has given beyond its Content-Length.
+    pub fn excess(&self) -> u64 {
+        self.coded.as_deref().map_or(self.writer.response.excess(), compression::excess)
+    }
+
+    /// Whether all of the content that the application has announced is sent.
+    fn has_whole_body(&self) -> bool {
+        self.coded.as_deref().map_or(self.writer.response.has_whole_body(), compression::has_whole_body)
+    }
+
+    /// Whether the request has been answered or given up.
+    pub fn is_over(&self) -> bool {
+        self.writer.stream.is_none()
+    }
+
+    /// Whether responses are compressed at all.
+    #[inline]
+    pub fn may_compress(&self) -> bool {
+        self.writer.state.options.compression.is_some()
+    }
+
+    /// Whether a file of this length is compressed if it is sent as the body of this response.
+    pub fn compresses_file(&self, length: u64) -> bool {
+        !self.names_file() && compression::compresses_file(&self.writer, length)
+    }
+
+    /// Whether a file is to be sent instead of the application's body.
+    #[inline]
+    pub fn names_file(&self) -> bool {
+        self.named.is_some()
+    }
+
+    /// Sends a response 103 with the header fields that `fields` writes by the function it is given. Does nothing if the client
+    /// cannot take it, it is switched off, or the final response has begun to be sent. On an error nothing is sent.
+    #[cold]
+    pub fn early_hints<E: From<SendError> + From<Invalid>>(
+        &mut self,
+        fields: impl FnOnce(&mut dyn FnMut(&str, &str) -> Result<(), Invalid>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let is_wanted = self.writer.state.options.early_hints && self.writer.response.takes_interim();
+        if self.is_over() || self.answered_elsewhere || !is_wanted || self.is_foreign() {
+            return Ok(());
+        }
+        let mut interim = Vec::new();
+        self.writer.response.early_hints(&mut interim, fields)?;
+        Ok(self.writer.send_interim(&interim)?)
+    }
+
+    /// Starts the response: writes the status line, and calls `fields`, which writes the header fields by the function it is
+    /// given. On an error nothing is written.
+    pub fn start<E: From<SendError>>(
+        &mut self,
+        status: &str,
+        fields: impl FnOnce(&mut dyn FnMut(&str, &str) -> Result<(), SendError>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let ResponseWriter { state, stream, response, .. } = &mut self.writer;
+        let out = stream.as_mut().ok_or(SendError::Over)?.output();
+        let (sendfile_roots, named) = (&state.options.sendfile_roots, &mut self.named);
+        response.start(out, status).map_err(SendError::from)?;
+        let result = fields(&mut |name, value| {
+            if !sendfile_roots.is_empty()
+                && let Some(file) = sendfile_roots.target_of(name, value)
+            {
+                *named = Some(file);
+                return Ok(());
+            }
+            Ok(response.field(out, name, value)?)
+        });
+        if result.is_err() {
+            response.restart(out);
+            self.named = None;
+        }
+        result
+    }
+
+    /// Takes back what [`Exchange::start`] has written. `false`: it may have been sent already.
+    pub fn restart(&mut self) -> bool {
+        if !self.is_over() {
+            self.named = None;
+        }
+        self.writer.restart()
+    }
+
+    /// Sends a whole body; head and body leave in one system call. The request is over.
+    #[inline]
+    pub fn finish(&mut self, parts: &[&[u8]]) -> Result<(), SendError> {
+        self.finish_from(parts, 0)
+    }
+
+    /// The same, when the first `taken` bytes of the body have been taken already.
+    #[inline]
+    pub fn finish_from(&mut self, parts: &[&[u8]], taken: usize) -> Result<(), SendError> {
+        if self.answered_elsewhere {
+            return if self.is_upgraded() { Err(SendError::Upgraded) } else { Ok(()) };
+        }
+        if self.names_file() {
+            return self.send_named();
+        }
+        if self.may_compress() && compression::finish(&mut self.writer, &mut self.coded, parts, taken)? {
+            return self.end();
+        }
+        self.forgo_upgrade();
+        self.writer.finish_plain(parts, taken)
+    }
+
+    /// Sends a piece of the body: at once, or within a millisecond if the last one was sent no longer ago.
+    pub fn write(&mut self, piece: &[u8]) -> Result<(), SendError> {
+        if piece.is_empty() || self.names_file() {
+            return self.writer.check_client();
+        }
+        if self.may_compress() {
+            return compression::write(&mut self.writer, &mut self.coded, piece);
+        }
+        if !self.writer.response.is_committed() {
+            self.writer.commit(None)?;
+        }
+        self.writer.send_piece(piece, false)
+    }
+
+    /// Sends a part of a file as the body; after [`Exchange::start`]. The request is over.
+    pub fn send_file(&mut self, file: OwnedFd, at: u64, length: u64) -> Result<(), SendError> {
+        if self.names_file() {
+            return self.send_named();
+        }
+        if self.may_compress() {
+            compression::set_fields_of_plain_file(&mut self.writer, length);
+        }
+        // The length is known, so it is sent without chunks.
+        let length = self.writer.response.declared_length().map_or(length, |declared| declared.min(length));
+        self.writer.commit(Some(length))?;
+        if let admitted @ 1.. = self.writer.admit(length) {
+            self.writer.transmit_parts([Part::File { file: Arc::new(file), at, length: admitted }])?;
+        }
+        self.end()
+    }
+
+    /// Sends the file that the application has named. The request is over.
+    #[cold]
+    fn send_named(&mut self) -> Result<(), SendError> {
+        self.forgo_upgrade();
+        match self.named.take() {
+            Some(named) => x_sendfile::send(&mut self.writer, &named),
+            None => self.end(),
+        }
+    }
+
+    /// Sends a whole response. The request is over.
+    pub(crate) fn reply(&mut self, reply: Reply) -> Result<(), SendError> {
+        self.forgo_upgrade();
+        reply::send(&mut self.writer, reply)
+    }
+
+    /// Leaves the response open: the request is over, but its connection is kept until [`crate::Reactor::end_long_polls`]
+    /// sends `final_chunk`, the server stops, or the client disconnects. If `end_long_polls` was called in the last `missed`
+    /// milliseconds, that counts. A response without a body simply ends.
+    pub fn hold_open(&mut self, final_chunk: &[u8], missed: u64) -> Result<(), SendError> {
+        if self.answered_elsewhere {
+            return Err(SendError::Over);
+        }
+        // The end is unknown: a client with another request must not wait for it on this connection.
+        self.writer.response.close();
+        if !self.writer.response.is_committed() {
+            self.writer.commit(None)?;
+        }
+        if self.writer.lost || !self.writer.response.has_body() {
+            self.answered_elsewhere = true;
+            return self.conclude();
+        }
+        let writer = &mut self.writer;
+        let Some(stream) = writer.stream.take() else { return Err(SendError::Over) };
+        writer.end_timeout();
+        self.answered_elsewhere = true;
+        writer.state.counters.answered(writer.status());
+        if writer.lost {
+            stream.close(&writer.state);
+        } else {
+            let coder = self.coded.take().map(|compressor| compressor.coder);
+            stream.hold_open(&writer.state, writer.response.clone(), coder, final_chunk, missed);
+        }
+        Ok(())
+    }
+
+    /// Ends the response. The request is over.
+    #[inline]
+    pub fn end(&mut self) -> Result<(), SendError> {
+        if self.is_foreign() {
+            return Err(SendError::Over);
+        }
+        if self.answered_elsewhere {
+            return if self.is_upgraded() { Err(SendError::Upgraded) } else { Ok(()) };
+        }
+        if self.names_file() {
+            return self.send_named();
+        }
+        self.writer.state.advance_poll_number();
+        self.conclude()
+    }
+
+    fn conclude(&mut self) -> Result<(), SendError> {
+        self.forgo_upgrade();
+        if self.coded.is_some() && !compression::end(&mut self.writer, &mut self.coded)? {
+            return Ok(());
+        }
+        self.writer.conclude()
+    }
+
+    /// Aborts the response: the connection is closed, so that the client knows the response is incomplete. A response of which all
+    /// announced bytes are sent ends as usual.
+    pub fn abort(&mut self) {
+        if self.is_upgraded() {
+            return self.end_upgraded(false);
+        }
+        if self.has_whole_body() && !self.writer.lost && !self.is_foreign() && !self.has_timed_out() {
+            // The application has failed behind its response: the client has all of it, and the next request may follow.
+            let _ = self.conclude();
+            return;
+        }
+        self.writer.abort();
+    }
+
+    /// Ends a response of which a piece was sent in part and will not be sent as a whole.
+    #[cold]
+    pub fn break_off(&mut self) {
+        self.writer.break_off();
+    }
+
+    /// The application makes the response no more: it was answered from a static file.
+    pub(crate) fn note_answered_elsewhere(&mut self) {
+        self.answered_elsewhere = true;
+    }
+
+    /// Ends a raw TCP connection; by a reset if it is not `complete`.
+    pub fn end_raw_tcp(&mut self, complete: bool) {
+        let writer = &mut self.writer;
+        let complete = complete && !writer.lost;
+        let Some(stream) = writer.take_stream(complete) else { return };
+        if complete && !writer.lost {
+            return stream.close_after_client(&writer.state);
+        }
+        stream.socket().reset();
+        stream.close(&writer.state);
+    }
+}
+
+/// Clients that are slow, or gone.
+impl Exchange {
+    /// Prepares another thread to take over, because the application is about to wait for something, unless there is no
+    /// other connection.
+    #[cold]
+    pub fn expect_wait(&self) {
+        self.writer.expect_wait();
+    }
+
+    /// Milliseconds until a slow client is given up; 0: now.
+    pub fn send_timeout_left(&self) -> u64 {
+        self.writer.send_timeout_left()
+    }
+
+    /// Whether the server has ended the connection before the response was complete, and logged why.
+    pub fn is_cut(&self) -> bool {
+        self.writer.is_cut()
+    }
+
+    /// Whether a part of the response is queued, so that more of it may have to be written to a disk.
+    #[inline]
+    pub fn is_behind(&self) -> bool {
+        self.writer.is_behind()
+    }
+
+    /// Disconnects a client that is too slow.
+    pub fn cut(&self) {
+        self.writer.cut();
+    }
+
+    /// After [`SendError::Full`]: flushes the send queue; still [`SendError::Full`] if there is no room.
+    pub fn send_queued(&mut self) -> Result<(), SendError> {
+        self.writer.send_queued()
+    }
+
+    /// The same as long as anything is queued.
+    #[cold]
+    pub fn send_all_queued(&mut self) -> Result<(), SendError> {
+        self.writer.send_all_queued()
+    }
+
+    /// The socket, to wait for.
+    pub fn socket(&self) -> Option<Socket> {
+        self.writer.socket()
+    }
+}
+
+/// Another protocol.
+impl Exchange {
+    /// Whether the client proposes another protocol; then the application should get an offer.
+    #[inline]
+    pub fn asks_upgrade(&self) -> bool {
+        self.head().is_some_and(|(head, _)| head.asks_upgrade)
+    }
+
+    /// Reserves an upgrade, if this request may have one.
+    #[cold]
+    pub fn offer_upgrade(&mut self) -> Offer {
+        upgrade::offer(&mut self.writer, &mut self.offered)
+    }
+
+    /// Gives the reservation back, if there is one: the response is complete.
+    #[inline]
+    fn forgo_upgrade(&mut self) {
+        if self.offered.is_some() && !self.is_over() {
+            self.offered = None;
+        }
+    }
+
+    /// Whether the application has got the connection.
+    #[inline]
+    pub fn is_upgraded(&self) -> bool {
+        self.offered.as_ref().is_some_and(|offered| offered.hijacked.is_some())
+    }
+
+    /// Gives the connection to the application: a blocking duplicate of its socket. The response is discarded from now on,
+    /// the request timeout ends, and [`Exchange::end_upgraded`] is to be called.
+    pub fn take_over(&mut self) -> Result<(OwnedFd, Arc<Upgraded>), NotHijacked> {
+        if self.is_upgraded() {
+            return Err(NotHijacked::Hijacked);
+        }
+        let Some(offered) = &mut self.offered else { return Err(NotHijacked::Answered) };
+        if self.writer.is_foreign() || self.writer.response.is_committed() {
+            return Err(NotHijacked::Answered);
+        }
+        self.named = None;
+        let (socket, hijacked) = upgrade::hijack(&mut self.writer)?;
+        let upgraded = Arc::clone(&hijacked.upgraded);
+        (offered.hijacked, self.answered_elsewhere) = (Some(hijacked), true);
+        upgrade::announce(&self.writer, &upgraded);
+        Ok((socket, upgraded))
+    }
+
+    /// The application has finished with the connection that it has got. A client that speaks WebSocket gets a Close frame,
+    /// unless the application has sent one. If that has failed (not `complete`), any other client gets a reset.
+    pub fn end_upgraded(&mut self, complete: bool) {
+        let Some(hijacked) = self.offered.as_mut().and_then(|offered| offered.hijacked.take()) else { return };
+        upgrade::end(&mut self.writer, hijacked, &mut self.offered, complete);
     }
 }
 

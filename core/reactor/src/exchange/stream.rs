@@ -9,25 +9,27 @@ use std::sync::Arc;
 use poorhttp_files::Part;
 use poorhttp_http::{Reject, Response};
 
-use crate::connection::body::receive::Streamed;
-use crate::connection::postponed::SharedCoder;
+use crate::connection::Connection;
+use crate::connection::body::receive::{self, Streamed};
+use crate::connection::coalesced::SharedCoder;
+use crate::connection::long_polls::LongPoll;
 use crate::connection::request::Request;
 use crate::connection::send_queue::Lost;
 use crate::connection::shared_socket::SharedSocket;
 use crate::connection::state::After;
-use crate::connection::{Connection, LongPoll};
-use crate::control::shutdown::Stage;
-use crate::event_loop::reactor::Reactor;
-use crate::event_loop::{finish, logging, measuring, poll, ready_queue};
 use crate::exchange::long_poll;
-use crate::log::entry::Answer;
+use crate::log::entry::{Answer, Unsent};
 use crate::log::slow::Answered;
+use crate::scheduler::state::State;
+use crate::scheduler::{logging, poll, put_back, release, timing};
+use crate::shutdown::Stage;
 use crate::sys::socket::Transport;
 use crate::sys::{Errno, clock};
+use crate::websocket::relay::RelayEnd;
 
 /// A request on a connection and the way back for its response.
 #[derive(Debug)]
-pub(crate) struct Stream(pub(super) Box<Connection>);
+pub(crate) struct Stream(Box<Connection>);
 
 impl Stream {
     /// The stream of the request that has come on this connection.
@@ -35,6 +37,21 @@ impl Stream {
     pub(crate) fn new(mut connection: Box<Connection>, number: u64) -> Self {
         connection.request.number = number;
         Stream(connection)
+    }
+
+    /// The stream of a request that has been handed out before.
+    pub(crate) fn of(connection: Box<Connection>) -> Self {
+        Stream(connection)
+    }
+
+    /// The connection, in which the end of the stream waits for that of a relay.
+    pub(crate) fn into_connection(self) -> Box<Connection> {
+        self.0
+    }
+
+    /// The connection, which is about to carry another protocol.
+    pub(crate) fn connection(&mut self) -> &mut Connection {
+        &mut self.0
     }
 
     #[inline]
@@ -50,18 +67,18 @@ impl Stream {
 
 /// The body of the request, if the application receives it.
 impl Stream {
-    /// Receives a part of the body; see [`Connection::receive_streamed`].
-    pub(crate) fn receive_body(&mut self, reactor: &Reactor, room: &mut [u8]) -> Streamed {
-        self.0.receive_streamed(&reactor.options.limits, room)
+    /// Receives a part of the body; see [`receive::receive_streamed`].
+    pub(crate) fn receive_body(&mut self, state: &State, room: &mut [u8]) -> Streamed {
+        receive::receive_streamed(&mut self.0, &state.options.limits, room)
     }
 
     /// The application waits for its client: until when it may; `None`: the client is too slow.
-    pub(crate) fn await_body(&mut self, reactor: &Reactor) -> Option<u64> {
+    pub(crate) fn await_body(&mut self, state: &State) -> Option<u64> {
         if !self.0.is_behind() {
             // Each piece would wake the thread that polls for nothing.
-            self.0.unregister(&reactor.poller);
+            self.0.unregister(&state.poller);
         }
-        self.0.streamed_deadline(reactor.options.timeouts.body_rate())
+        receive::streamed_deadline(&mut self.0, state.options.timeouts.body_rate())
     }
 
     /// Notes why the rest of the body is refused. `true`: it had not been refused before.
@@ -75,13 +92,13 @@ impl Stream {
     /// Whether the response may leave the connection open: only if the body is complete, or the rest of it has come. `is_over`: the
     /// application reads no more of it, so the rest is dropped if that takes no time.
     #[inline]
-    pub(crate) fn has_ended_body(&mut self, reactor: &Reactor, is_over: bool) -> bool {
-        !self.0.request.is_unfinished() || self.0.has_rest(&reactor.options.limits, is_over)
+    pub(crate) fn has_ended_body(&mut self, state: &State, is_over: bool) -> bool {
+        !self.0.request.is_unfinished() || receive::has_rest(&mut self.0, &state.options.limits, is_over)
     }
 
     /// The final response has begun, so no interim one may follow.
     pub(crate) fn drop_continue(&mut self) {
-        self.0.drop_continue();
+        receive::drop_continue(&mut self.0);
     }
 }
 
@@ -111,23 +128,23 @@ impl Stream {
     }
 
     /// Whether so many bytes more may wait for those that follow: only behind what was sent.
-    pub(crate) fn may_postpone(&self, bytes: usize) -> bool {
-        !self.0.is_behind() && self.0.may_postpone(bytes)
+    pub(crate) fn may_coalesce(&self, bytes: usize) -> bool {
+        !self.0.is_behind() && self.0.may_coalesce(bytes)
     }
 
     /// Has what `add` writes sent within a millisecond. `false`: it must be sent now.
-    pub(crate) fn postpone(&mut self, reactor: &Reactor, add: impl FnOnce(&mut Vec<u8>)) -> bool {
-        self.0.postpone(&reactor.postponed_sender, add)
+    pub(crate) fn coalesce(&mut self, state: &State, add: impl FnOnce(&mut Vec<u8>)) -> bool {
+        self.0.coalesce(&state.coalesced_sender, add)
     }
 
     /// The same for a piece that is coded then.
-    pub(crate) fn postpone_coded(&mut self, reactor: &Reactor, coder: &SharedCoder, piece: &[u8]) -> bool {
-        self.0.postpone_coded(&reactor.postponed_sender, coder, piece)
+    pub(crate) fn coalesce_coded(&mut self, state: &State, coder: &SharedCoder, piece: &[u8]) -> bool {
+        self.0.coalesce_coded(&state.coalesced_sender, coder, piece)
     }
 
-    /// Takes back what was postponed and not sent, coded.
-    pub(crate) fn reclaim_postponed(&mut self) {
-        self.0.reclaim_postponed();
+    /// Takes back what was coalesced and not sent, coded.
+    pub(crate) fn reclaim_coalesced(&mut self) {
+        self.0.reclaim_coalesced();
     }
 
     /// Sends the output and then parts of files and of what is in memory.
@@ -136,19 +153,19 @@ impl Stream {
     }
 
     /// Where the response begins among all bytes of the connection. `start`: the same, if there is an access log.
-    fn begin(&self, reactor: &Reactor, start: u64) -> u64 {
-        let begun = self.0.measures.as_ref().map_or(0, |measures| measures.begun);
-        if reactor.options.access_log.is_some() { start } else { begun }
+    fn begin(&self, state: &State, start: u64) -> u64 {
+        let begun = self.0.timing.as_ref().map_or(0, |measured| measured.begun);
+        if state.options.access_log.is_some() { start } else { begun }
     }
 
     /// Whether nothing of the response was sent yet.
-    pub(crate) fn has_sent_nothing(&self, reactor: &Reactor, start: u64) -> bool {
-        self.0.bytes_sent() <= self.begin(reactor, start)
+    pub(crate) fn has_sent_nothing(&self, state: &State, start: u64) -> bool {
+        self.0.bytes_sent() <= self.begin(state, start)
     }
 
     /// Whether nothing of the response has reached the client, which is gone.
-    pub(crate) fn has_lost_all(&self, reactor: &Reactor, start: u64) -> bool {
-        self.0.has_lost_all_since(self.begin(reactor, start), reactor.options.unacknowledged)
+    pub(crate) fn has_lost_all(&self, state: &State, start: u64) -> bool {
+        self.0.has_lost_all_since(self.begin(state, start), state.options.unacknowledged)
     }
 
     /// Whether a client that has ended its input has most likely left: a Unix socket reports only a closed half this way, and a
@@ -180,12 +197,12 @@ impl Stream {
     }
 
     /// Has what waits sent while the application goes on, and its deadline watched. `false`: it cannot be sent any more.
-    pub(crate) fn watch_send_queue(&mut self, reactor: &Reactor) -> bool {
+    pub(crate) fn watch_send_queue(&mut self, state: &State) -> bool {
         let (is_broken, deadline) = match &*self.0.socket.send_queue() {
-            Some(queue) => (queue.is_broken(), queue.deadline(reactor.options.timeouts.response_rate())),
+            Some(queue) => (queue.is_broken(), queue.deadline(state.options.timeouts.response_rate())),
             None => return true,
         };
-        poll::watch_send_queue(reactor, &mut self.0, deadline);
+        poll::watch_send_queue(state, &mut self.0, deadline);
         !is_broken
     }
 
@@ -198,10 +215,10 @@ impl Stream {
     /// Whether a response that begins while the server stops is the last one of its connection. A pipelined request that has
     /// arrived behind it is answered as well, before the connection closes.
     #[cold]
-    pub(crate) fn is_last(&self, reactor: &Reactor) -> bool {
-        reactor.shutdown.stage() == Stage::Quick
-            || reactor.is_overdue()
-            || !(reactor.shutdown.passes_connections() || self.0.is_followed())
+    pub(crate) fn is_last(&self, state: &State) -> bool {
+        state.shutdown.stage() == Stage::Quick
+            || state.is_overdue()
+            || !(state.shutdown.passes_connections() || self.0.is_followed())
     }
 
     /// What is to be logged when the response has been sent.
@@ -213,26 +230,26 @@ impl Stream {
     /// The times of the response that is complete.
     #[inline]
     pub(crate) fn set_times(&mut self, answered: Answered) {
-        let measures = self.0.measures.get_or_insert_default();
-        (measures.answered, measures.is_pending) = (answered, true);
+        let measured = self.0.timing.get_or_insert_default();
+        (measured.answered, measured.is_pending) = (answered, true);
     }
 
     /// The connection does not wait for its client any more.
     #[inline]
-    pub(crate) fn end_wait(&mut self, reactor: &Reactor) {
-        measuring::end_wait(reactor, &mut self.0);
+    pub(crate) fn end_wait(&mut self, state: &State) {
+        timing::end_wait(state, &mut self.0);
     }
 
     /// Counts the bytes of a response that is still being made.
-    pub(crate) fn count_bytes(&mut self, reactor: &Reactor) {
-        measuring::count_bytes(reactor, &mut self.0);
+    pub(crate) fn count_bytes(&mut self, state: &State) {
+        timing::count_bytes(state, &mut self.0);
     }
 
     /// Logs responses to earlier requests that have been sent by now.
     #[inline]
-    pub(crate) fn log_sent(&mut self, reactor: &Reactor) {
+    pub(crate) fn log_sent(&mut self, state: &State) {
         if !self.0.unsent.is_empty() {
-            logging::log_unsent(reactor, &mut self.0, false);
+            logging::log_unsent(state, &mut self.0, false);
         }
     }
 }
@@ -241,36 +258,36 @@ impl Stream {
 impl Stream {
     /// The response is complete. `persists`: its connection may carry another request.
     #[inline]
-    pub(crate) fn complete(mut self, reactor: &Reactor, persists: bool) {
+    pub(crate) fn complete(mut self, state: &State, persists: bool) {
         self.0.request.served = self.0.request.served.saturating_add(1);
-        if persists && self.has_ended_body(reactor, true) {
-            return finish::response_done(reactor, self.0, After::Next);
+        if persists && self.has_ended_body(state, true) {
+            return release::response_done(state, self.0, After::Next);
         }
-        self.end(reactor);
+        self.end(state);
     }
 
     /// Sends the output, and closes the connection in an orderly way.
-    pub(crate) fn end(self, reactor: &Reactor) {
+    pub(crate) fn end(self, state: &State) {
         let after = if self.0.may_be_sending() { After::Linger } else { After::Close };
-        finish::response_done(reactor, self.0, after);
+        release::response_done(state, self.0, after);
     }
 
     /// The same for a client that was answered from outside.
-    pub(crate) fn linger(self, reactor: &Reactor) {
-        finish::response_done(reactor, self.0, After::Linger);
+    pub(crate) fn linger(self, state: &State) {
+        release::response_done(state, self.0, After::Linger);
     }
 
     /// Sends the output and leaves the response open; see [`crate::exchange::Exchange::hold_open`].
     pub(crate) fn hold_open(
         mut self,
-        reactor: &Reactor,
+        state: &State,
         response: Response,
         coder: Option<SharedCoder>,
         final_chunk: &[u8],
         missed: u64,
     ) {
         if self.0.transmit(&[]).is_err() {
-            return self.close(reactor);
+            return self.close(state);
         }
         let since = clock::precise_us().saturating_sub(missed.saturating_mul(1_000));
         self.0.hold_open(LongPoll {
@@ -278,27 +295,56 @@ impl Stream {
             coder,
             final_chunk: final_chunk.into(),
             since,
-            seen: reactor.long_polls.last(),
+            seen: state.long_polls.last(),
         });
-        long_poll::continue_long_poll(reactor, self.0);
+        long_poll::continue_long_poll(state, self.0);
     }
 
     /// Closes a connection that the application has used itself (raw TCP, another protocol), when its client has finished, too,
     /// or has had a moment to do so: input after the close would be answered by a reset, which could destroy what was sent.
-    pub(crate) fn close_after_client(mut self, reactor: &Reactor) {
+    pub(crate) fn close_after_client(mut self, state: &State) {
         let may_send = matches!(self.0.socket.transport.peek(&mut [0]), Ok(1..) | Err(Errno::AGAIN));
-        let waits_for_client = may_send && ready_queue::watch(reactor, &mut self.0);
-        finish::response_done(reactor, self.0, if waits_for_client { After::Linger } else { After::Close });
+        let waits_for_client = may_send && put_back::watch(state, &mut self.0);
+        release::response_done(state, self.0, if waits_for_client { After::Linger } else { After::Close });
     }
 
     /// Closes the connection; what was not sent is dropped.
-    pub(crate) fn close(self, reactor: &Reactor) {
-        ready_queue::close(reactor, self.0);
+    pub(crate) fn close(self, state: &State) {
+        put_back::close(state, self.0);
     }
 
     /// Closes the connection by a reset: an orderly end would make the response look complete.
-    pub(crate) fn close_by_reset(self, reactor: &Reactor) {
+    pub(crate) fn close_by_reset(self, state: &State) {
         self.0.socket.transport.reset_on_close();
-        self.close(reactor);
+        self.close(state);
+    }
+}
+
+/// A connection that the application has got.
+impl Stream {
+    /// The application gets the socket.
+    pub(crate) fn let_go(&mut self, state: &State) {
+        self.0.was_upgraded = true;
+        put_back::let_go(state, &mut self.0);
+    }
+
+    /// Notes a log entry of so many bytes, which the application has sent itself.
+    pub(crate) fn log_sent_elsewhere(&mut self, bytes: u64, unsent: Unsent) {
+        self.0.add_taken(bytes);
+        self.0.unsent.push(unsent);
+    }
+
+    /// Ends a connection whose relay has ended, too.
+    pub(crate) fn end_relayed(self, state: &State, end: RelayEnd) {
+        match end {
+            RelayEnd::ConnectionLost => self.close(state),
+            RelayEnd::Application | RelayEnd::Both => self.close_after_client(state),
+        }
+    }
+
+    /// Leaves the socket to the application, which has a descriptor of its own.
+    pub(crate) fn leave(mut self, state: &State) {
+        self.0.was_upgraded = false;
+        put_back::close(state, self.0);
     }
 }

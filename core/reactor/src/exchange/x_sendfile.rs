@@ -5,8 +5,10 @@ use std::io;
 use poorhttp_files::{FileRequest, GivenFields, Lookup, Reply, SendfileTarget};
 use poorhttp_http::{ConditionalFields, Head};
 
+use crate::exchange::reply;
 use crate::exchange::reply::text_reply;
-use crate::exchange::{Exchange, SendError};
+use crate::exchange::send_error::SendError;
+use crate::exchange::writer::ResponseWriter;
 use crate::log::error::Level;
 use crate::sys::clock;
 
@@ -85,51 +87,50 @@ fn is_field(line: &[u8], name: &[u8]) -> bool {
 
 /// Sends the named file with the application's fields. The request is over.
 #[cold]
-pub(crate) fn send(exchange: &mut Exchange) -> Result<(), SendError> {
-    let Some(named) = exchange.named.take() else { return exchange.end() };
-    exchange.reactor.advance_poll_number();
-    let stream = exchange.stream.as_mut().ok_or(SendError::Over)?;
-    let app_head = ApplicationHead(exchange.response.take_back(stream.output()));
-    let (header, path) = match &named {
+pub(crate) fn send(writer: &mut ResponseWriter, named: &SendfileTarget) -> Result<(), SendError> {
+    writer.state.advance_poll_number();
+    let stream = writer.stream.as_mut().ok_or(SendError::Over)?;
+    let app_head = ApplicationHead(writer.response.take_back(stream.output()));
+    let (header, path) = match named {
         SendfileTarget::File(path) => ("X-Sendfile", path),
         SendfileTarget::Location(path) => ("X-Accel-Redirect", path),
     };
-    let is_evaluated_anew = exchange.head().is_some_and(|(head, bytes)| app_head.is_evaluated_anew(head, bytes));
-    let reply = match find_file(exchange, &named, &app_head, is_evaluated_anew) {
+    let is_evaluated_anew = writer.head().is_some_and(|(head, bytes)| app_head.is_evaluated_anew(head, bytes));
+    let reply = match find_file(writer, named, &app_head, is_evaluated_anew) {
         Some(Lookup::Reply(reply)) => app_head.around(reply, is_evaluated_anew),
         Some(Lookup::Failed(reply, error)) => {
             let message = format!("{header} names {path:?}, which cannot be read: {}", io::Error::from(error));
-            exchange.log_message(Level::Error, &message);
+            writer.log_message(Level::Error, &message);
             reply
         }
         _ => {
             let message = format!("{header} names {path:?}, which is not a file that may be sent");
-            exchange.log_message(Level::Error, &message);
+            writer.log_message(Level::Error, &message);
             text_reply("404 Not Found", "404 Not Found", "")
         }
     };
     let brings = |name: &[u8]| lines(&reply.fields).any(|line| is_field(line, name));
-    exchange.response.brings(brings(b"Date"), brings(b"Server"), brings(b"X-Request-ID"));
-    exchange.reply(reply)
+    writer.response.brings(brings(b"Date"), brings(b"Server"), brings(b"X-Request-ID"));
+    reply::send(writer, reply)
 }
 
 /// The response with the first file that is there of those that may be meant.
 fn find_file(
-    exchange: &Exchange,
+    writer: &ResponseWriter,
     named: &SendfileTarget,
     app_head: &ApplicationHead,
     is_evaluated_anew: bool,
 ) -> Option<Lookup> {
-    let (head, bytes) = exchange.head()?;
+    let (head, bytes) = writer.head()?;
     let method = head.method.of(bytes);
     // Another status than 200 may not become 304 or 206.
     let nothing = Head::default();
     let head = if is_evaluated_anew || app_head.status().starts_with("200") { head } else { &nothing };
-    let (now, poll) = (clock::unix_time(), exchange.reactor.poll_number());
-    let script = exchange.request()?.script();
+    let (now, poll) = (clock::unix_time(), writer.state.poll_number());
+    let script = writer.request()?.script();
     let method = get_or_head(method);
     let given = GivenFields { value: &|name| app_head.value(name), is_evaluated_anew };
-    let mut found = exchange.reactor.options.sendfile_roots.find(named).map(|(root, path, prefix)| {
+    let mut found = writer.state.options.sendfile_roots.find(named).map(|(root, path, prefix)| {
         let path = &path;
         root.send_named(
             &FileRequest { head, bytes, method, script: &script, path, prefix, now, poll, may_wait: true },

@@ -9,50 +9,49 @@ use std::sync::Arc;
 
 use crate::connection::Connection;
 use crate::connection::peer_trust::client_suffix;
-use crate::event_loop::reactor::Reactor;
 use crate::exchange::Exchange;
 use crate::log::error::Level;
+use crate::scheduler::state::State;
 use crate::sys::clock;
 use crate::sys::socket::Transport;
 
-/// [`DEPARTED`](crate::control::status::DEPARTED) with its reason.
+/// [`CLIENT_ABORT`](crate::status::CLIENT_ABORT) with its reason.
 const STATUS: &str = "499 Client Closed Request";
 
 /// Drops a complete request whose client has disconnected, or returns its connection. `arrived`: earliest time at which its
 /// events can have arrived.
 #[cold]
 pub(crate) fn drop_if_aborted(
-    reactor: &Arc<Reactor>,
+    state: &Arc<State>,
     connection: Box<Connection>,
     arrived: u64,
 ) -> Option<Box<Connection>> {
-    let Some(how) = find_abort(reactor, &connection, arrived) else { return Some(connection) };
+    let Some(how) = find_abort(state, &connection, arrived) else { return Some(connection) };
     let client = connection.request.client();
-    reactor.queue_timeout.note_left(client.map(|(address, _)| address), clock::now());
-    let number = reactor.next_number();
+    state.queue_timeout.note_left(client.map(|(address, _)| address), clock::now());
+    let number = state.next_number();
     let client = client_suffix(client);
-    let mut exchange = Exchange::new(Arc::clone(reactor), connection, number, false);
+    let mut exchange = Exchange::new(Arc::clone(state), connection, number, false);
     let mut name = exchange.request_name();
     name.line.push_str(&client);
-    reactor.log_about(Level::Info, &name, &format!("not run, logged with 499: {how}"));
+    state.log_about(Level::Info, &name, &format!("not run, logged with 499: {how}"));
     // For the log only.
     let _ = exchange.start::<crate::SendError>(STATUS, |_| Ok(()));
-    if let Some(stream) = exchange.take_stream(false) {
-        stream.close(reactor);
+    if let Some(stream) = exchange.writer.take_stream(false) {
+        stream.close(state);
     }
     None
 }
 
 /// How the client has disconnected, if it has.
-fn find_abort(reactor: &Reactor, connection: &Connection, arrived: u64) -> Option<&'static str> {
+fn find_abort(state: &State, connection: &Connection, arrived: u64) -> Option<&'static str> {
     let peer = connection.socket.transport.peer_state();
     if peer.is_gone {
         return Some("the client has reset the connection");
     }
     // Waiting for earlier requests of the same connection does not count: the client may send its requests without waiting
     // for responses, and this may be the last one.
-    if !reactor.options.abort_on_close || !reactor.queue_time.has_waited_since(arrived.max(connection.last_request_end))
-    {
+    if !state.options.abort_on_close || !state.queue_time.has_waited_since(arrived.max(connection.last_request_end)) {
         return None;
     }
     // A Unix socket reports only a closed half this way.

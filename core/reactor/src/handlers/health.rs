@@ -7,10 +7,11 @@ use std::sync::Arc;
 use poorhttp_http::{Head, Reject};
 
 use crate::connection::Connection;
-use crate::event_loop::reactor::Reactor;
+use crate::exchange::Exchange;
 use crate::exchange::reply::text_reply;
-use crate::exchange::{Exchange, UNCOUNTED};
+use crate::exchange::writer::UNCOUNTED;
 use crate::handlers::static_files::path_of;
+use crate::scheduler::state::State;
 
 /// The kinds of health checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,21 +34,21 @@ impl Question {
 
 /// Answers a request if it is a health check, or returns its connection.
 #[inline]
-pub(crate) fn answer(reactor: &Arc<Reactor>, connection: Box<Connection>, prefix: &str) -> Option<Box<Connection>> {
+pub(crate) fn answer(state: &Arc<State>, connection: Box<Connection>, prefix: &str) -> Option<Box<Connection>> {
     let asked = connection.request.head().and_then(|(head, bytes)| Question::of(prefix, head, bytes));
     let Some(question) = asked else { return Some(connection) };
-    answer_question(reactor, connection, question);
+    answer_question(state, connection, question);
     None
 }
 
 #[cold]
-fn answer_question(reactor: &Arc<Reactor>, connection: Box<Connection>, question: Question) {
-    let mut exchange = Exchange::new(Arc::clone(reactor), connection, UNCOUNTED, false);
+fn answer_question(state: &Arc<State>, connection: Box<Connection>, question: Question) {
+    let mut exchange = Exchange::new(Arc::clone(state), connection, UNCOUNTED, false);
     let is_read = exchange.head().is_some_and(|(head, bytes)| matches!(head.method.of(bytes), b"GET" | b"HEAD"));
     let (status, line) = match question {
         _ if !is_read => ("405 Method Not Allowed", "health can be read only"),
         Question::Live => ("200 OK", "live"),
-        Question::Ready if reactor.shutdown.is_unready() => {
+        Question::Ready if state.shutdown.is_unready() => {
             ("503 Service Unavailable", "not ready: the server was told to stop")
         }
         Question::Ready => ("200 OK", "ready"),
@@ -59,7 +60,7 @@ fn answer_question(reactor: &Arc<Reactor>, connection: Box<Connection>, question
 }
 
 /// Rejects a health check with a body before the body is received.
-pub(crate) fn refuses_body_of_question(reactor: &Reactor, head: &Head, bytes: &[u8]) -> Option<Reject> {
-    Question::of(reactor.options.health.as_ref()?, head, bytes)?;
+pub(crate) fn refuses_body_of_question(state: &State, head: &Head, bytes: &[u8]) -> Option<Reject> {
+    Question::of(state.options.health.as_ref()?, head, bytes)?;
     Some(Reject { status: 405, reason: "a body for a health check" })
 }

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use poorhttp_http::{Head, Protocol, split_authority};
 
 use crate::connection::Connection;
-use crate::event_loop::reactor::Reactor;
 use crate::exchange::Exchange;
 use crate::exchange::reply::text_reply;
+use crate::scheduler::state::State;
 
 /// Redirects a request to the same host at `port`, or returns its connection. A proxy has its own rules, and says with each
 /// request how its client came.
 #[inline]
-pub(crate) fn answer(reactor: &Arc<Reactor>, connection: Box<Connection>, port: u16) -> Option<Box<Connection>> {
+pub(crate) fn answer(state: &Arc<State>, connection: Box<Connection>, port: u16) -> Option<Box<Connection>> {
     let request = &connection.request;
     if request.over_tls
         || request.is_from_trusted_proxy()
@@ -22,18 +22,18 @@ pub(crate) fn answer(reactor: &Arc<Reactor>, connection: Box<Connection>, port: 
     {
         return Some(connection);
     }
-    redirect(reactor, connection, port)
+    redirect(state, connection, port)
 }
 
 #[cold]
-fn redirect(reactor: &Arc<Reactor>, connection: Box<Connection>, port: u16) -> Option<Box<Connection>> {
+fn redirect(state: &Arc<State>, connection: Box<Connection>, port: u16) -> Option<Box<Connection>> {
     let location = connection.request.head().and_then(|(head, bytes)| location(head, bytes, port));
     let mut exchange = match &location {
         // OPTIONS *
         None if connection.request.head().is_some_and(|(head, bytes)| head.path().of(bytes) == b"*") => {
             return Some(connection);
         }
-        _ => Exchange::new(Arc::clone(reactor), connection, reactor.next_number(), false),
+        _ => Exchange::new(Arc::clone(state), connection, state.next_number(), false),
     };
     let reply = match location {
         Some(location) => text_reply("308 Permanent Redirect", "use https", &format!("Location: {location}\r\n")),

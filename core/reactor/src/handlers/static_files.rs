@@ -9,11 +9,11 @@ use poorhttp_http::{Head, Reject, percent_decoded};
 
 use crate::connection::Connection;
 use crate::connection::request::Request;
-use crate::event_loop::reactor::Reactor;
 use crate::exchange::Exchange;
 use crate::exchange::x_sendfile::get_or_head;
 use crate::handlers::health;
 use crate::log::error::Level;
+use crate::scheduler::state::State;
 use crate::sys::clock;
 
 /// Outcome of the attempt to answer.
@@ -27,11 +27,11 @@ pub(crate) enum Outcome {
 }
 
 /// Answers a request if it is for a static file.
-pub(crate) fn answer(reactor: &Arc<Reactor>, mut connection: Box<Connection>, may_wait: bool) -> Outcome {
+pub(crate) fn answer(state: &Arc<State>, mut connection: Box<Connection>, may_wait: bool) -> Outcome {
     let request = &connection.request;
     let found = request
         .head()
-        .and_then(|(head, bytes)| look_up(reactor, request, head.method.of(bytes), &path_of(head, bytes)?, may_wait));
+        .and_then(|(head, bytes)| look_up(state, request, head.method.of(bytes), &path_of(head, bytes)?, may_wait));
     let Some((published, found)) = found else { return Outcome::NotStatic(connection) };
     let reply = match found {
         Lookup::Reply(reply) => reply,
@@ -39,20 +39,20 @@ pub(crate) fn answer(reactor: &Arc<Reactor>, mut connection: Box<Connection>, ma
         Lookup::NotFound(reply) | Lookup::OutsideRoot(reply) | Lookup::Failed(reply, _) => reply,
         Lookup::WouldBlock => return Outcome::NeedsBlockingIo(connection),
     };
-    let caches_head = connection.request.cache_head(&reactor.cached_heads);
+    let caches_head = connection.request.cache_head(&state.cached_heads);
     // An error means that the client is gone.
-    let _ = Exchange::new(Arc::clone(reactor), connection, reactor.next_number(), caches_head).reply(reply);
+    let _ = Exchange::new(Arc::clone(state), connection, state.next_number(), caches_head).reply(reply);
     Outcome::Answered
 }
 
 /// Rejects a request with a body for a static file or a health check, before the body is received.
 #[cold]
-pub(crate) fn refuses_body(reactor: &Reactor, request: &Request) -> Option<Reject> {
+pub(crate) fn refuses_body(state: &State, request: &Request) -> Option<Reject> {
     let (head, bytes) = request.head()?;
-    if let Some(reject) = health::refuses_body_of_question(reactor, head, bytes) {
+    if let Some(reject) = health::refuses_body_of_question(state, head, bytes) {
         return Some(reject);
     }
-    let routes = reactor.options.routes.as_ref()?;
+    let routes = state.options.routes.as_ref()?;
     let (published, _) = routes.find(|| request.requested_authority(), &path_of(head, bytes)?)?;
     let is_read = matches!(head.method.of(bytes), b"GET" | b"HEAD");
     (!is_read && !published.falls_through).then_some(Reject { status: 405, reason: "a body for a file" })
@@ -61,29 +61,29 @@ pub(crate) fn refuses_body(reactor: &Reactor, request: &Request) -> Option<Rejec
 /// The route of a path, and its file. Logs that a symbolic link is not followed, and errors of the file system: the status alone
 /// does not explain these.
 fn look_up<'a>(
-    reactor: &'a Reactor,
+    state: &'a State,
     request: &Request,
     method: &[u8],
     path: &[u8],
     may_wait: bool,
 ) -> Option<(&'a StaticRoute, Lookup)> {
-    let routes = reactor.options.routes.as_ref()?;
+    let routes = state.options.routes.as_ref()?;
     let (published, prefix) = routes.find(|| request.requested_authority(), path)?;
     if published.falls_through && !matches!(method, b"GET" | b"HEAD") {
         return None;
     }
     let ((head, bytes), script) = (request.head()?, request.script());
-    let (now, poll) = (clock::unix_time(), reactor.poll_number());
+    let (now, poll) = (clock::unix_time(), state.poll_number());
     let file_request = FileRequest { head, bytes, method, script: &script, path, prefix, now, poll, may_wait };
     let mut found = published.root.answer(&file_request);
     if let Lookup::OutsideRoot(reply) = found {
         let (line, folder) = (request.line(), published.root.path().display());
         let message = format!("{line}: a symbolic link is absolute or leads out of {folder}, and is not followed");
-        reactor.log(Level::Warning, &message);
+        state.log(Level::Warning, &message);
         found = Lookup::NotFound(reply);
     } else if let Lookup::Failed(reply, error) = found {
         let (line, folder, error) = (request.line(), published.root.path().display(), io::Error::from(error));
-        reactor.log(Level::Error, &format!("{line}: a file of {folder} cannot be read: {error}"));
+        state.log(Level::Error, &format!("{line}: a file of {folder} cannot be read: {error}"));
         found = Lookup::Reply(reply);
     }
     Some((published, found))
@@ -102,10 +102,10 @@ pub(crate) fn path_of<'a>(head: &Head, bytes: &'a [u8]) -> Option<Cow<'a, [u8]>>
 pub fn send_static(exchange: &mut Exchange, path: &[u8]) -> bool {
     let Some((head, bytes)) = exchange.head() else { return false };
     let method = get_or_head(head.method.of(bytes));
-    let reactor = Arc::clone(&exchange.reactor);
-    reactor.advance_poll_number();
+    let state = Arc::clone(&exchange.writer.state);
+    state.advance_poll_number();
     let Some(request) = exchange.request() else { return false };
-    match look_up(&reactor, request, method, &percent_decoded(path), true) {
+    match look_up(&state, request, method, &percent_decoded(path), true) {
         None | Some((_, Lookup::WouldBlock)) => false,
         Some((published, Lookup::NotFound(_))) if published.falls_through => false,
         // An error means that the client is gone.
@@ -114,7 +114,7 @@ pub fn send_static(exchange: &mut Exchange, path: &[u8]) -> bool {
             Lookup::Reply(reply) | Lookup::NotFound(reply) | Lookup::OutsideRoot(reply) | Lookup::Failed(reply, _),
         )) => {
             let _ = exchange.reply(reply);
-            exchange.answered_elsewhere = true;
+            exchange.note_answered_elsewhere();
             true
         }
     }

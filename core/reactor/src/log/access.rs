@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::log::atoms::{Common, Entry, State};
 use crate::log::entry::Answer;
 use crate::log::format::{Format, Wanted};
+use crate::log::line::{Common, LoggedRequest, State};
 use crate::log::request_id::RequestIds;
 use crate::log::selection::Selection;
 use crate::log::sink::{Sink, is_temporary};
@@ -165,7 +165,7 @@ impl AccessLog {
     }
 
     /// Adds a line, unless the request is left out. `true`: it is the first one that waits.
-    pub(crate) fn add(&self, entry: &Entry<'_>) -> bool {
+    pub(crate) fn add(&self, entry: &LoggedRequest<'_>) -> bool {
         if let Some(selection) = &self.selection
             && !entry.has_failed()
             && !selection.selects(entry.number, entry.head)
@@ -187,7 +187,7 @@ impl AccessLog {
     #[inline]
     pub(crate) fn add_answer(&self, answer: &Answer, head: Option<(&Head, &[u8])>, bytes_sent: u64) -> bool {
         let (size, sent) = answer.sent(bytes_sent);
-        self.add(&Entry {
+        self.add(&LoggedRequest {
             client: answer.client,
             head: head.filter(|_| !answer.has_no_head),
             status: answer.status,
@@ -368,8 +368,8 @@ mod tests {
             let format = "x".repeat(LENGTH).replacen('x', "%%", 1);
             AccessLog::new(Sink::blocking(writer.into()), &format, String::new(), None, None).unwrap()
         };
-        let state = crate::log::atoms::State::Closed;
-        let entry = Entry {
+        let state = crate::log::line::State::Closed;
+        let entry = LoggedRequest {
             client: None,
             head: None,
             status: 200,

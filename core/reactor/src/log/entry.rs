@@ -80,7 +80,44 @@ pub(crate) struct Unsent {
     pub(crate) head: Option<(Head, Vec<u8>)>,
 }
 
+/// What the access log says of a request, whatever its answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub(crate) client: Option<IpAddr>,
+    pub(crate) number: u64,
+    /// When it was there, of [`crate::log::access::AccessLog::start`].
+    pub(crate) started: u64,
+    pub(crate) kept: u32,
+    /// Bytes: head and content.
+    pub(crate) received: u64,
+    /// A trusted proxy has sent it.
+    pub(crate) is_trusted: bool,
+}
+
 impl Answer {
+    /// An answer of which nothing was made yet.
+    #[inline]
+    pub(crate) fn new(asked: Asked, status: u16) -> Self {
+        let Asked { client, number, started, kept, received, is_trusted } = asked;
+        Answer {
+            client,
+            has_no_head: false,
+            status,
+            size: 0,
+            start: 0,
+            body: 0,
+            end: 0,
+            is_whole: false,
+            persists: false,
+            started,
+            number,
+            kept,
+            received,
+            is_trusted,
+            collected: None,
+        }
+    }
+
     /// Bytes of content and of all when the kernel has taken all bytes before `position`. Of the framing of a body that
     /// was cut off, each byte of content has the same share.
     pub(crate) fn sent(&self, position: u64) -> (u64, u64) {
@@ -115,24 +152,11 @@ mod tests {
 
     #[test]
     fn bytes_sent_of_a_cut_off_response() {
-        let answer = Answer {
-            client: None,
-            has_no_head: false,
-            status: 200,
-            size: 1_000,
-            start: 500,
-            body: 600,
-            // A thousand chunks of one byte.
-            end: 600 + 6_000,
-            is_whole: true,
-            persists: true,
-            started: 0,
-            number: 1,
-            kept: 0,
-            received: 0,
-            is_trusted: false,
-            collected: None,
-        };
+        let asked = Asked { client: None, number: 1, started: 0, kept: 0, received: 0, is_trusted: false };
+        // A thousand chunks of one byte.
+        let (start, body, end) = (500, 600, 600 + 6_000);
+        let answer =
+            Answer { size: 1_000, start, body, end, is_whole: true, persists: true, ..Answer::new(asked, 200) };
         for (position, size, sent) in
             [(400, 0, 0), (550, 0, 50), (600, 0, 100), (3_600, 500, 3_100), (9_999, 1_000, 6_100)]
         {

@@ -11,9 +11,9 @@ const COMBINED: &str = r#"%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-agent}i"
 const KNOWN: &str = "%h %a %l %u %t %r %s %b %B %I %O %S %X %D %T %m %U %q %H %v %V %p %P %L %k %{NAME}i %{NAME}o %{NAME}e %{NAME}C \
                      %{s}T %{ms}T %{us}T %{iso}t %{sec}t %{msec}t %{instream}n %{outstream}n %{ratio}n %{id}L %{trace}L %{span}L %%";
 
-/// A piece of a line. The letters are those of Apache's mod_log_config.
+/// A directive of a line. The letters are those of Apache's mod_log_config.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Piece {
+pub(crate) enum Directive {
     Text(String),
     /// `%h` and `%a`
     Client,
@@ -103,7 +103,7 @@ pub(crate) struct Wanted {
 /// A format that was understood.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Format {
-    Line(Vec<Piece>, Wanted),
+    Line(Vec<Directive>, Wanted),
     Json,
 }
 
@@ -116,16 +116,16 @@ impl Format {
             "combined" => COMBINED,
             line => line,
         };
-        parse(line).map(|(pieces, wanted)| Format::Line(pieces, wanted))
+        parse(line).map(|(directives, wanted)| Format::Line(directives, wanted))
     }
 
     /// Whether it asks how long requests took.
     pub(crate) fn times(&self) -> bool {
         match self {
             Format::Json => true,
-            Format::Line(pieces, _) => {
-                pieces.iter().any(|piece| matches!(piece, Piece::Duration | Piece::Milliseconds | Piece::Seconds))
-            }
+            Format::Line(directives, _) => directives.iter().any(|directive| {
+                matches!(directive, Directive::Duration | Directive::Milliseconds | Directive::Seconds)
+            }),
         }
     }
 
@@ -146,8 +146,8 @@ fn position(names: &mut Vec<String>, name: &str) -> usize {
     })
 }
 
-fn parse(format: &str) -> Result<(Vec<Piece>, Wanted), String> {
-    let (mut pieces, mut wanted) = (Vec::new(), Wanted::default());
+fn parse(format: &str) -> Result<(Vec<Directive>, Wanted), String> {
+    let (mut directives, mut wanted) = (Vec::new(), Wanted::default());
     let mut text = String::new();
     let mut rest = format;
     while let Some((before, after)) = rest.split_once('%') {
@@ -164,7 +164,7 @@ fn parse(format: &str) -> Result<(Vec<Piece>, Wanted), String> {
         let mut letters = after.chars();
         let letter = letters.next().ok_or("a % at the end; write %% for a percent sign")?;
         rest = letters.as_str();
-        let piece = match (letter, argument) {
+        let directive = match (letter, argument) {
             ('%', "") => {
                 text.push('%');
                 continue;
@@ -175,69 +175,69 @@ fn parse(format: &str) -> Result<(Vec<Piece>, Wanted), String> {
                 continue;
             }
             ('t', "") => {
-                pieces.push(Piece::Text(std::mem::take(&mut text) + "["));
-                pieces.push(Piece::Time);
+                directives.push(Directive::Text(std::mem::take(&mut text) + "["));
+                directives.push(Directive::Time);
                 text.push(']');
                 continue;
             }
-            _ => piece(letter, argument, &mut wanted)?,
+            _ => directive(letter, argument, &mut wanted)?,
         };
         if !text.is_empty() {
-            pieces.push(Piece::Text(std::mem::take(&mut text)));
+            directives.push(Directive::Text(std::mem::take(&mut text)));
         }
-        pieces.push(piece);
+        directives.push(directive);
     }
     text.push_str(rest);
     if !text.is_empty() {
-        pieces.push(Piece::Text(text));
+        directives.push(Directive::Text(text));
     }
-    Ok((pieces, wanted))
+    Ok((directives, wanted))
 }
 
-/// The piece of a directive, which is more than text.
-fn piece(letter: char, argument: &str, wanted: &mut Wanted) -> Result<Piece, String> {
+/// The directive of a directive, which is more than text.
+fn directive(letter: char, argument: &str, wanted: &mut Wanted) -> Result<Directive, String> {
     Ok(match (letter, argument) {
-        ('h' | 'a', "") => Piece::Client,
-        ('u', "") => Piece::User,
-        ('t', "iso") => Piece::IsoTime,
-        ('t', "sec") => Piece::UnixTime,
-        ('t', "msec") => Piece::UnixMilliseconds,
-        ('r', "") => Piece::RequestLine,
-        ('s', "") => Piece::Status,
-        ('b', "") => Piece::Size { hyphen: true },
-        ('B', "") | ('n', "outstream") => Piece::Size { hyphen: false },
-        ('I', "") => Piece::Received,
-        ('O', "") => Piece::Sent,
-        ('S', "") => Piece::Transferred,
-        ('X', "") => Piece::State,
-        ('D', "") | ('T', "us") => Piece::Duration,
-        ('T', "ms") => Piece::Milliseconds,
-        ('T', "" | "s") => Piece::Seconds,
-        ('n', "instream") => Piece::Uncoded,
-        ('n', "ratio") => Piece::Ratio,
-        ('m', "") => Piece::Method,
-        ('U', "") => Piece::Path,
-        ('q', "") => Piece::Query,
-        ('H', "") => Piece::Protocol,
+        ('h' | 'a', "") => Directive::Client,
+        ('u', "") => Directive::User,
+        ('t', "iso") => Directive::IsoTime,
+        ('t', "sec") => Directive::UnixTime,
+        ('t', "msec") => Directive::UnixMilliseconds,
+        ('r', "") => Directive::RequestLine,
+        ('s', "") => Directive::Status,
+        ('b', "") => Directive::Size { hyphen: true },
+        ('B', "") | ('n', "outstream") => Directive::Size { hyphen: false },
+        ('I', "") => Directive::Received,
+        ('O', "") => Directive::Sent,
+        ('S', "") => Directive::Transferred,
+        ('X', "") => Directive::State,
+        ('D', "") | ('T', "us") => Directive::Duration,
+        ('T', "ms") => Directive::Milliseconds,
+        ('T', "" | "s") => Directive::Seconds,
+        ('n', "instream") => Directive::Uncoded,
+        ('n', "ratio") => Directive::Ratio,
+        ('m', "") => Directive::Method,
+        ('U', "") => Directive::Path,
+        ('q', "") => Directive::Query,
+        ('H', "") => Directive::Protocol,
         ('v', "") => {
             wanted.server = true;
-            Piece::ServerName
+            Directive::ServerName
         }
-        ('V', "") => Piece::Host,
+        ('V', "") => Directive::Host,
         ('p', "") => {
             wanted.server = true;
-            Piece::ServerPort
+            Directive::ServerPort
         }
-        ('P', "") => Piece::Process,
-        ('L', "") => Piece::Number,
-        ('L', "id") => Piece::Id,
-        ('L', "trace") => Piece::TraceId,
-        ('L', "span") => Piece::SpanId,
-        ('k', "") => Piece::Kept,
-        ('i', name) if !name.is_empty() => Piece::Field(name.to_owned()),
-        ('o', name) if !name.is_empty() => Piece::ResponseField(position(&mut wanted.fields, name)),
-        ('e', name) if !name.is_empty() => Piece::Variable(position(&mut wanted.variables, name)),
-        ('C', name) if !name.is_empty() => Piece::Cookie(name.to_owned()),
+        ('P', "") => Directive::Process,
+        ('L', "") => Directive::Number,
+        ('L', "id") => Directive::Id,
+        ('L', "trace") => Directive::TraceId,
+        ('L', "span") => Directive::SpanId,
+        ('k', "") => Directive::Kept,
+        ('i', name) if !name.is_empty() => Directive::Field(name.to_owned()),
+        ('o', name) if !name.is_empty() => Directive::ResponseField(position(&mut wanted.fields, name)),
+        ('e', name) if !name.is_empty() => Directive::Variable(position(&mut wanted.variables, name)),
+        ('C', name) if !name.is_empty() => Directive::Cookie(name.to_owned()),
         ('i' | 'o' | 'e' | 'C', _) => return Err(format!("%{letter} needs a name; write %{{NAME}}{letter}")),
         (_, "") => return Err(format!("%{letter} is not known; known are {KNOWN}")),
         _ => return Err(format!("%{{{argument}}}{letter} is not known; known are {KNOWN}")),
@@ -270,21 +270,21 @@ mod tests {
 
     #[test]
     fn formats_are_parsed_or_the_error_explains_why_not() {
-        let (pieces, wanted) = parse("a%%b %{X}i%D%{A}o%{B}e%{C}o%{A}o").unwrap();
+        let (directives, wanted) = parse("a%%b %{X}i%D%{A}o%{B}e%{C}o%{A}o").unwrap();
         assert_eq!(
-            pieces,
+            directives,
             [
-                Piece::Text("a%b ".into()),
-                Piece::Field("X".into()),
-                Piece::Duration,
-                Piece::ResponseField(0),
-                Piece::Variable(0),
-                Piece::ResponseField(1),
-                Piece::ResponseField(0),
+                Directive::Text("a%b ".into()),
+                Directive::Field("X".into()),
+                Directive::Duration,
+                Directive::ResponseField(0),
+                Directive::Variable(0),
+                Directive::ResponseField(1),
+                Directive::ResponseField(0),
             ]
         );
         assert_eq!((wanted.fields, wanted.variables), (vec!["A".to_owned(), "C".to_owned()], vec!["B".to_owned()]));
-        assert_eq!(parse("%l %t").unwrap().0[..2], [Piece::Text("- [".into()), Piece::Time]);
+        assert_eq!(parse("%l %t").unwrap().0[..2], [Directive::Text("- [".into()), Directive::Time]);
         for (format, complaint) in [
             ("%y", "%y is not known"),
             ("%", "at the end"),

@@ -4,7 +4,7 @@
 //! request_id.rs  names and ids of requests
 //! entry.rs       access-log data of a response, kept until its last byte is sent
 //! format.rs      access log formats: reads format strings
-//! atoms.rs       writes the line of a request
+//! line.rs        writes the line of a request
 //! json.rs        writes JSON objects
 //! selection.rs   requests that are left out of the access log
 //! access.rs      access log: lines are collected and written in batches
@@ -15,11 +15,11 @@
 //! ```
 
 pub(crate) mod access;
-pub(crate) mod atoms;
 pub(crate) mod entry;
 pub(crate) mod error;
 pub(crate) mod format;
 mod json;
+pub(crate) mod line;
 pub(crate) mod request_id;
 pub(crate) mod selection;
 pub(crate) mod sink;

@@ -24,6 +24,6 @@ pub(crate) fn patient() -> Timeouts {
         graceful: NEVER,
         drain: SOON,
         request: 0,
-        least_rate: 500,
+        min_rate: 500,
     }
 }

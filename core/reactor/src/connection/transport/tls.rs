@@ -229,7 +229,7 @@ impl TlsSocket {
     pub(crate) fn variables(&self) -> &[(Cow<'static, str>, String)] {
         self.variables.get_or_init(|| {
             let state = self.state();
-            if state.stage == Stage::Open { variables(&state.session.facts()) } else { Vec::new() }
+            if state.stage == Stage::Open { variables(&state.session.info()) } else { Vec::new() }
         })
     }
 

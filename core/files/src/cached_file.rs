@@ -1,0 +1,316 @@
+//! An open file, or one loaded into memory: its representations, ready to be sent.
+
+use std::ffi::CString;
+use std::hash::{DefaultHasher, Hasher};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
+
+use poorhttp_compress::varying;
+use poorhttp_http::{ConditionalFields, ContentCoding};
+use rustix::fs::fstat;
+use rustix::io::{Errno, pread};
+
+use crate::compressed::{Compressed, Form};
+use crate::fields::{self, Fields};
+use crate::file_id::FileId;
+use crate::folder::Folder;
+use crate::hashed_name::is_hashed;
+use crate::options::Options;
+use crate::precompressed::Precompressed;
+use crate::reply::{Content, Reply};
+use crate::representation::Representation;
+use crate::{error_reply, live_reload, media_types};
+
+/// Attempts to read a file that is being written to.
+const MOST_RETRIES: usize = 3;
+
+/// Bytes up to which a file without a date is read for its entity tag.
+const LARGEST_HASHED: u64 = 1 << 20;
+
+/// `Cache-Control` of a file that never changes under its name: a year, without conditional requests (RFC 8246).
+const IMMUTABLE: &str = "public, max-age=31536000, immutable";
+
+/// The parameters of [`CachedFile::open`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FileContext<'a> {
+    pub(crate) options: &'a Options,
+    /// Request path, which selects additional fields.
+    pub(crate) path: &'a [u8],
+    /// Whether clients ask for the file by its path, and not an application.
+    pub(crate) published: bool,
+    /// Whether compressed copies are used.
+    pub(crate) precompressed: bool,
+    /// Whether live reload is on.
+    pub(crate) live: bool,
+    /// Files up to this length are loaded, larger ones held open.
+    pub(crate) small: u64,
+    /// Seconds since 1970.
+    pub(crate) now: u64,
+    /// Number of the current poll.
+    pub(crate) poll: u64,
+}
+
+impl FileContext<'_> {
+    /// Whether the file never changes under its name.
+    fn is_immutable(&self) -> bool {
+        self.published
+            && self.options.immutable.iter().any(|prefix| fields::is_below(prefix, self.path))
+            && is_hashed(self.path)
+    }
+}
+
+/// A file and its representations.
+#[derive(Debug)]
+pub(crate) struct CachedFile {
+    /// Relative to the folder.
+    name: CString,
+    id: FileId,
+    precompressed: Option<Precompressed>,
+    /// Whether all compressed copies could be opened.
+    complete: bool,
+    /// Without a content coding.
+    pub(crate) plain: Representation,
+    /// Fields of the page with the live-reload script, if it is one.
+    page: Option<Fields>,
+    codings: Vec<ContentCoding>,
+    /// The compressed copies, in the order of `codings`.
+    coded: Vec<Representation>,
+    /// Its content in other codings, if there are no such copies.
+    compressed: Option<Compressed>,
+    /// Number of the last poll in which it was compared with the file system.
+    compared: AtomicU64,
+    /// Used since the cache last looked for unused entries.
+    used: AtomicBool,
+}
+
+impl CachedFile {
+    /// Opens a file, and reads it if it is small.
+    pub(crate) fn open(name: CString, folder: &Folder, context: &FileContext<'_>) -> Result<Self, Errno> {
+        // A copy of a file that is compressed already would be compressed twice.
+        let takes_copies = context.precompressed && !is_gzip(&name, context.options);
+        let precompressed = takes_copies.then(|| Precompressed::of(&name, folder, context.now));
+        let (id, content) = open(&name, folder, context)?;
+        let (mut copies, mut complete) = (Vec::new(), true);
+        for copy in precompressed.iter().flat_map(|precompressed| precompressed.of_file(&id)) {
+            match open(&copy.name, folder, context) {
+                Ok((id, content)) if copy.id == Some(id) => copies.push((copy.coding, id, content)),
+                // Replaced since the search.
+                Ok(_) => complete = false,
+                // A copy outside of the root or an unreadable one is ignored; after a temporary error the entry is not cached.
+                Err(error) => complete &= !error_reply::is_temporary(error),
+            }
+        }
+        let varies = !copies.is_empty();
+        let mut plain = representation(&name, None, &id, content, varies, context);
+        let page = context.live.then(|| live_reload::fields_of_page(&plain.fields, &context.options.charset)).flatten();
+        let codings = copies.iter().map(|(coding, ..)| *coding).collect();
+        let coded = copies.into_iter().map(|(coding, id, content)| {
+            // Its media type is that of the original file's name.
+            representation(&name, Some(coding), &id, content, varies, context)
+        });
+        let coded = coded.collect();
+        let compression = context.options.compression.as_ref().filter(|_| !varies);
+        let compressed = compression.and_then(|compression| Compressed::new(compression, &plain));
+        if compressed.is_some() {
+            plain.fields = plain.fields.changed(|block| Some(varying(block)));
+        }
+        let compared = AtomicU64::new(context.poll);
+        Ok(CachedFile {
+            name,
+            id,
+            precompressed,
+            complete,
+            plain,
+            page,
+            codings,
+            coded,
+            compressed,
+            compared,
+            used: AtomicBool::new(false),
+        })
+    }
+
+    /// Whether the file was compared in this poll, or a later one.
+    #[inline]
+    pub(crate) fn was_compared(&self, poll: u64) -> bool {
+        self.compared.load(Ordering::Acquire) >= poll
+    }
+
+    /// Compares it with the file system.
+    pub(crate) fn is_current(&self, folder: &Folder, poll: u64, now: u64) -> bool {
+        let current = folder.stat(&self.name).is_ok_and(|id| id == self.id)
+            && self.precompressed.as_ref().is_none_or(|precompressed| precompressed.are_current(folder, now));
+        if current {
+            self.compared.fetch_max(poll, Ordering::Release);
+        }
+        current
+    }
+
+    /// Whether it can be cached: no file of it may change without a new identity.
+    pub(crate) fn is_settled(&self, now: u64) -> bool {
+        self.complete
+            && !self.id.is_recent(now)
+            && !self.precompressed.as_ref().is_some_and(|precompressed| precompressed.are_recent(now))
+    }
+
+    /// The representation that the client prefers. `None`: it has to be made, and `may_wait` is not set.
+    #[inline]
+    pub(crate) fn select(&self, conditional: &ConditionalFields<'_>, may_wait: bool) -> Option<&Representation> {
+        if let Some(compressed) = &self.compressed {
+            return match compressed.select(&self.plain, conditional, may_wait) {
+                Form::Plain => Some(&self.plain),
+                Form::Compressed(representation) => Some(representation),
+                Form::NotReady => None,
+            };
+        }
+        if self.codings.is_empty() {
+            return Some(&self.plain);
+        }
+        let chosen = conditional.coding(&self.codings);
+        let at = self.codings.iter().position(|&coding| Some(coding) == chosen);
+        Some(at.and_then(|at| self.coded.get(at)).unwrap_or(&self.plain))
+    }
+
+    /// The reply with fields for a page that gets the live-reload script.
+    pub(crate) fn page(&self) -> Option<Reply> {
+        let fields = Arc::clone(&self.page.as_ref()?.whole);
+        Some(Reply { fields, ..self.plain.whole() })
+    }
+
+    /// Marks it as used.
+    #[inline]
+    pub(crate) fn set_used(&self) {
+        // It is mostly set, and a read is cheaper than a write.
+        if !self.used.load(Ordering::Relaxed) {
+            self.used.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether it was used since the last call.
+    pub(crate) fn take_used(&self) -> bool {
+        self.used.swap(false, Ordering::Relaxed)
+    }
+
+    fn representations(&self) -> impl Iterator<Item = &Representation> {
+        std::iter::once(&self.plain).chain(&self.coded)
+    }
+
+    /// Bytes in memory.
+    pub(crate) fn weight(&self) -> usize {
+        let forms = self.compressed.as_ref().map_or(0, |_| Compressed::weight(self.plain.length));
+        self.representations().map(Representation::weight).sum::<usize>() + forms
+    }
+
+    /// Open files.
+    pub(crate) fn descriptors(&self) -> usize {
+        self.representations().filter(|representation| representation.content.is_on_disk()).count()
+    }
+}
+
+fn open(name: &CString, folder: &Folder, context: &FileContext<'_>) -> Result<(FileId, Content), Errno> {
+    for retries in (0..MOST_RETRIES).rev() {
+        let (file, id) = folder.file(name)?;
+        if id.size > context.small {
+            return Ok((id, Content::File { file: Arc::new(file), at: 0 }));
+        }
+        // A file written to meanwhile must not get the identity of its earlier version; the last attempt is accepted.
+        if let Some(content) = read(&file, id.size as usize)?
+            && (retries == 0 || FileId::of(&fstat(&file)?) == id)
+        {
+            return Ok((id, Content::Memory(Arc::from(content))));
+        }
+    }
+    Err(Errno::AGAIN)
+}
+
+/// Reads `length` bytes of a file. `None`: it was truncated.
+fn read(file: &OwnedFd, length: usize) -> Result<Option<Vec<u8>>, Errno> {
+    let mut content = vec![0; length];
+    let mut read = 0;
+    while read < length {
+        match pread(file, &mut content[read..], read as u64) {
+            Ok(0) => return Ok(None),
+            Ok(more) => read += more,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Some(content))
+}
+
+fn representation(
+    name: &CString,
+    coding: Option<ContentCoding>,
+    id: &FileId,
+    content: Content,
+    varies: bool,
+    context: &FileContext<'_>,
+) -> Representation {
+    let media_type = media_types::media_type(name.to_bytes(), &context.options.types);
+    let charset = &context.options.charset;
+    let media_type = match !charset.is_empty() && media_types::takes_charset(media_type) {
+        true => format!("{media_type}; charset={charset}"),
+        false => media_type.to_owned(),
+    };
+    let etag = version(id, &content).map_or(String::new(), |version| etag(&version, id.size, coding));
+    // Browsers guess from an early date that the file will not change for years, so a constant is not sent.
+    let modified = id.is_dated().then(|| id.modified_since_1970());
+    // A date in the future becomes the current one (RFC 9110 section 8.8.2.1).
+    let date = |modified: u64| httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(modified.min(context.now)));
+    let date = modified.map_or(String::new(), date);
+    let coding = if is_gzip(name, context.options) { Some(ContentCoding::Gzip) } else { coding };
+    let ours = [
+        ("Content-Type", media_type.as_str()),
+        ("Last-Modified", date.as_str()),
+        ("ETag", etag.as_str()),
+        ("Accept-Ranges", "bytes"),
+        ("Content-Encoding", coding.map_or("", |coding| coding.token())),
+    ];
+    let mut ours: Vec<_> = ours.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+    if varies {
+        ours.push(("Vary", "Accept-Encoding"));
+    }
+    let mut additions = fields::for_path(&context.options.fields, context.path);
+    let own = match context.live {
+        // A browser that guesses how long it may keep a style sheet would go on showing the old one.
+        true => Some("no-cache"),
+        false => context.is_immutable().then_some(IMMUTABLE),
+    };
+    if let Some(value) = own {
+        additions.retain(|(name, _)| !name.eq_ignore_ascii_case("Cache-Control"));
+        additions.push(("Cache-Control", value));
+    }
+    Representation { fields: Fields::new(&ours, &additions), etag, modified, length: id.size, content }
+}
+
+/// Whether the file itself is the gzip coding of its media type, for every client.
+fn is_gzip(name: &CString, options: &Options) -> bool {
+    let name = name.to_bytes();
+    media_types::is_gzip_of_type(name, media_types::media_type(name, &options.types))
+}
+
+/// What changes with the content of a file: its time, whose nanoseconds tell apart what is changed twice in a second. If that
+/// is a constant: a hash of the content, which is the same on all hosts, or for larger files the time of the last change.
+/// `None`: nothing is known to change.
+fn version(id: &FileId, content: &Content) -> Option<String> {
+    if id.is_dated() {
+        return Some(format!("{:x}", id.modified_nanoseconds()));
+    }
+    let content = if id.size <= LARGEST_HASHED { content.read(id.size) } else { None };
+    if let Some(content) = content {
+        // Its keys are constants, unlike those of hash tables, so it is the same in all workers.
+        let mut hasher = DefaultHasher::new();
+        hasher.write(&content);
+        return Some(format!("{:016x}", hasher.finish()));
+    }
+    id.change().map(|(changed, inode)| format!("{changed:x}.{inode:x}"))
+}
+
+/// A strong entity tag (RFC 9110 section 8.8.3). Copies in other codings are something else, so their tags differ even if they
+/// are as old and as long.
+fn etag(version: &str, size: u64, coding: Option<ContentCoding>) -> String {
+    let suffix = coding.map_or(String::new(), |coding| format!("-{}", coding.extension()));
+    format!("\"{version}-{size:x}{suffix}\"")
+}

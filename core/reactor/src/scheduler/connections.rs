@@ -1,0 +1,270 @@
+//! The table of connections, the queue of those that are ready, and spare buffers.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::connection::Connection;
+use crate::connection::request::Buffers;
+use crate::connection::shared_socket::SharedSocket;
+use crate::connection::state::Phase;
+use crate::scheduler::timers::Deadline;
+use crate::sys::poller::GENERATIONS;
+
+/// Bytes of spare buffers that are kept: 64 of the usual size.
+const SPARE: usize = 1 << 20;
+
+/// While requests wait, a step of a handshake is made before so many of them: neither keeps the others waiting for ever.
+const REQUESTS_PER_STEP: u32 = 16;
+/// As many turns as there are before the poller is asked again: requests that arrive during a step come before the next one.
+const TURNS_OF_STEP: u32 = 256;
+
+/// Events of a connection since it was put back.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Readiness {
+    pub(crate) readable: bool,
+    pub(crate) writable: bool,
+    pub(crate) hangup: bool,
+    /// Its deadline has passed.
+    pub(crate) expired: bool,
+}
+
+/// The place of one connection in the table.
+#[derive(Debug, Default)]
+pub(crate) struct Slot {
+    pub(crate) generation: u32,
+    /// It is in the queue.
+    queued: bool,
+    pub(crate) readiness: Readiness,
+    pub(crate) deadline: Deadline,
+    /// The socket, which can be used while another thread has the connection.
+    pub(crate) socket: Option<Arc<SharedSocket>>,
+    /// The connection, unless a thread has it: to read it, or with the request that it carries.
+    pub(crate) connection: Option<Box<Connection>>,
+}
+
+/// When a connection that is put back is handled next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Again {
+    /// When something happens.
+    No,
+    /// Before all others.
+    AtOnce,
+    /// Behind all others.
+    InTurn,
+}
+
+/// All connections. A slot is used again with another generation, so events of its last connection are recognised.
+#[derive(Debug, Default)]
+pub(crate) struct Connections {
+    slots: Vec<Slot>,
+    vacant: Vec<u32>,
+    /// Connections that are ready: to be handled in this order.
+    ready: VecDeque<u32>,
+    /// Those whose TLS handshake goes on: behind the others, because a step takes as long as many requests.
+    handshakes: VecDeque<u32>,
+    /// Connections taken since the poller was last asked for events.
+    turns: u32,
+    // Boxed, because they move between here and the connections all the time.
+    #[allow(clippy::vec_box)]
+    spare: Vec<Box<Buffers>>,
+    /// Bytes of the spare buffers.
+    spare_bytes: usize,
+}
+
+impl Connections {
+    /// Takes a slot; returns its index and generation.
+    pub(crate) fn occupy(&mut self, socket: Arc<SharedSocket>) -> (u32, u32) {
+        let index = self.vacant.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            (self.slots.len() - 1) as u32
+        });
+        let slot = &mut self.slots[index as usize];
+        slot.socket = Some(socket);
+        (index, slot.generation)
+    }
+
+    /// Gives a slot back.
+    pub(crate) fn vacate(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        let generation = (slot.generation + 1) % GENERATIONS;
+        *slot = Slot { generation, ..Slot::default() };
+        self.vacant.push(index);
+    }
+
+    /// The slot of a live connection, for its owner.
+    #[inline]
+    pub(crate) fn of(&mut self, index: u32) -> &mut Slot {
+        &mut self.slots[index as usize]
+    }
+
+    /// The slot, if it still belongs to the same connection.
+    #[inline]
+    pub(crate) fn get(&mut self, index: u32, generation: u32) -> Option<&mut Slot> {
+        self.slots.get_mut(index as usize).filter(|slot| slot.generation == generation && slot.socket.is_some())
+    }
+
+    /// Connections that are open.
+    pub(crate) fn live(&self) -> usize {
+        self.slots.len() - self.vacant.len()
+    }
+
+    /// Every slot with a connection.
+    pub(crate) fn occupied(&mut self) -> impl Iterator<Item = (u32, &mut Slot)> {
+        self.slots
+            .iter_mut()
+            .enumerate()
+            .filter(|(_, slot)| slot.socket.is_some())
+            .map(|(index, slot)| (index as u32, slot))
+    }
+
+    /// Connections that are ready.
+    #[inline]
+    pub(crate) fn ready(&self) -> usize {
+        self.ready.len() + self.handshakes.len()
+    }
+
+    /// Connections taken since [`Connections::start_round`].
+    #[inline]
+    pub(crate) fn turns(&self) -> u32 {
+        self.turns
+    }
+
+    /// The poller was asked for events.
+    pub(crate) fn start_round(&mut self) {
+        self.turns = 0;
+    }
+
+    /// Counts a turn of a connection that took as long as `turns` others.
+    pub(crate) fn add_turns(&mut self, turns: u32) {
+        self.turns = self.turns.saturating_add(turns);
+    }
+
+    /// Takes the next connection that is ready.
+    #[inline]
+    pub(crate) fn take_ready(&mut self) -> Option<Box<Connection>> {
+        loop {
+            let is_step = !self.handshakes.is_empty()
+                && (self.ready.is_empty() || (self.turns + 1).is_multiple_of(REQUESTS_PER_STEP));
+            let queue = if is_step { &mut self.handshakes } else { &mut self.ready };
+            let index = queue.pop_front()?;
+            self.turns += if is_step { TURNS_OF_STEP } else { 1 };
+            let slot = &mut self.slots[index as usize];
+            slot.queued = false;
+            let Some(mut connection) = slot.connection.take() else { continue };
+            let readiness = std::mem::take(&mut slot.readiness);
+            connection.note(readiness.readable, readiness.hangup, readiness.expired);
+            if connection.request.buffers.is_none()
+                && let Some(buffers) = self.spare.pop()
+            {
+                self.spare_bytes -= buffers.memory().unwrap_or(0);
+                connection.request.buffers = Some(buffers);
+            }
+            return Some(connection);
+        }
+    }
+
+    /// Puts a connection into its slot. `true`: it is ready.
+    #[inline]
+    pub(crate) fn put_back(&mut self, connection: Box<Connection>, again: Again) -> bool {
+        let ((index, _), waits_to_send) = (connection.slot(), connection.waits_to_send());
+        let slot = &mut self.slots[index as usize];
+        let is_handshaking = connection.phase() == Phase::Handshake;
+        slot.connection = Some(connection);
+        let Readiness { readable, writable, hangup, expired } = slot.readiness;
+        let is_ready = again != Again::No || readable || hangup || expired || (writable && waits_to_send);
+        if is_ready && !slot.queued {
+            slot.queued = true;
+            match again {
+                _ if is_handshaking => self.handshakes.push_back(index),
+                Again::AtOnce => self.ready.push_front(index),
+                Again::No | Again::InTurn => self.ready.push_back(index),
+            }
+        }
+        is_ready
+    }
+
+    /// Puts a connection into the queue, unless a thread has it.
+    #[inline]
+    pub(crate) fn enqueue(&mut self, index: u32) {
+        let slot = &mut self.slots[index as usize];
+        if let Some(connection) = &slot.connection
+            && !slot.queued
+        {
+            slot.queued = true;
+            match connection.phase() {
+                Phase::Handshake => self.handshakes.push_back(index),
+                _ => self.ready.push_back(index),
+            }
+        }
+    }
+
+    /// Has a connection handled as if something had arrived; if a thread has it, when that puts it back.
+    pub(crate) fn mark_readable(&mut self, index: u32) {
+        self.of(index).readiness.readable = true;
+        self.enqueue(index);
+    }
+
+    /// The same of all connections for which `is_meant` holds; a thread may have some of them. Returns their number.
+    pub(crate) fn mark_all_readable(&mut self, is_meant: impl Fn(Option<&Connection>) -> bool) -> usize {
+        let mut marked = 0;
+        for index in 0..self.slots.len() {
+            let slot = &self.slots[index];
+            if slot.socket.is_some() && is_meant(slot.connection.as_deref()) {
+                self.mark_readable(index as u32);
+                marked += 1;
+            }
+        }
+        marked
+    }
+
+    /// Has all connections handled as if their deadlines had passed.
+    pub(crate) fn expire_all(&mut self) {
+        for index in 0..self.slots.len() {
+            if self.slots[index].socket.is_some() {
+                self.slots[index].readiness.expired = true;
+                self.enqueue(index as u32);
+            }
+        }
+    }
+
+    /// The owner of a connection has handled its deadline.
+    pub(crate) fn clear_expired(&mut self, index: u32) {
+        self.of(index).readiness.expired = false;
+    }
+
+    /// Keeps the buffers of a connection that does not need them for the next one.
+    #[inline]
+    pub(crate) fn keep_spare(&mut self, buffers: Box<Buffers>) {
+        if let Some(bytes) = buffers.memory()
+            && self.spare_bytes + bytes <= SPARE
+        {
+            self.spare_bytes += bytes;
+            self.spare.push(buffers);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::OwnedFd;
+
+    use super::*;
+
+    fn socket() -> Arc<SharedSocket> {
+        Arc::new(SharedSocket::new(OwnedFd::from(tempfile::tempfile().unwrap()), Arc::default()))
+    }
+
+    #[test]
+    fn events_of_the_previous_connection_of_a_slot_are_recognised() {
+        let mut connections = Connections::default();
+        let (index, generation) = connections.occupy(socket());
+        assert!(connections.get(index, generation).is_some());
+        connections.of(index).readiness.readable = true;
+        connections.vacate(index);
+        assert!(connections.get(index, generation).is_none() && connections.live() == 0);
+        let (same, next) = connections.occupy(socket());
+        assert!(same == index && connections.get(index, generation).is_none());
+        assert!(connections.get(index, next).is_some_and(|slot| !slot.readiness.readable && !slot.queued));
+        assert_eq!((connections.live(), connections.occupied().count()), (1, 1));
+    }
+}

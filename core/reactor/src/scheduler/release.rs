@@ -1,0 +1,252 @@
+//! Ends a response: sends the rest, then keeps its connection or closes it; sets the deadline of a connection that waits.
+
+use std::net::IpAddr;
+
+use poorhttp_http::{Protocol, Reject, Response, ServerFields};
+
+use crate::connection::Connection;
+use crate::connection::peer_trust::client_suffix;
+use crate::connection::send_queue::Lost;
+use crate::connection::state::{After, Phase, PhaseEvent};
+use crate::limits::{BURST, GATHERED, LAST_CHANCE, LINGER};
+use crate::log::error::Level;
+use crate::log::request_id::RequestName;
+use crate::scheduler::connections::Again;
+use crate::scheduler::state::State;
+use crate::scheduler::{logging, put_back, timing};
+use crate::sys::clock::{self, NEVER};
+use crate::sys::process::has_children;
+
+pub(crate) fn answer_refused(state: &State, mut connection: Box<Connection>, reject: Reject, name: &RequestName) {
+    connection.request.number = name.number;
+    connection.request.drop_stale_origin();
+    let dialect = connection.request.parser.dialect();
+    state.counters.answered(reject.status);
+    let start = connection.end_of_output();
+    let hsts = connection.socket.transport.hsts_line(&state.options.hsts);
+    let buffers = connection.request.buffers();
+    let response = Response::to_refused(dialect, buffers.read_buffer.is_head_request(), buffers.out.len());
+    let server = &name.with_response_field(&state.options.server_line);
+    let size = clock::with_time_of_day(|time| {
+        let server_fields = ServerFields { date: &time.date_line, server, closing: true };
+        response.refuse(&mut buffers.out, reject, hsts.as_bytes(), &server_fields)
+    });
+    logging::note_refusal(state, &mut connection, reject.status, size, start, name);
+    let sent = connection.end_of_output() - start;
+    timing::count_refusal(state, &connection.request, name, reject, Some(sent));
+    if state.takes_times() {
+        timing::end_wait(state, &mut connection);
+    }
+    response_done(state, connection, After::Linger);
+}
+
+/// Answers a request that is not run, and closes.
+#[cold]
+pub(crate) fn refuse(state: &State, connection: Box<Connection>, reject: Reject) {
+    let number = state.next_number();
+    let name = request_name(state, number, &connection);
+    state.log_about(
+        Level::Info,
+        &name,
+        &format!("refused with {} ({})", reject.status, state.options.limits.explain(reject)),
+    );
+    answer_refused(state, connection, reject, &name);
+}
+
+/// Sees to a connection whose request has been answered.
+#[inline]
+pub(crate) fn response_done(state: &State, mut connection: Box<Connection>, after: After) {
+    if after == After::Next {
+        let answered_in_turn = connection.answered_in_turn;
+        let buffers = connection.request.buffers.get_or_insert_default();
+        if !buffers.read_buffer.is_drained() {
+            // Pipelined requests wait: their answers are gathered, and sent before anybody has to wait for more.
+            connection.answered_in_turn += 1;
+            connection.pipelines = true;
+            if answered_in_turn < BURST
+                && buffers.out.len() < GATHERED
+                && !connection.is_behind()
+                && !state.waiters.is_stalling()
+            {
+                logging::log_later(&mut connection);
+                connection.begin_next();
+                return put_back::put_back(state, connection, NEVER, Again::AtOnce);
+            }
+        }
+        connection.answered_in_turn = 0;
+    }
+    let sent = if after == After::Close { connection.transmit_last() } else { connection.transmit(&[]) };
+    if let Err(lost) = sent {
+        return cut_short(state, connection, lost);
+    }
+    logging::log_sent(state, &mut connection);
+    if connection.is_behind() {
+        if state.takes_times() {
+            timing::keep_name(state, &mut connection);
+        }
+        if state.options.request_ids.is_some() {
+            connection.last_name = Some(Box::new(last_request_name(state, &connection)));
+        }
+        if after == After::Next {
+            connection.begin_next();
+        }
+        connection.transition(PhaseEvent::QueueFull(after));
+        if state.takes_times() {
+            timing::note_wait(state, &mut connection, false);
+        }
+        state.queue_time.end(clock::now());
+        let deadline = connection.socket.deadline(state.options.timeouts.response_rate());
+        return put_back::put_back(state, connection, deadline, Again::No);
+    }
+    match after {
+        After::Next => {
+            connection.begin_next();
+            let more = connection.is_readable() || connection.request.has_unread();
+            let again = if more || state.is_stopping() { Again::InTurn } else { Again::No };
+            let now = clock::now();
+            state.queue_time.end(now);
+            connection.last_request_end = now;
+            put_back::put_back(state, connection, now + state.options.timeouts.keepalive, again);
+        }
+        After::Close => close_gracefully(state, connection),
+        After::Linger => linger(state, connection),
+    }
+}
+
+/// Closes a connection on which a response cannot be sent to its end, and logs the reason if the client is not at
+/// fault.
+#[cold]
+pub(crate) fn cut_short(state: &State, mut connection: Box<Connection>, lost: Lost) {
+    match lost {
+        Lost::Failed(error) => {
+            let name = last_request_name(state, &connection);
+            state.log_about(Level::Error, &name, &format!("the response is cut short: {error}"));
+        }
+        Lost::ClientGone => timing::note_client_abort(state, &mut connection),
+    }
+    put_back::close(state, connection);
+}
+
+/// Closes a connection on which everything was sent. A child that the application has forked may have it open as well,
+/// and so has the thread of the request timeout until the application is through; the client shall not wait for them.
+/// And a client that has sent more than we have read is reset by the close: bytes that the kernel still held back would
+/// be lost. A web server sends nothing behind its only request.
+pub(crate) fn close_gracefully(state: &State, mut connection: Box<Connection>) {
+    let is_silent = matches!(connection.request.parser.dialect().protocol, Protocol::Uwsgi | Protocol::Scgi);
+    let must_finish = !is_silent || has_children() || state.request_timeouts.is_some();
+    if must_finish && !connection.finish() {
+        return linger_until_finished(state, connection);
+    }
+    put_back::close(state, connection);
+}
+
+pub(crate) fn linger(state: &State, mut connection: Box<Connection>) {
+    if !connection.finish() {
+        return linger_until_finished(state, connection);
+    }
+    connection.transition(PhaseEvent::Linger);
+    let now = clock::now();
+    state.queue_time.end(now);
+    connection.time_limit = now + LINGER;
+    connection.request.buffers = None;
+    match connection.discard() {
+        true => put_back::close(state, connection),
+        false => wait_for_more(state, connection),
+    }
+}
+
+/// The socket does not even take the alert that ends TLS: a slow client is given its time for that.
+#[cold]
+fn linger_until_finished(state: &State, mut connection: Box<Connection>) {
+    if connection.phase() == Phase::Handshake {
+        return put_back::close(state, connection);
+    }
+    connection.transition(PhaseEvent::Linger);
+    connection.time_limit = clock::now() + state.options.timeouts.write;
+    connection.request.buffers = None;
+    wait_for_more(state, connection);
+}
+
+/// Whether our half of a connection that lingers has ended, now or before.
+pub(crate) fn has_finished(connection: &mut Connection) -> bool {
+    if connection.waits_to_send() && connection.finish() {
+        connection.time_limit = clock::now() + LINGER;
+    }
+    !connection.waits_to_send()
+}
+
+/// Puts a connection back until something happens, with the deadline that fits what it is doing.
+pub(crate) fn wait_for_more(state: &State, mut connection: Box<Connection>) {
+    let timeouts = &state.options.timeouts;
+    let now = clock::now();
+    let in_body = connection.request.parser.is_in_body();
+    let is_mid_message = connection.request.is_mid_message();
+    if connection.phase() == Phase::Serving && !is_mid_message {
+        // Only an empty line had begun: the next head has a time of its own.
+        connection.time_limit = 0;
+    }
+    if state.takes_times() {
+        timing::note_wait(state, &mut connection, is_mid_message || in_body);
+    }
+    let deadline = match connection.phase() {
+        Phase::Refused(_) => now + timeouts.write,
+        Phase::Sending(_) => connection.socket.deadline(timeouts.response_rate()),
+        Phase::Lingering => connection.time_limit,
+        // From the connection to the end of the handshake, however slowly its bytes arrive.
+        Phase::Handshake => {
+            let most = if state.is_stopping() { timeouts.drain.max(LAST_CHANCE) } else { timeouts.header };
+            if connection.time_limit == 0 || connection.time_limit > now + most {
+                connection.time_limit = now + most;
+            }
+            connection.time_limit
+        }
+        Phase::LongPoll | Phase::WritingBody => NEVER,
+        Phase::Serving if in_body => connection.request.buffers.as_mut().map_or(now, |buffers| {
+            if let Some(body) = &mut buffers.body {
+                buffers.throughput.note(body.received(), now);
+                body.rest();
+            }
+            buffers.read_buffer.shrink();
+            buffers.throughput.deadline(timeouts.body_rate())
+        }),
+        // However slowly its bytes arrive, the head must be complete in time.
+        Phase::Serving if is_mid_message => {
+            if connection.time_limit == 0 {
+                connection.time_limit = now + timeouts.header;
+            }
+            connection.time_limit
+        }
+        // A request may be under way.
+        Phase::Serving if state.is_stopping() => match state.is_overdue() {
+            true => return close_gracefully(state, connection),
+            false if connection.request.served == 0 => now + timeouts.drain.max(LAST_CHANCE),
+            false => now + timeouts.drain,
+        },
+        Phase::Serving if connection.request.served == 0 => now + timeouts.header,
+        Phase::Serving => now + timeouts.keepalive,
+    };
+    // Its socket may not be empty yet: no new edge would report the rest.
+    let reads = matches!(connection.phase(), Phase::Serving | Phase::Handshake | Phase::Lingering);
+    let more = reads && connection.is_readable();
+    put_back::put_back(state, connection, deadline, if more { Again::InTurn } else { Again::No });
+}
+
+/// The name in the log of a request whose method and target are not known, or not any more.
+pub(crate) fn request_name(state: &State, number: u64, connection: &Connection) -> RequestName {
+    let request = &connection.request;
+    request.name(state.options.request_ids, number, client_of(request.client()))
+}
+
+/// The name of the last request, which has been answered.
+pub(crate) fn last_request_name(state: &State, connection: &Connection) -> RequestName {
+    let request = &connection.request;
+    match &connection.last_name {
+        Some(name) if name.number == request.number => (**name).clone(),
+        _ => request.name(state.options.request_ids, request.number, client_of(request.last_client())),
+    }
+}
+
+/// The client for the name of a request: `of ADDRESS:PORT`.
+fn client_of(client: Option<(IpAddr, Option<u16>)>) -> String {
+    client_suffix(client).trim_start().to_owned()
+}
