@@ -4,7 +4,8 @@ A server of a debug build answers three requests of one connection under gdb, wh
 function of the crates that is called (`tests.support.request_recorder`); the interpreter's profile
 function adds those of Python. The record decides which files are on the way, in which order, and
 that each function named is called; what the page says of a file stays. Files without a row are
-listed below the table.
+listed below the table. Below them stands how often a room is entered again: by a call from another
+room beyond the first on the way to the application and the first on the way back.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import sys
 import sysconfig
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -59,6 +61,9 @@ sys.exit(main(sys.argv[1:]))
 #: File and function.
 Call = tuple[str, str]
 
+#: The rooms whose entries are counted. Calls of others return at once.
+ROOMS = ("event_loop", "scheduler", "connection", "http", "handlers", "exchange", "python")
+
 WAIT = ("core/reactor/src/sys/poller.rs", "wait")
 
 #: A row of the page: step, file, functions, what the file does there.
@@ -73,8 +78,12 @@ REFERENCES = (
 )
 
 
-def record() -> list[Call]:
-    """Serve three requests of a connection under gdb; file and function of each call, in order."""
+def record() -> list[tuple[Call, int]]:
+    """Serve three requests of a connection under gdb; each call in order.
+
+    Returns:
+        File and function, and the address of the stack; 0 for functions of Python.
+    """
     interpreter = {"PYO3_PYTHON": sys.executable, "PYO3_BUILD_EXTENSION_MODULE": "1"}
     subprocess.run(BUILD, check=True, env={**os.environ, **interpreter}, timeout=BUILD_TIMEOUT)
     with tempfile.TemporaryDirectory() as folder:
@@ -115,7 +124,7 @@ def record() -> list[Call]:
             client.sock = socket.socket(socket.AF_UNIX)
             client.sock.connect(f"{folder}/socket")
             for _ in range(3):
-                while b"sys/poller.rs wait\n" not in to.read_bytes().rpartition(b" transmit")[2]:
+                while b"sys/poller.rs wait " not in to.read_bytes().rpartition(b" transmit")[2]:
                     time.sleep(0.01)
                 client.request("GET", "/light")
                 client.getresponse().read()
@@ -127,8 +136,8 @@ def record() -> list[Call]:
             server.kill()
             server.wait(HANG)
         lines = to.read_text(encoding="utf-8").splitlines()
-    calls = [tuple(line.split(" ")) for line in lines]
-    return [(each[0], each[1]) for each in calls]
+    calls = [f"{line} 0".split(" ") for line in lines]
+    return [((each[0], each[1]), int(each[2])) for each in calls]
 
 
 def functions_of(extension: Path) -> Iterator[str]:
@@ -154,6 +163,46 @@ def functions_of(extension: Path) -> Iterator[str]:
             yield f"{address.decode()} core/{match[1]} {name[1]}"
 
 
+def room(file: str) -> str:
+    """The room of a file; of a crate besides the reactor, the crate."""
+    match = re.match(r"core/(\w+)/src/(\w+)", file)
+    if match is None:
+        return "application" if file.startswith("apps/") else "python"
+    return match[2] if match[1] == "reactor" else match[1]
+
+
+def entries(calls: list[tuple[Call, int]]) -> list[tuple[str, Call, Call | None]]:
+    """The calls of functions of one room by another: room, function, caller.
+
+    What Python calls is called by nobody.
+    """
+    found: list[tuple[str, Call, Call | None]] = []
+    open_calls: list[tuple[Call, int]] = []
+    for call, stack in calls:
+        if not stack:
+            continue
+        while open_calls and open_calls[-1][1] <= stack:
+            open_calls.pop()
+        caller = open_calls[-1][0] if open_calls else None
+        entered = room(call[0])
+        if entered in ROOMS and entered != (room(caller[0]) if caller else "python"):
+            found.append((entered, call, caller))
+        open_calls.append((call, stack))
+    return found
+
+
+def entered_again(calls: list[tuple[Call, int]]) -> dict[str, list[int]]:
+    """How often each room is entered beyond once: before the application runs, and behind it.
+
+    The calls are those of one request.
+    """
+    names = [name for (_, name), _ in calls]
+    applied = next(place for place, name in enumerate(names) if name == "__call__")
+    ways = (calls[:applied], calls[applied:])
+    counted = [Counter(entered for entered, *_ in entries(way)) for way in ways]
+    return {each: [max(0, count[each] - 1) for count in counted] for each in ROOMS}
+
+
 def in_three(calls: list[Call]) -> list[list[Call]]:
     """The calls of the last request: before its bytes are read, up to the answer, after it."""
     waits = [place for place, (file, name) in enumerate(calls) if (file, name) == WAIT]
@@ -162,7 +211,7 @@ def in_three(calls: list[Call]) -> list[list[Call]]:
     read = next(
         place
         for place, (file, name) in enumerate(way)
-        if file.endswith("serve/advance.rs") or name == "receive"
+        if (file.endswith("event_loop/advance.rs") or file.endswith("serve/advance.rs")) or name == "receive"
     )
     sent = max(place for place, (_, name) in enumerate(way) if name.startswith("transmit"))
     after = next(place for place in range(sent, len(way)) if "/log" in way[place][0])
@@ -228,9 +277,33 @@ def renumbered(text: str, numbers: dict[str, str]) -> str:
 
 
 def main() -> None:
-    """Record, and write the page."""
+    """Record, and write the page; `--entries`: print each call from one room to another."""
     page = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(rewritten(page, record()), encoding="utf-8")
+    recorded = record()
+    calls = [call for call, _ in recorded]
+    waits = [place for place, call in enumerate(calls) if call == WAIT]
+    ways = [recorded[left:right] for left, right in pairwise(waits)]
+    way = [each for each in ways if any(call[1].startswith("transmit") for call, _ in each)][-1]
+    if "--entries" in sys.argv:
+        for entered, (file, name), caller in entries(way):
+            print(f"{entered:11} {file} {name}, by {' '.join(caller) if caller else 'Python'}")
+    again = entered_again(way)
+    PAGE.write_text(with_entries(rewritten(page, calls), again), encoding="utf-8")
+
+
+def with_entries(page: str, again: dict[str, list[int]]) -> str:
+    """The page with the sentence about rooms that are entered again."""
+    total = sum(map(sum, again.values()))
+    listed = ", ".join(
+        f"`{each}` {before} and {behind}" for each, (before, behind) in again.items()
+    )
+    sentence = (
+        f"Rooms are entered again {total} times, by a call from another room beyond the first on "
+        f"the way to the application and beyond the first on the way back: {listed}.\n"
+    )
+    return re.sub(
+        r"^Rooms are entered again .*?\n(?=\n)", lambda _: sentence, page, flags=re.M | re.S
+    )
 
 
 if __name__ == "__main__":

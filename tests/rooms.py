@@ -1,6 +1,7 @@
 """The rooms of the source: their sizes, the arrows between them, and what is wrong: `make map`.
 
-python -m tests.rooms            rooms from below with lines, arrows, faults; a picture of them
+python -m tests.rooms            rooms from below with lines, arrows, faults; a picture of them, and
+                                 that of the reactor in docs/internals/architecture.md
 python -m tests.rooms sizes      a line for each room with its size
 python -m tests.rooms shorten    takes out of tests/known_faults.txt what is no longer wrong
 """
@@ -14,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from tests.support import plugin_names
-from tests.support.graphs import Graph, between, circles, reachable
+from tests.support.graphs import Graph, between, circles, reachable, reduced
 from tests.support.python_imports import modules, python_graph
 from tests.support.rust_imports import Crate
 
@@ -38,6 +39,9 @@ MOST_IN_A_CIRCLE = 3
 
 #: The rooms and their arrows, drawn when they are printed.
 PICTURE = ROOT / "build/map.svg"
+
+#: The page with the picture of the rooms of the reactor.
+ARCHITECTURE = ROOT / "docs/internals/architecture.md"
 
 KNOWN_FAULTS = ROOT / "tests/known_faults.txt"
 
@@ -106,9 +110,9 @@ def crates() -> dict[str, Crate]:
 
 
 def in_large_circles_of_rust() -> Iterator[str]:
-    """The files of circles in a crate, by paths alone: `http/parser/head`."""
+    """The files of circles in a crate, by paths and by methods: `http/parser/head`."""
     for name, crate in crates().items():
-        for circle in circles(crate.paths()):
+        for circle in circles(crate.graph()):
             yield from (f"{name}/{each}" for each in circle if len(circle) > MOST_IN_A_CIRCLE)
 
 
@@ -222,7 +226,8 @@ def print_map() -> int:
         print_crate(crate_name, crate)
     PICTURE.parent.mkdir(exist_ok=True)
     PICTURE.write_text(draw(), encoding="utf-8")
-    print(f"\nDrawn: {PICTURE.relative_to(ROOT)}")
+    ARCHITECTURE.write_text(with_reactor(ARCHITECTURE.read_text(encoding="utf-8")), "utf-8")
+    print(f"\nDrawn: {PICTURE.relative_to(ROOT)}, {ARCHITECTURE.relative_to(ROOT)}")
     return 0
 
 
@@ -250,6 +255,21 @@ def draw() -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="960" height="{60 + 26 * len(names)}">'
         "<style>text{font:13px sans-serif}rect{fill:#9bc}path{fill:none;stroke:#678;opacity:.6}"
         f".up{{stroke:#c00;stroke-width:2}}</style>{''.join(drawn)}</svg>\n"
+    )
+
+
+def with_reactor(page: str) -> str:
+    """The page about the architecture, with the arrows between the rooms of the reactor as they are.
+
+    An arrow is left out if others lead there.
+    """
+    arrows = reduced(between(crates()["reactor"].paths(), rust_room))
+    from_above = sorted(arrows, key=lambda room: (-len(reachable(arrows, room)), room))
+    drawn = "".join(
+        f"        {name} --> {to}\n" for name in from_above for to in sorted(arrows[name])
+    )
+    return re.sub(
+        r"(?<=subgraph reactor_crate \[reactor\]\n).*?(?=    end\n)", drawn, page, flags=re.DOTALL
     )
 
 

@@ -122,6 +122,7 @@ def test_the_picture_of_the_reactor() -> None:
             drawn.setdefault(names[place].strip(), set()).add(name.strip())
     for name, targets in between(rooms.crates()["reactor"].paths(), rooms.rust_room).items():
         assert targets <= reachable(drawn, name), name
+    assert rooms.with_reactor(page) == page, "`make map` draws it"
 
 
 def test_all_crates_are_looked_at() -> None:

@@ -2,7 +2,7 @@
 
 For handlers that wait for databases and other services. As long as no handler waits, one thread
 does all the work, as in mode `single`; when it blocks, another takes over
-(`core/reactor/src/event_loop/leader_followers.rs`).
+(`core/reactor/src/scheduler/leader_followers.rs`).
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ application has replaced threads by them), `FAILED` (it cannot begin: all that f
 reason; from one that has served, only what is received with it).
 
 End of file means that the other process is gone. The worker's side is
-`core/reactor/src/control/channel.rs`. The first message of a worker that another process has forked
+`core/reactor/src/channel.rs`. The first message of a worker that another process has forked
 is `HERE`, with which the kernel tells its process ID (SCM_CREDENTIALS, unix(7)).
 """
 

@@ -1,7 +1,7 @@
 """The scoreboard: counters and requests in flight of each worker, in memory that workers share.
 
 A worker that is killed can log nothing. So it records each request in its status before it calls
-the application, and removes it afterwards (`core/reactor/src/control/status/`). Workers also see
+the application, and removes it afterwards (`core/reactor/src/status/`). Workers also see
 there how many connections each has, by which they balance accepts.
 
 What the workers of a service have counted outlives them: when one has ended, the main process moves

@@ -2,7 +2,7 @@
 
 Imported only where `request_timeout` is set. `core/python/src/interrupter.rs` decides when to
 interrupt, and makes sure that only the late request is hit;
-`core/reactor/src/control/request_timeout.rs` answers the client.
+`core/reactor/src/request_timeout.rs` answers the client.
 """
 
 from __future__ import annotations

@@ -54,3 +54,9 @@ def between(graph: Graph, room: Callable[[str], str]) -> dict[str, set[str]]:
     for name, targets in graph.items():
         arrows[room(name)] |= {room(target) for target in targets} - {room(name)}
     return arrows
+
+
+def reduced(graph: Graph) -> dict[str, set[str]]:
+    """The arrows of a graph without circles that do not follow from others."""
+    far = {name: {each for to in graph[name] for each in reachable(graph, to)} for name in graph}
+    return {name: set(targets) - far[name] for name, targets in graph.items()}

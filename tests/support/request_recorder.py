@@ -1,5 +1,8 @@
 """Run by gdb: writes each function of the crates that the main thread of a server calls.
 
+Behind each function stands the address of the stack at the call: that of a function that another
+one has called is lower.
+
 RECORD_FUNCTIONS names a file with a line for each function: its address in the extension, the text
 to write. RECORD_TO is the file to write to.
 """
@@ -18,12 +21,13 @@ class Call(gdb.Breakpoint):  # type: ignore[misc]
 
     def __init__(self, address: int, text: str) -> None:
         super().__init__(f"*{address}", internal=True)
-        self.text = f"{text}\n".encode()
+        self.text = text
 
     def stop(self) -> bool:
         """Called by gdb at each call; false, because the server is to go on."""
         if gdb.selected_thread().num == 1:
-            os.write(OUTPUT, self.text)
+            stack = int(gdb.parse_and_eval("$sp"))
+            os.write(OUTPUT, f"{self.text} {stack}\n".encode())
         return False
 
 

@@ -2,7 +2,7 @@
 //!
 //! A worker and its main process share the memory, which the main process makes before it forks. The worker enters each request
 //! before it is handed out and removes it when it is done; after the worker's death the main process reads the rest. What is
-//! where in the memory: `core/reactor/src/control/status/`.
+//! where in the memory: `core/reactor/src/status/`.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;

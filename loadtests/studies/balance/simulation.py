@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 WOKEN = 4
-"""As in core/reactor/src/control/accept_balance.rs."""
+"""As in core/reactor/src/overload/accept_balance.rs."""
 KEPT, COMPUTING = "kept connections", "computing requests"
 PER_WORKER = 10
 """Connections of a worker, if they are kept."""

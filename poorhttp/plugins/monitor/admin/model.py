@@ -8,7 +8,7 @@ except request lines, which are printable ASCII (`\\xNN` and `\\n` for all other
 from __future__ import annotations
 
 #: Upper bounds of the buckets of each histogram, in seconds; a last bucket has all above. The
-#: reactor has the same (`core/reactor/src/control`).
+#: reactor has the same (`core/reactor/src/status`).
 BOUNDS = (
     *(0.00005, 0.000075),
     *(0.0001, 0.00015, 0.00025, 0.0005, 0.00075),
