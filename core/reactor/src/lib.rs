@@ -9,7 +9,8 @@
 //! handlers/            requests that are answered without the application
 //! exchange/            one request and its response
 //! scheduler/           state that all connections and threads share; accepting, polling, timers, the end of a response
-//! options.rs           options
+//! options.rs           options, and the groups of them that rooms get
+//! telemetry/           logs of requests, and their times
 //! request_timeout.rs   the thread that ends requests after `request_timeout`
 //! websocket/           another protocol on a connection, which the application gets
 //! overload/            how long requests have waited, when they are refused, which worker accepts
@@ -41,6 +42,7 @@ mod scheduler;
 mod shutdown;
 mod status;
 mod sys;
+mod telemetry;
 mod websocket;
 
 pub use channel::Channel;

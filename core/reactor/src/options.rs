@@ -89,7 +89,56 @@ impl std::fmt::Debug for Notice {
     }
 }
 
-/// All options of a reactor.
+/// What reading requests depends on.
+#[derive(Debug)]
+pub(crate) struct Receiving {
+    pub(crate) limits: Limits,
+    pub(crate) trust: Option<TrustedProxies>,
+    pub(crate) raw_tcp: bool,
+}
+
+/// What responses depend on.
+#[derive(Debug)]
+pub(crate) struct Responding {
+    pub(crate) server_line: Vec<u8>,
+    pub(crate) hsts: String,
+    pub(crate) compression: Option<Arc<Compression>>,
+    pub(crate) sendfile_roots: SendfileRoots,
+    pub(crate) early_hints: bool,
+}
+
+/// What is answered, or given up, without the application.
+#[derive(Debug)]
+pub(crate) struct Handling {
+    pub(crate) health: Option<String>,
+    pub(crate) https_redirect: Option<u16>,
+    pub(crate) routes: Option<Routes>,
+    pub(crate) streamed_bodies: Option<Routes<()>>,
+    pub(crate) abort_on_close: bool,
+    pub(crate) since_input: SinceInput,
+}
+
+/// What the threads, other processes and the disk have to do with the reactor.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) external_loop: bool,
+    pub(crate) has_one_thread: bool,
+    pub(crate) accept_balance: Option<AcceptBalance>,
+    pub(crate) fd_handoff: Option<FdHandoff>,
+    pub(crate) channel: Option<Channel>,
+    pub(crate) recycle_after: u64,
+    pub(crate) reopen_logs: Option<Notice>,
+    pub(crate) note_stop: Option<Notice>,
+    pub(crate) on_main_process_end: Option<fn()>,
+    pub(crate) temp_dir: TempDir,
+    pub(crate) spool: Arc<Spool>,
+    pub(crate) files: Arc<Cache>,
+}
+
+/// Milliseconds since the last bytes have come on a socket; `None`: that cannot be had.
+pub(crate) type SinceInput = Option<fn(BorrowedFd<'_>) -> Option<u64>>;
+
+/// All options of a reactor, which it gives to its rooms in groups.
 #[derive(Debug, Default)]
 pub struct Options {
     /// Limits of the protocol.

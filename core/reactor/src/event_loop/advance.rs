@@ -16,12 +16,12 @@ use crate::handlers::{client_abort, health, https_redirect, queue_timeout, stati
 use crate::limits::RECEIVED_AT_ONCE;
 use crate::log::error::Level;
 use crate::scheduler::connections::Again;
-use crate::scheduler::release::{last_request_name, request_name};
 use crate::scheduler::state::State;
-use crate::scheduler::{logging, poll, put_back, release, stop, timing};
+use crate::scheduler::{poll, put_back, release, stop};
 use crate::sys::Errno;
 use crate::sys::clock::{self, NEVER};
 use crate::sys::socket::Transport;
+use crate::telemetry::timing;
 use poorhttp_http::{Event, Reject};
 
 /// Outcome of reading a request.
@@ -58,7 +58,7 @@ pub(crate) fn advance(state: &Arc<State>, mut connection: Box<Connection>, arriv
             None => return Advanced::Nothing,
         }
     }
-    if let Some(fd_handoff) = &state.options.fd_handoff
+    if let Some(fd_handoff) = &state.running.fd_handoff
         && state.shutdown.passes_connections()
     {
         match stop::pass_on(state, connection, fd_handoff) {
@@ -66,24 +66,24 @@ pub(crate) fn advance(state: &Arc<State>, mut connection: Box<Connection>, arriv
             None => return Advanced::Nothing,
         }
     }
-    if state.options.raw_tcp {
+    if state.receiving.raw_tcp {
         return Advanced::Request(Exchange::new(Arc::clone(state), connection, state.next_number(), false));
     }
     match read_request(state, &mut connection) {
         Step::Request => {
-            if let Some(prefix) = &state.options.health {
+            if let Some(prefix) = &state.handling.health {
                 match health::answer(state, connection, prefix) {
                     Some(back) => connection = back,
                     None => return Advanced::Nothing,
                 }
             }
-            if let Some(port) = state.options.https_redirect {
+            if let Some(port) = state.handling.https_redirect {
                 match https_redirect::answer(state, connection, port) {
                     Some(back) => connection = back,
                     None => return Advanced::Nothing,
                 }
             }
-            if state.options.routes.is_some() {
+            if state.handling.routes.is_some() {
                 match static_files::answer(state, connection, may_wait) {
                     Outcome::NotStatic(back) => connection = back,
                     Outcome::Answered => return Advanced::Nothing,
@@ -133,7 +133,7 @@ fn read_request(state: &State, connection: &mut Connection) -> Step {
     let mut received = 0;
     loop {
         let buffers = connection.request.buffers.get_or_insert_default();
-        match connection.request.parser.poll(&mut buffers.read_buffer, &state.options.limits) {
+        match connection.request.parser.poll(&mut buffers.read_buffer, &state.receiving.limits) {
             Event::Complete => {
                 return match &buffers.body {
                     Some(body) if body.is_unwritten() => write_body(state, connection),
@@ -142,10 +142,10 @@ fn read_request(state: &State, connection: &mut Connection) -> Step {
             }
             Event::Head => {
                 if buffers.read_buffer.head.gateway.is_some() {
-                    connection.request.set_gateway_peer(state.options.trust.as_ref());
+                    connection.request.set_gateway_peer(state.receiving.trust.as_ref());
                 }
                 if connection.request.may_be_forwarded()
-                    && let Err(reject) = connection.request.read_forwarded_info(state.options.trust.as_ref())
+                    && let Err(reject) = connection.request.read_forwarded_info(state.receiving.trust.as_ref())
                 {
                     return Step::Refuse(reject);
                 }
@@ -164,7 +164,7 @@ fn read_request(state: &State, connection: &mut Connection) -> Step {
                     if is_certain && let Some(reject) = static_files::refuses_body(state, &connection.request) {
                         return Step::Refuse(reject);
                     }
-                    if state.options.streamed_bodies.is_some() && streamed_bodies::begin(state, connection) {
+                    if state.handling.streamed_bodies.is_some() && streamed_bodies::begin(state, connection) {
                         return Step::Request;
                     }
                     let buffers = connection.request.buffers.get_or_insert_default();
@@ -189,7 +189,7 @@ fn read_request(state: &State, connection: &mut Connection) -> Step {
                     if connection.transmit(&[]).is_err() {
                         return Step::Close;
                     }
-                    logging::log_sent(state, connection);
+                    state.log_sent(connection);
                 }
                 if connection.is_behind() {
                     connection.transition(PhaseEvent::QueueFull(After::Next));
@@ -223,7 +223,7 @@ fn read_request(state: &State, connection: &mut Connection) -> Step {
 #[cold]
 fn on_eof(state: &State, connection: &Connection) -> Step {
     if connection.request.is_mid_message() {
-        let name = request_name(state, state.next_number(), connection);
+        let name = state.telemetry.request_name(state.next_number(), connection);
         state.log_about(Level::Info, &name, "the client left in the middle of it");
     }
     Step::Close
@@ -245,13 +245,13 @@ fn resume(state: &State, mut connection: Box<Connection>) -> Option<Box<Connecti
                 release::cut_short(state, connection, lost);
             }
             Flushed::Blocked | Flushed::Paused => {
-                logging::log_sent(state, &mut connection);
-                match connection.socket.slow_reader_deadline(state.options.timeouts.response_rate()) {
+                state.log_sent(&mut connection);
+                match connection.socket.slow_reader_deadline(state.timeouts.response_rate()) {
                     Some(deadline) if !expired || !state.is_overdue() => {
                         put_back::put_back(state, connection, deadline, Again::No);
                     }
                     _ => {
-                        let name = last_request_name(state, &connection);
+                        let name = state.telemetry.last_request_name(&connection);
                         state.log_about(Level::Info, &name, "the client does not read its response");
                         connection.socket.transport.reset_on_close();
                         put_back::close(state, connection);
@@ -261,12 +261,13 @@ fn resume(state: &State, mut connection: Box<Connection>) -> Option<Box<Connecti
             Flushed::Everything => {
                 connection.transition(PhaseEvent::AllSent);
                 if state.takes_times() {
-                    timing::end_wait(state, &mut connection);
+                    timing::end_wait(&state.telemetry, &mut connection);
                     let now = clock::precise_us();
-                    let finished = timing::finished(state, &mut connection, now, false);
-                    timing::count(state, &mut state.lock(), &mut connection, now, false, finished);
+                    let finished = timing::finished(&state.telemetry, &mut connection, now, false);
+                    let shared = state.lock();
+                    timing::count(&state.telemetry, shared.connections.ready(), &mut connection, now, false, finished);
                 }
-                logging::log_sent(state, &mut connection);
+                state.log_sent(&mut connection);
                 match after {
                     After::Next => return Some(connection),
                     After::Close => release::close_gracefully(state, connection),
@@ -309,7 +310,7 @@ fn give_up(state: &State, connection: Box<Connection>) {
 /// Whether a client whose deadline has passed sends its body as fast as it should.
 fn keeps_up(state: &State, connection: &mut Connection) -> bool {
     let in_body = connection.request.parser.is_in_body();
-    let minimum = state.options.timeouts.body_rate();
+    let minimum = state.timeouts.body_rate();
     in_body
         && connection
             .request
@@ -328,7 +329,7 @@ fn refuse_body(state: &State, mut connection: Box<Connection>, error: &io::Error
         _ if is_early => NO_MEMORY,
         _ => Reject { status: 507, reason: "no room for the body" },
     };
-    let name = request_name(state, state.next_number(), &connection);
+    let name = state.telemetry.request_name(state.next_number(), &connection);
     let message = format!("refused with {}, a request body cannot be stored: {error}", reject.status);
     state.log_about(Level::Error, &name, &message);
     release::answer_refused(state, connection, reject, &name);
@@ -341,7 +342,7 @@ pub(super) fn receive_proxy_header(state: &State, connection: &mut Connection) -
         let buffers = connection.request.buffers.get_or_insert_default();
         match buffers.read_buffer.take_proxy_header() {
             Ok(Some(header)) => {
-                connection.request.apply_proxy_header(state.options.trust.as_ref(), &header);
+                connection.request.apply_proxy_header(state.receiving.trust.as_ref(), &header);
                 // The head gets a time limit of its own.
                 connection.time_limit = 0;
                 return None;

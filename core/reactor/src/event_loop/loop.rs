@@ -54,7 +54,7 @@ pub(crate) fn try_next(state: &Arc<State>, may_wait: bool) -> Option<Exchange> {
             return None;
         }
         if shared.connections.turns() >= TURNS && shared.connections.ready() > 0 {
-            if state.options.external_loop {
+            if state.running.external_loop {
                 return None;
             }
             state.set_timer_now(&mut shared);

@@ -3,7 +3,6 @@
 use crate::connection::Connection;
 use crate::connection::body::streamed::StreamedBody;
 use crate::handlers::static_files::path_of;
-use crate::scheduler::logging;
 use crate::scheduler::state::State;
 
 /// Whether the application is to be called before the body has come, which is then prepared. A body that has come with its head
@@ -12,13 +11,13 @@ use crate::scheduler::state::State;
 pub(crate) fn begin(state: &State, connection: &mut Connection) -> bool {
     let request = &connection.request;
     let path = request.head().and_then(|(head, bytes)| path_of(head, bytes));
-    let (Some(path), Some(routes)) = (path, &state.options.streamed_bodies) else { return false };
+    let (Some(path), Some(routes)) = (path, &state.handling.streamed_bodies) else { return false };
     if routes.find(|| request.requested_authority(), &path).is_none() {
         return false;
     }
     let Some(buffers) = &mut connection.request.buffers else { return false };
     let received = &buffers.read_buffer;
-    if connection.request.parser.has_whole_body(received, &state.options.limits) {
+    if connection.request.parser.has_whole_body(received, &state.receiving.limits) {
         return false;
     }
     let awaits_continue = received.head.expects_continue && received.is_drained();
@@ -26,7 +25,7 @@ pub(crate) fn begin(state: &State, connection: &mut Connection) -> bool {
     if !buffers.out.is_empty() {
         // Answers to earlier requests must not wait for this one. A failure shows when it is answered.
         let _ = connection.transmit(&[]);
-        logging::log_sent(state, connection);
+        state.log_sent(connection);
     }
     true
 }

@@ -123,7 +123,7 @@ impl ResponseWriter {
     /// left before.
     #[cold]
     fn note_client_abort(&mut self) {
-        let has_reason = self.cut || self.state.options.raw_tcp || self.is_hijacked || self.has_timed_out();
+        let has_reason = self.cut || self.state.receiving.raw_tcp || self.is_hijacked || self.has_timed_out();
         if let Some(stream) = &self.stream
             && !has_reason
             && stream.has_lost_all(&self.state, self.log_entry.start())
@@ -136,12 +136,12 @@ impl ResponseWriter {
     /// nothing of the response.
     #[cold]
     pub(crate) fn has_left_meanwhile(&self, stream: &Stream) -> bool {
-        let has_reason = self.lost || self.state.options.raw_tcp || self.is_hijacked || self.timeout.has_outcome();
+        let has_reason = self.lost || self.state.receiving.raw_tcp || self.is_hijacked || self.timeout.has_outcome();
         if has_reason || !stream.has_sent_nothing(&self.state, self.log_entry.start()) {
             return false;
         }
         let peer = stream.socket().transport.peer_state();
-        peer.is_gone || (peer.has_finished && self.state.options.abort_on_close && stream.ends_with_input())
+        peer.is_gone || (peer.has_finished && self.state.handling.abort_on_close && stream.ends_with_input())
     }
 
     /// The same, with the reason if a file could not be read.
@@ -176,7 +176,7 @@ impl ResponseWriter {
     /// Milliseconds until a slow client is given up; 0: now.
     pub(crate) fn send_timeout_left(&self) -> u64 {
         let Some(stream) = &self.stream else { return 0 };
-        let until = stream.socket().slow_reader_deadline(self.state.options.timeouts.response_rate());
+        let until = stream.socket().slow_reader_deadline(self.state.timeouts.response_rate());
         until.map_or(0, |until| until.saturating_sub(clock::now()).max(1))
     }
 

@@ -72,7 +72,7 @@ pub(crate) fn receive(writer: &mut ResponseWriter, room: &mut [u8]) -> Result<Bo
 fn refuse(writer: &mut ResponseWriter, reject: Reject) -> BodyError {
     if writer.stream.as_mut().is_some_and(|stream| stream.refuse_body(reject)) {
         writer.count_refusal(reject);
-        let reason = writer.state.options.limits.explain(reject);
+        let reason = writer.state.receiving.limits.explain(reject);
         writer.log_message(Level::Info, &format!("its body is refused with {} ({reason})", reject.status));
     }
     BodyError::Refused(reject)

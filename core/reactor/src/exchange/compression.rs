@@ -37,7 +37,7 @@ pub(crate) fn compresses_file(writer: &ResponseWriter, length: u64) -> bool {
 }
 
 fn choose_for_file(writer: &ResponseWriter, length: u64) -> Option<Choice> {
-    let (compression, stream) = (writer.state.options.compression.as_ref()?, writer.stream.as_ref()?);
+    let (compression, stream) = (writer.state.responding.compression.as_ref()?, writer.stream.as_ref()?);
     let (response, length) = (&writer.response, writer.response.declared_length().unwrap_or(length));
     choose(compression, stream, response.status(), response.written(stream.out()), Some(length))
 }
@@ -46,7 +46,7 @@ fn choose_for_file(writer: &ResponseWriter, length: u64) -> Option<Choice> {
 #[cold]
 pub(crate) fn set_fields_of_plain_file(writer: &mut ResponseWriter, length: u64) {
     let choice = choose_for_file(writer, length).map(|choice| Choice { coding: None, ..choice });
-    if let (Some(compression), Some(stream)) = (&writer.state.options.compression, &mut writer.stream)
+    if let (Some(compression), Some(stream)) = (&writer.state.responding.compression, &mut writer.stream)
         && let Some(block) = compression.fields(writer.response.written(stream.out()), choice)
     {
         writer.response.replace(stream.output(), &block);
@@ -71,7 +71,7 @@ enum Begun {
 /// Decides whether and how the body is coded, and changes the header fields accordingly. `parts`: the whole body, if it is
 /// there.
 fn begin(writer: &mut ResponseWriter, parts: Option<&[&[u8]]>) -> Result<Begun, SendError> {
-    let Some(compression) = &writer.state.options.compression else { return Ok(Begun::Plain) };
+    let Some(compression) = &writer.state.responding.compression else { return Ok(Begun::Plain) };
     let stream = writer.stream.as_mut().ok_or(SendError::Over)?;
     let response = &mut writer.response;
     let total = parts.map(|parts| parts.iter().map(|part| part.len() as u64).sum::<u64>());

@@ -98,7 +98,7 @@ impl Exchange {
         let (request, socket) = (stream.request(), Arc::clone(stream.socket()));
         let kind = Kind { to_head, dialect: request.parser.dialect(), raw_tcp: self.is_raw_tcp() };
         let waited = self.writer.handed_out.saturating_sub(request.since);
-        let log_entry = self.writer.state.options.access_log.as_ref().map(|log| {
+        let log_entry = self.writer.state.telemetry.access_log.as_ref().map(|log| {
             let mut answer = self.writer.log_entry.of_timeout(log, stream, self.writer.number);
             answer.has_no_head = self.is_raw_tcp();
             Unsent { answer, head: self.head().map(|(head, bytes)| (head.clone(), bytes.to_vec())) }
@@ -153,7 +153,7 @@ impl Exchange {
     /// The id of the request with the option `request_id`; none without, and when the request is over.
     #[inline]
     pub fn request_id(&self) -> Option<RequestId<'_>> {
-        let ids = self.writer.state.options.request_ids.as_ref()?;
+        let ids = self.writer.state.telemetry.request_ids.as_ref()?;
         Some(self.request()?.id(ids, self.writer.number))
     }
 
@@ -163,7 +163,7 @@ impl Exchange {
         if !self.writer.log_entry.collects() {
             return &[];
         }
-        self.writer.state.options.access_log.as_ref().map_or(&[], |log| log.variables())
+        self.writer.state.telemetry.access_log.as_ref().map_or(&[], |log| log.variables())
     }
 
     /// Notes the values of [`Exchange::logged_variables`] before the response ends, as Latin-1.
@@ -179,7 +179,7 @@ impl Exchange {
     /// Takes the body of the request.
     pub fn take_body(&mut self) -> Body {
         let body = self.writer.stream.as_mut().map_or(Body::Empty, |stream| stream.request_mut().take_body());
-        if !matches!(body, Body::Empty) && self.writer.state.options.access_log.is_some() {
+        if !matches!(body, Body::Empty) && self.writer.state.telemetry.access_log.is_some() {
             self.writer.log_entry.note_body(body.length());
         }
         body
@@ -235,7 +235,7 @@ impl Exchange {
     #[inline]
     pub fn field_filter(&self) -> Option<(&TrustedProxies, bool)> {
         let trusted = self.request()?.is_from_trusted_proxy();
-        let trust = self.writer.state.options.trust.as_ref().filter(|trust| trust.is_selective(trusted));
+        let trust = self.writer.state.receiving.trust.as_ref().filter(|trust| trust.is_selective(trusted));
         trust.map(|trust| (trust, trusted))
     }
 
@@ -247,7 +247,7 @@ impl Exchange {
     /// Whether this is a raw TCP connection, which was not read.
     #[inline]
     pub fn is_raw_tcp(&self) -> bool {
-        self.writer.state.options.raw_tcp
+        self.writer.state.receiving.raw_tcp
     }
 
     /// The variables of the connection's TLS for the environ, as mod_ssl names them; none without TLS.
@@ -302,7 +302,7 @@ impl Exchange {
     /// Whether responses are compressed at all.
     #[inline]
     pub fn may_compress(&self) -> bool {
-        self.writer.state.options.compression.is_some()
+        self.writer.state.responding.compression.is_some()
     }
 
     /// Whether a file of this length is compressed if it is sent as the body of this response.
@@ -323,7 +323,7 @@ impl Exchange {
         &mut self,
         fields: impl FnOnce(&mut dyn FnMut(&str, &str) -> Result<(), Invalid>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let is_wanted = self.writer.state.options.early_hints && self.writer.response.takes_interim();
+        let is_wanted = self.writer.state.responding.early_hints && self.writer.response.takes_interim();
         if self.is_over() || self.answered_elsewhere || !is_wanted || self.is_foreign() {
             return Ok(());
         }
@@ -341,7 +341,7 @@ impl Exchange {
     ) -> Result<(), E> {
         let ResponseWriter { state, stream, response, .. } = &mut self.writer;
         let out = stream.as_mut().ok_or(SendError::Over)?.output();
-        let (sendfile_roots, named) = (&state.options.sendfile_roots, &mut self.named);
+        let (sendfile_roots, named) = (&state.responding.sendfile_roots, &mut self.named);
         response.start(out, status).map_err(SendError::from)?;
         let result = fields(&mut |name, value| {
             if !sendfile_roots.is_empty()

@@ -19,7 +19,7 @@ pub(crate) fn text_reply(status: &'static str, line: &str, fields: &str) -> Repl
 
 /// Sends a whole response. The request is over.
 pub(crate) fn send(writer: &mut ResponseWriter, reply: Reply) -> Result<(), SendError> {
-    let (reply, length) = match &writer.state.options.compression {
+    let (reply, length) = match &writer.state.responding.compression {
         Some(compression) => {
             let whole = reply.length;
             let (reply, length) = compression::reply(writer, compression, reply);

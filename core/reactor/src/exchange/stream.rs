@@ -21,10 +21,11 @@ use crate::exchange::long_poll;
 use crate::log::entry::{Answer, Unsent};
 use crate::log::slow::Answered;
 use crate::scheduler::state::State;
-use crate::scheduler::{logging, poll, put_back, release, timing};
+use crate::scheduler::{poll, put_back, release};
 use crate::shutdown::Stage;
 use crate::sys::socket::Transport;
 use crate::sys::{Errno, clock};
+use crate::telemetry::{logging, timing};
 use crate::websocket::relay::RelayEnd;
 
 /// A request on a connection and the way back for its response.
@@ -69,7 +70,7 @@ impl Stream {
 impl Stream {
     /// Receives a part of the body; see [`receive::receive_streamed`].
     pub(crate) fn receive_body(&mut self, state: &State, room: &mut [u8]) -> Streamed {
-        receive::receive_streamed(&mut self.0, &state.options.limits, room)
+        receive::receive_streamed(&mut self.0, &state.receiving.limits, room)
     }
 
     /// The application waits for its client: until when it may; `None`: the client is too slow.
@@ -78,7 +79,7 @@ impl Stream {
             // Each piece would wake the thread that polls for nothing.
             self.0.unregister(&state.poller);
         }
-        receive::streamed_deadline(&mut self.0, state.options.timeouts.body_rate())
+        receive::streamed_deadline(&mut self.0, state.timeouts.body_rate())
     }
 
     /// Notes why the rest of the body is refused. `true`: it had not been refused before.
@@ -93,7 +94,7 @@ impl Stream {
     /// application reads no more of it, so the rest is dropped if that takes no time.
     #[inline]
     pub(crate) fn has_ended_body(&mut self, state: &State, is_over: bool) -> bool {
-        !self.0.request.is_unfinished() || receive::has_rest(&mut self.0, &state.options.limits, is_over)
+        !self.0.request.is_unfinished() || receive::has_rest(&mut self.0, &state.receiving.limits, is_over)
     }
 
     /// The final response has begun, so no interim one may follow.
@@ -155,7 +156,7 @@ impl Stream {
     /// Where the response begins among all bytes of the connection. `start`: the same, if there is an access log.
     fn begin(&self, state: &State, start: u64) -> u64 {
         let begun = self.0.timing.as_ref().map_or(0, |measured| measured.begun);
-        if state.options.access_log.is_some() { start } else { begun }
+        if state.telemetry.access_log.is_some() { start } else { begun }
     }
 
     /// Whether nothing of the response was sent yet.
@@ -165,7 +166,7 @@ impl Stream {
 
     /// Whether nothing of the response has reached the client, which is gone.
     pub(crate) fn has_lost_all(&self, state: &State, start: u64) -> bool {
-        self.0.has_lost_all_since(self.begin(state, start), state.options.unacknowledged)
+        self.0.has_lost_all_since(self.begin(state, start), state.telemetry.unacknowledged)
     }
 
     /// Whether a client that has ended its input has most likely left: a Unix socket reports only a closed half this way, and a
@@ -199,7 +200,7 @@ impl Stream {
     /// Has what waits sent while the application goes on, and its deadline watched. `false`: it cannot be sent any more.
     pub(crate) fn watch_send_queue(&mut self, state: &State) -> bool {
         let (is_broken, deadline) = match &*self.0.socket.send_queue() {
-            Some(queue) => (queue.is_broken(), queue.deadline(state.options.timeouts.response_rate())),
+            Some(queue) => (queue.is_broken(), queue.deadline(state.timeouts.response_rate())),
             None => return true,
         };
         poll::watch_send_queue(state, &mut self.0, deadline);
@@ -237,19 +238,20 @@ impl Stream {
     /// The connection does not wait for its client any more.
     #[inline]
     pub(crate) fn end_wait(&mut self, state: &State) {
-        timing::end_wait(state, &mut self.0);
+        timing::end_wait(&state.telemetry, &mut self.0);
     }
 
     /// Counts the bytes of a response that is still being made.
     pub(crate) fn count_bytes(&mut self, state: &State) {
-        timing::count_bytes(state, &mut self.0);
+        let _shared = state.lock();
+        timing::count_bytes(&state.telemetry, &mut self.0);
     }
 
     /// Logs responses to earlier requests that have been sent by now.
     #[inline]
     pub(crate) fn log_sent(&mut self, state: &State) {
-        if !self.0.unsent.is_empty() {
-            logging::log_unsent(state, &mut self.0, false);
+        if !self.0.unsent.is_empty() && logging::log_unsent(&state.telemetry, &mut self.0, false) {
+            state.flush_log_soon();
         }
     }
 }

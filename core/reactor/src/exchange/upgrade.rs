@@ -98,7 +98,7 @@ pub(crate) fn hijack(writer: &mut ResponseWriter) -> Result<(OwnedFd, Hijacked),
     let (mut is_websocket, mut kept) = (false, None);
     if let Some((head, bytes)) = stream.request().head() {
         is_websocket = head.asks_websocket(bytes);
-        kept = writer.state.options.access_log.as_ref().map(|_| (head.clone(), bytes.to_vec()));
+        kept = writer.state.telemetry.access_log.as_ref().map(|_| (head.clone(), bytes.to_vec()));
     }
     let upgraded = Arc::new(Upgraded::new(Arc::clone(stream.socket()), pair, is_websocket));
     stream.let_go(&writer.state);
@@ -114,7 +114,7 @@ pub(crate) fn announce(writer: &ResponseWriter, upgraded: &Arc<Upgraded>) {
     if state.is_stopping() {
         upgraded.ask_to_close(GOING_AWAY);
         stop::stop_upgraded(state, state.shutdown.stage() == Stage::Graceful);
-    } else if state.options.has_one_thread {
+    } else if state.running.has_one_thread {
         receive_meanwhile(state);
     }
 }
@@ -136,7 +136,7 @@ pub(crate) fn end(writer: &mut ResponseWriter, hijacked: Hijacked, offered: &mut
     let (status, head_bytes, sent) = upgraded.sent();
     let status = status.unwrap_or(0);
     state.counters.answered(status);
-    if let Some(log) = &state.options.access_log
+    if let Some(log) = &state.telemetry.access_log
         && writer.number != UNCOUNTED
     {
         let start = writer.log_entry.start();
@@ -170,7 +170,7 @@ pub(crate) fn end(writer: &mut ResponseWriter, hijacked: Hijacked, offered: &mut
 /// Receives the commands of the main process while the only thread that runs requests may wait for a client.
 #[cold]
 fn receive_meanwhile(state: &Arc<State>) {
-    let Some(channel) = &state.options.channel else { return };
+    let Some(channel) = &state.running.channel else { return };
     if state.upgrades.has_receiver.swap(true, Ordering::AcqRel) {
         return;
     }

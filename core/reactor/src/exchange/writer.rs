@@ -21,10 +21,11 @@ use crate::log::entry::Answer;
 use crate::log::error::Level;
 use crate::log::request_id::{FIELD_NAME, RequestName};
 use crate::log::slow::Answered;
+use crate::scheduler::poll;
 use crate::scheduler::state::State;
-use crate::scheduler::{poll, timing};
 use crate::status::CLIENT_ABORT;
 use crate::sys::clock;
+use crate::telemetry::timing;
 use poorhttp_files::Part;
 
 /// Microseconds in an application for which the next requests may have waited noticeably.
@@ -69,7 +70,7 @@ impl ResponseWriter {
         let mut stream = Stream::new(connection, number);
         // The request timeout answers without this buffer, so output of earlier requests must leave first.
         let lost = state.request_timeouts.is_some() && stream.send(&[]).is_err();
-        let log_entry = LogEntry::begin(state.options.access_log.as_ref(), &stream);
+        let log_entry = LogEntry::begin(state.telemetry.access_log.as_ref(), &stream);
         let response = stream.request().response();
         ResponseWriter {
             state,
@@ -102,7 +103,7 @@ impl ResponseWriter {
     /// The request as messages name it; without method and target when it is over.
     pub(crate) fn request_name(&self) -> RequestName {
         match self.request() {
-            Some(request) => request.name(self.state.options.request_ids, self.number, request.line()),
+            Some(request) => request.name(self.state.telemetry.request_ids, self.number, request.line()),
             None => RequestName { number: self.number, ..RequestName::default() },
         }
     }
@@ -117,7 +118,8 @@ impl ResponseWriter {
     #[cold]
     pub(crate) fn count_refusal(&self, reject: Reject) {
         if let Some(request) = self.request() {
-            timing::count_refusal(&self.state, request, &self.request_name(), reject, None);
+            let reason = self.state.receiving.limits.explain(reject);
+            timing::count_refusal(&self.state.telemetry, request, &self.request_name(), reject, &reason, None);
         }
     }
 
@@ -141,7 +143,7 @@ impl ResponseWriter {
 
     /// Counts bytes of content that are compressed, for the access log.
     pub(crate) fn note_uncoded(&mut self, bytes: u64) {
-        if self.state.options.access_log.is_some() {
+        if self.state.telemetry.access_log.is_some() {
             self.log_entry.note_uncoded(bytes);
         }
     }
@@ -159,7 +161,7 @@ impl ResponseWriter {
         if self.is_foreign() {
             return Err(SendError::Over);
         }
-        if self.state.options.request_ids.is_some() {
+        if self.state.telemetry.request_ids.is_some() {
             self.add_request_id();
         }
         let stream = self.stream.as_mut().ok_or(SendError::Over)?;
@@ -169,15 +171,15 @@ impl ResponseWriter {
         }
         let state = &self.state;
         let closing = !stream.has_ended_body(state, body.is_some()) || (state.is_stopping() && stream.is_last(state));
-        if !state.options.hsts.is_empty() && stream.request().over_tls {
-            self.response.default_field(stream.output(), "Strict-Transport-Security", &state.options.hsts);
+        if !state.responding.hsts.is_empty() && stream.request().over_tls {
+            self.response.default_field(stream.output(), "Strict-Transport-Security", &state.responding.hsts);
         }
         let (response, out) = (&mut self.response, stream.output());
         clock::with_time_of_day(|time| {
-            let server_fields = ServerFields { date: &time.date_line, server: &state.options.server_line, closing };
+            let server_fields = ServerFields { date: &time.date_line, server: &state.responding.server_line, closing };
             response.commit(out, body, &server_fields)
         })?;
-        if let Some(log) = &state.options.access_log {
+        if let Some(log) = &state.telemetry.access_log {
             self.log_entry.end_head(log, stream.end_of_output(), self.response.written(stream.out()));
         }
         Ok(())
@@ -186,7 +188,7 @@ impl ResponseWriter {
     /// Adds `X-Request-ID`, unless the application has given it.
     #[inline]
     fn add_request_id(&mut self) {
-        let (Some(stream), Some(ids)) = (&mut self.stream, &self.state.options.request_ids) else { return };
+        let (Some(stream), Some(ids)) = (&mut self.stream, &self.state.telemetry.request_ids) else { return };
         if self.number == UNCOUNTED {
             return;
         }
@@ -395,9 +397,9 @@ impl ResponseWriter {
             return;
         }
         self.state.counters.answered(self.status());
-        if let Some(log) = &self.state.options.access_log {
+        if let Some(log) = &self.state.telemetry.access_log {
             let answer = self.log_entry.end(log, stream, self.number, self.status());
-            let (has_no_head, size) = (self.state.options.raw_tcp, self.response.sent());
+            let (has_no_head, size) = (self.state.receiving.raw_tcp, self.response.sent());
             stream.set_log_entry(Answer { has_no_head, size, is_whole, persists, ..answer });
         }
     }
@@ -425,7 +427,7 @@ impl ResponseWriter {
     /// The times of the response, which is complete now; and what else is needed if it may be one of the slowest.
     #[inline]
     pub(crate) fn answered(&mut self, stream: &Stream) -> Answered {
-        let (ended, slow_request) = (clock::precise_us(), self.state.options.slow_request);
+        let (ended, slow_request) = (clock::precise_us(), self.state.telemetry.slow_request);
         let ResponseWriter { number, handed_out, .. } = *self;
         let limit = if slow_request == 0 { LONG } else { slow_request / 4 };
         if handed_out != 0 && ended - handed_out >= limit {
@@ -434,17 +436,16 @@ impl ResponseWriter {
                 self.response.count_as(CLIENT_ABORT);
             }
         }
-        let options = &self.state.options;
         let (status, since) = (self.status(), stream.request().since);
         let since = if handed_out == 0 { since.min(ended) } else { since.min(handed_out) };
         // A response that is sent at once ends now. That of a slow client gets its name later.
         let is_needed = status >= 500
-            || options.slow_request != 0
+            || self.state.telemetry.slow_request != 0
             || stream.is_behind()
-            || self.state.recorder.as_ref().is_some_and(|recorder| recorder.is_slow(ended - since, ended));
+            || self.state.telemetry.recorder.as_ref().is_some_and(|recorder| recorder.is_slow(ended - since, ended));
         let name = is_needed.then(|| {
             let request = stream.request();
-            Box::new(request.name(options.request_ids, number, request.line()))
+            Box::new(request.name(self.state.telemetry.request_ids, number, request.line()))
         });
         let is_noted = self.timeout.has_answered();
         Answered { number, name, status, since, handed_out, ended, is_noted }

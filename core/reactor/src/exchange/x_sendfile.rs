@@ -130,7 +130,7 @@ fn find_file(
     let script = writer.request()?.script();
     let method = get_or_head(method);
     let given = GivenFields { value: &|name| app_head.value(name), is_evaluated_anew };
-    let mut found = writer.state.options.sendfile_roots.find(named).map(|(root, path, prefix)| {
+    let mut found = writer.state.responding.sendfile_roots.find(named).map(|(root, path, prefix)| {
         let path = &path;
         root.send_named(
             &FileRequest { head, bytes, method, script: &script, path, prefix, now, poll, may_wait: true },

@@ -51,7 +51,7 @@ fn find_abort(state: &State, connection: &Connection, arrived: u64) -> Option<&'
     }
     // Waiting for earlier requests of the same connection does not count: the client may send its requests without waiting
     // for responses, and this may be the last one.
-    if !state.options.abort_on_close || !state.queue_time.has_waited_since(arrived.max(connection.last_request_end)) {
+    if !state.handling.abort_on_close || !state.queue_time.has_waited_since(arrived.max(connection.last_request_end)) {
         return None;
     }
     // A Unix socket reports only a closed half this way.

@@ -61,6 +61,6 @@ fn answer_question(state: &Arc<State>, connection: Box<Connection>, question: Qu
 
 /// Rejects a health check with a body before the body is received.
 pub(crate) fn refuses_body_of_question(state: &State, head: &Head, bytes: &[u8]) -> Option<Reject> {
-    Question::of(state.options.health.as_ref()?, head, bytes)?;
+    Question::of(state.handling.health.as_ref()?, head, bytes)?;
     Some(Reject { status: 405, reason: "a body for a health check" })
 }

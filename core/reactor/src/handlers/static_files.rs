@@ -52,7 +52,7 @@ pub(crate) fn refuses_body(state: &State, request: &Request) -> Option<Reject> {
     if let Some(reject) = health::refuses_body_of_question(state, head, bytes) {
         return Some(reject);
     }
-    let routes = state.options.routes.as_ref()?;
+    let routes = state.handling.routes.as_ref()?;
     let (published, _) = routes.find(|| request.requested_authority(), &path_of(head, bytes)?)?;
     let is_read = matches!(head.method.of(bytes), b"GET" | b"HEAD");
     (!is_read && !published.falls_through).then_some(Reject { status: 405, reason: "a body for a file" })
@@ -67,7 +67,7 @@ fn look_up<'a>(
     path: &[u8],
     may_wait: bool,
 ) -> Option<(&'a StaticRoute, Lookup)> {
-    let routes = state.options.routes.as_ref()?;
+    let routes = state.handling.routes.as_ref()?;
     let (published, prefix) = routes.find(|| request.requested_authority(), path)?;
     if published.falls_through && !matches!(method, b"GET" | b"HEAD") {
         return None;

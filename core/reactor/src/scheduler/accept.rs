@@ -30,7 +30,7 @@ const RETRY_TIME: u64 = 500;
 
 pub(crate) fn accept(state: &State, number: u32) {
     let Some(listener) = state.listeners.get(number) else { return };
-    let Some(accept_balance) = &state.options.accept_balance else {
+    let Some(accept_balance) = &state.running.accept_balance else {
         return accept_while(state, number, &listener, ACCEPTED_AT_ONCE, |_| true);
     };
     let mut shared = state.lock();
@@ -48,7 +48,7 @@ pub(crate) fn accept(state: &State, number: u32) {
     let shared = state.lock();
     // The loop of another library waits for our poller, and so is woken for each connection anyway. A worker that stops has
     // withdrawn under this lock, and another one may have its place.
-    let may_take_turns = !state.options.external_loop && !state.is_stopping();
+    let may_take_turns = !state.running.external_loop && !state.is_stopping();
     if may_take_turns && accept_balance.decide(shared.connections.live()) && !shared.accepting.is_paused() {
         state.listeners.unwatch(&state.poller);
         watch_listeners(state);
@@ -57,7 +57,7 @@ pub(crate) fn accept(state: &State, number: u32) {
 
 /// Registers all listening sockets with the poller, so that connections wake this worker.
 pub(crate) fn watch_listeners(state: &State) {
-    let in_turn = state.options.accept_balance.as_ref().is_some_and(AcceptBalance::takes_turns);
+    let in_turn = state.running.accept_balance.as_ref().is_some_and(AcceptBalance::takes_turns);
     let _ = state.listeners.watch(&state.poller, in_turn);
 }
 
@@ -111,16 +111,16 @@ pub(crate) fn add_connection(
     peer: Option<SocketAddr>,
     served: u32,
 ) {
-    if state.options.raw_tcp {
+    if state.receiving.raw_tcp {
         return add_raw_tcp_connection(state, number, listener, socket, peer);
     }
     let Some(socket) = transport(state, listener, socket) else { return };
-    let socket = Arc::new(SharedSocket::new(socket, Arc::clone(&state.options.spool)));
+    let socket = Arc::new(SharedSocket::new(socket, Arc::clone(&state.running.spool)));
     let mut shared = state.lock();
     let mut has_room = true;
     if shared.connections.live() >= state.max_connections {
         let (now, Shared { eviction, connections, .. }) = (clock::now(), &mut *shared);
-        let oldest = eviction.take_longest_idle(connections, &state.options.timeouts, now);
+        let oldest = eviction.take_longest_idle(connections, &state.timeouts, now);
         has_room = oldest.is_some();
         warn_full(state, &mut shared, "a new one replaces an idle one, or gets 503");
         if let Some(mut oldest) = oldest {
@@ -142,7 +142,7 @@ pub(crate) fn add_connection(
     connection.request.parser = RequestParser::of(listener.protocol);
     connection.request.served = served;
     connection.request.over_tls = listener.tls.is_some();
-    connection.request.set_peer_trust(state.options.trust.as_ref(), listener.proxied);
+    connection.request.set_peer_trust(state.receiving.trust.as_ref(), listener.proxied);
     if socket.transport.tls().is_some() {
         connection.request.set_secure();
         connection.transition(PhaseEvent::BeginHandshake);
@@ -155,7 +155,7 @@ pub(crate) fn add_connection(
     if !has_room {
         connection.transition(PhaseEvent::Refuse(Reject { status: 503, reason: "too many connections" }));
     }
-    let deadline = clock::now() + state.options.timeouts.header;
+    let deadline = clock::now() + state.timeouts.header;
     shared.connections.of(index).connection = Some(Box::new(connection));
     shared.set_deadline(index, generation, deadline);
     // It is registered with the poller when it has to wait: many connections have ended by then.
@@ -204,7 +204,7 @@ fn on_exhausted(state: &State, error: Errno) {
 /// Stops listening. `last`: no other process listens, so all connections in the backlog are accepted.
 #[cold]
 pub(crate) fn stop_accepting(state: &State, last: bool) {
-    if let Some(fd_handoff) = &state.options.fd_handoff {
+    if let Some(fd_handoff) = &state.running.fd_handoff {
         // Removed already at a second request to stop.
         let _ = state.poller.remove(fd_handoff.fd());
     }
@@ -224,7 +224,7 @@ fn add_raw_tcp_connection(state: &State, number: u32, listener: &Listener, socke
     if shared.connections.live() >= state.max_connections {
         return warn_full(state, &mut shared, "a new one is closed at once");
     }
-    let socket = Arc::new(SharedSocket::new(socket, Arc::clone(&state.options.spool)));
+    let socket = Arc::new(SharedSocket::new(socket, Arc::clone(&state.running.spool)));
     let (index, generation) = shared.connections.occupy(Arc::clone(&socket));
     let mut connection = Connection::new(index, generation, socket, number, peer);
     if connection.socket.transport.tls().is_some() {
@@ -233,7 +233,7 @@ fn add_raw_tcp_connection(state: &State, number: u32, listener: &Listener, socke
     shared.poll_times.note_accepted(&mut connection);
     shared.connections.of(index).connection = Some(Box::new(connection));
     if listener.tls.is_some() {
-        shared.set_deadline(index, generation, clock::now() + state.options.timeouts.header);
+        shared.set_deadline(index, generation, clock::now() + state.timeouts.header);
     }
     shared.connections.enqueue(index);
     state.publish_connections(&shared);

@@ -6,8 +6,6 @@
 //! timers.rs             deadlines in a heap
 //! leader_followers.rs   which thread polls and which threads wait for work
 //! evict.rs              idle-connection eviction when `max_connections` is reached
-//! logging.rs            access log, once the last byte of a response is sent
-//! timing.rs             bytes, states of connections, times of requests; slow log
 //! put_back.rs           puts connections back into the table and closes them
 //! release.rs            the end of a response: the next request, a lingering close, or a close
 //! accept.rs             accepts connections, refuses those beyond the limits, yields to workers with fewer
@@ -19,11 +17,9 @@ pub(crate) mod accept;
 pub(crate) mod connections;
 mod evict;
 pub(crate) mod leader_followers;
-pub(crate) mod logging;
 pub(crate) mod poll;
 pub(crate) mod put_back;
 pub(crate) mod release;
 pub(crate) mod state;
 pub(crate) mod stop;
 pub(crate) mod timers;
-pub(crate) mod timing;

@@ -34,7 +34,7 @@ struct OtherEvents {
 /// Asks the poller for events and acts on them. `Ok(true)`: [`crate::Reactor::wake`] was called.
 pub(crate) fn poll(state: &Arc<State>, block: bool) -> Result<bool, Errno> {
     if block
-        && let Some(log) = &state.options.access_log
+        && let Some(log) = &state.telemetry.access_log
         && log.is_watched()
     {
         state.flush_log();
@@ -50,12 +50,11 @@ pub(crate) fn poll(state: &Arc<State>, block: bool) -> Result<bool, Errno> {
         pending.set(!block && shared.connections.ready() > 0);
         if begun != 0 {
             // With an external loop, `waited_since` notes the waits instead, for the slow log.
-            let options = &state.options;
-            shared.poll_times.note_poll(begun, options.external_loop && options.slow_request == 0);
+            shared.poll_times.note_poll(begun, state.running.external_loop && state.telemetry.slow_request == 0);
         }
         shared
     };
-    let is_late = state.queue_time.is_late(state.options.external_loop);
+    let is_late = state.queue_time.is_late(state.running.external_loop);
     let mut note = |event| note_event(shared.get_or_insert_with(lock), event, &mut others);
     // If events may have waited, those that are pending are taken first, separately from those that arrive while it waits.
     let (mut waits, mut were_there) = (block && !is_late, None);
@@ -100,7 +99,7 @@ pub(crate) fn poll(state: &Arc<State>, block: bool) -> Result<bool, Errno> {
         stop::receive_commands(state);
     }
     if others.handoff
-        && let Some(fd_handoff) = &state.options.fd_handoff
+        && let Some(fd_handoff) = &state.running.fd_handoff
     {
         stop::receive_passed(state, fd_handoff);
     }
@@ -134,7 +133,7 @@ pub(crate) fn poll_again(state: &Arc<State>) {
     if state.lock().threads.is_polling() {
         return;
     }
-    if !matches!(poll(state, false), Ok(false)) || state.options.external_loop {
+    if !matches!(poll(state, false), Ok(false)) || state.running.external_loop {
         // The interrupt is for the thread that waits.
         state.wake();
     }
@@ -189,7 +188,7 @@ fn run_timers(state: &State, shared: &mut Shared) -> DiskWork {
     let now = clock::precise_us() / 1_000;
     let stage = state.shutdown.stage();
     if shared.stopping.stage() < stage {
-        shared.enter_stage(stage, &state.options.timeouts);
+        shared.enter_stage(stage, &state.timeouts);
     }
     let disk_work = shared.timers.take_disk_work(now);
     if shared.accepting.resume(now) && shared.stopping.stage() == Stage::Running {
@@ -208,7 +207,7 @@ fn run_timers(state: &State, shared: &mut Shared) -> DiskWork {
                 slot.readiness.expired = false;
                 // Disconnects the client of a request in progress if it takes too little; the thread that answers notices
                 // with its next call.
-                match socket.try_slow_reader_deadline(state.options.timeouts.response_rate(), clock::now() + RETRY) {
+                match socket.try_slow_reader_deadline(state.timeouts.response_rate(), clock::now() + RETRY) {
                     None => socket.disconnect(),
                     Some(until) => _ = shared.timers.set(&mut slot.deadline, until, index, generation),
                 }
@@ -252,7 +251,7 @@ fn go_on_sending(state: &State, shared: &mut Shared, socket: &Arc<SharedSocket>)
 /// memory that no request body has needed. A thread does it, because closing a file may take as long as writing to it.
 #[cold]
 fn tidy(state: &Arc<State>) {
-    let (files, body_spool) = (Arc::clone(&state.options.files), Arc::clone(&state.body_spool));
+    let (files, body_spool) = (Arc::clone(&state.running.files), Arc::clone(&state.body_spool));
     let weak = Arc::downgrade(state);
     let tidy = move || {
         let some_are_left = files.tidy(clock::unix_time()) | body_spool.tidy();

@@ -8,9 +8,9 @@ use crate::connection::body::temp_file::TempDir;
 use crate::log::error::Level;
 use crate::scheduler::connections::Again;
 use crate::scheduler::state::State;
-use crate::scheduler::{logging, timing};
 use crate::sys::clock::{self, NEVER};
 use crate::sys::{AsFd, net};
+use crate::telemetry::{logging, timing};
 
 /// Puts a connection back until something happens or its deadline passes; [`NEVER`] leaves the deadline as it is.
 #[inline]
@@ -19,14 +19,14 @@ pub(crate) fn put_back(state: &State, mut connection: Box<Connection>, deadline:
         again = Again::InTurn;
     }
     let measured = state.takes_times().then(|| {
-        let now = timing::time_of_end(state, &connection);
+        let now = timing::time_of_end(&state.telemetry, &connection);
         // Bytes that arrived while it was busy could not be read before.
         connection.request.since = now;
-        (now, timing::finished(state, &mut connection, now, false))
+        (now, timing::finished(&state.telemetry, &mut connection, now, false))
     });
     let mut shared = state.lock();
     if let Some((now, finished)) = measured {
-        timing::count(state, &mut shared, &mut connection, now, false, finished);
+        timing::count(&state.telemetry, shared.connections.ready(), &mut connection, now, false, finished);
     }
     let (index, generation) = connection.slot();
     if again != Again::AtOnce
@@ -43,7 +43,7 @@ pub(crate) fn put_back(state: &State, mut connection: Box<Connection>, deadline:
     if is_earlier {
         state.set_timer(&mut shared);
     }
-    if is_ready && state.options.external_loop {
+    if is_ready && state.running.external_loop {
         state.wake();
     }
 }
@@ -75,11 +75,13 @@ pub(crate) fn let_go(state: &State, connection: &mut Connection) {
 pub(crate) fn close(state: &State, mut connection: Box<Connection>) {
     state.queue_time.end(clock::now());
     let measured = state.takes_times().then(|| {
-        timing::end_wait(state, &mut connection);
-        let now = timing::time_of_end(state, &connection);
-        (now, timing::finished(state, &mut connection, now, true))
+        timing::end_wait(&state.telemetry, &mut connection);
+        let now = timing::time_of_end(&state.telemetry, &connection);
+        (now, timing::finished(&state.telemetry, &mut connection, now, true))
     });
-    logging::log_rest(state, &mut connection);
+    if logging::log_rest(&state.telemetry, &mut connection) {
+        state.flush_log_soon();
+    }
     if connection.was_upgraded {
         // A thread of the application may wait for input.
         net::end(connection.socket.transport.as_fd());
@@ -90,7 +92,7 @@ pub(crate) fn close(state: &State, mut connection: Box<Connection>) {
     }
     let mut shared = state.lock();
     if let Some((now, finished)) = measured {
-        timing::count(state, &mut shared, &mut connection, now, true, finished);
+        timing::count(&state.telemetry, shared.connections.ready(), &mut connection, now, true, finished);
     }
     if let Some(mut buffers) = connection.request.buffers.take() {
         buffers.clear();
@@ -110,7 +112,7 @@ pub(crate) fn close(state: &State, mut connection: Box<Connection>) {
 
 impl SpoolOwner for State {
     fn temp_dir(&self) -> &TempDir {
-        &self.options.temp_dir
+        &self.running.temp_dir
     }
 
     /// Sets the outcome of writing a part of a body and enqueues its connection, both under one lock, so that the connection
@@ -125,7 +127,7 @@ impl SpoolOwner for State {
         pending.set(outcome);
         slot.readiness.expired = true;
         shared.connections.enqueue(index);
-        let sleeps = shared.threads.is_polling() || self.options.external_loop;
+        let sleeps = shared.threads.is_polling() || self.running.external_loop;
         drop(shared);
         if sleeps {
             self.poller.nudge();

@@ -1,21 +1,19 @@
 //! Ends a response: sends the rest, then keeps its connection or closes it; sets the deadline of a connection that waits.
 
-use std::net::IpAddr;
-
 use poorhttp_http::{Protocol, Reject, Response, ServerFields};
 
 use crate::connection::Connection;
-use crate::connection::peer_trust::client_suffix;
 use crate::connection::send_queue::Lost;
 use crate::connection::state::{After, Phase, PhaseEvent};
 use crate::limits::{BURST, GATHERED, LAST_CHANCE, LINGER};
 use crate::log::error::Level;
 use crate::log::request_id::RequestName;
 use crate::scheduler::connections::Again;
+use crate::scheduler::put_back;
 use crate::scheduler::state::State;
-use crate::scheduler::{logging, put_back, timing};
 use crate::sys::clock::{self, NEVER};
 use crate::sys::process::has_children;
+use crate::telemetry::{logging, timing};
 
 pub(crate) fn answer_refused(state: &State, mut connection: Box<Connection>, reject: Reject, name: &RequestName) {
     connection.request.number = name.number;
@@ -23,19 +21,20 @@ pub(crate) fn answer_refused(state: &State, mut connection: Box<Connection>, rej
     let dialect = connection.request.parser.dialect();
     state.counters.answered(reject.status);
     let start = connection.end_of_output();
-    let hsts = connection.socket.transport.hsts_line(&state.options.hsts);
+    let hsts = connection.socket.transport.hsts_line(&state.responding.hsts);
     let buffers = connection.request.buffers();
     let response = Response::to_refused(dialect, buffers.read_buffer.is_head_request(), buffers.out.len());
-    let server = &name.with_response_field(&state.options.server_line);
+    let server = &name.with_response_field(&state.responding.server_line);
     let size = clock::with_time_of_day(|time| {
         let server_fields = ServerFields { date: &time.date_line, server, closing: true };
         response.refuse(&mut buffers.out, reject, hsts.as_bytes(), &server_fields)
     });
-    logging::note_refusal(state, &mut connection, reject.status, size, start, name);
+    logging::note_refusal(&state.telemetry, &mut connection, reject.status, size, start, name);
     let sent = connection.end_of_output() - start;
-    timing::count_refusal(state, &connection.request, name, reject, Some(sent));
+    let reason = state.receiving.limits.explain(reject);
+    timing::count_refusal(&state.telemetry, &connection.request, name, reject, &reason, Some(sent));
     if state.takes_times() {
-        timing::end_wait(state, &mut connection);
+        timing::end_wait(&state.telemetry, &mut connection);
     }
     response_done(state, connection, After::Linger);
 }
@@ -44,11 +43,11 @@ pub(crate) fn answer_refused(state: &State, mut connection: Box<Connection>, rej
 #[cold]
 pub(crate) fn refuse(state: &State, connection: Box<Connection>, reject: Reject) {
     let number = state.next_number();
-    let name = request_name(state, number, &connection);
+    let name = state.telemetry.request_name(number, &connection);
     state.log_about(
         Level::Info,
         &name,
-        &format!("refused with {} ({})", reject.status, state.options.limits.explain(reject)),
+        &format!("refused with {} ({})", reject.status, state.receiving.limits.explain(reject)),
     );
     answer_refused(state, connection, reject, &name);
 }
@@ -79,23 +78,23 @@ pub(crate) fn response_done(state: &State, mut connection: Box<Connection>, afte
     if let Err(lost) = sent {
         return cut_short(state, connection, lost);
     }
-    logging::log_sent(state, &mut connection);
+    state.log_sent(&mut connection);
     if connection.is_behind() {
         if state.takes_times() {
-            timing::keep_name(state, &mut connection);
+            timing::keep_name(&state.telemetry, &mut connection);
         }
-        if state.options.request_ids.is_some() {
-            connection.last_name = Some(Box::new(last_request_name(state, &connection)));
+        if state.telemetry.request_ids.is_some() {
+            connection.last_name = Some(Box::new(state.telemetry.last_request_name(&connection)));
         }
         if after == After::Next {
             connection.begin_next();
         }
         connection.transition(PhaseEvent::QueueFull(after));
         if state.takes_times() {
-            timing::note_wait(state, &mut connection, false);
+            timing::note_wait(&state.telemetry, &mut connection, false);
         }
         state.queue_time.end(clock::now());
-        let deadline = connection.socket.deadline(state.options.timeouts.response_rate());
+        let deadline = connection.socket.deadline(state.timeouts.response_rate());
         return put_back::put_back(state, connection, deadline, Again::No);
     }
     match after {
@@ -106,7 +105,7 @@ pub(crate) fn response_done(state: &State, mut connection: Box<Connection>, afte
             let now = clock::now();
             state.queue_time.end(now);
             connection.last_request_end = now;
-            put_back::put_back(state, connection, now + state.options.timeouts.keepalive, again);
+            put_back::put_back(state, connection, now + state.timeouts.keepalive, again);
         }
         After::Close => close_gracefully(state, connection),
         After::Linger => linger(state, connection),
@@ -119,10 +118,10 @@ pub(crate) fn response_done(state: &State, mut connection: Box<Connection>, afte
 pub(crate) fn cut_short(state: &State, mut connection: Box<Connection>, lost: Lost) {
     match lost {
         Lost::Failed(error) => {
-            let name = last_request_name(state, &connection);
+            let name = state.telemetry.last_request_name(&connection);
             state.log_about(Level::Error, &name, &format!("the response is cut short: {error}"));
         }
-        Lost::ClientGone => timing::note_client_abort(state, &mut connection),
+        Lost::ClientGone => timing::note_client_abort(&state.telemetry, &mut connection),
     }
     put_back::close(state, connection);
 }
@@ -162,7 +161,7 @@ fn linger_until_finished(state: &State, mut connection: Box<Connection>) {
         return put_back::close(state, connection);
     }
     connection.transition(PhaseEvent::Linger);
-    connection.time_limit = clock::now() + state.options.timeouts.write;
+    connection.time_limit = clock::now() + state.timeouts.write;
     connection.request.buffers = None;
     wait_for_more(state, connection);
 }
@@ -177,7 +176,7 @@ pub(crate) fn has_finished(connection: &mut Connection) -> bool {
 
 /// Puts a connection back until something happens, with the deadline that fits what it is doing.
 pub(crate) fn wait_for_more(state: &State, mut connection: Box<Connection>) {
-    let timeouts = &state.options.timeouts;
+    let timeouts = &state.timeouts;
     let now = clock::now();
     let in_body = connection.request.parser.is_in_body();
     let is_mid_message = connection.request.is_mid_message();
@@ -186,7 +185,7 @@ pub(crate) fn wait_for_more(state: &State, mut connection: Box<Connection>) {
         connection.time_limit = 0;
     }
     if state.takes_times() {
-        timing::note_wait(state, &mut connection, is_mid_message || in_body);
+        timing::note_wait(&state.telemetry, &mut connection, is_mid_message || in_body);
     }
     let deadline = match connection.phase() {
         Phase::Refused(_) => now + timeouts.write,
@@ -229,24 +228,4 @@ pub(crate) fn wait_for_more(state: &State, mut connection: Box<Connection>) {
     let reads = matches!(connection.phase(), Phase::Serving | Phase::Handshake | Phase::Lingering);
     let more = reads && connection.is_readable();
     put_back::put_back(state, connection, deadline, if more { Again::InTurn } else { Again::No });
-}
-
-/// The name in the log of a request whose method and target are not known, or not any more.
-pub(crate) fn request_name(state: &State, number: u64, connection: &Connection) -> RequestName {
-    let request = &connection.request;
-    request.name(state.options.request_ids, number, client_of(request.client()))
-}
-
-/// The name of the last request, which has been answered.
-pub(crate) fn last_request_name(state: &State, connection: &Connection) -> RequestName {
-    let request = &connection.request;
-    match &connection.last_name {
-        Some(name) if name.number == request.number => (**name).clone(),
-        _ => request.name(state.options.request_ids, request.number, client_of(request.last_client())),
-    }
-}
-
-/// The client for the name of a request: `of ADDRESS:PORT`.
-fn client_of(client: Option<(IpAddr, Option<u16>)>) -> String {
-    client_suffix(client).trim_start().to_owned()
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::channel;
+use crate::connection::Connection;
 use crate::connection::body::spool::BodySpool;
 use crate::connection::coalesced::CoalescedSender;
 use crate::connection::listener::{Listener, Listeners};
@@ -13,7 +14,7 @@ use crate::log::access::DELAY;
 use crate::log::error::{Level, Message};
 use crate::log::request_id::RequestName;
 use crate::log::sink::Sink;
-use crate::options::{Options, Timeouts};
+use crate::options::{Handling, Options, Receiving, Responding, Running, Timeouts};
 use crate::overload::accept_balance::{AcceptState, max_by_descriptors};
 use crate::overload::queue_time::{PollTimes, QueueTime};
 use crate::overload::queue_timeout::QueueTimeout;
@@ -23,12 +24,12 @@ use crate::scheduler::evict::IdleEviction;
 use crate::scheduler::leader_followers::{LeaderFollowers, Waiters};
 use crate::scheduler::timers::Timers;
 use crate::shutdown::{ShutdownState, Stage, Stopping};
-use crate::status::Recorder;
 use crate::status::counters::Counters;
 use crate::sys::clock::NEVER;
 use crate::sys::poller::{Poller, Source};
 use crate::sys::process::forks;
 use crate::sys::{Errno, clock};
+use crate::telemetry::{Telemetry, logging};
 use crate::websocket::limits::Upgrades;
 use crate::websocket::relay::Relays;
 
@@ -53,7 +54,13 @@ pub(crate) struct Shared {
 /// What the rooms of a reactor share. It is made in the process that uses it.
 #[derive(Debug)]
 pub(crate) struct State {
-    pub(crate) options: Options,
+    pub(crate) timeouts: Timeouts,
+    pub(crate) receiving: Receiving,
+    pub(crate) responding: Responding,
+    pub(crate) handling: Handling,
+    pub(crate) running: Running,
+    /// Logs, and times of requests.
+    pub(crate) telemetry: Telemetry,
     pub(crate) poller: Poller,
     pub(crate) listeners: Listeners,
     shared: Mutex<Shared>,
@@ -75,14 +82,10 @@ pub(crate) struct State {
     pub(crate) long_polls: LongPolls,
     /// Closing unused files and freeing unused memory is scheduled.
     pub(crate) tidying: AtomicBool,
-    /// Times are taken: for metrics, or for the slow log.
-    takes_times: bool,
     /// For how long requests have waited for others.
     pub(crate) queue_time: QueueTime,
     /// Refuses requests that have waited too long.
     pub(crate) queue_timeout: QueueTimeout,
-    /// Where slow requests, errors and refusals are noted, if they are.
-    pub(crate) recorder: Option<Arc<Recorder>>,
     /// Enforces `request_timeout`, if it is set.
     pub(crate) request_timeouts: Option<RequestTimeouts>,
     /// Writes bodies to disk.
@@ -104,50 +107,101 @@ impl Drop for State {
 impl State {
     /// Serves the connections of `listeners`, non-blocking listening sockets.
     pub(crate) fn new(listeners: Vec<Listener>, options: Options) -> Result<Arc<Self>, Errno> {
+        let Options {
+            limits,
+            timeouts,
+            body_memory,
+            max_connections,
+            server_line,
+            accept_balance,
+            channel,
+            fd_handoff,
+            recycle_after,
+            counters,
+            records,
+            health,
+            https_redirect,
+            hsts,
+            temp_dir,
+            spool,
+            routes,
+            streamed_bodies,
+            early_hints,
+            files,
+            sendfile_roots,
+            compression,
+            trust,
+            abort_on_close,
+            queue_limit,
+            since_input,
+            unacknowledged,
+            max_upgraded,
+            has_one_thread,
+            raw_tcp,
+            external_loop,
+            reopen_logs,
+            note_stop,
+            on_main_process_end,
+            timeout_handler,
+            slow_request,
+            request_ids,
+            access_log,
+            error_log,
+        } = options;
         let poller = Poller::new()?;
-        let max_connections = match options.max_connections {
+        let max_connections = match max_connections {
             // The handler of each has another one.
-            0 if options.raw_tcp => max_by_descriptors() / 2,
+            0 if raw_tcp => max_by_descriptors() / 2,
             0 => max_by_descriptors(),
             most => most,
         };
         let listeners = Listeners::new(listeners);
         listeners.watch(&poller, false)?;
-        if let Some(channel) = &options.channel {
+        if let Some(channel) = &channel {
             poller.add(channel.fd(), Source::Channel)?;
         }
-        if let Some(fd_handoff) = &options.fd_handoff {
+        if let Some(fd_handoff) = &fd_handoff {
             poller.add(fd_handoff.fd(), Source::Handoff)?;
         }
         // A few bytes leaked for each reactor without a supervisor, of which a process has few.
-        let counters = options.counters.unwrap_or_else(|| Box::leak(Box::default()));
-        let recorder = options.records.map(|status| Arc::new(Recorder::new(status)));
-        let request_timeouts = match (&options.timeout_handler, options.timeouts.request) {
+        let counters = counters.unwrap_or_else(|| Box::leak(Box::default()));
+        let telemetry =
+            Telemetry::new(access_log, error_log, request_ids, counters, records, slow_request, unacknowledged);
+        let request_timeouts = match (timeout_handler, timeouts.request) {
             (Some(handler), limit @ 1..) => {
                 let server = Server {
-                    server_line: options.server_line.clone(),
-                    hsts: options.hsts.clone(),
-                    error_log: Arc::clone(&options.error_log),
-                    access_log: options.access_log.clone(),
+                    server_line: server_line.clone(),
+                    hsts: hsts.clone(),
+                    error_log: Arc::clone(&telemetry.error_log),
+                    access_log: telemetry.access_log.clone(),
                     counters,
-                    recorder: recorder.clone(),
-                    channel: options.channel.clone(),
+                    recorder: telemetry.recorder.clone(),
+                    channel: channel.clone(),
                 };
-                Some(RequestTimeouts::start(limit, server, Arc::clone(handler))?)
+                Some(RequestTimeouts::start(limit, server, handler)?)
             }
             _ => None,
         };
-        let metrics = &counters.metrics;
-        options.error_log.count_lost(&metrics.lines_lost);
-        if let Some(log) = &options.access_log {
-            log.count_lost(&metrics.lines_lost);
-        }
-        let body_spool = Arc::new(BodySpool::new(options.body_memory, &metrics.spooled));
-        let takes_times = options.slow_request != 0 || options.records.is_some();
-        let queue_timeout = QueueTimeout::new(options.queue_limit);
-        let upgrades = Arc::new(Upgrades::new(options.max_upgraded));
         let state = Arc::new(State {
-            options,
+            timeouts,
+            receiving: Receiving { limits, trust, raw_tcp },
+            responding: Responding { server_line, hsts, compression, sendfile_roots, early_hints },
+            handling: Handling { health, https_redirect, routes, streamed_bodies, abort_on_close, since_input },
+            running: Running {
+                external_loop,
+                has_one_thread,
+                accept_balance,
+                fd_handoff,
+                channel,
+                recycle_after,
+                reopen_logs,
+                note_stop,
+                on_main_process_end,
+                temp_dir,
+                spool,
+                files,
+            },
+            telemetry,
             poller,
             listeners,
             shared: Mutex::default(),
@@ -161,13 +215,11 @@ impl State {
             shutdown: ShutdownState::default(),
             long_polls: LongPolls::default(),
             tidying: AtomicBool::new(false),
-            takes_times,
             queue_time: QueueTime::default(),
-            queue_timeout,
-            recorder,
+            queue_timeout: QueueTimeout::new(queue_limit),
             request_timeouts,
-            body_spool,
-            upgrades,
+            body_spool: Arc::new(BodySpool::new(body_memory, &counters.metrics.spooled)),
+            upgrades: Arc::new(Upgrades::new(max_upgraded)),
             coalesced_sender: Arc::new(CoalescedSender::new()),
             relays: Relays::new(),
         });
@@ -190,7 +242,7 @@ impl State {
 
     pub(crate) fn next_number(&self) -> u64 {
         let number = self.counters.next_request_number();
-        if number == self.options.recycle_after {
+        if number == self.running.recycle_after {
             self.send(channel::RECYCLE);
         }
         if self.counters.takes_request() {
@@ -202,7 +254,7 @@ impl State {
     /// Sends a message to the main process, if there is one.
     #[cold]
     pub(crate) fn send(&self, byte: u8) {
-        if let Some(channel) = &self.options.channel
+        if let Some(channel) = &self.running.channel
             && !self.is_foreign()
         {
             channel.send(byte);
@@ -224,13 +276,13 @@ impl State {
 
     /// Writes a message to the error log.
     pub(crate) fn log(&self, level: Level, message: &str) {
-        self.options.error_log.write(level, message);
+        self.telemetry.error_log.write(level, message);
     }
 
     /// Writes a message about a request to the error log.
     #[cold]
     pub(crate) fn log_about(&self, level: Level, request: &RequestName, message: &str) {
-        self.options.error_log.write_about(level, request, message);
+        self.telemetry.error_log.write_about(level, request, message);
     }
 
     /// Whether the reactor was stopped and every connection has ended.
@@ -245,12 +297,20 @@ impl State {
 
     /// Writes the waiting lines of the access log.
     pub(crate) fn flush_log(&self) {
-        let Some(log) = &self.options.access_log else { return };
+        let Some(log) = &self.telemetry.access_log else { return };
         let waits = log.flush();
         let report = |problems: &str| {
-            self.options.error_log.try_write(&Message { level: Level::Error, text: problems, ..Message::default() })
+            self.telemetry.error_log.try_write(&Message { level: Level::Error, text: problems, ..Message::default() })
         };
         if log.report_problems(report) || waits {
+            self.flush_log_soon();
+        }
+    }
+
+    /// Logs the responses of a connection that were sent, and copies the data for the others.
+    #[inline]
+    pub(crate) fn log_sent(&self, connection: &mut Connection) {
+        if logging::log_sent(&self.telemetry, connection) {
             self.flush_log_soon();
         }
     }
@@ -281,7 +341,7 @@ impl State {
 
     /// Writes the waiting lines of the access log for the last time.
     pub(crate) fn close_log(&self) {
-        if let Some(log) = &self.options.access_log
+        if let Some(log) = &self.telemetry.access_log
             && !self.is_foreign()
         {
             log.close();
@@ -294,7 +354,7 @@ impl State {
 
     /// Continues the access log in `sink`; waiting lines go to the old place.
     pub(crate) fn reopen_log(&self, sink: Sink) {
-        if let Some(log) = &self.options.access_log {
+        if let Some(log) = &self.telemetry.access_log {
             log.reopen(sink);
             self.flush_log();
         }
@@ -318,7 +378,7 @@ impl State {
     /// Whether times are taken: for metrics, or for the slow log.
     #[inline]
     pub(crate) fn takes_times(&self) -> bool {
-        self.takes_times
+        self.telemetry.takes_times()
     }
 
     /// [`crate::Reactor::wake`] was called, and the caller cannot return [`crate::Next::Interrupted`].
@@ -335,7 +395,7 @@ impl State {
     /// Has the poller's timer set to the next thing that is due: now if a thread may be waiting for it, else before one does.
     #[inline]
     pub(crate) fn set_timer(&self, shared: &mut Shared) {
-        if shared.threads.is_polling() || self.options.external_loop {
+        if shared.threads.is_polling() || self.running.external_loop {
             self.set_timer_now(shared);
         }
     }
@@ -359,7 +419,7 @@ impl State {
     /// An application has run: files that it has written must be found, also before the next poll.
     #[inline]
     pub(crate) fn advance_poll_number(&self) {
-        if self.options.routes.is_some() || !self.options.sendfile_roots.is_empty() {
+        if self.handling.routes.is_some() || !self.responding.sendfile_roots.is_empty() {
             self.poll_number.fetch_add(1, Ordering::Relaxed);
         }
     }

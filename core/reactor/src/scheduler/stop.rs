@@ -34,7 +34,7 @@ pub(crate) fn stop(state: &Arc<State>, graceful: bool, last: bool) {
     }
     let before = state.shutdown.request(if graceful { Stage::Graceful } else { Stage::Quick });
     if before == Stage::Running
-        && let Some(accept_balance) = &state.options.accept_balance
+        && let Some(accept_balance) = &state.running.accept_balance
     {
         // Under the lock under which others publish if they do not see that we stop; only now, since another worker may
         // have our place later.
@@ -44,7 +44,7 @@ pub(crate) fn stop(state: &Arc<State>, graceful: bool, last: bool) {
     // At once, not at the next poll: all threads may be busy, and no client shall connect to a server that does not
     // answer any more.
     accept::stop_accepting(state, last);
-    if state.options.raw_tcp && (before == Stage::Running || !graceful) {
+    if state.receiving.raw_tcp && (before == Stage::Running || !graceful) {
         stop_raw_tcp(state, graceful);
     }
     if before == Stage::Running || !graceful {
@@ -73,14 +73,14 @@ pub(crate) fn give_up(state: &State) {
 /// Stops, and passes idle connections to the successor, which listens on the same sockets.
 #[cold]
 fn detach(state: &Arc<State>) {
-    state.shutdown.request_handoff(state.options.fd_handoff.is_some());
+    state.shutdown.request_handoff(state.running.fd_handoff.is_some());
     stop(state, true, false);
 }
 
 /// Receives and executes the commands of the main process.
 #[cold]
 pub(crate) fn receive_commands(state: &Arc<State>) {
-    let Some(received) = state.options.channel.as_ref().map(|channel| channel.receive()) else { return };
+    let Some(received) = state.running.channel.as_ref().map(|channel| channel.receive()) else { return };
     if received.end_long_polls {
         end_long_polls(state);
     }
@@ -101,7 +101,7 @@ pub(crate) fn receive_commands(state: &Arc<State>) {
         }
         Command::Detach => detach(state),
         Command::End => {
-            if let Some(on_end) = state.options.on_main_process_end
+            if let Some(on_end) = state.running.on_main_process_end
                 && !state.is_foreign()
             {
                 on_end();
@@ -110,12 +110,12 @@ pub(crate) fn receive_commands(state: &Arc<State>) {
         }
     }
     if received.reopen_logs
-        && let Some(reopen_logs) = &state.options.reopen_logs
+        && let Some(reopen_logs) = &state.running.reopen_logs
     {
         reopen_logs.call();
     }
     if let Some(graceful) = received.stop {
-        if let Some(note_stop) = &state.options.note_stop {
+        if let Some(note_stop) = &state.running.note_stop {
             note_stop.call();
         }
         stop(state, graceful, true);
@@ -159,13 +159,13 @@ fn continue_long_polls(state: &State) -> usize {
 
 /// Tells applications that have got connections that the server stops.
 pub(crate) fn stop_upgraded(state: &State, graceful: bool) {
-    let timeout = if graceful { state.options.timeouts.graceful } else { 0 };
-    limits::stop(&state.upgrades, timeout, &state.options.error_log);
+    let timeout = if graceful { state.timeouts.graceful } else { 0 };
+    limits::stop(&state.upgrades, timeout, &state.telemetry.error_log);
 }
 
 /// Shuts down the connections of handlers when the time to stop is over, as all threads may be waiting for clients.
 fn stop_raw_tcp(state: &Arc<State>, graceful: bool) {
-    let timeout = if graceful { state.options.timeouts.graceful } else { 0 };
+    let timeout = if graceful { state.timeouts.graceful } else { 0 };
     if timeout == 0 {
         return cut_off(state);
     }
@@ -188,7 +188,7 @@ fn cut_off(state: &State) {
     let open = shared.connections.occupied().filter_map(|(_, slot)| slot.socket.as_ref());
     let shut = open.filter(|socket| socket.transport.shut_down()).count();
     drop(shared);
-    log_cut_off(&state.options.error_log, shut);
+    log_cut_off(&state.telemetry.error_log, shut);
 }
 
 /// Connections taken before others have their turn.

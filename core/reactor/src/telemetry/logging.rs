@@ -5,20 +5,20 @@ use poorhttp_http::Head;
 use crate::connection::Connection;
 use crate::log::entry::{Answer, Collected, Unsent};
 use crate::log::request_id::RequestName;
-use crate::scheduler::state::State;
+use crate::telemetry::Telemetry;
 
 /// Notes the log entry of a refusal with so many bytes of content, which begins at `start`. It is written when the
 /// refusal was sent.
 #[cold]
 pub(crate) fn note_refusal(
-    state: &State,
+    telemetry: &Telemetry,
     connection: &mut Connection,
     status: u16,
     size: u64,
     start: u64,
     name: &RequestName,
 ) {
-    let Some(log) = &state.options.access_log else { return };
+    let Some(log) = &telemetry.access_log else { return };
     let end = connection.end_of_output();
     let request = &connection.request;
     let mut collected = Collected::default();
@@ -36,25 +36,26 @@ pub(crate) fn note_refusal(
 }
 
 /// Logs the responses that were sent, and copies the data for the others, as the head of the last request will be
-/// overwritten.
+/// overwritten. `true`: a line is the first that waits to be written.
 #[inline]
-pub(crate) fn log_sent(state: &State, connection: &mut Connection) {
-    if state.options.access_log.is_none() {
-        return;
+#[must_use]
+pub(crate) fn log_sent(telemetry: &Telemetry, connection: &mut Connection) -> bool {
+    if telemetry.access_log.is_none() {
+        return false;
     }
-    if !connection.unsent.is_empty() {
-        log_unsent(state, connection, false);
-    }
+    let mut is_first = !connection.unsent.is_empty() && log_unsent(telemetry, connection, false);
     if connection.is_behind() {
-        return log_later(connection);
+        log_later(connection);
+        return is_first;
     }
     let bytes_sent = connection.bytes_sent();
-    let Some(buffers) = &mut connection.request.buffers else { return };
+    let Some(buffers) = &mut connection.request.buffers else { return is_first };
     if let Some(answer) = &buffers.answer {
         let buffer = &buffers.read_buffer;
-        log_answer(state, answer, Some((&buffer.head, buffer.head_bytes())), bytes_sent);
+        is_first |= log_answer(telemetry, answer, Some((&buffer.head, buffer.head_bytes())), bytes_sent);
         buffers.answer = None;
     }
+    is_first
 }
 
 /// Copies the data that is needed to log the response that waits in the buffer.
@@ -68,36 +69,36 @@ pub(crate) fn log_later(connection: &mut Connection) {
     }
 }
 
-/// Logs the answers that have been sent as a whole; or all, because nothing more will be sent.
+/// Logs the answers that have been sent as a whole; or all, because nothing more will be sent. `true`: as above.
 #[cold]
-pub(crate) fn log_unsent(state: &State, connection: &mut Connection, all: bool) {
+#[must_use]
+pub(crate) fn log_unsent(telemetry: &Telemetry, connection: &mut Connection, all: bool) -> bool {
     let bytes_sent = connection.bytes_sent();
     let sent = connection.unsent.iter().take_while(|unsent| all || unsent.answer.is_before(bytes_sent)).count();
+    let mut is_first = false;
     for unsent in connection.unsent.drain(..sent) {
         let head = unsent.head.as_ref().map(|(head, bytes)| (head, &bytes[..]));
-        log_answer(state, &unsent.answer, head, bytes_sent);
+        is_first |= log_answer(telemetry, &unsent.answer, head, bytes_sent);
     }
+    is_first
 }
 
-/// Logs the remaining responses, because the connection ends.
+/// Logs the remaining responses, because the connection ends. `true`: as above.
 #[inline]
-pub(crate) fn log_rest(state: &State, connection: &mut Connection) {
-    if !connection.unsent.is_empty() {
-        log_unsent(state, connection, true);
-    }
+#[must_use]
+pub(crate) fn log_rest(telemetry: &Telemetry, connection: &mut Connection) -> bool {
+    let mut is_first = !connection.unsent.is_empty() && log_unsent(telemetry, connection, true);
     let bytes_sent = connection.bytes_sent();
     if let Some(buffers) = &mut connection.request.buffers
         && let Some(answer) = buffers.answer.take()
     {
-        log_answer(state, &answer, Some((&buffers.read_buffer.head, buffers.read_buffer.head_bytes())), bytes_sent);
+        let buffer = &buffers.read_buffer;
+        is_first |= log_answer(telemetry, &answer, Some((&buffer.head, buffer.head_bytes())), bytes_sent);
     }
+    is_first
 }
 
 #[inline]
-fn log_answer(state: &State, answer: &Answer, head: Option<(&Head, &[u8])>, bytes_sent: u64) {
-    if let Some(log) = &state.options.access_log
-        && log.add_answer(answer, head, bytes_sent)
-    {
-        state.flush_log_soon();
-    }
+fn log_answer(telemetry: &Telemetry, answer: &Answer, head: Option<(&Head, &[u8])>, bytes_sent: u64) -> bool {
+    telemetry.access_log.as_ref().is_some_and(|log| log.add_answer(answer, head, bytes_sent))
 }
