@@ -1,6 +1,6 @@
 """Records the way of a kept request and writes docs/internals/request.md: `make request-path`.
 
-A server of a debug build answers three requests of one connection under gdb, which writes each
+A server of a debug build answers requests of one connection under gdb, which writes each
 function of the crates that is called (`tests.support.request_recorder`); the interpreter's profile
 function adds those of Python. The record decides which files are on the way, in which order, and
 that each function named is called; what the page says of a file stays. Files without a row are
@@ -79,7 +79,7 @@ REFERENCES = (
 
 
 def record() -> list[tuple[Call, int]]:
-    """Serve three requests of a connection under gdb; each call in order.
+    """Serve requests of a connection under gdb, of which the third is looked at; each call in order.
 
     Returns:
         File and function, and the address of the stack; 0 for functions of Python.
@@ -123,7 +123,7 @@ def record() -> list[tuple[Call, int]]:
             client = http.client.HTTPConnection("localhost")
             client.sock = socket.socket(socket.AF_UNIX)
             client.sock.connect(f"{folder}/socket")
-            for _ in range(3):
+            for _ in range(4):
                 while b"sys/poller.rs wait " not in to.read_bytes().rpartition(b" transmit")[2]:
                     time.sleep(0.01)
                 client.request("GET", "/light")
@@ -203,15 +203,20 @@ def entered_again(calls: list[tuple[Call, int]]) -> dict[str, list[int]]:
     return {each: [max(0, count[each] - 1) for count in counted] for each in ROOMS}
 
 
-def in_three(calls: list[Call]) -> list[list[Call]]:
-    """The calls of the last request: before its bytes are read, up to the answer, after it."""
-    waits = [place for place, (file, name) in enumerate(calls) if (file, name) == WAIT]
+def of_third(calls: list[tuple[Call, int]]) -> list[tuple[Call, int]]:
+    """The calls of the third request, whose head is the same as that of the second."""
+    waits = [place for place, (call, _) in enumerate(calls) if call == WAIT]
     ways = [calls[left:right] for left, right in pairwise(waits)]
-    way = [each for each in ways if any(name.startswith("transmit") for _, name in each)][-1]
+    return [each for each in ways if any(call[1].startswith("transmit") for call, _ in each)][2]
+
+
+def in_three(calls: list[Call]) -> list[list[Call]]:
+    """The calls of the third request: before its bytes are read, up to the answer, after it."""
+    way = [call for call, _ in of_third([(call, 0) for call in calls])]
     read = next(
         place
         for place, (file, name) in enumerate(way)
-        if (file.endswith("event_loop/advance.rs") or file.endswith("serve/advance.rs")) or name == "receive"
+        if file.endswith("event_loop/advance.rs") or name == "receive"
     )
     sent = max(place for place, (_, name) in enumerate(way) if name.startswith("transmit"))
     after = next(place for place in range(sent, len(way)) if "/log" in way[place][0])
@@ -281,9 +286,7 @@ def main() -> None:
     page = PAGE.read_text(encoding="utf-8")
     recorded = record()
     calls = [call for call, _ in recorded]
-    waits = [place for place, call in enumerate(calls) if call == WAIT]
-    ways = [recorded[left:right] for left, right in pairwise(waits)]
-    way = [each for each in ways if any(call[1].startswith("transmit") for call, _ in each)][-1]
+    way = of_third(recorded)
     if "--entries" in sys.argv:
         for entered, (file, name), caller in entries(way):
             print(f"{entered:11} {file} {name}, by {' '.join(caller) if caller else 'Python'}")

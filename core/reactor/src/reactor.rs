@@ -8,7 +8,7 @@ use crate::exchange::Exchange;
 use crate::log::sink::Sink;
 use crate::options::Options;
 use crate::scheduler::state::State;
-use crate::scheduler::stop;
+use crate::scheduler::{stop, threads};
 use crate::status::counters::Counters;
 use crate::sys::{BorrowedFd, Errno, clock};
 
@@ -110,7 +110,7 @@ impl Reactor {
     /// This thread works on its request for long, and does not take another one: others lead.
     #[cold]
     pub fn leave(&self) {
-        r#loop::leave(&self.state);
+        threads::leave(&self.state);
     }
 
     /// Whether requests are refused because more is asked for than can be answered, and the server goes on.

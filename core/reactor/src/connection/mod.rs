@@ -5,6 +5,7 @@
 //! listener.rs         listening sockets
 //! long_polls.rs       responses that stay open, and what they share
 //! peer_trust.rs       PROXY protocol headers and forwarded fields of trusted peers
+//! read.rs             reads a request: receives and parses
 //! request.rs          the present request: head, body, peer and trusted proxies, output
 //! body/               bodies: receiving, minimum rate, temporary files
 //! coalesced.rs        pieces of a response that wait a millisecond for the next one
@@ -20,6 +21,7 @@ pub(crate) mod coalesced;
 pub(crate) mod listener;
 pub(crate) mod long_polls;
 pub(crate) mod peer_trust;
+pub(crate) mod read;
 pub(crate) mod request;
 pub(crate) mod send;
 pub(crate) mod send_queue;

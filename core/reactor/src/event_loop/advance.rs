@@ -3,8 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::connection::body::incoming::IncomingBody;
-use crate::connection::body::throughput::Throughput;
+use crate::connection::read::{self, Complete, Read};
 use crate::connection::send_queue::Flushed;
 use crate::connection::state::{After, Phase, PhaseEvent};
 use crate::connection::transport::tls::TlsSocket;
@@ -22,12 +21,12 @@ use crate::sys::Errno;
 use crate::sys::clock::{self, NEVER};
 use crate::sys::socket::Transport;
 use crate::telemetry::timing;
-use poorhttp_http::{Event, Reject};
+use poorhttp_http::Reject;
 
 /// Outcome of reading a request.
 pub(super) enum Step {
     /// A request is complete.
-    Request,
+    Request(Complete),
     /// More input or another event is needed.
     Wait,
     /// To be answered with this error, and closed.
@@ -70,7 +69,7 @@ pub(crate) fn advance(state: &Arc<State>, mut connection: Box<Connection>, arriv
         return Advanced::Request(Exchange::new(Arc::clone(state), connection, state.next_number(), false));
     }
     match read_request(state, &mut connection) {
-        Step::Request => {
+        Step::Request(complete) => {
             if let Some(prefix) = &state.handling.health {
                 match health::answer(state, connection, prefix) {
                     Some(back) => connection = back,
@@ -93,7 +92,7 @@ pub(crate) fn advance(state: &Arc<State>, mut connection: Box<Connection>, arriv
                     }
                 }
             }
-            if connection.has_hung_up() || state.queue_time.has_waited_since(arrived) {
+            if complete.has_hung_up || state.queue_time.has_waited_since(arrived) {
                 let remaining = client_abort::drop_if_aborted(state, connection, arrived)
                     .and_then(|back| queue_timeout::refuse_if_late(state, back, arrived));
                 match remaining {
@@ -105,8 +104,7 @@ pub(crate) fn advance(state: &Arc<State>, mut connection: Box<Connection>, arriv
             }
             let caches_head = connection.request.cache_head(&state.cached_heads);
             let number = state.next_number();
-            let asks_server = connection.request.head().is_some_and(|(head, bytes)| head.path().of(bytes) == b"*");
-            if !asks_server {
+            if !complete.asks_server {
                 return Advanced::Request(Exchange::new(Arc::clone(state), connection, number, caches_head));
             }
             answer_options(Exchange::new(Arc::clone(state), connection, number, caches_head));
@@ -122,111 +120,56 @@ pub(crate) fn advance(state: &Arc<State>, mut connection: Box<Connection>, arriv
     Advanced::Nothing
 }
 
-/// Receives until a request is complete, no more input is there, or other connections have their turn.
+/// Reads until a request is complete, no more input is there, or other connections have their turn.
 #[inline]
 fn read_request(state: &State, connection: &mut Connection) -> Step {
-    if connection.request.awaits_proxy_header()
-        && let Some(step) = receive_proxy_header(state, connection)
-    {
-        return step;
-    }
-    let mut received = 0;
+    let (limits, trust, mut received) = (&state.receiving.limits, state.receiving.trust.as_ref(), 0);
     loop {
-        let buffers = connection.request.buffers.get_or_insert_default();
-        match connection.request.parser.poll(&mut buffers.read_buffer, &state.receiving.limits) {
-            Event::Complete => {
-                return match &buffers.body {
-                    Some(body) if body.is_unwritten() => write_body(state, connection),
-                    _ => Step::Request,
-                };
-            }
-            Event::Head => {
-                if buffers.read_buffer.head.gateway.is_some() {
-                    connection.request.set_gateway_peer(state.receiving.trust.as_ref());
-                }
-                if connection.request.may_be_forwarded()
-                    && let Err(reject) = connection.request.read_forwarded_info(state.receiving.trust.as_ref())
-                {
-                    return Step::Refuse(reject);
-                }
-                if let Some((head, _)) = connection.request.head()
-                    && connection.socket.transport.tls().is_none()
-                    && let Err(reject) = head.check_scheme(connection.request.origin())
-                {
-                    return Step::Refuse(reject);
-                }
-                let buffers = connection.request.buffers.get_or_insert_default();
-                let length = buffers.read_buffer.head.body_length();
-                // A FastCGI body ends by a record of its own even if it is empty.
-                if length != Some(0) || connection.request.parser.is_in_body() {
-                    let is_certain =
-                        length.is_some_and(|length| length > 0) || buffers.read_buffer.head.gateway.is_none();
-                    if is_certain && let Some(reject) = static_files::refuses_body(state, &connection.request) {
-                        return Step::Refuse(reject);
-                    }
-                    if state.handling.streamed_bodies.is_some() && streamed_bodies::begin(state, connection) {
-                        return Step::Request;
-                    }
-                    let buffers = connection.request.buffers.get_or_insert_default();
-                    buffers.body = Some(Box::new(IncomingBody::new(&state.body_spool)));
-                    buffers.throughput = Throughput::begin(clock::now());
-                    if buffers.read_buffer.head.expects_continue && buffers.read_buffer.is_drained() {
-                        buffers.out.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
-                    }
-                }
-            }
-            Event::Content(content) => {
-                if let Some(body) = &mut buffers.body
-                    && let Err(error) = body.append(content)
-                {
-                    return Step::NoRoom(error);
-                }
-            }
-            Event::ManagementReply(answer) => buffers.out.extend_from_slice(&answer),
-            Event::Rejected(reject) => return Step::Refuse(reject),
-            Event::NeedMore => {
-                if !buffers.out.is_empty() {
-                    if connection.transmit(&[]).is_err() {
-                        return Step::Close;
-                    }
-                    state.log_sent(connection);
-                }
-                if connection.is_behind() {
-                    connection.transition(PhaseEvent::QueueFull(After::Next));
-                    return Step::Wait;
-                }
-                if !connection.is_readable() {
-                    return Step::Wait;
-                }
-                if received >= RECEIVED_AT_ONCE {
-                    poll::note_long_turn(state);
-                    return Step::Wait;
-                }
-                let expected = connection.request.parser.expected();
-                if let Some(body) = connection.request.buffers().body.as_mut()
-                    && body.must_be_written(expected)
-                {
-                    return write_body(state, connection);
-                }
-                match connection.receive(RECEIVED_AT_ONCE - received) {
-                    Received::Something(bytes) => received += bytes,
-                    Received::NothingYet => return Step::Wait,
-                    Received::NoMemory => return Step::Refuse(NO_MEMORY),
-                    Received::End => return on_eof(state, connection),
-                }
-            }
+        let read = read::read(connection, limits, trust, &mut received);
+        if let Read::Request(complete) = read {
+            return Step::Request(complete);
+        }
+        if let Some(step) = act(state, connection, read) {
+            return step;
         }
     }
 }
 
-/// Logs that the client has disconnected in the middle of a request.
+/// Does what is to be done with a connection that was read. `None`: reading goes on.
 #[cold]
-fn on_eof(state: &State, connection: &Connection) -> Step {
-    if connection.request.is_mid_message() {
-        let name = state.telemetry.request_name(state.next_number(), connection);
-        state.log_about(Level::Info, &name, "the client left in the middle of it");
+fn act(state: &State, connection: &mut Connection, read: Read) -> Option<Step> {
+    match read {
+        Read::Request(complete) => return Some(Step::Request(complete)),
+        Read::AwaitsProxyHeader => return receive_proxy_header(state, connection),
+        Read::Body { is_certain } => {
+            if is_certain && let Some(reject) = static_files::refuses_body(state, &connection.request) {
+                return Some(Step::Refuse(reject));
+            }
+            if state.handling.streamed_bodies.is_some() && streamed_bodies::begin(state, connection) {
+                return Some(Step::Request(Complete::of(connection)));
+            }
+            read::begin_body(connection, &state.body_spool);
+        }
+        Read::Sent => state.log_sent(connection),
+        Read::WriteBody => return Some(write_body(state, connection)),
+        Read::Wait { is_long } => {
+            if is_long {
+                poll::note_long_turn(state);
+            }
+            return Some(Step::Wait);
+        }
+        Read::Refuse(reject) => return Some(Step::Refuse(reject)),
+        Read::NoRoom(error) => return Some(Step::NoRoom(error)),
+        Read::End { is_mid_message } => {
+            if is_mid_message {
+                let name = state.telemetry.request_name(state.next_number(), connection);
+                state.log_about(Level::Info, &name, "the client left in the middle of it");
+            }
+            return Some(Step::Close);
+        }
+        Read::Lost => return Some(Step::Close),
     }
-    Step::Close
+    None
 }
 
 /// Advances a connection that is not in [`Phase::Serving`], or whose deadline has passed. `None`: there is nothing more to
@@ -338,25 +281,8 @@ fn refuse_body(state: &State, mut connection: Box<Connection>, error: &io::Error
 /// Receives a PROXY protocol header. `None`: it is complete.
 #[cold]
 pub(super) fn receive_proxy_header(state: &State, connection: &mut Connection) -> Option<Step> {
-    loop {
-        let buffers = connection.request.buffers.get_or_insert_default();
-        match buffers.read_buffer.take_proxy_header() {
-            Ok(Some(header)) => {
-                connection.request.apply_proxy_header(state.receiving.trust.as_ref(), &header);
-                // The head gets a time limit of its own.
-                connection.time_limit = 0;
-                return None;
-            }
-            Ok(None) if !connection.is_readable() => return Some(Step::Wait),
-            Ok(None) => match connection.receive(RECEIVED_AT_ONCE) {
-                Received::Something(_) => {}
-                Received::NothingYet => return Some(Step::Wait),
-                Received::NoMemory => return Some(Step::Refuse(NO_MEMORY)),
-                Received::End => return Some(on_eof(state, connection)),
-            },
-            Err(reject) => return Some(Step::Refuse(reject)),
-        }
-    }
+    let read = read::read_proxy_header(connection, state.receiving.trust.as_ref())?;
+    act(state, connection, read)
 }
 
 /// Gives the received part of a body to the thread that writes it. The connection is advanced again when that is done.

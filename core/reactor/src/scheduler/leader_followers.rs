@@ -5,7 +5,7 @@
 //! request has kept the leader for a whole tick (it sleeps, or waits for a database) the standby takes the lead, and for
 //! the next requests each thread hands the lead on *before* it runs one. On an idle server no thread ticks.
 //!
-//! This file only decides; [`crate::event_loop::r#loop`] asks it under the lock of the reactor and does the waiting.
+//! This file only decides; [`crate::scheduler::threads`] asks it under the lock of the reactor and does the waiting.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, MutexGuard, PoisonError};

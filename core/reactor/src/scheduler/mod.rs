@@ -10,6 +10,7 @@
 //! release.rs            the end of a response: the next request, a lingering close, or a close
 //! accept.rs             accepts connections, refuses those beyond the limits, yields to workers with fewer
 //! stop.rs               graceful and quick shutdown, commands of the main process, handoff of idle connections
+//! threads.rs            what a thread does next: takes a connection, polls, or waits
 //! poll.rs               asks the poller for events and acts on them, and on expired timers
 //! ```
 
@@ -22,4 +23,5 @@ pub(crate) mod put_back;
 pub(crate) mod release;
 pub(crate) mod state;
 pub(crate) mod stop;
+pub(crate) mod threads;
 pub(crate) mod timers;
