@@ -585,6 +585,9 @@ class Reactor:
         live_reload: tuple[str, str] | None = None,
         tls: TlsConfig | None = None,
         https_redirect: int | None = None,
+        hsts: str | None = None,
+        compression: tuple[Sequence[str], Sequence[tuple[str, int]], Sequence[str], int]
+        | None = None,
         request_context: ContextVar[RequestName | None] | None = None,
     ) -> None:
         """Create it in the process that serves, after the last fork.
@@ -627,8 +630,10 @@ class Reactor:
                 called before the body of a request has come.
             live_reload: the live-reload script for HTML pages: text before and after the server's
                 path prefix.
-            tls: certificates of the listeners whose protocol is `https`.
+            tls: certificates of the listeners whose protocol is that of a transport.
             https_redirect: port of `https` to which requests without TLS are redirected.
+            compression: codings, perhaps with `static`; levels; media types; smallest length.
+            hsts: value of `Strict-Transport-Security` in responses over TLS.
             request_context: variable that the name of the request is set to in its greenlet, with
                 `request_id`.
             recycle_after: `m` is sent on `channel` when this request number begins; 0: never.

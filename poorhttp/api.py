@@ -17,7 +17,7 @@ from poorhttp.config.options.option import IN_PROCESSES, ON_COMMAND_LINE
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.config.suggestions import option_suggestion
 from poorhttp.errors import ConfigError
-from poorhttp.net import sockets
+from poorhttp.net import sockets, transport
 from poorhttp.process.standard_streams import open_standard_streams
 from poorhttp.process.unpatched import allocate_lock, get_ident
 from poorhttp.targets.routes import Routes
@@ -195,11 +195,7 @@ class Server:
         application = routes.load(plugin_hooks.target_wrapper(self._hooks))
         for hooks in self._hooks:
             application = hooks.wrap(application, self._settings)
-        certificates = None
-        if self._settings.wants_tls:
-            from poorhttp.net import tls  # takes memory
-
-            certificates = tls.load(self._settings)
+        carrier = transport.load(self._settings)
         self._listeners = sockets.open_listeners(
             self._settings, approve=plugin_hooks.approver(self._hooks)
         )
@@ -207,13 +203,16 @@ class Server:
         logs.begin_process(self._settings, "", configure=False)
         for hooks in self._hooks:
             application = hooks.serve(application, self._settings)
+        arguments = plugin_hooks.reactor_arguments(self._hooks, self._settings)
+        if carrier is not None:
+            arguments |= carrier.reactor_arguments(self._listeners)
         worker = Worker(
             application,
             self._settings,
             self._listeners,
             routes=routes.table(),
             streamed_bodies=routes.streamed_bodies,
-            tls=certificates,
+            arguments=arguments,
         )
         self._reactor: Reactor | None = worker.reactor(multithread=threads > 1)
         self.url = self._listeners[0].url

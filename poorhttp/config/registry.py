@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from importlib import import_module
 
-from poorhttp.errors import ConfigError, Failure, Stopped, visible
+from poorhttp.errors import ApplicationError, ConfigError, Failure, Stopped, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ CONTRACT = "1"
 
 #: What a plug-in can add; each is a group of entry points, `poorhttp.targets` and so on.
 GROUPS = (
-    *("targets", "modes", "commands", "options"),
+    *("targets", "modes", "transports", "commands", "options"),
     *("components", "worker_hooks", "log_sinks", "metrics"),
 )
 
@@ -50,6 +50,7 @@ OURS: Mapping[str, Mapping[str, str]] = {
         "threading": "modes.threading",
         "gevent": "modes.gevent",
     },
+    "transports": {"https": "plugins.tls.certificates:Certificates"},
     "commands": {
         "serve": "cli:SERVE",
         "dev": "plugins.dev.commands:DEV",
@@ -64,6 +65,8 @@ OURS: Mapping[str, Mapping[str, str]] = {
         "plugins": "plugins.setup.commands:PLUGINS",
     },
     "options": {
+        "compression": "plugins.compression.options:Compression",
+        "tls": "plugins.tls.options:Tls",
         "discovery": "plugins.discovery.options:Discovery",
         "monitor": "plugins.monitor.options:Monitoring",
         "cgi": "plugins.apps.cgi.options:CgiPrograms",
@@ -71,6 +74,7 @@ OURS: Mapping[str, Mapping[str, str]] = {
         "dev": "plugins.dev.options:Development",
     },
     "components": {
+        "tls": "plugins.tls.component:Renewal",
         "monitor": "plugins.monitor.component:Monitor",
         "dev": "plugins.dev.component:DevServer",
     },
@@ -79,14 +83,17 @@ OURS: Mapping[str, Mapping[str, str]] = {
         "monitor": "plugins.monitor.worker_hooks:HOOKS",
         "traces": "plugins.monitor.otel.worker_hooks:HOOKS",
         "dev": "plugins.dev.worker_hooks:HOOKS",
+        "compression": "plugins.compression.worker_hooks:HOOKS",
     },
     "log_sinks": {"terminal": "plugins.dev.terminal_sink:SINK"},
     "metrics": {},
 }
 
-#: The class of what a plug-in of others adds, by its group; a component is a class derived from it.
+#: The class of what a plug-in of others adds, by its group; components and transports are classes
+#: derived from it.
 #: By their names, because most of these modules are not imported.
 CLASSES = {
+    "transports": "net.transport.Transport",
     "commands": "config.command.Command",
     "components": "supervisor.component.Component",
     "worker_hooks": "worker.plugin_hooks.WorkerHooks",
@@ -94,9 +101,15 @@ CLASSES = {
     "metrics": "supervisor.metric.Metric",
 }
 
-#: When components and hooks of ours are used: with one of these options, or for one of these
-#: commands. Those of others are used whenever their plug-in is named.
+#: When components and hooks of ours are used, and transports also without an address: with one of
+#: these options, or for one of these commands. Those of others are used whenever their plug-in is
+#: named.
 USED: Mapping[str, Sequence[str]] = {
+    "https": (
+        *("tls_certificate", "tls_key", "tls_ocsp", "tls_client_ca", "redirect_to_https", "hsts"),
+    ),
+    "tls": ("tls_certificate",),
+    "compression": ("compress",),
     "discovery": ("django", "debug"),
     "monitor": ("admin", "statsd", "otel", "tracemalloc"),
     "traces": ("otel",),
@@ -174,6 +187,10 @@ class Entry:
             self._object = found
         return self._object
 
+    def named(self, found: object) -> Any:
+        """Return an object of the plug-in; if it is of others, its exceptions name the plug-in."""
+        return _OfOthers(self, found) if self.plugin else found
+
     def _import(self, module: str, attribute: str) -> Any:
         calling = registry.calling(f"{self}: import") if self.plugin else nullcontext()
         with calling, _start_path() if self.plugin else nullcontext():
@@ -185,14 +202,15 @@ class Entry:
     def _check(self, found: Any) -> None:
         """Raise a ConfigError if the object is not what its group has."""
         wanted = f"poorhttp.{CLASSES[self.group]}" if self.group in CLASSES else ""
-        kind = found if self.group == "components" else type(found)
+        derived = self.group in ("components", "transports")
+        kind = found if derived else type(found)
         bases = [f"{each.__module__}.{each.__qualname__}" for each in getattr(kind, "__mro__", ())]
         if self.group == "options" and not isinstance(found, type):
             self.failure = f"is no class with options, but {found!r}"
         elif self.group == "modes" and not hasattr(found, "run"):
             self.failure = f"is no mode, which has a function run: {found!r}"
         elif wanted and wanted not in bases:
-            of = "class derived from" if self.group == "components" else "object of"
+            of = "class derived from" if derived else "object of"
             self.failure = f"is no {of} {wanted}, but {found!r}"
         else:
             return
@@ -439,6 +457,36 @@ class Registry:
                 if entry.group == "options" and hasattr(entry.load(), name):
                     return True
         return False
+
+
+class _OfOthers:
+    """An object of a plug-in of others: an exception of a method names the plug-in."""
+
+    def __init__(self, entry: Entry, of_others: object) -> None:
+        self._entry = entry
+        self._object = of_others
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._object, name)
+        if not callable(found):
+            return found
+
+        def call(*arguments: object) -> object:
+            try:
+                with registry.calling(f"{self._entry}: {name}"):
+                    return found(*arguments)
+            except (Failure, Stopped):
+                raise
+            except BaseException as error:
+                # Also `SystemExit`, and what interrupts a method that does not return. Before there
+                # is a main process, the user may have pressed Ctrl-C.
+                if isinstance(error, KeyboardInterrupt) and registry.calling is nullcontext:
+                    raise
+                raise ApplicationError(
+                    f"{self._entry}: {name}: {type(error).__name__}: {error}"
+                ) from error
+
+        return call
 
 
 def _plain(name: str) -> str:

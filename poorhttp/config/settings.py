@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from poorhttp.config import address, cpus
-from poorhttp.config.options.compression import Compression
 from poorhttp.config.options.content import (
     Mounts,
     RequestBodies,
@@ -24,7 +23,6 @@ from poorhttp.config.options.logs import Logs
 from poorhttp.config.options.option import Option
 from poorhttp.config.options.proxies import Proxies, Responses
 from poorhttp.config.options.server import Application, Listening, Processes, Workers
-from poorhttp.config.options.tls import Tls
 from poorhttp.config.registry import registry
 from poorhttp.config.suggestions import option_suggestion
 from poorhttp.errors import ConfigError, Failure
@@ -42,7 +40,6 @@ PLATFORM_PORT = "PORT"
 class Settings(
     Application,
     Listening,
-    Tls,
     Workers,
     Processes,
     Hooks,
@@ -54,7 +51,6 @@ class Settings(
     Mounts,
     RequestBodies,
     StaticFiles,
-    Compression,
 ):
     """The settings of one server: an attribute for each option of the server itself.
 
@@ -158,7 +154,7 @@ class Settings(
         name, equals, value = name.partition("=")
         if equals:
             return str(self.value(name)) == value
-        return self.value(name) not in (None, False, 0, "off", ())
+        return self.value(name) not in (None, False, 0, "off", "", ())
 
     @property
     def serves(self) -> bool:
@@ -169,12 +165,6 @@ class Settings(
     def has_hooks(self) -> bool:
         """Whether a hook is set that runs in the process of the hooks."""
         return any(getattr(self, name) for name in IN_OWN_PROCESS)
-
-    @property
-    def wants_tls(self) -> bool:
-        """Whether an address is for TLS, or an option of TLS is set."""
-        secure = any(address.protocol == "https" for address in self.bind)
-        return secure or any(OPTIONS[name].group == Tls.GROUP for name in self._given)
 
     @property
     def worker_count(self) -> int:

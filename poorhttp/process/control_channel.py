@@ -1,9 +1,10 @@
 """The socket pair over which the main process and one of its children send messages of one byte.
 
 To a worker: `PING`, `DRAIN`, `UNDRAIN`, `RETIRE`, `PROMOTE` (retire, and become the preloader),
-`DETACH` (retire, and leave idle connections to the successor), `END_LONG_POLLS`, `CERTIFICATES`
-(with a descriptor, `poorhttp/net/tls.py`); `STOP`, `QUICK_STOP` and `REOPEN_LOGS` repeat SIGTERM,
-SIGINT and SIGUSR1, whose handlers the application may have replaced.
+`DETACH` (retire, and leave idle connections to the successor), `END_LONG_POLLS`, `RENEW` (with a
+descriptor of what a transport uses from now on: `poorhttp/net/transport.py`); `STOP`, `QUICK_STOP`
+and `REOPEN_LOGS` repeat SIGTERM, SIGINT and SIGUSR1, whose handlers the application may have
+replaced.
 
 From a worker: `SERVING`, `BROKEN` (it serves an error page, because the application cannot be
 loaded), `AGAIN` (it cannot be loaded, perhaps because an older version runs), `PONG`, `FULL` (all
@@ -38,7 +39,7 @@ RETIRE = b"r"
 PROMOTE = b"p"
 DETACH = b"H"
 END_LONG_POLLS = b"l"
-CERTIFICATES = b"T"
+RENEW = b"T"
 STOP = b"s"
 QUICK_STOP = b"q"
 REOPEN_LOGS = b"o"
@@ -123,10 +124,10 @@ class ControlChannel:
             return False
         return True
 
-    def send_certificates(self, fd: int) -> bool:
-        """Send a descriptor with certificates; return `False` if that fails."""
+    def renew(self, fd: int) -> bool:
+        """Send a descriptor of what a transport uses anew; return `False` if that fails."""
         try:
-            fd_passing.send(self.socket, CERTIFICATES, fd)
+            fd_passing.send(self.socket, RENEW, fd)
         except OSError:
             return False
         return True

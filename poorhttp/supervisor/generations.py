@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
     from poorhttp._core import Figures, Finished, Refusal, WorkerStatus
-    from poorhttp.net.certificate_watcher import CertificateWatcher
     from poorhttp.supervisor.hooks.queue import HookQueue
     from poorhttp.supervisor.spawner import Spawner
     from poorhttp.supervisor.upgrade import Memory
@@ -73,7 +72,6 @@ class Generations:
         self.starting: list[WorkerPool] = []
         self.retiring: list[WorkerPool] = []
         self.progress: list[WorkerPool] = []
-        self.certificates: CertificateWatcher | None = None
         self.hooks: HookQueue | None = None
         try:
             self.serving = self._pools(services, have)
@@ -106,7 +104,6 @@ class Generations:
         """Do what is due, and forget pools whose last worker has ended."""
         for pool in self:
             attempt(f"{pool.name}the care for workers", pool.tick, now)
-        attempt("the check of certificates", self._share_certificates, now)
         if self.hooks is not None:
             services, last = {pool.service for pool in self}, self._has_no_workers
             tick = self.hooks.tick
@@ -115,32 +112,13 @@ class Generations:
 
     def filenos(self) -> list[int]:
         """Return descriptors to wait for, besides the control channels."""
-        watchers = (self.certificates, self.hooks)
-        return [fd for each in watchers if each is not None for fd in each.filenos()]
+        return list(self.hooks.filenos()) if self.hooks is not None else []
 
     def due(self) -> float:
         """Return when `tick` has to be called, besides the pools."""
-        if self.hooks is not None and self._has_no_workers and not self.hooks.is_ending:
-            return 0.0
-        watchers = (self.certificates, self.hooks)
-        return min((each.due() for each in watchers if each is not None), default=float("inf"))
-
-    def _share_certificates(self, now: float) -> None:
-        """Read certificate files that have changed, and send them to workers that run."""
-        pools = [(pool, pool.service.tls) for pool in self if pool.service.tls is not None]
-        if not pools:
-            self.certificates = None
-            return
-        if self.certificates is None:
-            from poorhttp.net.certificate_watcher import CertificateWatcher  # takes memory
-
-            self.certificates = CertificateWatcher()
-        self.certificates.tick(now, list(dict.fromkeys(tls for _, tls in pools)))
-        for pool, tls in pools:
-            for worker in pool.workers.values():
-                # The process that has forked it may have the old ones.
-                if worker.certificates != tls.number and worker.channel.send_certificates(tls.fd):
-                    worker.certificates = tls.number
+        if self.hooks is None:
+            return float("inf")
+        return 0.0 if self._has_no_workers and not self.hooks.is_ending else self.hooks.due()
 
     def figures(self, service: str) -> Figures:
         """Return the figures of all workers of a service, including those that have ended."""

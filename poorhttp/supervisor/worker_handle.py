@@ -74,7 +74,6 @@ class WorkerHandle:
         replaced: the application has replaced the handler of a signal to stop.
         greenlets: the package by whose greenlets the application has replaced threads, or None.
         promoted: it has finished its requests, and waits to become the preloader.
-        certificates: how often its service had read certificates again when it last got them.
         recycle_reason: why it is to be replaced; empty: it is not.
         successor: the worker that replaces it.
         timeout: why it is given up, in words; empty: it is not.
@@ -106,7 +105,6 @@ class WorkerHandle:
         self.replaced = False
         self.greenlets: str | None = None
         self.promoted = False
-        self.certificates = 0
         self.recycle_reason = ""
         self.successor: WorkerHandle | None = None
         self.timeout = ""

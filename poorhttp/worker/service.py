@@ -14,7 +14,7 @@ from poorhttp.config.address import is_raw_tcp, url
 from poorhttp.config.settings import Settings
 from poorhttp.config.version import VERSION
 from poorhttp.errors import ConfigError
-from poorhttp.net import sockets
+from poorhttp.net import sockets, transport
 from poorhttp.net.listener import Listener, close_others
 from poorhttp.process.privileges import Privileges
 from poorhttp.process.worker_context import WorkerContext
@@ -27,7 +27,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
-    from poorhttp.net.tls import Tls
     from poorhttp.process.shared_imports import SharedImports
 
 
@@ -37,7 +36,7 @@ class Service:
     Attributes:
         listeners: its listening sockets.
         folder: the folder of its relative paths.
-        tls: its certificates; None if it has no address for TLS.
+        transport: what carries HTTP at its addresses of other protocols; None if there are none.
         routes: which application or folder answers.
         application: None until it is loaded.
         imports: which modules its workers share; None if they share none, or all that they will.
@@ -93,13 +92,9 @@ class Service:
         self.mode = mode.load(settings)
         self.privileges = Privileges(settings)
         logs.make_access_log(settings, self.privileges.owner)
-        self.tls: Tls | None = None
-        if settings.wants_tls:
-            from poorhttp.net import tls  # takes memory
-
-            self.tls = tls.load(settings)
-            if self.tls is not None:
-                self.tls.log_warnings()
+        self.transport = transport.load(settings)
+        if self.transport is not None:
+            self.transport.log_warnings()
         self.listeners = sockets.open_listeners(
             settings, already_open, approve=plugin_hooks.approver(self.hooks)
         )
@@ -170,6 +165,9 @@ class Service:
         application = self.application
         for hooks in self.hooks:
             application = hooks.serve(application, self.settings)
+        arguments = plugin_hooks.reactor_arguments(self.hooks, self.settings)
+        if self.transport is not None:
+            arguments |= self.transport.reactor_arguments(listeners)
         worker = Worker(
             application,
             self.settings,
@@ -179,7 +177,7 @@ class Service:
             streamed_bodies=self.routes.streamed_bodies,
             appended=self.appended,
             takes_times=self.takes_times,
-            tls=self.tls,
+            arguments=arguments,
             ready=ready,
             signals=signals,
         )

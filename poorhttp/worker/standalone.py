@@ -89,10 +89,8 @@ def run(
         logs.begin_process(settings, "")
         if name := settings.proc_name:
             set_process_title(" ".join([f"{name}: standalone", *title_words(sys.argv[1:])]), name)
-        if service.tls is not None:
-            from poorhttp.net import certificate_watcher
-
-            certificate_watcher.watch_in_thread(service.tls)
+        if service.transport is not None:
+            service.transport.renew_in_thread()
         service.begin(signals)
         service.load()
         if hooks is not None:

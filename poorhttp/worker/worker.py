@@ -9,6 +9,7 @@ from contextlib import suppress
 from poorhttp import logs
 from poorhttp._core import Reactor, Request, RequestName
 from poorhttp.config.address import is_raw_tcp
+from poorhttp.config.registry import registry
 from poorhttp.config.settings import Settings
 from poorhttp.net.listener import Listener
 from poorhttp.process.control_channel import GREENLETS, REFORK
@@ -25,10 +26,12 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
     from gevent.hub import Hub
 
-    from poorhttp.net.tls import Tls
 
 #: Signals for which an application may have handlers.
 OTHER_SIGNALS = signal.valid_signals().difference(STOP_SIGNALS)
+
+#: No further arguments of the reactor.
+NONE: Mapping[str, Any] = {}
 
 #: How often the threads of the application are looked at before a worker is not reforked.
 THREAD_CHECKS = 3
@@ -66,11 +69,14 @@ class Worker:
         streamed_bodies: Sequence[tuple[str, str, bool]] = (),
         appended: tuple[str, str] | None = None,
         takes_times: bool = False,
-        tls: Tls | None = None,
+        arguments: Mapping[str, Any] = NONE,
         ready: Callable[[], object] = lambda: None,
         signals: StopSignals | None = None,
     ) -> None:
-        """Take the application, its listeners, and what the main process gives, if there is one."""
+        """Take the application, its listeners, and what the main process gives, if there is one.
+
+        `arguments` are those of the reactor that plug-ins give.
+        """
         self.application = application
         self.settings = settings
         self.ready = ready
@@ -81,7 +87,7 @@ class Worker:
         self._streamed_bodies = streamed_bodies
         self._appended = appended
         self._takes_times = takes_times
-        self._tls = tls
+        self._arguments = arguments
         self._raw_tcp = is_raw_tcp(settings.target)
         if self._raw_tcp:
             # It imports all of `socket`, which HTTP workers do not need.
@@ -111,6 +117,7 @@ class Worker:
             ConfigError: a log file cannot be opened, or no temporary file created.
         """
         temp_dir.check(self.settings)
+        carried = registry.names("transports")
         bases = [
             (
                 listener.fileno(),
@@ -118,7 +125,7 @@ class Worker:
                     listener.server,
                     multithread=multithread,
                     multiprocess=self.settings.worker_count > 1,
-                    secure=listener.protocol == "https",
+                    secure=listener.protocol in carried,
                 ),
                 listener.protocol,
                 listener.proxy_protocol,
@@ -165,8 +172,7 @@ class Worker:
                 routes=self._routes,
                 streamed_bodies=self._streamed_bodies,
                 live_reload=self._appended,
-                tls=self._tls.config if self._tls is not None else None,
-                https_redirect=self._tls.redirect_port(self._listeners) if self._tls else None,
+                **self._arguments,
                 recycle_after=context.recycle_after if context else 0,
                 wait_writable=wait_writable,
                 wait_readable=wait_readable,

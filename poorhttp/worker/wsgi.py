@@ -284,7 +284,7 @@ def base_environ(
         server: SERVER_NAME and SERVER_PORT.
         multithread: the application may be called by several threads (or greenlets) at once.
         multiprocess: it may run in several processes.
-        secure: its connections speak TLS.
+        secure: its URLs begin with `https`.
     """
     environ: dict[str, Any] = {
         "REQUEST_METHOD": "GET",

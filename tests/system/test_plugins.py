@@ -353,7 +353,10 @@ def test_a_metric_that_fails_is_named_and_switched_off(site: Path, tmp_path: Pat
 
 
 def test_what_is_no_object_of_its_group_is_named(site: Path, tmp_path: Path) -> None:
-    groups = ("commands", "components", "log_sinks", "metrics", "modes", "options", "worker_hooks")
+    groups = (
+        *("commands", "components", "log_sinks", "metrics", "modes", "options", "transports"),
+        "worker_hooks",
+    )
     points = {group: f"wrong = wrongly:{group}" for group in groups}
     text = "".join(f"{group} = 5\n" for group in groups if group != "options")
     install(site, "wrong", points, {"wrongly": f"{text}class options:\n    GROUP = 'X'\n"})

@@ -85,6 +85,14 @@ def test_the_core_checks_and_helps(core: Mapping[str, str], tmp_path: Path) -> N
         (("serve", "alone", "--debug"), 'unknown option "--debug"'),
         (("serve", "--django"), 'unknown option "--django"'),
         (("serve", "alone", "--access-log", "terminal"), "plug-in dev"),
+        (
+            ("serve", "alone", "--bind", "https://127.0.0.1:0"),
+            "--bind: https://127.0.0.1:0: plug-in https (poorhttp.transports) is left out",
+        ),
+        (("check", "alone", "--bind", "https+unix:sock"), "plug-in https (poorhttp.transports)"),
+        (("serve", "alone", "--tls-certificate", "x"), 'unknown option "--tls-certificate"'),
+        (("serve", "alone", "--certfile", "x"), 'unknown option "--certfile"'),
+        (("serve", "alone", "--redirect-to-https"), 'unknown option "--redirect-to-https"'),
         (("serve",), "there is nothing to serve"),
         (("serve", "-c", "monitored.ini"), 'monitored.ini:3: unknown option "otel"'),
     ],
@@ -95,7 +103,7 @@ def test_a_word_of_a_missing_plug_in_is_answered_in_a_sentence(
 ) -> None:
     write(tmp_path, "first")
     (tmp_path / "monitored.ini").write_text("[http]\ntarget = alone\notel = on\n")
-    address = ("--bind", "127.0.0.1:0") if words[0] == "serve" else ()
+    address = ("--bind", "127.0.0.1:0") if words[0] == "serve" and "--bind" not in words else ()
     done = run(*command(*words, *address), env=core, cwd=tmp_path)
     assert done.returncode != 0
     *_, sentence = done.stderr.splitlines()

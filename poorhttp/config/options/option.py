@@ -60,6 +60,8 @@ class Option(Generic[T_co]):
         aliases: more names on the command line, without hyphens, as other servers have them. Some
             read their value differently (`poorhttp.config.other_servers.translations`).
         translate: reads the value of an alias, where it differs from that of the option.
+        settle: completes other options if an alias was written, or raises a ValueError; takes the
+            texts of all options, and what was written for each.
         fixed: further ones that take no value, and the text for which each stands.
         shared: the same for all services of a server, so it is set in `[http]` only.
         hosted: may also be set for a virtual host, in `[host:NAME]`.
@@ -89,6 +91,7 @@ class Option(Generic[T_co]):
         short: str = "",
         aliases: Sequence[str] = (),
         translate: Callable[[str], str] | None = None,
+        settle: Callable[[dict[str, list[str]], dict[str, list[str]]], None] | None = None,
         fixed: Mapping[str, str] = NONE,
         shared: bool = False,
         hosted: bool = False,
@@ -106,6 +109,7 @@ class Option(Generic[T_co]):
         self.short = short
         self.aliases = tuple(aliases)
         self.translate = translate
+        self.settle = settle
         self.fixed = fixed
         self.shared = shared
         self.hosted = hosted

@@ -15,7 +15,7 @@ _SERVICES = "docs/guides/services.md"
 _PROXIES = "docs/guides/proxies.md"
 _TRUST = "docs/guides/trusted-proxies.md"
 _LOGS = "docs/reference/logs.md"
-_TLS = "docs/guides/tls.md"
+_HTTPS = "docs/guides/tls.md"
 _CONTENT = "docs/guides/static-files.md"
 _MONITORING = "docs/guides/monitoring.md"
 _RELIABILITY = "docs/internals/reliability.md"
@@ -163,7 +163,7 @@ _ADVICE = (
     (
         "insecure_bind quic_bind https_port http_to_https shared_socket https_socket",
         "write each address: --bind 0.0.0.0:80 --bind https://0.0.0.0:443; there is no QUIC",
-        _TLS,
+        _HTTPS,
     ),
     (
         "protocol socket_protocol uwsgi_socket scgi_socket fastcgi_socket http11_socket",
@@ -253,19 +253,19 @@ _ADVICE = (
     (
         "ssl_version ciphers ssl_ciphers suppress_ragged_eofs do_handshake_on_connect",
         "leave it out: TLS 1.2 and 1.3 with safe ciphers; --tls-min-version 1.3 refuses 1.2",
-        _TLS,
+        _HTTPS,
     ),
     (
         "ssl_keyfile_password keyfile_password",
         "the key must not be encrypted, and must be readable only by the server's user; openssl "
         "pkey -in KEY -out NEW decrypts it",
-        _TLS,
+        _HTTPS,
     ),
     (
         "ssl_crl ssl_client_verify no_ssl_client_verify verify_mode ssl_verify_client "
         "ssl_certificate_chain_file ssl_environment",
         "write --tls-client-ca FILE, which may hold revocation lists, and --tls-client-auth",
-        _TLS,
+        _HTTPS,
     ),
     # Development.
     (

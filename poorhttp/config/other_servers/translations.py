@@ -56,9 +56,6 @@ USUAL_HEADERS = "x-forwarded-for x-forwarded-proto"
 #: The largest value of `max_request_line` and `max_header_size`.
 LARGEST = "65000"
 
-_TLS_VERIFY = {"1": "optional", "2": "required"}
-_TLS_VERIFY |= {f"CERT_{word.upper()}": word for word in _TLS_VERIFY.values()}
-
 
 def worker_class(text: str) -> str:
     """Translate a worker of gunicorn to a mode; that of a plug-in is kept."""
@@ -185,15 +182,6 @@ def syslog(text: str) -> str:
     )
 
 
-def client_certificates(text: str) -> str:
-    """Translate what is asked of clients, in the numbers and names of Python's `ssl`."""
-    if text in ("0", "CERT_NONE"):
-        raise ValueError(
-            "then clients are asked for no certificate; leave it out, and the file of issuers too"
-        )
-    return _TLS_VERIFY.get(text.rpartition(".")[2], text)
-
-
 #: By the name of an alias, or the letter of a short form; for those of plug-ins see `Option`.
 TRANSLATIONS: dict[str, Callable[[str], str]] = {
     **dict.fromkeys(("k", "worker-class"), worker_class),
@@ -214,8 +202,6 @@ TRANSLATIONS: dict[str, Callable[[str], str]] = {
     **dict.fromkeys(OPTIONS["forwarded_headers"].aliases, str.lower),
     "access-logformat": log_format,
     "log-syslog-to": syslog,
-    **dict.fromkeys(OPTIONS["tls_client_auth"].aliases, client_certificates),
-    "ssl-protocol-min": lambda text: text.lower().removeprefix("tls"),
 }
 
 
@@ -251,17 +237,10 @@ def settle(
         ValueError: two of them contradict each other, or the second is missing.
     """
     _host_and_port(values, flags, given)
-    if "tls_certificate" in values and _is_alias("tls_certificate", flags):
-        # Others serve TLS at every address as soon as there is a certificate.
-        values.setdefault("https", ["on"])
-        flags.setdefault("https", flags["tls_certificate"][:1])
-    is_checked = "tls_client_ca" not in values or "tls_client_auth" in values
-    if not is_checked and _is_alias("tls_client_ca", flags):
-        raise ValueError(
-            f"{flags['tls_client_ca'][-1]} alone asks clients for no certificate in other "
-            "servers, but for one here; write --tls-client-ca if it is required, or leave it out "
-            "(docs/guides/tls.md)"
-        )
+    for name in [*values]:
+        settled = OPTIONS[name].settle
+        if settled is not None and _is_alias(name, flags):
+            settled(values, flags)
     return [*_proxies(values, flags, given), *_timeout(values, flags, given)]
 
 

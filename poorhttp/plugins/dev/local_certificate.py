@@ -35,7 +35,7 @@ def apply(settings: Settings) -> None:
     """
     addresses = [_secure(address) for address in settings.bind]
     settings.set("bind", [(settings.origin("bind", n), text) for n, text in enumerate(addresses)])
-    if not settings.tls_certificate:
+    if not settings.value("tls_certificate"):
         hosts = [address.host for address in settings.bind if address.kind == "tcp"]
         place = settings.origin("https")
         settings.set("tls_certificate", [(place, _kept(hosts, place))])

@@ -78,8 +78,8 @@ class StatusDocument:
         generations = self._monitor.main.generations
         pools = [pool for pool in generations if pool.settings.service == settings.service]
         slowest, errors, refusals = generations.finished(settings.service)
-        tls = serving.service.tls
-        certificates = tls.config.certificates if tls is not None else []
+        transport = serving.service.transport
+        expiries = transport.expiries() if transport is not None else ()
         history = self._monitor.history
         present = generations.figures(settings.service)
         full = any(pool.is_full(each) for pool in pools for each in pool.workers.values())
@@ -107,7 +107,7 @@ class StatusDocument:
             "slowest": slowest,
             "errors": errors,
             "refusals": refusals,
-            "certificates": [{"file": file, "expires": end} for file, _, _, end, _ in certificates],
+            "certificates": [{"file": file, "expires": end} for file, end in expiries],
             "history": history.slots(settings.service, present, totals.restarts["died"])
             if history is not None
             else [],
