@@ -69,7 +69,8 @@ def env(tmp_path: Path) -> dict[str, str]:
 def test_a_transport_of_others_carries_http(env: dict[str, str]) -> None:
     bind = ("sealed://127.0.0.1:0",)
     with Server("tests/apps/secure.py", "threading", env=env, bind=bind) as server:
-        with connected(server) as sock:
+        port = int(server.urls.rpartition(":")[2])
+        with connected(port) as sock:
             sock.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
             received = b"".join(iter(lambda: sock.recv(65536), b""))
         assert received.startswith(b"HTTP/1.1 200 OK\r\n")

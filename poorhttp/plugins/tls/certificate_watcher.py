@@ -45,6 +45,11 @@ class CertificateWatcher:
         """Close it in children: they could take the events, or make a read of it block."""
         self._inotify = None
 
+    def close(self) -> None:
+        """End the watch."""
+        self._inotify = None
+        after_fork_in_child.remove(self._close_after_fork)
+
     def filenos(self) -> list[int]:
         """Return the descriptor to wait for, none while a change waits to be read."""
         if self._inotify is None or self._due != float("inf"):

@@ -25,6 +25,12 @@ class Renewal(Component):
         #: them.
         self._sent: WeakKeyDictionary[WorkerHandle, int] = WeakKeyDictionary()
 
+    def stop(self) -> None:
+        """End the watch."""
+        if self._watcher is not None:
+            self._watcher.close()
+            self._watcher = None
+
     def filenos(self) -> Sequence[int]:
         """Return the descriptor of the watch."""
         return self._watcher.filenos() if self._watcher is not None else ()
@@ -41,7 +47,7 @@ class Renewal(Component):
             if isinstance(pool.service.transport, Certificates)
         ]
         if not pools:
-            self._watcher = None
+            self.stop()
             return
         if self._watcher is None:
             self._watcher = CertificateWatcher()
