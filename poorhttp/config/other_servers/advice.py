@@ -34,7 +34,8 @@ def advice(name: str) -> str:
         name: as it is written there, without the hyphens before it.
     """
     plain = _LETTERS.get(name, name).replace("-", "_").lower()
-    entries = (pkgutil.get_data(__package__, "advice.txt") or b"").decode().split("\n\n")
+    table = pkgutil.get_data("poorhttp.config.other_servers", "advice.txt") or b""
+    entries = table.decode().split("\n\n")
     for known in (plain, plain.removeprefix("no_")):
         for entry in entries:
             head, _, text = entry.partition("\n    ")
