@@ -125,6 +125,5 @@ def _fill(text: str, first: str = "", indent: str = "") -> str:
 
 
 if __name__ == "__main__":
-    named = os.environ.get("POORHTTP_PLUGINS", "").split()
-    registry.use([("POORHTTP_PLUGINS", name) for name in named])
+    registry.use([("POORHTTP_PLUGINS", os.environ.get("POORHTTP_PLUGINS", ""))])
     print(page(), end="")

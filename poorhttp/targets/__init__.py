@@ -66,7 +66,7 @@ def load(target: str, settings: Settings | None = None) -> WSGIApplication:
         entry = registry.find("targets", scheme)
         if entry is not None:
             return _load_plugin(scheme, rest, settings)
-        near = nearest(scheme, registry.names("targets"))
+        near = nearest(scheme, registry.entries["targets"])
         if near is not None:
             raise ApplicationError(
                 f'there is neither a module nor a scheme "{scheme}" (in {target}); '
