@@ -97,7 +97,12 @@ class Arguments:
             else:
                 self._read_target(word)
         if self._given and not self.information:
-            self._settle()
+            from poorhttp.config.other_servers import translations  # takes memory
+
+            try:
+                self.notes = translations.settle(self.values, self.flags, self._given)
+            except ValueError as error:
+                raise UsageError(str(error)) from None
 
     def _read_command(self, rest: list[str]) -> bool:
         """Read the command, and tell whether it was named; without a name it is `serve`."""
@@ -115,15 +120,6 @@ class Arguments:
         meant = f"; {unnamed}" if unnamed else suggestion(word, registry.entries["commands"])
         serves = f"; {SEE_HELP}; to serve a module of this name: poorhttp serve {word}"
         raise UsageError(f'unknown command "{word}"{meant or serves}')
-
-    def _settle(self) -> None:
-        """Complete what aliases mean together."""
-        from poorhttp.config.other_servers import translations  # takes memory
-
-        try:
-            self.notes = translations.settle(self.values, self.flags, self._given)
-        except ValueError as error:
-            raise UsageError(str(error)) from None
 
     def _read_target(self, word: str) -> None:
         if "target" in self.values:
