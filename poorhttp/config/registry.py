@@ -27,12 +27,6 @@ if TYPE_CHECKING:
 #: `poorhttp.contract`.
 CONTRACT = "1"
 
-#: What a plug-in can add; each is a group of entry points, `poorhttp.targets` and so on.
-GROUPS = (
-    *("targets", "modes", "commands", "options"),
-    *("components", "worker_hooks", "log_sinks", "metrics"),
-)
-
 #: Ours: by group and name, the place of the object, `module:attribute` in `poorhttp`.
 OURS: Mapping[str, Mapping[str, str]] = {
     "targets": {
@@ -83,6 +77,9 @@ OURS: Mapping[str, Mapping[str, str]] = {
     "log_sinks": {"terminal": "plugins.dev.terminal_sink:SINK"},
     "metrics": {},
 }
+
+#: What a plug-in can add; each is a group of entry points, `poorhttp.targets` and so on.
+GROUPS = tuple(OURS)
 
 #: The class of what a plug-in of others adds, by its group; a component is a class derived from it.
 #: By their names, because most of these modules are not imported.
@@ -275,10 +272,8 @@ class Registry:
 
     def __init__(self) -> None:
         self.entries: dict[str, dict[str, Entry]] = {
-            group: {
-                name: Entry(group, name, f"poorhttp.{place}") for name, place in OURS[group].items()
-            }
-            for group in GROUPS
+            group: {name: Entry(group, name, f"poorhttp.{place}") for name, place in ours.items()}
+            for group, ours in OURS.items()
         }
         self.on_options: Callable[[type], object] = lambda options: None
         self.calling: Callable[[str], AbstractContextManager[object]] = nullcontext
