@@ -27,12 +27,6 @@ if TYPE_CHECKING:
 #: `poorhttp.contract`.
 CONTRACT = "1"
 
-#: What a plug-in can add; each is a group of entry points, `poorhttp.targets` and so on.
-GROUPS = (
-    *("targets", "modes", "commands", "options"),
-    *("components", "worker_hooks", "log_sinks", "metrics"),
-)
-
 #: Ours: by group and name, the place of the object, `module:attribute` in `poorhttp`.
 OURS: Mapping[str, Mapping[str, str]] = {
     "targets": {
@@ -83,6 +77,9 @@ OURS: Mapping[str, Mapping[str, str]] = {
     "log_sinks": {"terminal": "plugins.dev.terminal_sink:SINK"},
     "metrics": {},
 }
+
+#: What a plug-in can add; each is a group of entry points, `poorhttp.targets` and so on.
+GROUPS = tuple(OURS)
 
 #: The class of what a plug-in of others adds, by its group; a component is a class derived from it.
 #: By their names, because most of these modules are not imported.
@@ -252,6 +249,15 @@ class Plugin:
         """Tell whether it adds something of this name."""
         return any(entry.group == group and entry.name == name for entry in self.entries)
 
+    def declares(self, option: str) -> bool:
+        """Tell whether it adds an option."""
+        for entry in self.entries:
+            # For one that cannot be loaded, which `poorhttp plugins` shows, the word is unknown.
+            with suppress(ConfigError):
+                if entry.group == "options" and hasattr(entry.load(), option):
+                    return True
+        return False
+
 
 class Registry:
     """All plug-ins that this process knows.
@@ -266,18 +272,12 @@ class Registry:
 
     def __init__(self) -> None:
         self.entries: dict[str, dict[str, Entry]] = {
-            group: {
-                name: Entry(group, name, f"poorhttp.{place}") for name, place in OURS[group].items()
-            }
-            for group in GROUPS
+            group: {name: Entry(group, name, f"poorhttp.{place}") for name, place in ours.items()}
+            for group, ours in OURS.items()
         }
         self.on_options: Callable[[type], object] = lambda options: None
         self.calling: Callable[[str], AbstractContextManager[object]] = nullcontext
         self._others: list[Plugin] | None = None
-
-    def names(self, group: str) -> list[str]:
-        """Return the names of a group that are known without a search."""
-        return list(self.entries[group])
 
     def known(self, group: str, name: str) -> Entry | None:
         """Return an entry without a search."""
@@ -289,13 +289,9 @@ class Registry:
         Raises:
             ConfigError: the plug-in that has it cannot be used.
         """
-        entry = self.known(group, name)
-        if entry is None and not STARTED_BY_ROOT:
-            for plugin in self.installed():
-                if plugin.has(group, name):
-                    self.add(plugin)
-                    return self.known(group, name)
-        return entry
+        if name not in self.entries[group]:
+            self._add_first(lambda plugin: plugin.has(group, name))
+        return self.known(group, name)
 
     def unnamed(self, group: str, name: str) -> str:
         """Return what root has to write to use this entry of an installed plug-in; mostly empty."""
@@ -349,31 +345,32 @@ class Registry:
             self._others = list(found.values())
         return self._others
 
-    def use(self, names: Sequence[tuple[str, str]], error: type[Failure] = ConfigError) -> None:
-        """Add the plug-ins that the option `plugins` names, as pairs of place and name.
+    def use(self, texts: Sequence[tuple[str, str]], error: type[Failure] = ConfigError) -> None:
+        """Add the plug-ins that the option `plugins` names, by pairs of place and text.
 
         Raises `error` if one is not installed, or cannot be used.
         """
-        for where, name in names:
-            found = self._named(name)
-            if found is None:
-                there = ", ".join(sorted(plugin.name for plugin in self.installed())) or "none"
-                raise error(
-                    f'{where}: no plug-in "{name}" is installed; a plug-in has the name of its '
-                    f"distribution, and these are installed: {there}"
-                )
-            try:
-                self.add(found)
-            except ConfigError as why:
-                raise error(f"{where}: {why}") from why
+        for where, text in texts:
+            for name in text.replace(",", " ").split():
+                if name != "off":
+                    self._use(where, name, error)
 
-    def _named(self, name: str) -> Plugin | None:
-        """Return an installed plug-in, which may be newer than the server that is reloaded."""
-        for again in (False, True):
-            for plugin in self.installed(again=again):
-                if _plain(plugin.name) == _plain(name):
-                    return plugin
-        return None
+    def _use(self, where: str, name: str, error: type[Failure]) -> None:
+        wanted = _plain(name)
+        for again in (False, True):  # it may be newer than the server that is reloaded
+            found = [each for each in self.installed(again=again) if _plain(each.name) == wanted]
+            if found:
+                break
+        else:
+            there = ", ".join(sorted(plugin.name for plugin in self.installed())) or "none"
+            raise error(
+                f'{where}: no plug-in "{name}" is installed; a plug-in has the name of its '
+                f"distribution, and these are installed: {there}"
+            )
+        try:
+            self.add(found[0])
+        except ConfigError as why:
+            raise error(f"{where}: {why}") from why
 
     def add(self, plugin: Plugin) -> None:
         """Add all that a plug-in of others adds.
@@ -417,35 +414,26 @@ class Registry:
                 self.add(plugin)
 
     def add_for_option(self, name: str) -> bool:
-        """Add the plug-in of others that declares an option, but not for root.
-
-        Returns:
-            Whether there is one.
+        """Add the plug-in of others that declares an option, but not for root; False: none does.
 
         Raises:
             ConfigError: that plug-in cannot be used.
         """
-        for plugin in self.installed() if not STARTED_BY_ROOT else ():
-            if not plugin.used and self._declares(plugin, name):
-                self.add(plugin)
-                return True
-        return False
+        return self._add_first(lambda plugin: not plugin.used and plugin.declares(name))
 
-    def _declares(self, plugin: Plugin, name: str) -> bool:
-        """Tell whether a plug-in declares an option."""
-        for entry in plugin.entries:
-            # For one that cannot be loaded, which `poorhttp plugins` shows, the word is unknown.
-            with suppress(ConfigError):
-                if entry.group == "options" and hasattr(entry.load(), name):
-                    return True
-        return False
+    def _add_first(self, is_wanted: Callable[[Plugin], bool]) -> bool:
+        """Add the first plug-in of others that is wanted, but not for root."""
+        found = not STARTED_BY_ROOT and next(filter(is_wanted, self.installed()), None)
+        if found:
+            self.add(found)
+        return bool(found)
 
 
 def _plain(name: str) -> str:
     """Return the name of a distribution as all its spellings are the same (PEP 503)."""
-    words = name.lower().replace("_", "-").replace(".", "-").split("-")
-    ends = words[:1], words[1:-1], words[1:][-1:]
-    return "-".join([*ends[0], *filter(None, ends[1]), *ends[2]])
+    import re  # takes memory
+
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 registry = Registry()
