@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from poorhttp.config.registry import Entry
     from poorhttp.config.settings import Settings
     from poorhttp.net.listener import Listener
+    from poorhttp.supervisor.binary_upgrade import Memory, Takeover
     from poorhttp.supervisor.generations import Generations
     from poorhttp.supervisor.metric import Metric
     from poorhttp.supervisor.spawner import Spawner
-    from poorhttp.supervisor.upgrade import Memory, Takeover
     from poorhttp.supervisor.worker_handle import WorkerHandle
     from poorhttp.supervisor.worker_pool import WorkerPool
     from poorhttp.worker.service import Service

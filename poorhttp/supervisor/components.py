@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
     from poorhttp.config.registry import Entry
     from poorhttp.config.settings import Settings
+    from poorhttp.supervisor.binary_upgrade import Memory
     from poorhttp.supervisor.component import Component, Main
     from poorhttp.supervisor.hangs import Hangs
     from poorhttp.supervisor.metric import Metric
     from poorhttp.supervisor.spawner import Spawner
-    from poorhttp.supervisor.upgrade import Memory
     from poorhttp.worker.service import Service
 
 #: Seconds of a method of others that are named in the log: when it has returned, and when not.

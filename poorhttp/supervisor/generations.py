@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from poorhttp._core import Figures, Finished, Refusal, WorkerStatus
     from poorhttp.net.certificate_watcher import CertificateWatcher
+    from poorhttp.supervisor.binary_upgrade import Memory
     from poorhttp.supervisor.hooks.queue import HookQueue
     from poorhttp.supervisor.spawner import Spawner
-    from poorhttp.supervisor.upgrade import Memory
     from poorhttp.supervisor.worker_handle import WorkerHandle
 
     #: Returns what forks the workers of each service; `None`: the main process does it.

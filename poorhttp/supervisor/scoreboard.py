@@ -21,7 +21,7 @@ from poorhttp._core import SharedStatuses, WorkerStatus, sum_figures
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp._core import Figures, Finished, InFlight, Refusal
-    from poorhttp.supervisor.upgrade import Memory
+    from poorhttp.supervisor.binary_upgrade import Memory
 
 #: Requests in a log line, the newest first; of more only the number is given.
 MOST_NAMED = 10

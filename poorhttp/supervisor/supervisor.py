@@ -26,12 +26,12 @@ from poorhttp.process.own_files import FOLDER, own_files
 from poorhttp.process.privileges import apply_umask
 from poorhttp.process.signals import SIGNALS, STOP_SIGNALS, signal
 from poorhttp.process.unpatched import sleep
-from poorhttp.supervisor import upgrade
+from poorhttp.supervisor import binary_upgrade
+from poorhttp.supervisor.binary_upgrade import Takeover, Upgrade
 from poorhttp.supervisor.components import Components
 from poorhttp.supervisor.generations import Generations
 from poorhttp.supervisor.saturation import Saturation
 from poorhttp.supervisor.tasks import attempt
-from poorhttp.supervisor.upgrade import Takeover, Upgrade
 from poorhttp.supervisor.watchdog import Watchdog
 from poorhttp.supervisor.worker_handle import ASKED
 from poorhttp.worker.stop_signals import StopSignals
@@ -84,7 +84,7 @@ class Supervisor:
         self.start_folder = folder
         self.file = file
         self.has_application = application is not None
-        self.takeover: Takeover | None = upgrade.takeover()
+        self.takeover: Takeover | None = binary_upgrade.takeover()
         self.notifier = Notifier()
         self.watchdog = Watchdog(self.notifier)
         self.saturation = Saturation()
@@ -205,7 +205,9 @@ class Supervisor:
                     # Something may be due that would fail again at once; signals are not late.
                     self._pause(wakeups)
             if self.upgrade is not None and self.replaced and os.getpid() == 1:
-                return upgrade.wait_for_successor(self.upgrade.pid, self.pending_signals, wakeups)
+                return binary_upgrade.wait_for_successor(
+                    self.upgrade.pid, self.pending_signals, wakeups
+                )
             return self.exit_code
         finally:
             self._closing = True
@@ -660,7 +662,7 @@ class Supervisor:
             listeners = [*self.generations.listeners, *self.components.listeners()]
             memory = [*self.generations.memory(), *self.components.memory()]
             folder, environ = self.start_folder, self.notifier.environ
-            self.upgrade = upgrade.Upgrade(listeners, memory, folder, environ, self.born)
+            self.upgrade = binary_upgrade.Upgrade(listeners, memory, folder, environ, self.born)
         except OSError as error:
             self._not_upgraded(f"a new main process cannot be started: {error}")
         finally:
