@@ -1,12 +1,12 @@
 """The reactor, written in Rust; its sources are in `core/`.
 
 Each process has one `Reactor`, which yields complete requests. A `Request` is also its own
-`start_response` and `write` (PEP 3333).
+`start_response` and `write` (PEP 3333). What is `Final` cannot be set, but may change by itself.
 """
 
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Any, ClassVar, Literal, TypedDict, final, overload
+from typing import Any, ClassVar, Final, Literal, TypedDict, final, overload
 
 from _typeshed import OptExcInfo, ReadableBuffer, WriteableBuffer
 
@@ -131,9 +131,6 @@ class Inotify:
     `max_user_watches` is reached, and which folders are watched is not known.
     """
 
-    def __init__(self) -> None:
-        """Create a watcher without folders."""
-
     def fileno(self) -> int:
         """Return a descriptor that is readable when `read` has changes to return."""
 
@@ -171,16 +168,12 @@ class TlsSettings:
         """Read the files, which have to be regular ones of a limited size.
 
         Args:
-            certificates: paths.
-            keys: a path for each certificate.
-            ocsp: paths of OCSP responses, for the first certificates.
+            certificates: paths, each with one in `keys`, and the first ones with one of an OCSP
+                response in `ocsp`.
             client_ca: path of the issuers of client certificates.
-            opener: opens a file for reading, and returns its descriptor, as that of `open`: it
-                decides which symbolic links are followed.
-            client_auth_required: whether clients without a certificate are refused.
-            only_tls13: whether TLS 1.2 is refused.
+            opener: as that of `open`; decides which symbolic links are followed.
             session_timeout: in seconds; 0 for no tickets.
-            kernel: whether keys may be given to it; see `use_kernel_tls`.
+            kernel: see `use_kernel_tls`.
 
         Raises:
             ValueError: with a sentence that begins with the name of a file.
@@ -191,26 +184,20 @@ class TlsConfig:
     """Certificates of a service. Processes that are forked have them too."""
 
     def __init__(self, settings: TlsSettings) -> None:
-        """Use the certificates.
-
-        Raises:
-            ValueError: with a sentence that begins with the name of a file.
-        """
+        """As `replace` does."""
 
     def replace(self, settings: TlsSettings) -> int:
         """Use others for new connections; return a descriptor with them, for other processes.
 
         Raises:
-            ValueError: as the constructor; nothing has changed.
+            ValueError: with a sentence that begins with the name of a file; nothing has changed.
             OSError: the descriptor cannot be made.
         """
 
-    @property
-    def certificates(self) -> list[tuple[str, list[str], int, int, str]]:
-        """The file of each certificate, its hosts, begin and end (time stamps), and SHA-256."""
-    @property
-    def warnings(self) -> list[str]:
-        """What is wrong with the files, although they can be used: sentences."""
+    #: The file of each certificate, its hosts, begin and end (time stamps), and SHA-256.
+    certificates: Final[list[tuple[str, list[str], int, int, str]]]
+    #: What is wrong with the files, although they can be used: sentences.
+    warnings: Final[list[str]]
 
 def use_kernel_tls() -> list[str]:
     """Have the kernel encrypt what this process and its children send, where it can.
@@ -243,11 +230,7 @@ class Sink:
         """
     @staticmethod
     def journald(path: str) -> Sink:
-        """Return a sink that sends messages to systemd's journal, in its own protocol.
-
-        Raises:
-            OSError: nobody listens there.
-        """
+        """Return a sink for systemd's journal, in its own protocol; errors as `syslog`."""
     @staticmethod
     def records(fd: int) -> Sink:
         """Return a sink that sends messages to a connected datagram socket.
@@ -261,21 +244,16 @@ class Sink:
 class RequestName:
     """A request as messages name it: as text, `request 12 GET /path`."""
 
-    @property
-    def number(self) -> int:
-        """Its running number in the worker."""
-    @property
-    def line(self) -> str:
-        """Method and target, or the client's address; escaped."""
-    @property
-    def id(self) -> str:
-        """Its id; empty without `request_id`."""
-    @property
-    def trace_id(self) -> str | None:
-        """The id of its trace, if it has a valid `traceparent`; None without `request_id`."""
-    @property
-    def span_id(self) -> str | None:
-        """The id of its client's span in that trace."""
+    #: Its running number in the worker.
+    number: Final[int]
+    #: Method and target, or the client's address; escaped.
+    line: Final[str]
+    #: Its id; empty without `request_id`.
+    id: Final[str]
+    #: The id of its trace, if it has a valid `traceparent`; None without `request_id`.
+    trace_id: Final[str | None]
+    #: The id of its client's span in that trace.
+    span_id: Final[str | None]
 
 @final
 class LogWriter:
@@ -297,15 +275,11 @@ class LogWriter:
         traceback: str | None = None,
         from_application: bool = False,
     ) -> None:
-        """Write a message; its lines stay together, and all but the first are indented.
+        """Write a message, and lines of a traceback; all lines but the first are indented.
 
-        Args:
-            message: the text; a message about a request begins with the name of the request.
-            request: the request.
-            traceback: lines that follow the message.
-            from_application: the application has written the message to `wsgi.errors`.
-
-        Messages that cannot be written in time are counted, and the number is written later.
+        A message about a request begins with its name. One that is `from_application` was written
+        to `wsgi.errors`. Messages that cannot be written in time are counted, and the number is
+        written later.
         """
 
     def close(self) -> None:
@@ -320,9 +294,8 @@ class LogWriter:
     def count_lost(self, status: WorkerStatus) -> None:
         """Count lines that are lost in `status`, too."""
 
-    @property
-    def label(self) -> str:
-        """The name of this process."""
+    #: The name of this process.
+    label: Final[str]
 
 def share_log_level(memory: memoryview) -> None:
     """Keep the level of `set_log_level` in the first byte of `memory`, which processes share."""
@@ -335,11 +308,7 @@ class SharedStatuses:
     """The statuses of several workers, in a file in memory that processes share."""
 
     def __init__(self, places: int) -> None:
-        """Make memory for so many.
-
-        Raises:
-            OSError: there is none.
-        """
+        """Make memory for so many, or raise OSError."""
 
     @staticmethod
     def inherited(fd: int) -> SharedStatuses:
@@ -350,11 +319,8 @@ class SharedStatuses:
             ValueError: it is no such memory, or that of another version.
         """
 
-    def fileno(self) -> int:
-        """Return the descriptor of the file."""
-
-    def __len__(self) -> int:
-        """For how many workers there is room."""
+    def fileno(self) -> int: ...
+    def __len__(self) -> int: ...
 
 def sum_figures(alive: Sequence[WorkerStatus], ended: Sequence[WorkerStatus]) -> Figures:
     """Return the sum of the figures of several workers.
@@ -478,11 +444,7 @@ class WorkerStatus:
     """Upper bounds of the buckets of the histograms, in seconds."""
 
     def __init__(self, memory: SharedStatuses, place: int) -> None:
-        """Use a place of `memory`, which is shared with other processes.
-
-        Raises:
-            ValueError: there is no such place.
-        """
+        """Use a place of `memory`, which is shared with other processes; ValueError: none is."""
 
     def in_flight(self) -> list[tuple[int, str]]:
         """Return number and line (method and target) of the newest 64 requests, newest first.
@@ -520,12 +482,10 @@ class WorkerStatus:
     def own_number(self, which: int) -> int:
         """Return one of 16 numbers for the main process's own use."""
 
-    def add_to_own_number(self, which: int, more: int = 1) -> None:
-        """Add to such a number."""
+    def add_to_own_number(self, which: int, more: int = 1) -> None: ...
 
-    @property
-    def accepts(self) -> bool:
-        """Whether the worker accepts connections."""
+    #: Whether the worker accepts connections.
+    accepts: Final[bool]
 
     def counts(self) -> tuple[int, int, int, list[int], int, int]:
         """Return requests begun, requests in flight, connections, responses (1xx to 5xx).
@@ -597,7 +557,6 @@ class Reactor:
             settings: `poorhttp.config.settings.Settings`, of which limits, timeouts and others are
                 read.
             access_log: sink of the access log, and its `access_log_format`.
-            temp_dir: absolute path of the folder for temporary files.
             accept_balance: if other processes accept from the same sockets: memory with the
                 `WorkerStatus` of each, and the place of this one in it.
             worker_status: memory in which a supervisor reads counters and requests in flight.
@@ -607,18 +566,12 @@ class Reactor:
             wait_readable: the same for a body that it receives, with the seconds after which it
                 shall return in any case.
             external_loop: an event loop watches `fileno()` and calls `poll()` instead of iterating.
-            multithread: several threads iterate it.
             raw_tcp: yield unread connections as `Connection`.
             channel: descriptor of a worker's control channel, a stream socket to the main process.
-                The worker answers `?` with `.`; `d` is `drain()`, `r` is `stop(last=False)`, `p` is
-                the same and sets `promoted`, `H` is the same and passes idle connections to a
-                successor, `l` is `end_long_polls()`, `T` comes with a descriptor of
-                `TlsConfig.replace` and replaces the certificates, and the end of the stream is
-                `stop()`.
+                `poorhttp/process/control_channel.py` describes what is sent there.
             fd_handoff: descriptors of two stream sockets, to pass idle connections to a successor
                 and to receive those of a predecessor, and a number that each successor increases.
-            interrupter: a `ThreadInterrupter` or another class like it, which interrupts
-                applications that take longer than `request_timeout`.
+            interrupter: as `poorhttp.worker.timeouts.ThreadInterrupter`.
             routes: host (`*.domain` for all below it, empty for all others), path prefix (without a
                 trailing slash), folder whose files are sent without Python (`None`: the application
                 answers) and settings (`static_…`). The host is matched first, then the longest
@@ -627,15 +580,12 @@ class Reactor:
                 called before the body of a request has come.
             live_reload: the live-reload script for HTML pages: text before and after the server's
                 path prefix.
-            tls: certificates of the listeners whose protocol is `https`.
             https_redirect: port of `https` to which requests without TLS are redirected.
             request_context: variable that the name of the request is set to in its greenlet, with
                 `request_id`.
             recycle_after: `m` is sent on `channel` when this request number begins; 0: never.
-            offer_upgrade: called with environ and request, to offer its connection to the
-                application.
-            reopen_logs: called when the main process commands that over `channel`.
-            note_stop: called when the main process commands a stop over `channel`.
+            offer_upgrade: called to offer its connection to the application.
+            reopen_logs, note_stop: called when the main process commands that over `channel`.
             end_line: called behind a request, if any thread has left a line in `wsgi.errors`
                 without its end; not in mode `gevent`.
             refork: a request number, and a function that is called when the first request of the
@@ -715,21 +665,14 @@ class Reactor:
     def leave(self) -> None:
         """Note that this thread goes on with its request, and takes no other one."""
 
-    @property
-    def wakeup_fd(self) -> int:
-        """For `signal.set_wakeup_fd`: a byte written here lets signal handlers run."""
-
-    @property
-    def foreign(self) -> bool:
-        """Whether it belongs to the process that forked this one, and must not be used."""
-
-    @property
-    def finished(self) -> bool:
-        """Whether it was stopped and its last connection has ended."""
-
-    @property
-    def promoted(self) -> bool:
-        """Whether it was stopped to make this process the preloader."""
+    #: For `signal.set_wakeup_fd`: a byte written here lets signal handlers run.
+    wakeup_fd: Final[int]
+    #: Whether it belongs to the process that forked this one, and must not be used.
+    foreign: Final[bool]
+    #: Whether it was stopped and its last connection has ended.
+    finished: Final[bool]
+    #: Whether it was stopped to make this process the preloader.
+    promoted: Final[bool]
 
 @final
 class Connection:
@@ -748,35 +691,20 @@ class Connection:
         """Stop the timeout: the handler is not interrupted any more."""
 
     def end(self, complete: bool = True) -> None:
-        """Close it without waiting; if not `complete`, reset it.
+        """Close it without waiting; if not `complete`, reset it. RuntimeError: it is `foreign`."""
 
-        Raises:
-            RuntimeError: it belongs to the process that forked this one.
-        """
-
-    @property
-    def number(self) -> int:
-        """Its running number in its worker, as in the access log."""
-
-    @property
-    def name(self) -> RequestName:
-        """Its name in logs."""
-
-    @property
-    def line(self) -> str:
-        """Its client, for logs: `of 127.0.0.1:4711`."""
-
-    @property
-    def foreign(self) -> bool:
-        """Whether it belongs to the process that forked this one."""
-
-    @property
-    def timed_out(self) -> bool:
-        """Whether the connection was closed because the handler took too long."""
-
-    @property
-    def disconnected(self) -> bool:
-        """Whether the client has disconnected, not only finished sending."""
+    #: Its running number in its worker, as in the access log.
+    number: Final[int]
+    #: Its name in logs.
+    name: Final[RequestName]
+    #: Its client, for logs: `of 127.0.0.1:4711`.
+    line: Final[str]
+    #: Whether it belongs to the process that forked this one.
+    foreign: Final[bool]
+    #: Whether the connection was closed because the handler took too long.
+    timed_out: Final[bool]
+    #: Whether the client has disconnected, not only finished sending.
+    disconnected: Final[bool]
 
 @final
 class UpgradedConnection:
@@ -865,9 +793,8 @@ class Request:
             OSError: the response has begun, or the client is gone.
         """
 
-    @property
-    def upgraded(self) -> bool:
-        """Whether the application has got the connection."""
+    #: Whether the application has got the connection.
+    upgraded: Final[bool]
 
     def end_upgraded(self, complete: bool) -> None:
         """End a connection that the application has got; `complete`: it has not failed."""
@@ -878,49 +805,28 @@ class Request:
     def disarm_timeout(self) -> None:
         """Stop the timeout: the application is not interrupted any more."""
 
-    @property
-    def timed_out(self) -> bool:
-        """Whether the server answered because the application took too long."""
-
-    @property
-    def name(self) -> RequestName:
-        """Its name in logs."""
-
-    @property
-    def line(self) -> str:
-        """Method and target, escaped for logs."""
-
-    @property
-    def number(self) -> int:
-        """The running number of the request in its worker, as in the access log."""
-
-    @property
-    def started(self) -> bool:
-        """Whether `start_response` was called."""
-
-    @property
-    def committed(self) -> bool:
-        """Whether the head was sent, so that it can no longer be replaced."""
-
-    @property
-    def over(self) -> bool:
-        """Whether the request was answered or aborted."""
-
-    @property
-    def foreign(self) -> bool:
-        """Whether it belongs to the process that forked this one."""
-
-    @property
-    def disconnected(self) -> bool:
-        """Whether the client disconnected before it was answered."""
-
-    @property
-    def cut(self) -> bool:
-        """Whether the server has closed the connection before the response was complete."""
-
-    @property
-    def stopping(self) -> bool:
-        """Whether the server is stopping, and waits up to `graceful_timeout` for this request."""
+    #: Whether the server answered because the application took too long.
+    timed_out: Final[bool]
+    #: Its name in logs.
+    name: Final[RequestName]
+    #: Method and target, escaped for logs.
+    line: Final[str]
+    #: The running number of the request in its worker, as in the access log.
+    number: Final[int]
+    #: Whether `start_response` was called.
+    started: Final[bool]
+    #: Whether the head was sent, so that it can no longer be replaced.
+    committed: Final[bool]
+    #: Whether the request was answered or aborted.
+    over: Final[bool]
+    #: Whether it belongs to the process that forked this one.
+    foreign: Final[bool]
+    #: Whether the client disconnected before it was answered.
+    disconnected: Final[bool]
+    #: Whether the server has closed the connection before the response was complete.
+    cut: Final[bool]
+    #: Whether the server is stopping, and waits up to `graceful_timeout` for this request.
+    stopping: Final[bool]
 
     def finish(self, body: object) -> bool:
         """Send the response with a list or tuple of bytes, head and body in one system call.
@@ -956,9 +862,7 @@ class Request:
             `False` if it is not in a published folder; nothing was sent.
         """
 
-    def end(self) -> None:
-        """End the response."""
-
+    def end(self) -> None: ...
     def long_poll(self, final_chunk: bytes, *, missed: int = 0) -> None:
         """Keep the response open as a long poll; the application has finished.
 
