@@ -115,18 +115,10 @@ class ControlChannel:
         with suppress(OSError):
             self.socket.send(message)
 
-    def send_fd(self, text: str, fd: int) -> bool:
-        """Send a line with a descriptor; return `False` if that fails."""
+    def send_fd(self, message: bytes, fd: int) -> bool:
+        """Send a message with a descriptor; return `False` if that fails."""
         try:
-            fd_passing.send(self.socket, f"{text}\n".encode(), fd)
-        except OSError:
-            return False
-        return True
-
-    def send_certificates(self, fd: int) -> bool:
-        """Send a descriptor with certificates; return `False` if that fails."""
-        try:
-            fd_passing.send(self.socket, CERTIFICATES, fd)
+            fd_passing.send(self.socket, message, fd)
         except OSError:
             return False
         return True

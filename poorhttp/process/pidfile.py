@@ -87,18 +87,11 @@ class PidFile:
         """Remove the file, if this process has written it; never fails."""
         if self._fd < 0 or self._pid != os.getpid():
             return
-        fork.after_fork_in_child.remove(self._close_after_fork)
         with suppress(OSError), parent_folder(self.path, follow=False) as (folder, name):
             if _same(os.lstat(name, dir_fd=folder), os.fstat(self._fd)):
                 os.unlink(name, dir_fd=folder)
-        os.close(self._fd)
+        fork.close_own(self._fd)
         self._fd = -1
-
-    def _close_after_fork(self) -> None:
-        """Close the file in children, whose application could write another process ID."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
 
     @contextmanager
     def _existing(self) -> Iterator[int | None]:
@@ -190,11 +183,10 @@ class PidFile:
                 with suppress(FileNotFoundError):
                     os.unlink(new, dir_fd=folder)
         if self._fd >= 0:
-            os.close(self._fd)
-        else:
-            fork.after_fork_in_child.append(self._close_after_fork)
-        self._fd = fd
-        self._pid = os.getpid()
+            fork.close_own(self._fd)
+        # The application in a child could write another process ID.
+        fork.keep_from_children(fd)
+        self._fd, self._pid = fd, os.getpid()
         return True
 
 

@@ -93,19 +93,12 @@ class Upgrade:
             raise
         finally:
             os.close(ready)
-        fork.after_fork_in_child.append(self._close_after_fork)
-
-    def _close_after_fork(self) -> None:
-        """Close the descriptor in workers, which could read the report."""
-        if self.fd >= 0:
-            # Not again in a process that this child forks.
-            os.close(self.fd)
-            self.fd = -1
+        # Workers could read the report.
+        fork.keep_from_children(self.fd)
 
     def close(self) -> None:
         """Close the descriptor, when the new main process has failed."""
-        fork.after_fork_in_child.remove(self._close_after_fork)
-        os.close(self.fd)
+        fork.close_own(self.fd)
 
     def serves(self) -> bool:
         """Whether it has reported that it serves."""
@@ -140,9 +133,11 @@ class Takeover:
         self.born = born
         self.listeners = listeners
         self.memory = memory
-        #: Descriptors that only the main process has.
+        #: An application that had them could report for this process.
         self._fds = [ready, *(fd for _, _, _, fd in memory)]
-        fork.after_fork_in_child.append(self._close)
+        for fd in self._fds:
+            os.set_inheritable(fd, False)
+            fork.keep_from_children(fd)
 
     def done(self) -> None:
         """Report to the old main process that all workers serve."""
@@ -151,18 +146,13 @@ class Takeover:
         # The old main process may have been killed.
         with suppress(BrokenPipeError):
             os.write(self._ready, SERVES)
-        fork.after_fork_in_child.remove(self._close)
-        self._close()
+        while self._fds:
+            fork.close_own(self._fds.pop())
 
     def fail(self, why: str) -> None:
         """Report to the old main process why this one ends."""
         if self._fds:
             _report(self._ready, why)
-
-    def _close(self) -> None:
-        """Close the descriptors; in children too, or an application could report for this."""
-        while self._fds:
-            os.close(self._fds.pop())
 
 
 def report_failure(why: str) -> None:
@@ -189,8 +179,6 @@ def takeover() -> Takeover | None:
     # An older version leaves nothing else.
     born, *rows = json.loads(os.environ.pop(KEPT, "[0]"))
     memory: list[Memory] = [(kind, service, pid, fd) for kind, service, pid, fd in rows]
-    for fd in (int(ready), *(fd for _, _, _, fd in memory)):
-        os.set_inheritable(fd, False)
     return Takeover(int(ready), inherited.listeners_from_json(listeners), memory, born)
 
 

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
         failed: int
         last: Reload | None
 
-    class Status(Protocol):
-        """The state of the main process, to be read. `generations` are missing in `open`."""
+    class Main(Protocol):
+        """The main process, as components see it. `generations` are missing in `open`."""
 
         @property
         def generations(self) -> Generations:
@@ -60,7 +60,9 @@ if TYPE_CHECKING:
 
         @property
         def drain_until(self) -> float:
-            """Until when it serves although it is not ready; infinite: until an operator's word."""
+            """Until when it serves although it is not ready: after TERM (`drain_delay`), or by an
+            operator (infinite); 0: it is ready.
+            """
 
         @property
         def stop_signal(self) -> int:
@@ -89,8 +91,7 @@ if TYPE_CHECKING:
         def file(self) -> str | None:
             """The configuration file, if there is one."""
 
-    class Operations(Protocol):
-        """What the main process does on behalf of components."""
+        # What it does on behalf of components
 
         def reload(self, saved: str = "") -> None:
             """Reload, as after HUP, when this round of the loop has ended.
@@ -124,9 +125,6 @@ if TYPE_CHECKING:
 
             `style` is `info`, `warning`, `good` or `bad`.
             """
-
-    class Main(Status, Operations, Protocol):
-        """The main process, as components see it."""
 
 
 class Component:

@@ -45,19 +45,18 @@ class Event:
 
     Attributes:
         service: the service, in the version that the event is about.
-        option: the option that names the function, and which one of its functions.
+        option: the option that names the function; `number`: which one of its functions.
         values: attributes of the argument.
-        attempts: how often it was sent to a process.
-        begun: the process has called the function.
     """
+
+    attempts = 0  # how often it was sent to a process
+    begun = False  # the process has called the function
 
     def __init__(self, service: Service, option: str, number: int, values: dict[str, Any]) -> None:
         self.service = service
         self.option = option
         self.number = number
         self.values = values
-        self.attempts = 0
-        self.begun = False
 
     def __str__(self) -> str:
         known = {name: value for name, value in self.values.items() if value not in ("", None)}
@@ -68,22 +67,19 @@ class Event:
 class HookQueue:
     """The events that wait, and the processes that call their functions."""
 
+    _busy: HookProcess | None = None  # the first event was sent to it
+    _limit_at = 0.0  # it is killed then
+    _retry_at = 0.0  # when a process may be forked again
+    _stop_until = 0.0  # the server was told to stop, and its workers are killed then
+    _ends_at = 0.0  # the last worker has ended; events not delivered by then are only logged
+
     def __init__(self) -> None:
         self._events: list[Event] = []
         self._processes: dict[Service, HookProcess] = {}
         #: Processes that were told to end, or were killed.
         self._ending: list[HookProcess] = []
-        #: The first event was sent to this process, which is killed at that time.
-        self._busy: HookProcess | None = None
-        self._limit_at = 0.0
-        #: When a process may be forked again.
-        self._retry_at = 0.0
         #: Services whose process is to be forked, although it has no event yet.
         self._wanted: list[Service] = []
-        #: When the server was told to stop, and its workers are killed then.
-        self._stop_until = 0.0
-        #: The last worker has ended; events that are not delivered by then are only logged.
-        self._ends_at = 0.0
 
     # Events
 
@@ -263,7 +259,10 @@ class HookQueue:
                 self._busy = self._processes[service]
                 self._limit_at = now + _limit(service)
                 event.attempts += 1
-                self._busy.channel.send(_line(event))
+                import json  # takes memory
+
+                line = json.dumps([event.option, event.number, event.values])
+                self._busy.channel.send(f"{line}\n".encode())
                 return
             self._wanted.pop(0)
 
@@ -309,12 +308,6 @@ class HookQueue:
 def _limit(service: Service) -> float:
     """Return how many seconds a function of a service may take."""
     return max(LEAST, service.settings.graceful_timeout)
-
-
-def _line(event: Event) -> bytes:
-    import json
-
-    return json.dumps([event.option, event.number, event.values]).encode() + b"\n"
 
 
 def _worker(pool: WorkerPool, worker: WorkerHandle, reason: str) -> dict[str, Any]:

@@ -253,7 +253,9 @@ class Reloader:
         elif code or outside:
             self._start_generation(_file_names(code or outside, shared))
         elif "asset" in paths:
-            self.generations.reload_browsers()
+            # Open pages in browsers reload themselves.
+            for pool in self.generations.serving:
+                pool.end_long_polls()
 
     def _announce_pause(self, paths: Sequence[str], pause: float, shared: SharedState) -> None:
         """Say, once for each file, that the application writes it and how to leave it out."""
@@ -335,7 +337,7 @@ class Reloader:
             for each in older:
                 if not each.retiring:
                     # A reload, whose error page would replace it anyway.
-                    self.generations.detach_pool(each)
+                    each.detach("reloaded")
         elif spawner.is_last or spawner.page:
             return False
         elif not older:
@@ -360,6 +362,7 @@ class Reloader:
         self._waits_until = 0.0
         spawner = VersionSpawner(self._number, self._shared, which, fork_server=self._fork_server)
         spawner.is_last = is_last
+        spawner.service.serving = True
         self.generations.replace_pool(pool, spawner)
         self._note_older(self._shared)
         if is_last:
