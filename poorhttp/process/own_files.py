@@ -108,7 +108,6 @@ class OwnFiles:
         return "have been removed" if now is None else "have been replaced"
 
     def get_data(self, path: str) -> bytes:
-        """Return the content of a file."""
         place = self._places.get(path)
         if place is None:
             with open(path, "rb") as file:
@@ -140,11 +139,9 @@ class OwnFiles:
         """Have the import system create it."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run the code of a module."""
         exec(self.get_code(module.__name__), module.__dict__)
 
     def get_code(self, name: str) -> CodeType:
-        """Return the code of a module."""
         path = self.get_filename(name)
         content = self.get_data(path)
         if path in self._has_bytecode:
@@ -153,7 +150,6 @@ class OwnFiles:
         return compile(content, path, "exec", dont_inherit=True)
 
     def get_filename(self, name: str) -> str:
-        """Return the path of a module."""
         spec = self.find_spec(name)
         if spec is None or spec.origin is None:
             raise ImportError(f"{name} is no module of the server", name=name)

@@ -97,11 +97,9 @@ class Upgrade:
         fork.keep_from_children(self.fd)
 
     def close(self) -> None:
-        """Close the descriptor, when the new main process has failed."""
         fork.close_own(self.fd)
 
     def serves(self) -> bool:
-        """Whether it has reported that it serves."""
         try:
             report = os.read(self.fd, LONGEST_REASON)
         except BlockingIOError:

@@ -191,7 +191,6 @@ class Generations:
             self.hooks.server_ready(self.serving)
 
     def on_reloaded(self, message: str, *, succeeded: bool) -> None:
-        """Tell the hooks the result of a reload."""
         if self.hooks is not None:
             self.hooks.reload(self.serving, message, succeeded=succeeded)
 
@@ -202,7 +201,6 @@ class Generations:
         self._end(before, retires=True)
 
     def cancel_reload(self) -> None:
-        """Stop the pools that are starting."""
         cancelled, self.starting = self.starting, []
         self._end(cancelled, retires=False)
 
@@ -246,7 +244,6 @@ class Generations:
         self.progress = []
 
     def resize(self, step: int, pools: Iterable[WorkerPool]) -> None:
-        """Add `step` workers to each of these pools."""
         for pool in pools:
             if pool.settings.reuse_port:
                 # Each worker has a socket of its own, opened with the configuration.
@@ -290,7 +287,6 @@ class Generations:
             self.hooks.stop(time.monotonic() + self.stop_timeout)
 
     def close(self) -> None:
-        """Close everything."""
         for listener in self.listeners:
             listener.close()
 

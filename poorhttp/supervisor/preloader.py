@@ -123,7 +123,6 @@ class Preloader(Spawner):
         self.channel.send(STOP + LINE_END)
 
     def reopen_logs(self) -> None:
-        """Have it reopen its logs, if the application has replaced the handler of SIGUSR1."""
         self.channel.send(REOPEN_LOGS + LINE_END)
 
     def on_stopped(self, number: int) -> None:
@@ -226,7 +225,6 @@ class Refork:
         return next(due, None)
 
     def _begin(self, worker: WorkerHandle, kill_at: float) -> None:
-        """Have the worker finish its requests."""
         pool = self._pool
         self.worker = worker
         self._before = sum(each.pss() for each in pool.workers.values())

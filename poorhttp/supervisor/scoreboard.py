@@ -65,7 +65,6 @@ class Scoreboard:
         self._taken: set[int] = set()
 
     def take(self) -> int:
-        """Take the lowest free slot."""
         slot = min(set(range(len(self._taken) + 1)) - self._taken)
         self._taken.add(slot)
         return slot
@@ -76,7 +75,6 @@ class Scoreboard:
             status.stop_accepting()
 
     def free(self, slot: int) -> None:
-        """Free the slot of a worker that has ended."""
         self.stop_accepting(slot)
         self._taken.discard(slot)
 
@@ -90,7 +88,6 @@ class Scoreboard:
         return self._statuses[slot]
 
     def status(self, slot: int) -> WorkerStatus | None:
-        """Return the status of the worker in this slot, if it has one."""
         return self._statuses.get(slot)
 
     def begun(self, slot: int) -> int:
@@ -135,7 +132,6 @@ class Totals:
         self.ended.add_to_own_number(RESTARTS.index(reason))
 
     def count_refork(self) -> None:
-        """Count that all workers were replaced by forks of one of them."""
         self.ended.add_to_own_number(REFORKS)
 
     @property
@@ -245,7 +241,6 @@ class Predecessor:
         self._scoreboards: list[SharedStatuses] = []
 
     def add(self, statuses: SharedStatuses) -> None:
-        """Add the memory of a scoreboard."""
         self._scoreboards.append(statuses)
         self.workers += [WorkerStatus(statuses, place) for place in range(len(statuses))]
 
@@ -268,7 +263,6 @@ class Predecessor:
         return now - self._ended_at >= SETTLED
 
     def memory(self, service: str) -> Iterator[Memory]:
-        """Yield what the next main process inherits."""
         yield TOTALS, service, self.pid, self._totals.fileno()
         for statuses in self._scoreboards:
             yield WORKERS, service, self.pid, statuses.fileno()

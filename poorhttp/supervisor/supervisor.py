@@ -246,7 +246,7 @@ class Supervisor:
         """Have components do what is due, and fork at once the workers for which they ask."""
         if not self.components:
             return True
-        done = self.components.tick(now)
+        done = self.components.each("tick", now)
         return attempt("the care for workers", self.generations.tick, now) and done
 
     def _pause(self, wakeups: int) -> None:

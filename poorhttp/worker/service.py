@@ -201,7 +201,6 @@ class Service:
             sys.stderr.flush()
 
     def close(self) -> None:
-        """Close the listening sockets."""
         for listener in self.listeners:
             listener.close()
 

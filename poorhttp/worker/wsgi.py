@@ -231,7 +231,6 @@ class SpooledFile(io.FileIO):
     """File of which large reads cost few page faults."""
 
     def readinto(self, buffer: WriteableBuffer, /) -> int | None:
-        """Fill the buffer from the file."""
         advise_huge_pages(buffer)
         return super().readinto(buffer)
 
@@ -251,7 +250,6 @@ class StreamedBody(io.RawIOBase):
         self._ended = False
 
     def readable(self) -> bool:
-        """Return True."""
         return True
 
     def readinto(self, buffer: WriteableBuffer, /) -> int | None:

@@ -53,7 +53,6 @@ class HookProcess:
         self.kill_at = kill_at
 
     def kill(self) -> None:
-        """Kill it."""
         signals.send(self.pid, signal.SIGKILL)
 
 
@@ -92,7 +91,6 @@ def _run(service: Service, channel_fd: int, signals: StopSignals) -> None:
 
 
 def _lines(channel: socket.socket) -> Iterator[bytes]:
-    """Yield the lines that arrive, until the channel is closed."""
     rest = b""
     while data := channel.recv(1 << 16):
         *lines, rest = (rest + data).split(b"\n")

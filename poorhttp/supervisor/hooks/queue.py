@@ -102,7 +102,6 @@ class HookQueue:
         self._add(pools[0].service, "hook_reload", values)
 
     def worker_exit(self, pool: WorkerPool, worker: WorkerHandle, code: int) -> None:
-        """Have the functions of `worker_exit` called."""
         values = _worker(pool, worker, _exit_reason(pool, worker, code))
         self._add_exit(pool, values, code)
 
@@ -139,7 +138,6 @@ class HookQueue:
         self._add(pool.service, "hook_worker_exit", values)
 
     def _add(self, service: Service, option: str, values: dict[str, Any]) -> None:
-        """Have the functions of an option called."""
         for number in range(len(getattr(service.settings, option))):
             event = Event(service, option, number, values)
             if len(self._events) < MOST:
@@ -186,12 +184,10 @@ class HookQueue:
         self._wanted.clear()
 
     def signal(self, number: int) -> None:
-        """Pass a signal on to the processes."""
         for process in (*self._processes.values(), *self._ending):
             signals.send_if_handled(process.pid, number)
 
     def due(self) -> float:
-        """Return when `tick` has to be called, even if no message arrives."""
         times = [process.kill_at for process in self._ending]
         if self._ends_at:
             times.append(self._ends_at)
@@ -217,7 +213,6 @@ class HookQueue:
         return bool(self._ends_at) and not (self._events or self._processes or self._ending)
 
     def reap(self, pid: int, code: int) -> bool:
-        """Handle the end of a child; return `False` if it is none of these processes."""
         for process in self._ending:
             if process.pid == pid:
                 self._ending.remove(process)
@@ -306,7 +301,6 @@ class HookQueue:
 
 
 def _limit(service: Service) -> float:
-    """Return how many seconds a function of a service may take."""
     return max(LEAST, service.settings.graceful_timeout)
 
 
