@@ -29,19 +29,10 @@ def signal_action(number: int) -> int:
     """Return the address of the C function that handles a signal; SIG_DFL is 0, SIG_IGN is 1."""
 
 def set_body_inputs(spooled: type, streamed: type, /) -> None:
-    """Name the classes of `wsgi.input`, once, before the first request with a body.
-
-    Args:
-        spooled: called with a descriptor, the length of the body, and an object that closes the
-            temporary file when nothing refers to it any more.
-        streamed: called with a `Request` whose body the application receives while it runs.
-    """
+    """Name the classes of `wsgi.input` (`poorhttp.worker.wsgi`), before the first request."""
 
 def note_unfinished_line(is_unfinished: bool, /) -> None:
-    """Note whether any thread has written a line to `wsgi.errors` whose end is missing.
-
-    Then each thread calls `end_line` of its `Reactor` behind its request.
-    """
+    """Note whether a line in `wsgi.errors` has no end: then `end_line` of a `Reactor` is called."""
 
 def end_with_parent() -> None:
     """Have SIGTERM sent to this process when its parent ends (prctl(2), PR_SET_PDEATHSIG)."""
@@ -57,16 +48,12 @@ def adopt_orphans() -> None:
     """Become the parent of descendants whose own parent ends (prctl(2), PR_SET_CHILD_SUBREAPER)."""
 
 def current_request() -> RequestName | None:
-    """Return the name of the request that this thread runs, with `request_id`.
-
-    None without that option, in mode `gevent`, and in a thread that runs no request.
+    """Return the name of the request that this thread runs; `None` without `request_id`, in mode
+    `gevent`, and in a thread that runs none.
     """
 
 def early_hints(headers: list[tuple[str, str]], /) -> None:
-    """`wsgi.early_hints` of threads: `Request.__call__` of the request that this thread runs.
-
-    Does nothing in a thread that runs none.
-    """
+    """`wsgi.early_hints` of threads: `Request.__call__` of the request that this thread runs."""
 
 def advise_huge_pages(buffer: WriteableBuffer) -> None:
     """Ask the kernel for huge pages behind a large buffer that is about to be filled."""
@@ -78,12 +65,9 @@ def trim_memory() -> None:
     """Return free memory of the C library's heap to the system (malloc_trim(3))."""
 
 def set_process_title(title: str, name: str, *, requests: str = "none") -> None:
-    """Set what `ps` and `top` show in place of the command line, and the name of this process.
+    """Set what `ps` and `top` show in place of the command line, and `/proc/PID/comm` (15 bytes).
 
-    Args:
-        title: of it, bytes that are not printable ASCII are replaced.
-        name: `/proc/PID/comm`, of which the system keeps 15 bytes.
-        shows_requests: the line of a request in flight follows the title.
+    Bytes that are not printable ASCII are replaced. `requests`: see the option `proc_name`.
     """
 
 def set_thread_name(name: str) -> None:
@@ -112,9 +96,8 @@ def end_python_fork() -> bool:
 def note_signals(handled: int, ignored: int) -> None:
     """Have processes that libraries fork restore signals; number 1 is the lowest bit.
 
-    Args:
-        handled: signals for which the server has handlers.
-        ignored: those of them that were ignored when the server was started.
+    `handled` are those with handlers of the server; `ignored`, those of them that were ignored when
+    the server was started.
     """
 
 def note_fd(fd: int) -> None:
@@ -323,10 +306,7 @@ class SharedStatuses:
     def __len__(self) -> int: ...
 
 def sum_figures(alive: Sequence[WorkerStatus], ended: Sequence[WorkerStatus]) -> Figures:
-    """Return the sum of the figures of several workers.
-
-    Of those that have ended, only what they have counted is added.
-    """
+    """Return the sum of figures; of workers that have ended only what they have counted."""
 
 class Histogram(TypedDict):
     """Durations. `counts` has one number for each bucket, not cumulative."""
@@ -447,10 +427,7 @@ class WorkerStatus:
         """Use a place of `memory`, which is shared with other processes; ValueError: none is."""
 
     def in_flight(self) -> list[tuple[int, str]]:
-        """Return number and line (method and target) of the newest 64 requests, newest first.
-
-        The lines are escaped, for logs.
-        """
+        """Return number and line (escaped) of the newest 64 requests, the newest first."""
 
     def requests(self) -> list[InFlight]:
         """Return requests in flight and upgraded connections, the oldest first."""
@@ -471,10 +448,7 @@ class WorkerStatus:
         """Return how many lines of the worker's logs were lost."""
 
     def absorb(self, ended: WorkerStatus) -> None:
-        """Add counters and entries of an ended worker to this status, and clear them there.
-
-        The requests in flight of the ended worker stay in its status.
-        """
+        """Add counters and entries of an ended worker, and clear them there; not `in_flight`."""
 
     def moves(self) -> int:
         """Return the sequence number: odd while `absorb` moves the counters of an ended worker."""
@@ -613,11 +587,9 @@ class Reactor:
     def stop(self, graceful: bool = True, *, last: bool = True) -> None:
         """Stop accepting, and end when the requests in flight are answered.
 
-        Args:
-            graceful: also wait up to `graceful_timeout` for requests whose beginning was received,
-                and up to `drain_timeout` for requests on idle connections.
-            last: no other process listens on the same sockets, so accept the connections in their
-                queues first.
+        A `graceful` stop also waits up to `graceful_timeout` for requests whose beginning was
+        received, and up to `drain_timeout` for requests on idle connections. With `last`, no other
+        process listens on the same sockets: the connections in their queues are accepted first.
         """
 
     def give_up(self) -> None:
@@ -636,25 +608,17 @@ class Reactor:
         """Send a piece of the body to all long polls, from any thread.
 
         A client that has not read the piece before gets only the last one, as soon as it can.
-
-        Returns:
-            How many connections may be long polls: those of requests in flight are counted, too.
+        Returns how many connections may be long polls: also those of requests in flight.
         """
 
     def take_timeout(self, runner: object) -> bool:
-        """Return whether the request in flight of this thread or greenlet was interrupted.
-
-        True only once for each interruption.
-        """
+        """Return, once for each interruption, whether the request of `runner` was interrupted."""
 
     def time(self) -> int:
         """Return the time, for `waited_since`."""
 
     def waited_since(self, begun: int) -> None:
-        """Note that the event loop which watches `fileno()` has just waited since `begun`.
-
-        `slow_request` measures the delay of requests from the end of this wait.
-        """
+        """Have `slow_request` measure from now on: the event loop has just waited since `begun`."""
 
     def flush_log(self) -> None:
         """Write the buffered lines of the access log, before the process ends."""
@@ -775,8 +739,7 @@ class Request:
     def receive_body(self, buffer: WriteableBuffer) -> int | None:
         """Receive a part of a body that is received while the application runs.
 
-        Returns:
-            The number of bytes, 0 at the end of the body. `None` after a wait: to be called again.
+        Returns the number of bytes, 0 at the end, or `None` after a wait: to be called again.
 
         Raises:
             ConnectionResetError: the client has disconnected.
@@ -831,18 +794,14 @@ class Request:
     def finish(self, body: object) -> bool:
         """Send the response with a list or tuple of bytes, head and body in one system call.
 
-        Returns:
-            `False` if `body` has another type; nothing was sent.
+        Returns `False` if `body` has another type; nothing was sent.
         """
 
     def write(self, data: bytes) -> bool:
         """Send a piece of the body now, after the head if that was not sent yet.
 
-        An empty piece sends nothing, but checks whether the client has disconnected.
-
-        Returns:
-            `False` if later pieces would not be sent: for HEAD, for a status without body, and
-            beyond Content-Length.
+        An empty piece sends nothing, but checks whether the client has disconnected. `False`: later
+        pieces would not be sent, for HEAD, a status without body, and beyond Content-Length.
         """
 
     def done(self) -> None:
@@ -851,28 +810,20 @@ class Request:
     def send_file(self, fd: int, offset: int, length: int) -> bool:
         """Send the response with `length` bytes of an open file (sendfile(2)), without waiting.
 
-        Returns:
-            `False` if nothing was sent, because the file is to be compressed: by `write`.
+        Returns `False` if nothing was sent, because the file is to be compressed: by `write`.
         """
 
     def send_static(self, path: bytes) -> bool:
-        """Send the response to a GET of `path` (percent-encoded).
-
-        Returns:
-            `False` if it is not in a published folder; nothing was sent.
-        """
+        """Send the response to a GET of `path` (percent-encoded); `False`: it is not published."""
 
     def end(self) -> None: ...
     def long_poll(self, final_chunk: bytes, *, missed: int = 0) -> None:
         """Keep the response open as a long poll; the application has finished.
 
         The connection is kept, without time limits, until its client disconnects, the server stops,
-        or `Reactor.end_long_polls` is called. It is not logged. A response without body (HEAD) ends
-        at once. The application's return value is not sent.
-
-        Args:
-            final_chunk: last piece of the body, sent by `Reactor.end_long_polls`.
-            missed: milliseconds; if long polls were ended since then, this one ends at once.
+        or `Reactor.end_long_polls` sends `final_chunk`. It is not logged. A response without body
+        (HEAD) ends at once, and any if long polls were ended in the last `missed` milliseconds. The
+        application's return value is not sent.
 
         Raises:
             ConnectionResetError: the client has disconnected.

@@ -38,13 +38,10 @@ _NOT_NEEDED = (
     *("__main__.py", "api.py"),
 )
 
-#: Options of hooks.
-HOOKS = (*IN_OWN_PROCESS, "hook_worker_start")
-
 #: Those that are needed only with an option.
 _BY_OPTION = {
-    "supervisor/hooks": HOOKS,
-    "worker/hooks": (*HOOKS, "before_refork", "after_fork"),
+    "supervisor/hooks": IN_OWN_PROCESS,
+    "worker/hooks": (*IN_OWN_PROCESS, "hook_worker_start", "before_refork", "after_fork"),
     "supervisor/preloader.py": ("preload",),
 }
 
@@ -61,13 +58,12 @@ _HEADER = 16
 class OwnFiles:
     """Finds and loads the modules in the copy; one object for all of them (PEP 302, PEP 451)."""
 
+    _fd = -1
+    _version: object = None  # what the package was at the start
+
     def __init__(self) -> None:
-        self._fd = -1
-        #: Offset and length by path; a module with bytecode has that of its source.
-        self._places: dict[str, tuple[int, int]] = {}
-        self._has_bytecode: set[str] = set()
-        #: What the package was at the start.
-        self._version: object = None
+        #: Offset and length by path, and whether it is the bytecode of a module.
+        self._places: dict[str, tuple[int, int, bool]] = {}
 
     def copy(self, services: Sequence[Settings], modules: Sequence[str] = ()) -> None:
         """Copy the files that these settings may need, before the first fork.
@@ -90,10 +86,8 @@ class OwnFiles:
         for path in _files(services, modules):
             content, is_bytecode = _read(path)
             contents.append(content)
-            self._places[path] = offset, len(content)
+            self._places[path] = offset, len(content), is_bytecode
             offset += len(content)
-            if is_bytecode:
-                self._has_bytecode.add(path)
         if os.write(fd, b"".join(contents)) != offset:
             raise OSError(errno.EFBIG, "a limit of the size of files (RLIMIT_FSIZE) forbids it")
         fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _SEALS)
@@ -108,11 +102,11 @@ class OwnFiles:
         return "have been removed" if now is None else "have been replaced"
 
     def get_data(self, path: str) -> bytes:
-        place = self._places.get(path)
-        if place is None:
+        if path not in self._places:
             with open(path, "rb") as file:
                 return file.read()
-        return os.pread(self._fd, place[1], place[0])
+        offset, length, _ = self._places[path]
+        return os.pread(self._fd, length, offset)
 
     # Called by the import system
 
@@ -144,7 +138,7 @@ class OwnFiles:
     def get_code(self, name: str) -> CodeType:
         path = self.get_filename(name)
         content = self.get_data(path)
-        if path in self._has_bytecode:
+        if self._places[path][2]:
             code: CodeType = marshal.loads(content[_HEADER:])
             return code
         return compile(content, path, "exec", dont_inherit=True)
@@ -202,7 +196,8 @@ def _read(path: str) -> tuple[bytes, bool]:
             content = _content(f"{folder}/__pycache__/{name[:-3]}.{tag}.pyc")
             state = os.stat(path)
             # Flags 0: the header has time and size of the source.
-            stamp = bytes(4) + _number(int(state.st_mtime)) + _number(state.st_size)
+            numbers = (0, int(state.st_mtime), state.st_size)
+            stamp = b"".join((each & 0xFFFF_FFFF).to_bytes(4, "little") for each in numbers)
             if content[4:_HEADER] == stamp:
                 return content, True
         except OSError:
@@ -220,10 +215,6 @@ def _content(path: str) -> bytes:
     if len(content) == _LARGEST:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
     return content
-
-
-def _number(value: int) -> bytes:
-    return (value & 0xFFFF_FFFF).to_bytes(4, "little")
 
 
 def _state() -> object:

@@ -103,7 +103,7 @@ class Supervisor:
         self.exit_code = 0
         #: The loop has begun, and it has ended.
         self._loops = self._closing = False
-        #: Handlers before those that were installed before `run`.
+        #: Handlers before those of this class.
         self._handlers: dict[int, Any] = {}
         #: Readable when a signal has arrived; -1 before `run`.
         self._wakeups = -1
@@ -130,8 +130,7 @@ class Supervisor:
         except BaseException:
             self.components.stop()
             self.components.end()
-            for number, handler in self._handlers.items():
-                signals.install(number, handler)
+            self._restore_handlers()
             raise
 
     def run(self, early: StopSignals) -> int:
@@ -152,11 +151,9 @@ class Supervisor:
                 self.components.interrupt("the server stops")
 
         # Without a handler, the end of a child would not be written to the pipe.
-        before: dict[int, Any] = {
-            signal.SIGCHLD: signals.install(signal.SIGCHLD, self._on_child_signal)
-        }
-        before |= {number: signals.install(number, note) for number in SIGNALS}
-        before |= self._handlers
+        self._install(signal.SIGCHLD, self._on_child_signal)
+        for number in SIGNALS:
+            self._install(number, note)
         # Keep the garbage collector from writing to pages that are shared with the workers.
         gc.collect()
         gc.freeze()
@@ -203,8 +200,7 @@ class Supervisor:
             self.components.end()
             self.components.runs = False
             signals.set_wakeup_fd(wakeup_fd)
-            for number, handler in before.items():
-                signals.install(number, handler)
+            self._restore_handlers()
             for fd in (wakeups, write):
                 fork.close_own(fd)
             self.generations.close()
@@ -256,6 +252,13 @@ class Supervisor:
             poller.register(wakeups, select.POLLIN)
             if poller.poll(PAUSE * 1000):
                 os.read(wakeups, 4096)
+
+    def _install(self, number: int, handler: Any) -> None:
+        self._handlers.setdefault(number, signals.install(number, handler))
+
+    def _restore_handlers(self) -> None:
+        for number, handler in self._handlers.items():
+            signals.install(number, handler)
 
     def _is_over(self) -> bool:
         if self.replaced and not self.stop_signal:
@@ -374,10 +377,7 @@ class Supervisor:
     def _watch_others(self) -> Hangs:
         from poorhttp.supervisor.hangs import Hangs  # takes memory
 
-        if not self._loops:
-            # `run` installs it for all that follows.
-            before = signals.install(signal.SIGCHLD, self._on_child_signal)
-            self._handlers.setdefault(signal.SIGCHLD, before)
+        self._install(signal.SIGCHLD, self._on_child_signal)
         hangs = Hangs(
             self.components,
             self._is_stopping,
