@@ -8,7 +8,6 @@ the old one finishes its requests and ends. If the new one fails, the old one go
 from __future__ import annotations
 
 import os
-import select
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -17,7 +16,7 @@ from poorhttp import logs
 from poorhttp.errors import visible
 from poorhttp.net import inherited
 from poorhttp.net.listener import Listener
-from poorhttp.process import fork, signals
+from poorhttp.process import fork, orphans, signals
 from poorhttp.process.privileges import user_ids
 
 TYPE_CHECKING = False
@@ -42,12 +41,7 @@ KEPT = "_POORHTTP_KEPT"
 
 
 class Upgrade:
-    """The new main process, as the old one sees it.
-
-    Attributes:
-        pid: its process.
-        fd: readable when it serves, or has failed.
-    """
+    """The new main process, as the old one sees it; `fd` is readable when it serves or failed."""
 
     def __init__(
         self,
@@ -180,38 +174,25 @@ def takeover() -> Takeover | None:
     return Takeover(int(ready), inherited.listeners_from_json(listeners), memory, born)
 
 
-def wait_for_successor(successor: int, pending: list[int], wakeups: int) -> int:
+def wait_for_successor(successor: int, pending: list[int]) -> int:
     """Wait for the end of the new main process, because a container ends with its first process.
 
-    Orphans are reaped, and signals passed on. If the new main process has been upgraded as well,
-    its successor has become a child of this process when it ends.
-
-    Args:
-        successor: process ID.
-        pending: signals that have arrived.
-        wakeups: readable when a signal has arrived or a child has ended.
-
-    Returns:
-        The exit code of the last successor.
+    If the new main process was upgraded as well, its successor has become a child of this process
+    when it ends. Signals, and those that are `pending`, are passed on. Returns the exit code of the
+    last successor.
     """
+    signals.signal.pthread_sigmask(signals.signal.SIG_BLOCK, orphans.WAITED)
     code = 0
-    while True:
+    while successor:
+        while pending:
+            signals.send(successor, pending.pop(0))
         try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
+            code = orphans.wait_for(successor)
         except ChildProcessError:
             return code
-        if pid == successor:
-            code = os.waitstatus_to_exitcode(status)
-            code = code if code >= 0 else 1
-            successor = next(_children_of_same_command(), 0) if code == 0 else 0
-        while pending and successor:
-            signals.send(successor, pending.pop(0))
-        if pid:
-            continue
-        poller = select.poll()
-        poller.register(wakeups, select.POLLIN)
-        poller.poll()
-        os.read(wakeups, 4096)
+        code = code if code >= 0 else 1
+        successor = next(_children_of_same_command(), 0) if code == 0 else 0
+    return code
 
 
 def _children_of_same_command() -> Iterator[int]:

@@ -122,10 +122,8 @@ class Components:
     ) -> None:
         """Make the components that the settings use, and open them.
 
-        Args:
-            services: settings of the services.
-            have: sockets that are open already.
-            watch: begins to notice methods of others that do not return.
+        `have` are sockets that are open already; `watch` begins to notice methods of others that do
+        not return.
 
         Raises:
             Failure: a plug-in cannot be loaded, or the settings cannot be used.
@@ -352,11 +350,7 @@ class Components:
         """Call a method; return `default` if it raises, which is logged, or if it is switched off.
 
         Args:
-            member: the component.
-            method: the name of the method.
-            default: see above.
-            arguments: those of the method, with `named`.
-            convert: checks what it returns.
+            convert: checks what the method returns.
             fails: any exception makes a reload or the start fail.
             made: makes the object, in place of a method.
 

@@ -217,14 +217,11 @@ class Generations:
                 pool.stop(signal.SIGTERM, time.monotonic() + pool.stop_timeout)
         self.retiring += pools
 
-    def replace(self, spawners: Sequence[Spawner]) -> None:
-        """Replace the serving pools at once; new connections wait until their workers serve."""
-        self.end_progress()
-        for old, spawner in zip(self.starting or self.serving, spawners, strict=True):
-            self.replace_pool(old, spawner)
-
     def replace_pool(self, old: WorkerPool, spawner: Spawner) -> None:
-        """Replace one pool, of those that are starting or serving, at once."""
+        """Replace one pool, of those that are starting or serving, at once.
+
+        New connections wait until its workers serve.
+        """
         pools = self.starting or self.serving
         new = self._make_pool(spawner.service, spawner)
         new.count = old.count

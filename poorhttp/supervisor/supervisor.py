@@ -74,12 +74,7 @@ class Supervisor:
         folder: str,
         file: str | None,
     ) -> None:
-        """Open the sockets.
-
-        Args:
-            services: see `launcher.run`, also for `read_settings`, `application` and `file`.
-            folder: the folder in which the command was started.
-        """
+        """Open the sockets; see `launcher.run`. The command was started in `folder`."""
         self.read_settings = read_settings
         self.start_folder = folder
         self.file = file
@@ -189,9 +184,7 @@ class Supervisor:
                     # Something may be due that would fail again at once; signals are not late.
                     self._pause(wakeups)
             if self.upgrade is not None and self.replaced and os.getpid() == 1:
-                return binary_upgrade.wait_for_successor(
-                    self.upgrade.pid, self.pending_signals, wakeups
-                )
+                return binary_upgrade.wait_for_successor(self.upgrade.pid, self.pending_signals)
             return self.exit_code
         finally:
             self._closing = True

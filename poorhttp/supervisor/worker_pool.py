@@ -123,16 +123,6 @@ class WorkerPool:
         return sum(worker.serves and not worker.kill_at for worker in self.workers.values())
 
     @property
-    def broken(self) -> bool:
-        """Whether a worker serves an error page in place of the application."""
-        return any(worker.broken for worker in self._present)
-
-    @property
-    def again(self) -> bool:
-        """Whether the application may be loadable when older versions have ended."""
-        return self.held or any(worker.again for worker in self._present)
-
-    @property
     def ended(self) -> bool:
         """Whether it is retiring, and its last process has ended."""
         processes = self.workers or self.preloader or self.ordered

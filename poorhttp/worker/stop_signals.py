@@ -46,9 +46,7 @@ class StopSignals:
     #: How often the main process wanted the logs reopened, by USR1 and by a message.
     reopened_by_signal = reopened_by_message = 0
 
-    def __init__(
-        self, settings: Settings | None = None, *, supervised: bool = False, parent: int = 0
-    ) -> None:
+    def __init__(self, settings: Settings, *, supervised: bool = False, parent: int = 0) -> None:
         """Prepare the handlers.
 
         Args:
@@ -59,9 +57,9 @@ class StopSignals:
         self.settings = settings
         self.supervised = supervised
         self.parent = parent
-        self.timeout = 0.0 if settings is None else settings.graceful_timeout
+        self.timeout = settings.graceful_timeout
         #: Seconds between TERM and the stop.
-        self.delay = 0.0 if supervised or settings is None else settings.drain_delay
+        self.delay = 0.0 if supervised else settings.drain_delay
         #: Called after the first stop signal, before the stop begins.
         self.before_stop: Callable[[], object] = lambda: None
         #: Calls a function that may block; gevent replaces it, whose hub must not block.
@@ -128,7 +126,7 @@ class StopSignals:
         self.reactor = reactor
         # The main thread runs handlers between two bytecodes, so the poll has to return.
         self.wakeup_fd = signals.set_wakeup_fd(reactor.wakeup_fd)
-        if self.reopened and self.settings is not None:
+        if self.reopened:
             logs.reopen(self.settings, reactor)
         if self.supervised:
             self.note_replaced()
@@ -146,9 +144,8 @@ class StopSignals:
         if max(self.reopened_by_signal, self.reopened_by_message) == done:
             return
         self.reopened = True
-        settings, reactor = self.settings, self.reactor
-        if settings is not None:
-            self.call_soon(lambda: logs.reopen(settings, reactor))
+        reactor = self.reactor
+        self.call_soon(lambda: logs.reopen(self.settings, reactor))
 
     def stop(self, number: int, frame: FrameType | None) -> None:
         if self.reactor is None:

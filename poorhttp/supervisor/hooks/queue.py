@@ -150,10 +150,7 @@ class HookQueue:
     def tick(self, now: float, services: Collection[Service], *, last: bool) -> None:
         """Deliver what waits.
 
-        Args:
-            now: monotonic time.
-            services: those that have workers, or will have them again.
-            last: no worker is left, and the server stops.
+        `services` have workers, or will again; `last`: no worker is left, and the server stops.
         """
         if last and not self._ends_at:
             self._ends_at = max(self._stop_until, now + LEAST)

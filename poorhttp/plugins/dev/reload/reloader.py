@@ -302,7 +302,9 @@ class Reloader:
     def _start_generation(self, reason: str, page: str = "") -> None:
         """Replace the serving generation by a new one."""
         assert self._shared is not None
-        self.generations.replace(self._next_generation(reason, page))
+        self.generations.end_progress()
+        for old, spawner in zip(self._pools, self._next_generation(reason, page), strict=True):
+            self.generations.replace_pool(old, spawner)
         self._note_older(self._shared)
 
     # Older versions, which may hold a port or a lock that the latest one needs
@@ -396,14 +398,14 @@ class Reloader:
         elif all(pool.complete for pool in pools):
             self.generations.end_progress()
             took = f"in {(now - self._loading_since) * 1000:.0f} ms"
-            if any(pool.broken for pool in pools):
+            if any(map(_is_broken, pools)):
                 self._say(f"an error page {took}: {self._reason or 'the application'}", "bad")
             elif self._reason:
                 self._say(f"reloaded {took}: {self._reason}", "good")
             self._loading_since = 0.0
             self._check_at = float("inf")
             self._blocked += [
-                pool for pool in pools if pool.broken and pool.again and self._older(pool.service)
+                pool for pool in pools if _is_broken(pool, again=True) and self._older(pool.service)
             ]
             if self._blocked:
                 self._say(
@@ -454,6 +456,14 @@ def _spawner(pool: WorkerPool) -> VersionSpawner:
     """Return the spawner of a pool: all pools of the application have one of these."""
     assert isinstance(pool.spawner, VersionSpawner)
     return pool.spawner
+
+
+def _is_broken(pool: WorkerPool, *, again: bool = False) -> bool:
+    """Whether a worker serves an error page; `again`: the application may be loadable later."""
+    workers = [each for each in pool.workers.values() if not each.kill_at]
+    return any(each.broken for each in workers) and (
+        not again or any(each.again for each in workers)
+    )
 
 
 def _has_terminal() -> bool:
