@@ -41,7 +41,6 @@ class Privileges:
             self._check_capabilities()
 
     def __str__(self) -> str:
-        """Return the name of the user, or else its ID."""
         uid = os.geteuid() if self.uid is None else self.uid
         return self.name or user_name(uid)
 
@@ -164,7 +163,6 @@ def _leave_tty() -> None:
 
 
 def apply_umask(settings: Settings) -> None:
-    """Set the umask of this process to the option `umask`, if it is given."""
     if settings.umask is not None:
         os.umask(settings.umask)
 

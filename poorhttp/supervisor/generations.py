@@ -114,7 +114,6 @@ class Generations:
         return [fd for each in watchers if each is not None for fd in each.filenos()]
 
     def due(self) -> float:
-        """Return when `tick` has to be called, besides the pools."""
         if self.hooks is not None and self._has_no_workers and not self.hooks.is_ending:
             return 0.0
         watchers = (self.certificates, self.hooks)

@@ -207,7 +207,6 @@ class Refork:
                 worker.recycle_reason = ""
 
     def _due(self) -> WorkerHandle | None:
-        """Return the worker that has begun enough requests, unless the pool is in motion."""
         pool = self._pool
         workers = pool.workers.values()
         if (
@@ -238,7 +237,6 @@ class Refork:
         )
 
     def _promote(self, worker: WorkerHandle) -> None:
-        """Make the worker, which has finished, the preloader."""
         pool = self._pool
         self.worker = None
         self.count += 1

@@ -91,7 +91,6 @@ class Scoreboard:
         return self._statuses.get(slot)
 
     def begun(self, slot: int) -> int:
-        """Return how many requests the worker in this slot has begun."""
         return status.counts()[0] if (status := self.status(slot)) is not None else 0
 
     def in_flight(self, slot: int) -> str:
@@ -123,12 +122,10 @@ class Totals:
         self._before: list[Predecessor] = []
 
     def add_ended(self, status: WorkerStatus | None) -> None:
-        """Move what a worker has counted here when it has ended."""
         if status is not None:
             self.ended.absorb(status)
 
     def count_restart(self, reason: str) -> None:
-        """Count a worker that is replaced, for one of `RESTARTS`."""
         self.ended.add_to_own_number(RESTARTS.index(reason))
 
     def count_refork(self) -> None:

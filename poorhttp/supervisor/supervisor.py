@@ -259,7 +259,6 @@ class Supervisor:
         return bool(self.stop_signal) and self.generations.ended
 
     def _wait(self, wakeups: int) -> None:
-        """Wait for a signal, for a message of a child, or until something is due."""
         if self.pending_signals or self._asked or self._may_be_more or self._is_over():
             return
         poller = select.poll()
@@ -480,7 +479,6 @@ class Supervisor:
             signals.send(self.upgrade.pid, number)
 
     def _defer(self, number: int, what: str) -> None:
-        """Handle a signal after the start that is under way has succeeded or failed."""
         if number not in self.deferred_signals:
             logs.write("info", f"{what} has to wait for the start that is under way")
             self.deferred_signals.append(number)

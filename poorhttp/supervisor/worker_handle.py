@@ -96,7 +96,6 @@ class WorkerHandle:
         self.started = self.last_answer = time.monotonic()
 
     def receive(self, now: float) -> None:
-        """Handle the messages that it has sent."""
         received = self.channel.receive()
         self.serves |= SERVING in received
         self.full |= FULL in received
@@ -168,12 +167,10 @@ class WorkerHandle:
         return self.serves
 
     def ping(self, now: float) -> None:
-        """Ask whether it answers."""
         self.pinged = self.pinged or now
         self.channel.send(PING)
 
     def is_silent(self, now: float) -> bool:
-        """Whether it has not answered a ping in time."""
         return bool(self.pinged) and now - self.pinged >= SILENCE
 
     def on_stopped(self, number: int, *, kill: bool) -> None:
@@ -194,7 +191,6 @@ class WorkerHandle:
         logs.write("warning", f"worker {self.pid} was stopped by {signals.name(number)}: {then}")
 
     def limits_due(self, settings: Settings) -> float:
-        """Return when `check_limits` has to be called."""
         if self.recycle_reason or not self.serves:
             return float("inf")
         ends = self.started + settings.max_lifetime if settings.max_lifetime else float("inf")

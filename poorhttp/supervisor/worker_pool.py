@@ -124,7 +124,6 @@ class WorkerPool:
 
     @property
     def ended(self) -> bool:
-        """Whether it is retiring, and its last process has ended."""
         processes = self.workers or self.preloader or self.ordered
         return self.retiring and not processes
 
@@ -177,7 +176,6 @@ class WorkerPool:
         return sum(worker.is_silent(now) and self.is_full(worker) for worker in self._present)
 
     def statuses(self) -> list[WorkerStatus]:
-        """Return the statuses of the workers that are alive."""
         statuses = (self.scoreboard.status(worker.slot) for worker in self.workers.values())
         return [status for status in statuses if status is not None]
 
@@ -246,7 +244,6 @@ class WorkerPool:
         return min(times, default=float("inf"))
 
     def ping(self) -> None:
-        """Ask all workers whether they answer."""
         now = time.monotonic()
         for worker in self._present:
             worker.ping(now)
@@ -259,7 +256,6 @@ class WorkerPool:
                 worker.channel.send(DRAIN if on else UNDRAIN)
 
     def resize(self, count: int) -> None:
-        """Change the number of workers."""
         self.count = max(1, count)
         for worker in list(self._present):
             self._fit(worker)
@@ -384,7 +380,6 @@ class WorkerPool:
             self._fit(worker)
 
     def _on_not_forked(self, worker: WorkerHandle, why: str) -> None:
-        """Handle that a worker that was ordered has not come to be."""
         worker.channel.close()
         self.scoreboard.free(worker.slot)
         self._forget_successor(worker)
@@ -470,7 +465,6 @@ class WorkerPool:
                 recycling = True
 
     def _spawn(self, index: int) -> WorkerHandle | None:
-        """Fork a worker, and log failures; return `None` if it is not forked."""
         try:
             return self._fork(index)
         except OSError as error:

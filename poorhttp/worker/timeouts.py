@@ -143,7 +143,6 @@ class GreenletInterrupter(ThreadInterrupter):
         return f"Greenlet {id(runner):#x} (computing)", stacks.pop(self.main, None)
 
     def interruption(self, runner: Any) -> Interruption:
-        """Return how to interrupt a greenlet, which may wait or compute by then."""
         return self.interrupt, (runner,), None
 
     def interrupt(self, runner: greenlet) -> None:

@@ -260,7 +260,6 @@ class Worker:
 
 
 def log_greenlets(package: str, service: str = "") -> None:
-    """Log that the application replaces threads by greenlets, although the mode is `threading`."""
     logs.write(
         "warning",
         f"{service}the application replaces threads by greenlets ({package or 'unknown package'}): "
@@ -269,6 +268,5 @@ def log_greenlets(package: str, service: str = "") -> None:
 
 
 def log_not_reforked(threads: Iterable[str]) -> None:
-    """Log that no worker is forked from this process, because of its threads of these names."""
     names = ", ".join(sorted(threads))
     logs.write("warning", f"not reforked, because a thread does not survive that: {names}")

@@ -151,7 +151,6 @@ def report_failure(request: Request, error: BaseException) -> None:
 
 
 def log_unreported(number: int, error: BaseException, another: BaseException) -> None:
-    """Log that the error of a request could not be logged, because of another one."""
     names = f"{type(error).__name__}, and then {type(another).__name__}"
     logs.write("error", f"request {number}: {names} while it was reported")
 

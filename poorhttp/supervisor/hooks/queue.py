@@ -195,7 +195,6 @@ class HookQueue:
         return min(times, default=float("inf"))
 
     def filenos(self) -> list[int]:
-        """Return the descriptors that are readable when a process has sent something."""
         channels = (process.channel for process in self._processes.values())
         return [channel.fileno() for channel in channels if channel.is_readable]
 
@@ -206,7 +205,6 @@ class HookQueue:
 
     @property
     def ended(self) -> bool:
-        """Whether the last event was delivered, and the processes have ended."""
         return bool(self._ends_at) and not (self._events or self._processes or self._ending)
 
     def reap(self, pid: int, code: int) -> bool:
@@ -224,7 +222,6 @@ class HookQueue:
         return False
 
     def _receive(self) -> None:
-        """Handle the answers of the process that has an event."""
         for process in self._processes.values():
             received = process.channel.receive()
             if process is self._busy:
