@@ -37,8 +37,7 @@ class Generations:
     Attributes:
         serving: one pool for each service.
         starting: those of a reload, which replace those that serve when all are complete.
-        retiring: those that finish their requests.
-        progress: those that answer with a progress page while those that serve are being loaded.
+        retiring: those that finish their requests, and those that a component has added.
         totals: counters by the name of the service.
     """
 
@@ -69,14 +68,13 @@ class Generations:
         self.serving: list[WorkerPool] = []
         self.starting: list[WorkerPool] = []
         self.retiring: list[WorkerPool] = []
-        self.progress: list[WorkerPool] = []
         try:
             self.serving = self._pools(services, have)
         finally:
             self._close_unwanted(have)
 
     def __iter__(self) -> Iterator[WorkerPool]:
-        return iter([*self.serving, *self.progress, *self.starting, *self.retiring])
+        return iter([*self.serving, *self.starting, *self.retiring])
 
     @property
     def listeners(self) -> list[Listener]:
@@ -195,8 +193,7 @@ class Generations:
 
     def end_reload(self) -> None:
         """Replace the serving pools by those that were starting."""
-        before = [*self.serving, *self.progress]
-        self.serving, self.starting, self.progress = self.starting, [], []
+        before, self.serving, self.starting = self.serving, self.starting, []
         self._end(before, retires=True)
 
     def cancel_reload(self) -> None:
@@ -228,16 +225,11 @@ class Generations:
         old.detach("reloaded")
         self.retiring.append(old)
 
-    def show_progress(self, spawners: Sequence[Spawner]) -> None:
-        """Answer waiting clients with a progress page while a slow version loads."""
-        self.progress = self._spawned(spawners)
-
-    def end_progress(self) -> None:
-        """Retire the pools with the progress page."""
-        for pool in self.progress:
-            pool.detach("reloaded")
-        self.retiring += self.progress
-        self.progress = []
+    def add(self, spawner: Spawner) -> WorkerPool:
+        """Add a pool beside those that serve, which ends by its `detach`."""
+        pool = self._make_pool(spawner.service, spawner)
+        self.retiring.append(pool)
+        return pool
 
     def resize(self, step: int, pools: Iterable[WorkerPool]) -> None:
         for pool in pools:
@@ -300,11 +292,8 @@ class Generations:
             adopt_orphans()
         spawners = self._components.spawners(made)
         if spawners is not None:
-            return self._spawned(spawners)
+            return [self._make_pool(spawner.service, spawner) for spawner in spawners]
         return [self._make_pool(service) for service in made]
-
-    def _spawned(self, spawners: Iterable[Spawner]) -> list[WorkerPool]:
-        return [self._make_pool(spawner.service, spawner) for spawner in spawners]
 
     def _make_pool(self, service: Service, spawner: Spawner | None = None) -> WorkerPool:
         totals = self.totals.setdefault(service.settings.service, Totals())

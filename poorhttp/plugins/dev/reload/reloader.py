@@ -90,6 +90,8 @@ class Reloader:
         self._waits_until = 0.0
         #: Pools with an error page, to be loaded once more when older versions have ended.
         self._blocked: list[WorkerPool] = []
+        #: Pools that answer with a progress page while a slow version loads.
+        self._progress: list[WorkerPool] = []
         adopt_orphans()
 
     def spawners(self, services: Sequence[Service]) -> list[VersionSpawner]:
@@ -302,7 +304,7 @@ class Reloader:
     def _start_generation(self, reason: str, page: str = "") -> None:
         """Replace the serving generation by a new one."""
         assert self._shared is not None
-        self.generations.end_progress()
+        self._end_progress()
         for old, spawner in zip(self._pools, self._next_generation(reason, page), strict=True):
             self.generations.replace_pool(old, spawner)
         self._note_older(self._shared)
@@ -396,7 +398,7 @@ class Reloader:
             self._start_generation(self._reason, f"{why[0].upper()}{why[1:]}")
             self._blocked = [self._pools[index] for index in blocked]
         elif all(pool.complete for pool in pools):
-            self.generations.end_progress()
+            self._end_progress()
             took = f"in {(now - self._loading_since) * 1000:.0f} ms"
             if any(map(_is_broken, pools)):
                 self._say(f"an error page {took}: {self._reason or 'the application'}", "bad")
@@ -441,15 +443,19 @@ class Reloader:
             # The generation before it still serves.
             return
         text = f"{heading[0].upper()}{heading[1:]}"
-        early = []
         for index, pool in enumerate(pools):
             if not pool.complete:
                 shown = (
                     f"\n{trace or place}" if pool.settings.of(Development).debug != "off" else ""
                 )
                 page = PlainPage(text + shown, retry_after=RETRY_AFTER)
-                early.append(VersionSpawner(self._number, self._shared, index, page, early=True))
-        self.generations.show_progress(early)
+                spawner = VersionSpawner(self._number, self._shared, index, page, early=True)
+                self._progress.append(self.generations.add(spawner))
+
+    def _end_progress(self) -> None:
+        for pool in self._progress:
+            pool.detach("reloaded")
+        self._progress.clear()
 
 
 def _spawner(pool: WorkerPool) -> VersionSpawner:
