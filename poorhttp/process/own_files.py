@@ -20,13 +20,14 @@ from poorhttp.config.registry import registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from importlib.abc import SourceLoader
     from importlib.machinery import ModuleSpec
     from types import CodeType, ModuleType
-    from typing import Any
 
     from poorhttp.config.settings import Settings
 else:
     from _frozen_importlib import ModuleSpec
+    from _frozen_importlib_external import SourceLoader
 
 #: The folder of the package.
 FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -55,7 +56,7 @@ _LARGEST = 1 << 18
 _HEADER = 16
 
 
-class OwnFiles:
+class OwnFiles(SourceLoader):
     """Finds and loads the modules in the copy; one object for all of them (PEP 302, PEP 451)."""
 
     _fd = -1
@@ -120,33 +121,25 @@ class OwnFiles:
             base = os.path.join(folder, *name.split(".")[1:])
             for file, is_package in ((f"{base}/__init__.py", True), (f"{base}.py", False)):
                 if file in self._places:
-                    # It has what is called of a loader, and need not be of the class.
-                    loader: Any = self
-                    spec = ModuleSpec(name, loader, origin=file, is_package=is_package)
+                    spec = ModuleSpec(name, self, origin=file, is_package=is_package)
                     if is_package:
                         spec.submodule_search_locations = [base]
                     spec.has_location = True
                     return spec
         return None
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """Have the import system create it."""
-
-    def exec_module(self, module: ModuleType) -> None:
-        exec(self.get_code(module.__name__), module.__dict__)
-
-    def get_code(self, name: str) -> CodeType:
-        path = self.get_filename(name)
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
         content = self.get_data(path)
         if self._places[path][2]:
             code: CodeType = marshal.loads(content[_HEADER:])
             return code
-        return compile(content, path, "exec", dont_inherit=True)
+        return self.source_to_code(content, path)
 
-    def get_filename(self, name: str) -> str:
-        spec = self.find_spec(name)
+    def get_filename(self, fullname: str) -> str:
+        spec = self.find_spec(fullname)
         if spec is None or spec.origin is None:
-            raise ImportError(f"{name} is no module of the server", name=name)
+            raise ImportError(f"{fullname} is no module of the server", name=fullname)
         return spec.origin
 
 

@@ -183,15 +183,15 @@ def wait_for_successor(successor: int, pending: list[int]) -> int:
     """
     signals.signal.pthread_sigmask(signals.signal.SIG_BLOCK, orphans.WAITED)
     code = 0
-    while successor:
-        while pending:
-            signals.send(successor, pending.pop(0))
-        try:
-            code = orphans.wait_for(successor)
-        except ChildProcessError:
-            return code
-        code = code if code >= 0 else 1
-        successor = next(_children_of_same_command(), 0) if code == 0 else 0
+    with suppress(ChildProcessError):
+        while True:
+            while pending:
+                signals.send(successor, pending.pop(0))
+            ended = orphans.wait_for(successor)
+            code = ended if ended >= 0 else 1
+            # No process has the ID -1: then the last children are waited for, such as workers whose
+            # main process was killed.
+            successor = next(_children_of_same_command(), -1) if code == 0 else -1
     return code
 
 
