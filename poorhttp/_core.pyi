@@ -48,8 +48,9 @@ def adopt_orphans() -> None:
     """Become the parent of descendants whose own parent ends (prctl(2), PR_SET_CHILD_SUBREAPER)."""
 
 def current_request() -> RequestName | None:
-    """Return the name of the request that this thread runs; `None` without `request_id`, in mode
-    `gevent`, and in a thread that runs none.
+    """Return the name of the request that this thread runs.
+
+    `None` without `request_id`, in mode `gevent`, and in a thread that runs none.
     """
 
 def early_hints(headers: list[tuple[str, str]], /) -> None:
@@ -167,7 +168,7 @@ class TlsConfig:
     """Certificates of a service. Processes that are forked have them too."""
 
     def __init__(self, settings: TlsSettings) -> None:
-        """As `replace` does."""
+        """Use the certificates; raise ValueError as `replace` does."""
 
     def replace(self, settings: TlsSettings) -> int:
         """Use others for new connections; return a descriptor with them, for other processes.
@@ -424,7 +425,7 @@ class WorkerStatus:
     """Upper bounds of the buckets of the histograms, in seconds."""
 
     def __init__(self, memory: SharedStatuses, place: int) -> None:
-        """Use a place of `memory`, which is shared with other processes; ValueError: none is."""
+        """Use a place of shared `memory`; raise ValueError if there is no such place."""
 
     def in_flight(self) -> list[tuple[int, str]]:
         """Return number and line (escaped) of the newest 64 requests, the newest first."""
@@ -655,7 +656,11 @@ class Connection:
         """Stop the timeout: the handler is not interrupted any more."""
 
     def end(self, complete: bool = True) -> None:
-        """Close it without waiting; if not `complete`, reset it. RuntimeError: it is `foreign`."""
+        """Close it without waiting, or reset it if not `complete`.
+
+        Raises:
+            RuntimeError: it belongs to the process that forked this one.
+        """
 
     #: Its running number in its worker, as in the access log.
     number: Final[int]
@@ -800,8 +805,9 @@ class Request:
     def write(self, data: bytes) -> bool:
         """Send a piece of the body now, after the head if that was not sent yet.
 
-        An empty piece sends nothing, but checks whether the client has disconnected. `False`: later
-        pieces would not be sent, for HEAD, a status without body, and beyond Content-Length.
+        An empty piece sends nothing, but checks whether the client has disconnected. Returns
+        `False` if later pieces would not be sent: for HEAD, for a status without body, and beyond
+        Content-Length.
         """
 
     def done(self) -> None:

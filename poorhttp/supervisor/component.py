@@ -60,9 +60,7 @@ if TYPE_CHECKING:
 
         @property
         def drain_until(self) -> float:
-            """Until when it serves although it is not ready: after TERM (`drain_delay`), or by an
-            operator (infinite); 0: it is ready.
-            """
+            """Until when it serves although it is not ready; infinite: until an operator's word."""
 
         @property
         def stop_signal(self) -> int:

@@ -90,7 +90,7 @@ class Supervisor:
         self._asked: list[tuple[int, str]] = []
         #: Signals that wait until the start, reload or upgrade under way has ended.
         self.deferred_signals: list[int] = []
-        # See `component.Main`.
+        # `component.Main` describes these.
         self.started = self.replaced = False
         self.drain_until = 0.0
         self.stop_signal = 0
