@@ -37,8 +37,7 @@ class PidFile:
     def check(self, is_ours: Callable[[int], bool] = lambda pid: False) -> None:
         """Check that the file can be written, long before it is.
 
-        Args:
-            is_ours: whether the process that holds it, by its ID, may do so.
+        `is_ours` tells whether the process that holds it, by its ID, may do so.
 
         Raises:
             ConfigError: another server holds it, or it cannot be written.
@@ -156,8 +155,7 @@ class PidFile:
     def _put(self, over: int | None) -> bool:
         """Put a complete new file in place; return `False` if another process was faster.
 
-        Args:
-            over: descriptor of the file to replace; -1 for any, `None` for none.
+        `over`: descriptor of the file to replace; -1 for any, `None` for none.
         """
         # F_SETLK needs write access. Other users may read the file when it is complete.
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW

@@ -180,11 +180,8 @@ def user_name(uid: int) -> str:
 def user_ids(pid: int, folder: int | None = None) -> set[int]:
     """Return the real, effective, saved and file system user IDs of a process; empty if it ended.
 
-    Not the owner of its folder in /proc: that is root for each process that cannot be dumped.
-
-    Args:
-        pid: process ID.
-        folder: descriptor of its folder in /proc, which stays that of the same process.
+    Not the owner of its folder in /proc: that is root for each process that cannot be dumped. A
+    descriptor of that `folder` stays that of the same process.
     """
     place = "status" if folder is not None else f"/proc/{pid}/status"
     return {int(word) for word in _status(place, b"Uid:", folder)}

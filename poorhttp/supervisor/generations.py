@@ -54,7 +54,6 @@ class Generations:
         """Open the sockets that are not open already.
 
         Args:
-            services: settings of each service.
             have: listeners that are open; they are closed if no service wants them.
             application: if it is loaded already.
             components: name what forks the workers, and are told when these begin and end.

@@ -146,8 +146,7 @@ def run_child(
     """Call `run` in this child of the main process, and exit with the resulting code.
 
     A failure is printed on standard error until the server as a whole serves, and logged in the
-    error log from then on. `others`: services whose listeners are kept too; by default only those
-    of `service` are.
+    error log from then on. `others`: services whose listeners are kept, in place of `service`.
 
     If `run` returns a `Process`, with `SIGNALS` blocked, that begins from here: in this process, or
     in a fork of it. So the stack does not grow with each process that was forked from another.

@@ -275,13 +275,8 @@ def base_environ(
 ) -> dict[str, Any]:
     """Return the environ of a request `GET / HTTP/1.1` to a listener.
 
-    The reactor copies it for each request, and sets the keys that differ.
-
-    Args:
-        server: SERVER_NAME and SERVER_PORT.
-        multithread: the application may be called by several threads (or greenlets) at once.
-        multiprocess: it may run in several processes.
-        secure: its connections speak TLS.
+    The reactor copies it for each request, and sets the keys that differ. `server`: SERVER_NAME and
+    SERVER_PORT; `secure`: its connections speak TLS.
     """
     environ: dict[str, Any] = {
         "REQUEST_METHOD": "GET",
