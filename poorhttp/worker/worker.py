@@ -42,18 +42,16 @@ class Worker:
         settings: of this service.
         ready: called when requests can be served.
         signals: stops the reactor; `None` for a `poorhttp.Server`, which the program stops.
-        serve: calls the application for each request of the reactor.
-        promoted: it has stopped serving to become the preloader.
-        replace_thread: starts a thread in the place of the present one, which goes on with a
-            connection that the application has got; `None`: the mode has no pool of threads.
     """
 
-    promoted = False
+    #: Calls the application for each request of the reactor.
+    serve: Callable[[Any, Any], None] = staticmethod(wsgi.serve)
+    promoted = False  # it has stopped serving to become the preloader
+    #: Starts a thread in the place of the present one, which goes on with a connection that the
+    #: application has got; `None`: the mode has no pool of threads.
     replace_thread: Callable[[], bool] | None = None
     _thread_checks = 0
     _threads: Mapping[int, str] = {}
-
-    serve: Callable[[Any, Any], None] = staticmethod(wsgi.serve)
 
     def __init__(
         self,
@@ -102,9 +100,7 @@ class Worker:
 
         Args:
             multithread: the application may be called several times at once.
-            wait_writable: see there.
-            wait_readable: see there.
-            external_loop: see there.
+            wait_writable, wait_readable, external_loop: see there.
             hub: the hub of gevent, if requests run in greenlets.
 
         Raises:
@@ -264,7 +260,6 @@ class Worker:
 
 
 def log_greenlets(package: str, service: str = "") -> None:
-    """Log that the application replaces threads by greenlets, although the mode is `threading`."""
     logs.write(
         "warning",
         f"{service}the application replaces threads by greenlets ({package or 'unknown package'}): "
@@ -273,6 +268,5 @@ def log_greenlets(package: str, service: str = "") -> None:
 
 
 def log_not_reforked(threads: Iterable[str]) -> None:
-    """Log that no worker is forked from this process, because of its threads of these names."""
     names = ", ".join(sorted(threads))
     logs.write("warning", f"not reforked, because a thread does not survive that: {names}")

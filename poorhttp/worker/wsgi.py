@@ -151,7 +151,6 @@ def report_failure(request: Request, error: BaseException) -> None:
 
 
 def log_unreported(number: int, error: BaseException, another: BaseException) -> None:
-    """Log that the error of a request could not be logged, because of another one."""
     names = f"{type(error).__name__}, and then {type(another).__name__}"
     logs.write("error", f"request {number}: {names} while it was reported")
 
@@ -231,7 +230,6 @@ class SpooledFile(io.FileIO):
     """File of which large reads cost few page faults."""
 
     def readinto(self, buffer: WriteableBuffer, /) -> int | None:
-        """Fill the buffer from the file."""
         advise_huge_pages(buffer)
         return super().readinto(buffer)
 
@@ -251,7 +249,6 @@ class StreamedBody(io.RawIOBase):
         self._ended = False
 
     def readable(self) -> bool:
-        """Return True."""
         return True
 
     def readinto(self, buffer: WriteableBuffer, /) -> int | None:
@@ -278,13 +275,8 @@ def base_environ(
 ) -> dict[str, Any]:
     """Return the environ of a request `GET / HTTP/1.1` to a listener.
 
-    The reactor copies it for each request, and sets the keys that differ.
-
-    Args:
-        server: SERVER_NAME and SERVER_PORT.
-        multithread: the application may be called by several threads (or greenlets) at once.
-        multiprocess: it may run in several processes.
-        secure: its connections speak TLS.
+    The reactor copies it for each request, and sets the keys that differ. `server`: SERVER_NAME and
+    SERVER_PORT; `secure`: its connections speak TLS.
     """
     environ: dict[str, Any] = {
         "REQUEST_METHOD": "GET",
