@@ -66,6 +66,7 @@ OURS: Mapping[str, Mapping[str, str]] = {
     "options": {
         "discovery": "plugins.discovery.options:Discovery",
         "monitor": "plugins.monitor.options:Monitoring",
+        "log_config": "plugins.log_config.options:LogConfig",
         "cgi": "plugins.apps.cgi.options:CgiPrograms",
         "pages": "plugins.apps.pages.options:TemplatePages",
         "dev": "plugins.dev.options:Development",
@@ -80,7 +81,10 @@ OURS: Mapping[str, Mapping[str, str]] = {
         "traces": "plugins.monitor.otel.worker_hooks:HOOKS",
         "dev": "plugins.dev.worker_hooks:HOOKS",
     },
-    "log_sinks": {"terminal": "plugins.dev.terminal_sink:SINK"},
+    "log_sinks": {
+        "terminal": "plugins.dev.terminal_sink:SINK",
+        "log_config": "plugins.log_config.sink:SINK",
+    },
     "metrics": {},
 }
 

@@ -173,7 +173,9 @@ def _folders() -> list[str]:
 
 def _files(services: Sequence[Settings], modules: Sequence[str]) -> Iterator[str]:
     """Yield the paths of modules that are not imported yet, and of other files."""
-    places = [each.place.split(".") for each in registry.entries["targets"].values()]
+    sinks = registry.entries["log_sinks"].values()
+    used = [each for each in sinks if any(some.is_enabled(each.name) for some in services)]
+    places = [each.place.split(".") for each in (*registry.entries["targets"].values(), *used)]
     loading = {"/".join(place[1:3]) for place in places if place[:2] == ["poorhttp", "plugins"]}
     named = (*loading, *(name.replace(".", "/") for name in modules))
     folders = [*_folders(), *(f"{FOLDER}/{each}" for each in named)]

@@ -82,6 +82,7 @@ def test_the_core_checks_and_helps(core: Mapping[str, str], tmp_path: Path) -> N
         ),
         (("serve", "alone", "--mount", "/x=pages:."), "plug-in pages"),
         (("serve", "alone", "--admin", "127.0.0.1:0"), 'unknown option "--admin"'),
+        (("serve", "alone", "--log-config", "x.ini"), 'unknown option "--log-config"'),
         (("serve", "alone", "--debug"), 'unknown option "--debug"'),
         (("serve", "--django"), 'unknown option "--django"'),
         (("serve", "alone", "--access-log", "terminal"), "plug-in dev"),
