@@ -80,6 +80,7 @@ OURS: Mapping[str, Mapping[str, str]] = {
         "monitor": "plugins.monitor.worker_hooks:HOOKS",
         "traces": "plugins.monitor.otel.worker_hooks:HOOKS",
         "dev": "plugins.dev.worker_hooks:HOOKS",
+        "websocket": "plugins.websocket.worker_hooks:HOOKS",
     },
     "log_sinks": {
         "terminal": "plugins.dev.terminal_sink:SINK",
@@ -109,6 +110,10 @@ USED: Mapping[str, Sequence[str]] = {
 
 #: The hooks that find a target if none is named.
 FINDER = "discovery"
+
+#: The hooks that offer the connection of a request for another protocol to the application. They
+#: are loaded when a client sends one.
+UPGRADER = "websocket"
 
 #: A server that root has started uses only named plug-ins, also in workers with fewer rights.
 STARTED_BY_ROOT = os.geteuid() == 0

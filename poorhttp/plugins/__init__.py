@@ -7,5 +7,6 @@ setup/       the commands `init`, `migrate`, `completion` and `man`
 apps/        dispatch tables, template pages and CGI programs
 testing/     fixtures for tests of applications
 log_config/  Python's `logging` in place of both logs
+websocket/   connections that applications get: WebSocket
 aliases/     modules under the names of earlier releases
 """
