@@ -38,7 +38,7 @@ OURS: Mapping[str, Mapping[str, str]] = {
     "targets": {
         "cgi": "plugins.apps.cgi.target:TARGET",
         "dispatch": "plugins.apps.dispatch.target:TARGET",
-        "paste": "targets.paste:TARGET",
+        "paste": "plugins.paste.target:TARGET",
         "static": "targets.static:TARGET",
         "tcp": "targets.tcp:TARGET",
         "pages": "plugins.apps.pages.target:TARGET",
@@ -458,3 +458,8 @@ def _plain(name: str) -> str:
 
 
 registry = Registry()
+
+#: What stood in `poorhttp.api`, and other programs import from there.
+MOVED = {
+    "serve_paste": Entry("commands", "serve_paste", "poorhttp.plugins.paste.runner:serve_paste")
+}

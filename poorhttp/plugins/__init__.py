@@ -8,5 +8,6 @@ apps/        dispatch tables, template pages and CGI programs
 testing/     fixtures for tests of applications
 log_config/  Python's `logging` in place of both logs
 websocket/   connections that applications get: WebSocket
+paste/       files of PasteDeploy
 aliases/     modules under the names of earlier releases
 """

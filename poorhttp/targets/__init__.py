@@ -7,7 +7,6 @@ wsgi.py            `package.module:callable`
 module.py          imports the module of an application
 static.py          `static:FOLDER`
 tcp.py             `tcp:module:handler`
-paste.py           `paste:FILE#NAME`
 folder.py          checks the folder of a target
 
 A target is `package.module:callable`, `path/to/file.py:callable`, or `SCHEME:rest`. Schemes are

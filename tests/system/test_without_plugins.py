@@ -92,7 +92,7 @@ def test_the_core_checks_and_helps(core: Mapping[str, str], tmp_path: Path) -> N
         *(((name, "x"), f"plug-in {name}") for name in ("compile", "man", "migrate")),
         *(
             (("serve", f"{scheme}:."), f"{scheme}:. cannot be loaded: plug-in {scheme}")
-            for scheme in ("dispatch", "pages", "cgi")
+            for scheme in ("dispatch", "pages", "cgi", "paste")
         ),
         (("serve", "alone", "--mount", "/x=pages:."), "plug-in pages"),
         (("serve", "alone", "--admin", "127.0.0.1:0"), 'unknown option "--admin"'),

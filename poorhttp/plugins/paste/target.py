@@ -1,7 +1,7 @@
 """The target `paste:FILE#NAME`: an application that an ini file of PasteDeploy declares.
 
 `paste:production.ini` is the section `[app:main]` of it, as `pserve production.ini` serves it. The
-file may configure Python's `logging` too, unless a plug-in handles logs by it.
+file may configure Python's `logging` too, unless the option `log_config` does.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import os
 from poorhttp.config.settings import Settings
 from poorhttp.config.suggestions import nearest
 from poorhttp.errors import ApplicationError, Stopped
-from poorhttp.logs.sink import has_relay
 from poorhttp.targets.module import describe, prepend_to_path
 from poorhttp.targets.target import CONFIGURATION, Target
 from poorhttp.targets.wsgi import refuse_asgi
@@ -39,7 +38,7 @@ def load(rest: str, settings: Settings | None = None) -> WSGIApplication:
         ) from error
     prepend_to_path(os.getcwd())
     try:
-        if settings is None or not has_relay(settings):
+        if settings is None or not settings.is_enabled("log_config"):
             _configure_logging(path)
         application: WSGIApplication = loadapp(
             "config:" + path.replace("%", "%25"), name=name or None
