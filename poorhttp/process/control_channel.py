@@ -7,7 +7,7 @@ SIGINT and SIGUSR1, whose handlers the application may have replaced.
 
 From a worker: `SERVING`, `BROKEN` (it serves an error page, because the application cannot be
 loaded), `AGAIN` (it cannot be loaded, perhaps because an older version runs), `PONG`, `FULL` (all
-its threads are busy, and the main process does not check for that: `supervisor/saturation.py`),
+its threads are busy, and the main process does not check for that: `WorkerHandle.full`),
 `RECYCLE` (it has begun `max_requests` requests), `REFORK` (it has begun `refork_after` requests),
 `REPLACED` (the application has replaced the handler of a signal to stop), `PROMOTED` (it has
 finished its requests, and waits for the listening sockets), `ACTIVE` (it has begun a request:

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from poorhttp.config.options.hooks import IN_OWN_PROCESS
-from poorhttp.config.registry import UPGRADER, registry
+from poorhttp.config.registry import UNASKED, UPGRADER, registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -178,7 +178,8 @@ def _files(services: Sequence[Settings], modules: Sequence[str]) -> Iterator[str
     used += [*registry.entries["targets"].values(), registry.entries["worker_hooks"][UPGRADER]]
     places = [each.place.split(".") for each in used]
     loading = {"/".join(place[1:3]) for place in places if place[:2] == ["poorhttp", "plugins"]}
-    named = (*loading, *(name.replace(".", "/") for name in modules))
+    later = [*modules, *(name for names in UNASKED.values() for name in names)]
+    named = (*loading, *(name.replace(".", "/") for name in later))
     folders = [*_folders(), *(f"{FOLDER}/{each}" for each in named)]
     yield from (f"{path}.py" for path in folders if os.path.isfile(f"{path}.py"))
     imported = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
