@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from itertools import islice
 
 from poorhttp import logs
 from poorhttp.config.registry import registry
@@ -44,6 +45,15 @@ MOST_FAILURES = 3
 FORGOTTEN = 60.0
 
 
+#: A component of others keeps the main process from waiting if it wakes it so often within a second,
+#: or each time, with less than a tenth of the second waited; after so many such seconds in a row,
+#: it is switched off.
+MOST_WAKES = 200
+MOST_BUSY = 3
+
+#: What a method of others may return: so many items, which may be made without an end.
+MOST_ITEMS = 10_000
+
 #: No descriptor has this number: an `int` of C ends there.
 MOST_DESCRIPTORS = 1 << 31
 
@@ -62,6 +72,9 @@ class Member:
         failed_at: when that was last, monotonic.
         is_off: none of its methods is called any more.
         slow: methods of which it was logged that they are slow.
+        due_at: what `due` has returned, monotonic.
+        wakes: how often it has woken the main process in this second (`Components.on_wait`).
+        busy: seconds in a row in which it has kept the main process from waiting.
     """
 
     def __init__(self, entry: Entry) -> None:
@@ -71,6 +84,9 @@ class Member:
         self.failed_at = 0.0
         self.is_off = False
         self.slow: set[str] = set()
+        self.due_at = float("inf")
+        self.wakes = 0
+        self.busy = 0
 
 
 class Call:
@@ -120,8 +136,10 @@ class Components:
         self.hangs: Hangs | None = None
         #: Metrics of others, by their names.
         self._metrics: dict[str, Member] = {}
-        #: Which components wait for these descriptors.
-        self._waiting: dict[int, Member] = {}
+        #: Which components wait for these descriptors, by which method.
+        self._waiting: dict[int, tuple[Member, str]] = {}
+        #: When the second began for which `on_wait` counts, its waits, and their seconds.
+        self._second, self._waits, self._waited = time.monotonic(), 0, 0.0
 
     def __bool__(self) -> bool:
         return bool(self._members)
@@ -182,12 +200,58 @@ class Components:
 
     def on_closed(self, fd: int) -> None:
         """Handle that a descriptor to wait for is not open: no wait would last from now on."""
-        if (member := self._waiting.get(fd)) is not None and member.entry.plugin:
-            self._on_failure(member, "filenos", OSError(f"descriptor {fd} is not open"))
+        member, method = self._waiting.get(fd, (None, ""))
+        if member is not None and member.entry.plugin:
+            self._on_failure(member, method, OSError(f"descriptor {fd} is not open"))
+
+    def on_wait(self, began: float, ready: Sequence[int]) -> None:
+        """Notice components of others for which the main process never waits.
+
+        Args:
+            began: when the wait for events began that has ended now, monotonic.
+            ready: the descriptors that have ended it.
+        """
+        now = time.monotonic()
+        self._waits += 1
+        self._waited += now - began
+        woken = {
+            member: f"descriptor {fd} of `{method}` is ready"
+            for fd in ready
+            for member, method in [self._waiting.get(fd, (None, ""))]
+            if member is not None
+        }
+        woken |= {
+            member: "what `due` returned has passed"
+            for member in self._members
+            if member.due_at <= now
+        }
+        for member in woken:
+            member.wakes += 1
+        if now - self._second < 1.0:
+            return
+        always = self._waits if self._waited < 0.1 else MOST_WAKES
+        for member in list(self._members):
+            if member.wakes < min(MOST_WAKES, max(always, 3)) or not member.entry.plugin:
+                member.busy = 0
+            elif member in woken and not member.is_off:
+                self._on_busy(member, f"{woken[member]}, each of {member.wakes} times in a second")
+            member.wakes = 0
+        self._second, self._waits, self._waited = now, 0, 0.0
+
+    def _on_busy(self, member: Member, why: str) -> None:
+        """Name a component of others that wakes the main process too often, or switch it off."""
+        member.busy += 1
+        why = f"keeps the main process from waiting: {why}"
+        if member.busy == 1:
+            logs.write("error", f"{member.entry} {why}")
+        elif member.busy >= MOST_BUSY:
+            self._switch_off(member, f"it {why}")
 
     def due(self) -> float:
         """Return when `tick` has to be called."""
-        return min(self._values("due", _time), default=float("inf"))
+        for member in list(self._members):
+            member.due_at = self._call(member, "due", float("inf"), convert=_time)
+        return min((member.due_at for member in self._members), default=float("inf"))
 
     def tick(self, now: float) -> bool:
         """Have all do what is due; return whether none of ours has failed."""
@@ -369,7 +433,7 @@ class Components:
             fds = self._call(member, method, failed, convert=_descriptors)
             if fds is not failed:
                 found += fds
-                self._waiting.update(dict.fromkeys(fds, member))
+                self._waiting.update(dict.fromkeys(fds, (member, method)))
         return found
 
     def _call(
@@ -490,8 +554,16 @@ class Components:
         member.is_off = True
 
 
+def _bounded(found: Iterable[Any]) -> list[Any]:
+    """Return the items of what a method of others has returned."""
+    items = list(islice(found, MOST_ITEMS + 1))
+    if len(items) > MOST_ITEMS:
+        raise ValueError(f"more than {MOST_ITEMS} items")
+    return items
+
+
 def _descriptors(found: Sequence[int]) -> list[int]:
-    fds = [fd.__index__() for fd in found]
+    fds = [fd.__index__() for fd in _bounded(found)]
     for fd in fds:
         if not 0 <= fd < MOST_DESCRIPTORS:
             raise ValueError(f"no descriptor: {fd}")
@@ -508,10 +580,11 @@ def _time(found: float) -> float:
 
 def _list_of(kind: type[Any]) -> Callable[[Sequence[Any]], list[Any]]:
     def check(found: Sequence[Any]) -> list[Any]:
-        for each in found:
+        items = _bounded(found)
+        for each in items:
             if not isinstance(each, kind):
                 raise TypeError(f"no {kind.__name__}: {each!r}")
-        return list(found)
+        return items
 
     return check
 
@@ -522,4 +595,6 @@ def _loader(entry: Entry) -> Callable[[Main], Any]:
 
 
 def _memory(found: Sequence[Memory]) -> list[Memory]:
-    return [(str(kind), str(service), int(pid), int(fd)) for kind, service, pid, fd in found]
+    return [
+        (str(kind), str(service), int(pid), int(fd)) for kind, service, pid, fd in _bounded(found)
+    ]

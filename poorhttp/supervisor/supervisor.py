@@ -298,8 +298,12 @@ class Supervisor:
             poller.register(fd, select.POLLOUT)
         for fd in fds:
             poller.register(fd, select.POLLIN)
-        rest = max(0.0, min(times) - time.monotonic())
-        for fd, event in poller.poll(rest * 1000 + 1 if rest < 86400 else None):
+        began = time.monotonic()
+        rest = max(0.0, min(times) - began)
+        events = poller.poll(rest * 1000 + 1 if rest < 86400 else None)
+        if self.components.hangs is not None:
+            self.components.on_wait(began, [fd for fd, _ in events])
+        for fd, event in events:
             if fd == wakeups:
                 os.read(wakeups, 4096)
             elif event & select.POLLNVAL:

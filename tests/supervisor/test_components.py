@@ -579,3 +579,103 @@ def test_metrics(install: Callable[..., dict[str, str]], tmp_path: Path) -> None
         off = f"plug-in {name} of demo (poorhttp.metrics) is switched off until the next start"
         assert log.count(off) == 1, name
     assert log.count("plug-in the-slow of demo (poorhttp.metrics): read took 0.2") == 1
+
+
+#: Components for which the main process never waits, and sequences without an end.
+ENDLESS = """\
+import itertools, os, time
+from poorhttp.supervisor.component import Component
+from poorhttp.supervisor.metric import Metric
+
+class Past(Component):
+    def due(self):
+        return 0.0
+
+class Soon(Component):
+    def due(self):
+        return time.monotonic() + 1e-6
+
+class Leisurely(Past):
+    \"\"\"Is due again at once, and takes its time for that.\"\"\"
+
+    def tick(self, now):
+        time.sleep(0.05)
+
+class Readable(Component):
+    def open(self, services, have):
+        self.pipe = os.pipe()
+        os.close(self.pipe[1])
+
+    def filenos(self):
+        return self.pipe[:1]
+
+class Writable(Component):
+    def open(self, services, have):
+        self.pipe = os.pipe()
+
+    def filenos_to_write(self):
+        return self.pipe[1:]
+
+def repeating(found):
+    return lambda *arguments: itertools.repeat(found)
+
+for method in ("filenos", "filenos_to_write", "pools", "listeners", "memory"):
+    globals()[method] = type(method, (Component,), {method: repeating(0)})
+pairs = Metric("gauge", "Endless.", repeating(({}, 1)))
+counted = Metric("gauge", "Endless.", lambda main: (({"n": n}, n) for n in itertools.count()))
+twice = Metric("gauge", "Twice.", lambda main: [({"a": "b"}, 1), ({"a": "b"}, 2)])
+long = Metric("gauge", "Long.", lambda main: [({"a": "b" * 100_000}, 1)])
+huge = Metric("gauge", "Huge.", lambda main: 10 ** 400)
+"""
+
+
+def test_components_that_keep_the_main_process_from_waiting(
+    install: Callable[..., dict[str, str]],
+) -> None:
+    """Each is named, and switched off if it goes on."""
+    why = {
+        **dict.fromkeys(("Past", "Soon", "Leisurely"), "what `due` returned has passed"),
+        "Readable": "descriptor [0-9]+ of `filenos` is ready",
+        "Writable": "descriptor [0-9]+ of `filenos_to_write` is ready",
+    }
+    with serve(install(ENDLESS, **{name: name for name in why})) as server:
+        server.wait_log("switched off until the next start", len(why))
+        log = server.log()
+        for name, text in why.items():
+            waits = f"keeps the main process from waiting: {text}, each of [0-9]+ times in a second"
+            named = rf"plug-in {name} of demo \(poorhttp.components\)"
+            off = "is switched off until the next start of the server: it"
+            assert len(re.findall(f"{named} {waits}", log)) == 1, name
+            assert len(re.findall(f"{named} {off} {waits}", log)) == 1, name
+        replace_worker(server)
+
+
+def test_sequences_without_an_end(install: Callable[..., dict[str, str]], tmp_path: Path) -> None:
+    methods = ("filenos", "filenos_to_write", "pools", "listeners", "memory")
+    env = install(ENDLESS, **{f"the-{method}": method for method in methods})
+    with serve(env) as server:
+        replace_worker(server)
+        server.process.send_signal(signal.SIGUSR2)
+        server.wait_log("has taken over")
+        log = server.log()
+        for method in methods:
+            named = f"plug-in the-{method} of demo (poorhttp.components): {method} failed"
+            assert named in log, method
+        server.wait()
+        taken = re.search(r"process (\d+) has taken over", log)
+        assert taken is not None
+        os.kill(int(taken[1]), signal.SIGTERM)
+        wait_for_end(int(taken[1]))
+        server.kill()
+
+
+def test_metrics_without_an_end(install: Callable[..., dict[str, str]], tmp_path: Path) -> None:
+    names = ("pairs", "counted", "twice", "long", "huge")
+    env = install(ENDLESS, "metrics", **{name: name for name in names})
+    with serve(env, "--admin", f"unix:{tmp_path}/admin") as server:
+        text = ask(str(tmp_path / "admin"), "/-/metrics")
+        assert "_plugin_" not in text
+        log = server.log()
+        for name in names:
+            assert f"plug-in {name} of demo (poorhttp.metrics): read failed" in log, name
+        assert "does not return" not in log
