@@ -94,11 +94,13 @@ class Call:
 
     Attributes:
         method: its name, with that of its plug-in.
+        refusable: what it is for fails if it is interrupted, and the server goes on as before.
         began: when it began, monotonic.
     """
 
-    def __init__(self, method: str) -> None:
+    def __init__(self, method: str, *, refusable: bool = False) -> None:
         self.method = method
+        self.refusable = refusable
         self.began = time.monotonic()
 
     @property
@@ -107,8 +109,8 @@ class Call:
         return time.monotonic() - self.began >= HANGING
 
     @property
-    def holds_up_start(self) -> bool:
-        """Whether it is to be interrupted, if there are no workers yet."""
+    def holds_up(self) -> bool:
+        """Whether it is to be interrupted, if there are no workers yet, or if it is `refusable`."""
         return time.monotonic() - self.began >= START_TIMEOUT
 
 
@@ -120,6 +122,7 @@ class Components:
         hangs: notices methods that do not return; `None`: all components are ours.
         runs: the handlers of signals are those of the main process.
         restore: undoes what a method has done to signals of the main process; returns what it was.
+        check_descriptors: ends the server if a method, which it gets, has closed what is not its.
     """
 
     def __init__(self, main: Main) -> None:
@@ -127,6 +130,7 @@ class Components:
         self._pid = os.getpid()
         self.runs = False
         self.restore: Callable[[], str] = str
+        self.check_descriptors: Callable[[str], object] = str
         self._members: list[Member] = []
         #: Those that a reload under way begins to use.
         self._fresh: list[Member] = []
@@ -373,14 +377,20 @@ class Components:
             return
         if self.hangs is None:
             self.hangs = self._watch()
-        before, self.current = self.current, Call(method)
+        before, self.current = self.current, Call(method, refusable=self.runs)
         call = self.current
         try:
             yield
         finally:
             self.current = before
+            if os.getpid() != self._pid:
+                self._end_fork(call)
             if self._main.started:
                 self._name_slow(call)
+            if self.runs:
+                self.check_descriptors(method)
+                if changed := self.restore():
+                    logs.write("error", f"{method}: {changed}")
 
     @staticmethod
     def _used(services: Sequence[Settings]) -> list[Entry]:
@@ -478,6 +488,8 @@ class Components:
                 self.current = before
                 if call is not None and os.getpid() != self._pid:
                     self._end_fork(call)
+                if call is not None and self.runs:
+                    self.check_descriptors(call.method)
         except BaseException as error:
             self.current = before
             if isinstance(error, Stopped) and (call is None or not self.runs):

@@ -64,6 +64,8 @@ class Generations:
         """
         self.application = application
         self._make_spawners = spawners
+        #: This process may have become the parent of processes that an application left (prctl(2)).
+        self.adopts = False
         #: Called for each worker that serves, and for each that has ended; see `WorkerPool`.
         self.on_worker_start: Callable[[WorkerPool, WorkerHandle], object] | None = None
         self.on_worker_end: Callable[[WorkerPool, WorkerHandle, int], object] | None = None
@@ -329,8 +331,10 @@ class Generations:
             raise
         if any(settings.preload for settings in services):
             adopt_orphans()
+            self.adopts = True
         spawners = self._make_spawners(made)
         if spawners is not None:
+            self.adopts = True
             return self._spawned(spawners)
         return [self._make_pool(service) for service in made]
 
