@@ -113,10 +113,11 @@ def program(pid: int) -> str:
 
 
 def closed_descriptors(fds: Iterable[int]) -> list[int]:
-    """Return those of the descriptors that are not open."""
+    """Return those of the descriptors that are not open; -1 is none."""
     poller = select.poll()
     for fd in fds:
-        poller.register(fd, 0)
+        if fd >= 0:
+            poller.register(fd, 0)
     return sorted(fd for fd, event in poller.poll(0) if event & select.POLLNVAL)
 
 

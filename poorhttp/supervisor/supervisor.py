@@ -200,7 +200,7 @@ class Supervisor:
             sockets = [each.fileno() for each in self.generations.listeners]
             if closed := fork.closed_descriptors([wakeups, write, *channels, *sockets]):
                 numbers = ", ".join(map(str, closed))
-                logs.write("error", f"{method} has closed descriptors of the server: {numbers}")
+                logs.write_last(f"{method} has closed descriptors of the server: {numbers}")
                 self._stop_at_once(signal.SIGTERM, "the server stops, because it cannot go on")
 
         self.components.check_descriptors = check_descriptors
@@ -490,7 +490,7 @@ class Supervisor:
 
     def _stop_at_once(self, number: int, why: str) -> None:
         """Stop the workers and end this process, without the loop."""
-        logs.write("error", why)
+        logs.write_last(why)
         until = time.monotonic() + self.generations.stop_timeout
         attempt("the stop", self.generations.stop, number, until)
         new = {self.upgrade.pid} if self.upgrade is not None and self.replaced else set()

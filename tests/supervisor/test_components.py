@@ -419,13 +419,16 @@ def wait_for_worker():
 def raise_stopped():
     raise Stopped
 
+def is_listener(fd):
+    try:
+        copy = socket.socket(fileno=os.dup(fd))
+        return copy.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+    except OSError:
+        return False
+
 def close_listener():
-    for fd in map(int, os.listdir("/proc/self/fd")):
-        try:
-            if socket.socket(fileno=os.dup(fd)).getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-                os.close(fd)
-        except OSError:
-            pass
+    for fd in [fd for fd in map(int, os.listdir("/proc/self/fd")) if is_listener(fd)]:
+        os.close(fd)
 
 CHANGES = {
     "ignored": lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN),
