@@ -111,7 +111,9 @@ class Settings(
         """Set an option from pairs of place and text, as of `Option.read`; else raise `error`."""
         option = OPTIONS[name]
         try:
-            self.__dict__[name] = _read_of_others(option, texts) if option.plugin else option.read(texts)
+            self.__dict__[name] = (
+                _read_of_others(option, texts) if option.plugin else option.read(texts)
+            )
         except ValueError as wrong:
             raise error(str(wrong)) from None
         self._given[name] = texts

@@ -1,4 +1,4 @@
-"""A thread that notices a method of a plug-in that does not return, and then stops the server.
+"""Watchdog thread: notices a plug-in that does not return; reads signals to stop meanwhile.
 
 Only for plug-ins of others: the main process has no other thread. While the method runs, the main
 process does nothing, and the workers serve. After a signal to stop, the method is interrupted by an

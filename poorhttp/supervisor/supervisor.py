@@ -190,7 +190,9 @@ class Supervisor:
                 changed.append("SIGCHLD")
             if signals.set_wakeup_fd(write) != write:
                 changed.append("the wakeup descriptor")
-            parts = [f"it has replaced handlers of the server: {', '.join(changed)}"] * bool(changed)
+            parts = [f"it has replaced handlers of the server: {', '.join(changed)}"] * bool(
+                changed
+            )
             return "; ".join([*parts, *signals.undo_blocks(), *signals.end_timers()])
 
         def check_descriptors(method: str) -> None:

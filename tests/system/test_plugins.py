@@ -628,3 +628,42 @@ def test_a_fault_of_our_own_options_is_seen(tmp_path: Path) -> None:
     assert done.returncode != 0
     assert "TypeError: a fault of ours" in done.stderr
     assert "no plug-in monitor" not in done.stderr
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="only root has to name plug-ins")
+def test_root_takes_no_names_from_a_file_of_others(site: Path, tmp_path: Path) -> None:
+    """Also if `-c` names the file, and at a reload: the plug-ins run as root, the file does not."""
+    ran = tmp_path / "ran"
+    install(site, "noted", ALL, {"noting": NOTED.format(str(ran))})
+    folder = tmp_path / "project"
+    folder.mkdir()
+    file = folder / "poorhttp.ini"
+    text = f"[http]\ntarget = {APPLICATION}\nbind = 127.0.0.1:0\n"
+    file.write_text(f"{text}plugins = noted\n")
+    for change in (
+        lambda: os.chown(file, 65534, 65534),
+        lambda: file.chmod(0o666),
+        lambda: folder.chmod(0o777),
+    ):
+        change()
+        for words in (("-c", "poorhttp.ini"), ("-c", str(file)), ()):
+            done = started("check", *words, path=site, cwd=folder)
+            assert done.returncode == 3, words
+            if words:
+                assert "poorhttp.ini:4: plugins: root runs the code of plug-ins" in done.stderr
+            assert not ran.exists()
+        os.chown(file, 0, 0)
+        file.chmod(0o644)
+        folder.chmod(0o755)
+    os.chown(file, 65534, 65534)
+    file.write_text(text)
+    env = {"PYTHONPATH": f"{ROOT}:{site}"}
+    with Server(APPLICATION, "threading", "-c", str(file), env=env) as server:
+        file.write_text(f"{text}plugins = noted\n")
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("does not take their names from this file, because it belongs to user")
+        assert not ran.exists()
+    os.chown(file, 0, 0)
+    # Of root alone: the names are taken. This plug-in lacks what it adds.
+    assert "has no attribute 'Noted'" in started("check", path=site, cwd=folder).stderr
+    assert ran.exists()
