@@ -129,9 +129,9 @@ def _start_folders() -> Iterator[str]:
     same = {_identity(folder) for folder in here if folder}
     for folder in sys.path:
         # A relative folder begins in the current one.
-        if os.path.isabs(folder) and folder not in here and _identity(folder) not in same:
-            if not _depends_on_process(folder):
-                yield folder
+        is_here = not os.path.isabs(folder) or folder in here or _identity(folder) in same
+        if not (is_here or _depends_on_process(folder)):
+            yield folder
 
 
 def _identity(folder: str) -> tuple[int, int] | str:

@@ -45,9 +45,9 @@ MOST_FAILURES = 3
 FORGOTTEN = 60.0
 
 
-#: A component of others keeps the main process from waiting if it wakes it so often within a second,
-#: or each time, with less than a tenth of the second waited; after so many such seconds in a row,
-#: it is switched off.
+#: A component of others keeps the main process from waiting if it wakes it so often in a second, or
+#: each time while it waits for less than a tenth of that second. After so many of these seconds in
+#: a row, the component is switched off.
 MOST_WAKES = 200
 MOST_BUSY = 3
 

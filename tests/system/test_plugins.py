@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from zipfile import ZipFile
 
 import pytest
@@ -524,8 +525,8 @@ def test_two_plug_ins_that_add_the_same(nobody: Nobody, monkeypatch: pytest.Monk
             assert "are plug-ins that add same: name the one to use" in done.stderr
             assert "one" in done.stderr
             assert "two" in done.stderr
-        named = nobody.run("check", "same:x", "--bind", "127.0.0.1:0", "--plugins", "two")
-        assert (named.returncode, named.stderr) == (0, "")
+        chosen = nobody.run("check", "same:x", "--bind", "127.0.0.1:0", "--plugins", "two")
+        assert (chosen.returncode, chosen.stderr) == (0, "")
 
 
 def test_of_other_distributions_no_metadata_is_read(
@@ -535,12 +536,11 @@ def test_of_other_distributions_no_metadata_is_read(
     from importlib.metadata import Distribution
 
     read: list[str] = []
-    before = Distribution.metadata.fget
-    assert before is not None
+    before: Any = Distribution.metadata
 
     def metadata(distribution: Distribution) -> object:
         read.append(str(distribution.locate_file("")))
-        return before(distribution)
+        return before.fget(distribution)
 
     for number in range(20):
         (tmp_path / f"other{number}-1.dist-info").mkdir()
@@ -640,21 +640,17 @@ def test_root_takes_no_names_from_a_file_of_others(site: Path, tmp_path: Path) -
     file = folder / "poorhttp.ini"
     text = f"[http]\ntarget = {APPLICATION}\nbind = 127.0.0.1:0\n"
     file.write_text(f"{text}plugins = noted\n")
-    for change in (
-        lambda: os.chown(file, 65534, 65534),
-        lambda: file.chmod(0o666),
-        lambda: folder.chmod(0o777),
-    ):
-        change()
+    for owner, mode, folder_mode in ((65534, 0o644, 0o755), (0, 0o666, 0o755), (0, 0o644, 0o777)):
+        os.chown(file, owner, owner)
+        file.chmod(mode)
+        folder.chmod(folder_mode)
         for words in (("-c", "poorhttp.ini"), ("-c", str(file)), ()):
             done = started("check", *words, path=site, cwd=folder)
             assert done.returncode == 3, words
             if words:
                 assert "poorhttp.ini:4: plugins: root runs the code of plug-ins" in done.stderr
             assert not ran.exists()
-        os.chown(file, 0, 0)
-        file.chmod(0o644)
-        folder.chmod(0o755)
+    folder.chmod(0o755)
     os.chown(file, 65534, 65534)
     file.write_text(text)
     env = {"PYTHONPATH": f"{ROOT}:{site}"}
