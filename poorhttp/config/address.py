@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from poorhttp.config.options.option import all_parse
 from poorhttp.config.registry import registry
 
 #: Gateway protocols, which web servers speak instead of HTTP.
@@ -84,7 +85,7 @@ class Address:
 
 def protocols() -> tuple[str, ...]:
     """Return the protocols that an address may begin with; without any, it is HTTP."""
-    return (*GATEWAYS, *registry.names("transports"))
+    return (*GATEWAYS, *registry.entries["transports"])
 
 
 def parse(text: str) -> Address:
@@ -150,7 +151,8 @@ def _unix(path: str) -> Address:
         )
     if "\0" in path:
         raise ValueError("the path of a unix socket cannot hold a NUL character")
-    if _are_addresses(path.replace(",", " ").split()[1:]):
+    others = path.replace(",", " ").split()[1:]
+    if others and all_parse(parse, others):
         raise ValueError(f'"unix:{path}" is several addresses; write each by itself')
     size = len(os.fsencode(path))
     if size > UNIX_PATH_MAX:
@@ -159,14 +161,6 @@ def _unix(path: str) -> Address:
             f"this has {size}"
         )
     return Address("unix", path=path)
-
-
-def _are_addresses(texts: list[str]) -> bool:
-    """Tell whether there are texts, and all of them are addresses."""
-    try:
-        return bool([parse(text) for text in texts])
-    except ValueError:
-        return False
 
 
 def _tcp(text: str) -> Address:

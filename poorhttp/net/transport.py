@@ -20,7 +20,7 @@ class Transport:
 
     It is made in the process that reads the settings, before privileges are dropped; workers that
     are forked from it have it. A reload makes a new one. What plug-ins share with it while workers
-    run, they send with `ControlChannel.renew`.
+    run, they send with `RENEW` (`poorhttp.process.control_channel`).
 
     Attributes:
         title: heading of its lines in what `poorhttp check` prints.

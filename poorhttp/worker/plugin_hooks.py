@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from poorhttp.config.registry import FINDER, registry
+from poorhttp.config.registry import FINDER, LeftOut, registry
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from _typeshed.wsgi import WSGIApplication
 
+    from poorhttp._core import Request
     from poorhttp.config.address import Address
     from poorhttp.config.registry import Entry
     from poorhttp.net.listener import Listener
@@ -125,6 +126,26 @@ class WorkerHooks:
         """Return further arguments of `poorhttp._core.Reactor`, in the worker that makes it."""
         return {}
 
+    def offer_upgrade(
+        self,
+        environ: dict[str, Any],
+        request: Request,
+        application: object,
+        replace: Callable[[], bool] | None,
+    ) -> None:
+        """Offer the connection of a request for another protocol, in its environ.
+
+        `replace` starts a thread in the place of the present one, and returns whether it could;
+        `None`: there is no pool of threads.
+        """
+
+    def end_upgraded(self, request: Request, error: BaseException) -> None:
+        """End the connection of a request whose application has got it, and is through.
+
+        Raises:
+            ThreadReplaced: another thread serves in the place of this one.
+        """
+
     def stop(self, settings: Settings) -> None:
         """Release what a worker has, after its last request."""
 
@@ -134,8 +155,7 @@ def finder() -> WorkerHooks | None:
     entry = registry.known("worker_hooks", FINDER)
     try:
         found: WorkerHooks | None = entry.load() if entry is not None else None
-    except ConfigError:
-        # That plug-in was left out of this installation.
+    except LeftOut:
         return None
     return found
 

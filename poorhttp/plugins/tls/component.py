@@ -7,6 +7,7 @@ from weakref import WeakKeyDictionary
 
 from poorhttp.plugins.tls.certificate_watcher import CertificateWatcher
 from poorhttp.plugins.tls.certificates import Certificates
+from poorhttp.process.control_channel import RENEW
 from poorhttp.supervisor.component import Component
 
 TYPE_CHECKING = False
@@ -56,5 +57,7 @@ class Renewal(Component):
             number = certificates.number
             for worker in pool.workers.values():
                 # The process that has forked it may have the old ones.
-                if self._sent.get(worker, 0) != number and worker.channel.renew(certificates.fd):
+                if self._sent.get(worker, 0) != number and worker.channel.send_fd(
+                    RENEW, certificates.fd
+                ):
                     self._sent[worker] = number
