@@ -117,7 +117,7 @@ class Arguments:
             self.command = "serve"
             return False
         unnamed = registry.unnamed("commands", word)
-        meant = f"; {unnamed}" if unnamed else suggestion(word, registry.entries["commands"])
+        meant = f"; {unnamed}" if unnamed else suggestion(word, registry.names("commands"))
         serves = f"; {SEE_HELP}; to serve a module of this name: poorhttp serve {word}"
         raise UsageError(f'unknown command "{word}"{meant or serves}')
 
@@ -252,7 +252,7 @@ def command(name: str) -> Command:
 def known_commands() -> dict[str, Command]:
     """Return all commands that can be loaded, by their names."""
     found = {}
-    for name in registry.entries["commands"]:
+    for name in registry.names("commands"):
         # A plug-in may have been left out of an installation.
         with suppress(ConfigError):
             found[name] = command(name)
