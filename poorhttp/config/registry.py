@@ -32,7 +32,7 @@ OURS: Mapping[str, Mapping[str, str]] = {
     "targets": {
         "cgi": "plugins.apps.cgi.target:TARGET",
         "dispatch": "plugins.apps.dispatch.target:TARGET",
-        "paste": "targets.paste:TARGET",
+        "paste": "plugins.paste.target:TARGET",
         "static": "targets.static:TARGET",
         "tcp": "targets.tcp:TARGET",
         "pages": "plugins.apps.pages.target:TARGET",
@@ -60,6 +60,7 @@ OURS: Mapping[str, Mapping[str, str]] = {
     "options": {
         "discovery": "plugins.discovery.options:Discovery",
         "monitor": "plugins.monitor.options:Monitoring",
+        "log_config": "plugins.log_config.options:LogConfig",
         "cgi": "plugins.apps.cgi.options:CgiPrograms",
         "pages": "plugins.apps.pages.options:TemplatePages",
         "dev": "plugins.dev.options:Development",
@@ -67,14 +68,19 @@ OURS: Mapping[str, Mapping[str, str]] = {
     "components": {
         "monitor": "plugins.monitor.component:Monitor",
         "dev": "plugins.dev.component:DevServer",
+        "saturation": "plugins.monitor.saturation:Saturation",
     },
     "worker_hooks": {
         "discovery": "plugins.discovery.worker_hooks:HOOKS",
         "monitor": "plugins.monitor.worker_hooks:HOOKS",
         "traces": "plugins.monitor.otel.worker_hooks:HOOKS",
         "dev": "plugins.dev.worker_hooks:HOOKS",
+        "websocket": "plugins.websocket.worker_hooks:HOOKS",
     },
-    "log_sinks": {"terminal": "plugins.dev.terminal_sink:SINK"},
+    "log_sinks": {
+        "terminal": "plugins.dev.terminal_sink:SINK",
+        "log_config": "plugins.log_config.sink:SINK",
+    },
     "metrics": {},
 }
 
@@ -100,8 +106,19 @@ USED: Mapping[str, Sequence[str]] = {
     "dev": ("autoreload", "debug", "live", "profile", "https", "open", "access_log=terminal"),
 }
 
+#: Ours that are used in any case, unless they were left out of an installation; and what they
+#: import later.
+UNASKED: Mapping[str, Sequence[str]] = {"saturation": ("plugins.monitor.unread",)}
+
 #: The hooks that find a target if none is named.
 FINDER = "discovery"
+
+#: The hooks that offer the connection of a request for another protocol to the application. They
+#: are loaded when a client sends one.
+UPGRADER = "websocket"
+
+#: Why a plug-in of ours cannot be loaded whose files are not there.
+LEFT_OUT = "is left out of this installation"
 
 #: A server that root has started uses only named plug-ins, also in workers with fewer rights.
 STARTED_BY_ROOT = os.geteuid() == 0
@@ -164,12 +181,20 @@ class Entry:
                 self.failure = f"cannot be loaded: {type(error).__name__}: {error}"
                 missing = error.name if isinstance(error, ModuleNotFoundError) else None
                 if missing and not self.plugin and f"{module}.".startswith(f"{missing}."):
-                    self.failure = "is left out of this installation"
+                    self.failure = LEFT_OUT
                 raise ConfigError(f"{self} {self.failure}") from error
             if self.plugin:
                 self._check(found)
             self._object = found
         return self._object
+
+    def is_there(self) -> bool:
+        """Tell whether a plug-in of ours was not left out of this installation."""
+        try:
+            self.load()
+        except ConfigError:
+            return self.failure != LEFT_OUT
+        return True
 
     def _import(self, module: str, attribute: str) -> Any:
         calling = registry.calling(f"{self}: import") if self.plugin else nullcontext()
@@ -326,7 +351,7 @@ class Registry:
         return [
             entry
             for name, entry in self.entries[group].items()
-            if entry.plugin or self.uses(name, is_set)
+            if entry.plugin or self.uses(name, is_set) or (name in UNASKED and entry.is_there())
         ]
 
     def uses(self, name: str, is_set: Callable[[str], bool]) -> bool:
@@ -441,3 +466,8 @@ def _plain(name: str) -> str:
 
 
 registry = Registry()
+
+#: What stood in `poorhttp.api`, and other programs import from there.
+MOVED = {
+    "serve_paste": Entry("commands", "serve_paste", "poorhttp.plugins.paste.runner:serve_paste")
+}

@@ -30,13 +30,16 @@ from poorhttp.process.unpatched import get_ident, sleep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, NoReturn
 
 #: Sent by the kernel to a process of the server when the main process ends.
 ORPHAN_SIGNAL = signal.SIGRTMAX - 3
 
-#: Called first in each child, to close descriptors that are only for the main process.
+#: Called first in each child, to close what is only for the main process.
 after_fork_in_child: list[Callable[[], object]] = []
+
+#: Descriptors that are only for this process.
+_own_fds: set[int] = set()
 
 #: The children that this process has forked or adopted as its own, until they are waited for.
 children: set[int] = set()
@@ -60,12 +63,22 @@ def fork_twice(run: Callable[[], object]) -> None:
         _run(run)
 
 
-def _run(run: Callable[[], object]) -> None:
-    """Call `run` in a new process, and end it."""
+def _run(run: Callable[[], object]) -> NoReturn:
     try:
         run()
     finally:
         os._exit(1)
+
+
+def keep_from_children(fd: int) -> None:
+    """Have each child of the server close a descriptor, until `close_own` closes it here."""
+    _own_fds.add(fd)
+
+
+def close_own(fd: int) -> None:
+    """Close a descriptor that was kept from children."""
+    _own_fds.discard(fd)
+    os.close(fd)
 
 
 def adopt(pid: int) -> bool:
@@ -103,20 +116,11 @@ def fork_orphan() -> bool:
     Raises:
         OSError: it cannot be forked.
     """
+    # Not the functions of `os`, which gevent may have replaced by ones that wait for its hub.
+    read, write = posix.pipe2(os.O_CLOEXEC)
     handler = signal.getsignal(signal.SIGCHLD)
     if handler is not None:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    try:
-        return _fork_orphan()
-    finally:
-        # A handler that Python does not know cannot be set again.
-        if handler is not None:
-            signal.signal(signal.SIGCHLD, handler)
-
-
-def _fork_orphan() -> bool:
-    # Not the functions of `os`, which gevent may have replaced by ones that wait for its hub.
-    read, write = os.pipe2(os.O_CLOEXEC)
     try:
         child = _fork()
         if child == 0:
@@ -136,6 +140,9 @@ def _fork_orphan() -> bool:
             raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
         return False
     finally:
+        # A handler that Python does not know cannot be set again.
+        if handler is not None:
+            signal.signal(signal.SIGCHLD, handler)
         posix.close(read)
         if write >= 0:
             posix.close(write)
@@ -152,6 +159,8 @@ def _fork() -> int:
                 signals.install(signal.SIGCHLD, signal.SIG_DFL)
                 close_all()
                 children.clear()
+                while _own_fds:
+                    os.close(_own_fds.pop())
                 for callback in after_fork_in_child:
                     callback()
             except BaseException:
@@ -225,8 +234,8 @@ def _before_python_fork() -> None:
 
 
 def _after_python_fork_in_parent() -> None:
-    if end_python_fork():
-        _unblock()
+    if end_python_fork() and (mask := _masks.pop(get_ident(), None)) is not None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def _after_python_fork_in_child() -> None:
@@ -235,13 +244,8 @@ def _after_python_fork_in_child() -> None:
         try:
             signals.restore()
         finally:
-            _unblock()
-
-
-def _unblock() -> None:
-    mask = _masks.pop(get_ident(), None)
-    if mask is not None:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            if (mask := _masks.pop(get_ident(), None)) is not None:
+                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 watch_forks()

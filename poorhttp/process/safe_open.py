@@ -51,10 +51,8 @@ def safe_open(path: str, flags: int, mode: int = 0o666, *, folders: list[int] | 
 def open_regular(path: str, folders: list[int] | None = None) -> int:
     """Open a regular file for reading, as `safe_open` does; never wait for a pipe or a device.
 
-    Args:
-        path: of the file.
-        folders: gets descriptors of all folders in which root has looked names up; the caller
-            closes them.
+    `folders` gets descriptors of all folders in which root has looked names up; the caller closes
+    them.
 
     Raises:
         OSError: as `safe_open`, or the file is not a regular one.
@@ -130,12 +128,8 @@ def write_file(path: str, content: bytes, *, replace: bool = False, mode: int = 
     """Put a complete file in place, for root and others: no link is written through.
 
     A file that is replaced leaves its permissions to the new one, and its owner if root does it.
-
-    Args:
-        path: of the file, in a folder that exists.
-        content: all of it.
-        replace: whether a regular file may be there already.
-        mode: permissions of a new file, before the umask.
+    `replace`: a regular file may be there already. `mode`: permissions of a new file, before the
+    umask.
 
     Raises:
         FileExistsError: there is one, and it is not to be replaced.
@@ -188,11 +182,8 @@ def parent_folder(
     """Open the folder that holds a file; yield its descriptor, for `dir_fd`, and the file's name.
 
     The file need not exist. Links that are put into the path later do not change the folder.
-
-    Args:
-        path: of the file.
-        follow: follow the file itself, too, if it is a symbolic link.
-        folders: gets descriptors of all folders in which names are looked up.
+    `follow`: the file itself is followed, too, if it is a symbolic link. `folders`: see
+    `open_regular`.
 
     Raises:
         OSError: a folder does not exist, or a link is not followed.

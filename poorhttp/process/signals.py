@@ -111,7 +111,6 @@ def original(number: int) -> Any:
 
 
 def installed() -> set[int]:
-    """Return the signals that the server handles."""
     return set(_installed)
 
 
@@ -168,10 +167,9 @@ def is_child(pid: int) -> bool:
 
 def is_running(pid: int) -> bool:
     """Whether a process is a child of this one that has not ended yet."""
-    try:
+    with suppress(OSError):
         return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
-    except OSError:
-        return False
+    return False
 
 
 #: The names of signals, without the enumeration; of two for one number the usual one, as SIGCHLD.
@@ -188,15 +186,12 @@ def name(number: int) -> str:
 
 
 class Disposition:
-    """What a process, or one of its threads, does with signals, from its file in `/proc`.
+    """What a process, or one of its threads, does with signals, from its file in `/proc`."""
 
-    Attributes:
-        known: the file could be read.
-    """
+    known = False  # the file could be read
 
     def __init__(self, process: str) -> None:
         """Read `/proc/{process}/status`."""
-        self.known = False
         self._masks = dict.fromkeys((b"SigBlk", b"SigIgn", b"SigCgt"), 0)
         with suppress(OSError, ValueError), open(f"/proc/{process}/status", "rb") as file:
             for line in file:

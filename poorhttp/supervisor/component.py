@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from poorhttp.config.registry import Entry
     from poorhttp.config.settings import Settings
     from poorhttp.net.listener import Listener
+    from poorhttp.supervisor.binary_upgrade import Memory, Takeover
     from poorhttp.supervisor.generations import Generations
     from poorhttp.supervisor.metric import Metric
     from poorhttp.supervisor.spawner import Spawner
-    from poorhttp.supervisor.upgrade import Memory, Takeover
     from poorhttp.supervisor.worker_handle import WorkerHandle
     from poorhttp.supervisor.worker_pool import WorkerPool
     from poorhttp.worker.service import Service
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
         failed: int
         last: Reload | None
 
-    class Status(Protocol):
-        """The state of the main process, to be read. `generations` are missing in `open`."""
+    class Main(Protocol):
+        """The main process, as components see it. `generations` are missing in `open`."""
 
         @property
         def generations(self) -> Generations:
@@ -89,8 +89,7 @@ if TYPE_CHECKING:
         def file(self) -> str | None:
             """The configuration file, if there is one."""
 
-    class Operations(Protocol):
-        """What the main process does on behalf of components."""
+        # What it does on behalf of components
 
         def reload(self, saved: str = "") -> None:
             """Reload, as after HUP, when this round of the loop has ended.
@@ -124,9 +123,6 @@ if TYPE_CHECKING:
 
             `style` is `info`, `warning`, `good` or `bad`.
             """
-
-    class Main(Status, Operations, Protocol):
-        """The main process, as components see it."""
 
 
 class Component:

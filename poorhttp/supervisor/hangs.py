@@ -28,11 +28,11 @@ TRIES = 8
 
 
 class Hangs:
-    """The thread. It holds no lock, so that the main process can fork at any time.
+    """The thread. It holds no lock, so that the main process can fork at any time."""
 
-    Attributes:
-        wakeups: descriptor to which the numbers of signals are written; -1: there is none yet.
-    """
+    wakeups = -1  # descriptor to which the numbers of signals are written
+    _ended = False
+    _signal = 0  # to stop, came while a method hangs; the handler of the signal may not run
 
     def __init__(
         self,
@@ -49,15 +49,11 @@ class Hangs:
             is_starting: tells whether there are no workers yet.
             force: stops the workers by a signal and ends this process; called in the thread.
         """
-        self.wakeups = -1
         self._components = components
         self._is_stopping = is_stopping
         self._is_starting = is_starting
         self._force = force
         self._main_thread = get_ident()
-        self._ended = False
-        #: The signal to stop that has come while a method hangs, and whose handler may not run.
-        self._signal = 0
         start_new_thread(self._run, ())
 
     def end(self) -> None:

@@ -21,7 +21,7 @@ from poorhttp._core import SharedStatuses, WorkerStatus, sum_figures
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp._core import Figures, Finished, InFlight, Refusal
-    from poorhttp.supervisor.upgrade import Memory
+    from poorhttp.supervisor.binary_upgrade import Memory
 
 #: Requests in a log line, the newest first; of more only the number is given.
 MOST_NAMED = 10
@@ -65,7 +65,6 @@ class Scoreboard:
         self._taken: set[int] = set()
 
     def take(self) -> int:
-        """Take the lowest free slot."""
         slot = min(set(range(len(self._taken) + 1)) - self._taken)
         self._taken.add(slot)
         return slot
@@ -76,7 +75,6 @@ class Scoreboard:
             status.stop_accepting()
 
     def free(self, slot: int) -> None:
-        """Free the slot of a worker that has ended."""
         self.stop_accepting(slot)
         self._taken.discard(slot)
 
@@ -90,11 +88,9 @@ class Scoreboard:
         return self._statuses[slot]
 
     def status(self, slot: int) -> WorkerStatus | None:
-        """Return the status of the worker in this slot, if it has one."""
         return self._statuses.get(slot)
 
     def begun(self, slot: int) -> int:
-        """Return how many requests the worker in this slot has begun."""
         return status.counts()[0] if (status := self.status(slot)) is not None else 0
 
     def in_flight(self, slot: int) -> str:
@@ -126,16 +122,13 @@ class Totals:
         self._before: list[Predecessor] = []
 
     def add_ended(self, status: WorkerStatus | None) -> None:
-        """Move what a worker has counted here when it has ended."""
         if status is not None:
             self.ended.absorb(status)
 
     def count_restart(self, reason: str) -> None:
-        """Count a worker that is replaced, for one of `RESTARTS`."""
         self.ended.add_to_own_number(RESTARTS.index(reason))
 
     def count_refork(self) -> None:
-        """Count that all workers were replaced by forks of one of them."""
         self.ended.add_to_own_number(REFORKS)
 
     @property
@@ -245,7 +238,6 @@ class Predecessor:
         self._scoreboards: list[SharedStatuses] = []
 
     def add(self, statuses: SharedStatuses) -> None:
-        """Add the memory of a scoreboard."""
         self._scoreboards.append(statuses)
         self.workers += [WorkerStatus(statuses, place) for place in range(len(statuses))]
 
@@ -268,7 +260,6 @@ class Predecessor:
         return now - self._ended_at >= SETTLED
 
     def memory(self, service: str) -> Iterator[Memory]:
-        """Yield what the next main process inherits."""
         yield TOTALS, service, self.pid, self._totals.fileno()
         for statuses in self._scoreboards:
             yield WORKERS, service, self.pid, statuses.fileno()

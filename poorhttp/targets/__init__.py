@@ -7,7 +7,6 @@ wsgi.py            `package.module:callable`
 module.py          imports the module of an application
 static.py          `static:FOLDER`
 tcp.py             `tcp:module:handler`
-paste.py           `paste:FILE#NAME`
 
 A target is `package.module:callable`, `path/to/file.py:callable`, or `SCHEME:rest`. Schemes are
 entries of the registry in the group `targets`; that of a plug-in is a `Target`, or only a function

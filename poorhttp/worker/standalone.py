@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -9,7 +10,7 @@ from poorhttp import logs
 from poorhttp._core import set_process_title
 from poorhttp.config.command_line import title_words
 from poorhttp.config.settings import OPTIONS, Settings
-from poorhttp.errors import ConfigError
+from poorhttp.errors import ApplicationError, ConfigError
 from poorhttp.logs.sink import sink_of
 from poorhttp.net.systemd import Notifier
 from poorhttp.process.privileges import apply_umask
@@ -18,8 +19,6 @@ from poorhttp.worker.stop_signals import StopSignals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from _typeshed.wsgi import WSGIApplication
 
     from poorhttp.process.pidfile import PidFile
@@ -32,7 +31,7 @@ def check(services: Sequence[Settings]) -> None:
         poorhttp.errors.ConfigError: one does.
     """
     settings = services[0]
-    sink = sink_of(settings, "access_log") if settings.log_config is None else None
+    sink = sink_of(settings, "access_log")
     conflicts = [
         name for name, option in OPTIONS.items() if option.needs_main and settings.is_enabled(name)
     ]
@@ -71,15 +70,26 @@ def run(
     service = Service(settings, application)
     signals.before_stop = notifier.stopping
 
-    hooks: ModuleType | None = None
-    if settings.hook_worker_start or settings.has_hooks:
-        from poorhttp.worker.hooks import standalone as hooks  # takes memory
+    def call_hooks(option: str, **values: object) -> None:
+        """Call the functions of an option here: there is no other process for them."""
+        if not getattr(settings, option):
+            return
+        from poorhttp.worker.hooks import functions  # takes memory
+        from poorhttp.worker.hooks.arguments import argument
+
+        told = argument(option, {"pid": os.getpid(), **values})
+        for number in range(len(getattr(settings, option))):
+            try:
+                functions.call_one(settings, option, number, told)
+            except ApplicationError as failure:
+                if option == "hook_worker_start":
+                    raise
+                logs.exception(str(failure.args[0]), failure.__cause__ or failure)
 
     def ready() -> None:
         service.announce(1)
         notifier.ready()
-        if hooks is not None:
-            hooks.server_ready(settings, service.urls)
+        call_hooks("hook_server_ready", urls=service.urls, workers=1)
 
     try:
         if pidfile is not None:
@@ -95,11 +105,11 @@ def run(
             certificate_watcher.watch_in_thread(service.tls)
         service.begin(signals)
         service.load()
-        if hooks is not None:
-            hooks.worker_start(settings)
+        worker = {"number": 1, "service": settings.service}
+        call_hooks("hook_worker_start", **worker)
         service.serve(ready, signals)
-        if hooks is not None:
-            hooks.worker_exit(settings)
+        # Not in a process that dies.
+        call_hooks("hook_worker_exit", **worker, reason="stopped", exit_code=0)
     finally:
         service.close()
         if pidfile is not None:

@@ -9,7 +9,9 @@ from contextlib import suppress
 from poorhttp import logs
 from poorhttp._core import Reactor, Request, RequestName
 from poorhttp.config.address import is_raw_tcp
+from poorhttp.config.registry import UPGRADER, registry
 from poorhttp.config.settings import Settings
+from poorhttp.errors import ConfigError
 from poorhttp.net.listener import Listener
 from poorhttp.process.control_channel import GREENLETS, REFORK
 from poorhttp.process.fork import is_own, other_threads
@@ -42,18 +44,17 @@ class Worker:
         settings: of this service.
         ready: called when requests can be served.
         signals: stops the reactor; `None` for a `poorhttp.Server`, which the program stops.
-        serve: calls the application for each request of the reactor.
-        promoted: it has stopped serving to become the preloader.
-        replace_thread: starts a thread in the place of the present one, which goes on with a
-            connection that the application has got; `None`: the mode has no pool of threads.
     """
 
-    promoted = False
+    #: Calls the application for each request of the reactor.
+    serve: Callable[[Any, Any], None] = staticmethod(wsgi.serve)
+    promoted = False  # it has stopped serving to become the preloader
+    #: Starts a thread in the place of the present one, which goes on with a connection that the
+    #: application has got; `None`: the mode has no pool of threads.
     replace_thread: Callable[[], bool] | None = None
+    _offers_upgrades = True
     _thread_checks = 0
     _threads: Mapping[int, str] = {}
-
-    serve: Callable[[Any, Any], None] = staticmethod(wsgi.serve)
 
     def __init__(
         self,
@@ -102,9 +103,7 @@ class Worker:
 
         Args:
             multithread: the application may be called several times at once.
-            wait_writable: see there.
-            wait_readable: see there.
-            external_loop: see there.
+            wait_writable, wait_readable, external_loop: see there.
             hub: the hub of gevent, if requests run in greenlets.
 
         Raises:
@@ -205,10 +204,16 @@ class Worker:
                 os.write(self._context.channel, GREENLETS.get(package, GREENLETS[""]))
 
     def _offer_upgrade(self, environ: dict[str, Any], request: Request) -> None:
-        # It imports all of `socket`, which few workers need.
-        from poorhttp.worker.websocket import protocol_upgrade
-
-        protocol_upgrade.offer(environ, request, self.application, self.replace_thread)
+        if not self._offers_upgrades:
+            return
+        try:
+            hooks: Any = registry.entries["worker_hooks"][UPGRADER].load()
+        except ConfigError as error:
+            self._offers_upgrades = False
+            logs.write("warning", f"applications get no connections (WebSocket): {error}")
+            return
+        wsgi.end_upgraded = hooks.end_upgraded
+        hooks.offer_upgrade(environ, request, self.application, self.replace_thread)
 
     def _on_refork_due(self) -> int:
         """Report that workers may be forked from this one, unless the application has threads.
@@ -264,7 +269,6 @@ class Worker:
 
 
 def log_greenlets(package: str, service: str = "") -> None:
-    """Log that the application replaces threads by greenlets, although the mode is `threading`."""
     logs.write(
         "warning",
         f"{service}the application replaces threads by greenlets ({package or 'unknown package'}): "
@@ -273,6 +277,5 @@ def log_greenlets(package: str, service: str = "") -> None:
 
 
 def log_not_reforked(threads: Iterable[str]) -> None:
-    """Log that no worker is forked from this process, because of its threads of these names."""
     names = ", ".join(sorted(threads))
     logs.write("warning", f"not reforked, because a thread does not survive that: {names}")

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from poorhttp.plugins.monitor.admin.endpoint import AdminEndpoint
     from poorhttp.plugins.monitor.admin.status import StatusDocument
     from poorhttp.plugins.monitor.derived.history import History, Inherited
+    from poorhttp.supervisor.binary_upgrade import Memory
     from poorhttp.supervisor.component import Main, Reloads
-    from poorhttp.supervisor.upgrade import Memory
     from poorhttp.supervisor.worker_pool import WorkerPool
 
     class Past(TypedDict):
