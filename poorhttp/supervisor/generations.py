@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from poorhttp import logs
 from poorhttp._core import adopt_orphans
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from poorhttp._core import Figures, Finished, Refusal, WorkerStatus
     from poorhttp.net.certificate_watcher import CertificateWatcher
     from poorhttp.supervisor.binary_upgrade import Memory
-    from poorhttp.supervisor.components import Components
     from poorhttp.supervisor.hooks.queue import HookQueue
     from poorhttp.supervisor.spawner import Spawner
 
@@ -49,20 +48,23 @@ class Generations:
         services: Sequence[Settings],
         have: Sequence[Listener],
         application: WSGIApplication | None,
-        components: Components,
+        spawners: Callable[[Sequence[Service]], Sequence[Spawner] | None],
+        report: Callable[..., object],
     ) -> None:
         """Open the sockets that are not open already.
 
         Args:
             have: listeners that are open; they are closed if no service wants them.
             application: if it is loaded already.
-            components: name what forks the workers, and are told when these begin and end.
+            spawners: returns what forks the workers of each service; `None`: the main process.
+            report: see `WorkerPool`.
 
         Raises:
             Failure: a service cannot be served; all listeners are closed.
         """
         self.application = application
-        self._components = components
+        self._make_spawners = spawners
+        self._report = report
         self.totals: dict[str, Totals] = {}
         self.serving: list[WorkerPool] = []
         self.starting: list[WorkerPool] = []
@@ -289,14 +291,14 @@ class Generations:
             raise
         if any(settings.preload for settings in services):
             adopt_orphans()
-        spawners = self._components.spawners(made)
+        spawners = self._make_spawners(made)
         if spawners is not None:
             return [self._make_pool(spawner.service, spawner) for spawner in spawners]
         return [self._make_pool(service) for service in made]
 
     def _make_pool(self, service: Service, spawner: Spawner | None = None) -> WorkerPool:
         totals = self.totals.setdefault(service.settings.service, Totals())
-        pool = WorkerPool(service, totals, spawner, self._components.each)
+        pool = WorkerPool(service, totals, spawner, self._report)
         if service.settings.has_hooks:
             if self.hooks is None:
                 from poorhttp.supervisor.hooks.queue import HookQueue  # takes memory
