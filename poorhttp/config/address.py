@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 
+from poorhttp.config.options.option import all_parse
+
 #: Gateway protocols, which web servers speak instead of HTTP.
 GATEWAYS = ("uwsgi", "scgi", "fastcgi")
 
@@ -145,7 +147,8 @@ def _unix(path: str) -> Address:
         )
     if "\0" in path:
         raise ValueError("the path of a unix socket cannot hold a NUL character")
-    if _are_addresses(path.replace(",", " ").split()[1:]):
+    others = path.replace(",", " ").split()[1:]
+    if others and all_parse(parse, others):
         raise ValueError(f'"unix:{path}" is several addresses; write each by itself')
     size = len(os.fsencode(path))
     if size > UNIX_PATH_MAX:
@@ -154,14 +157,6 @@ def _unix(path: str) -> Address:
             f"this has {size}"
         )
     return Address("unix", path=path)
-
-
-def _are_addresses(texts: list[str]) -> bool:
-    """Tell whether there are texts, and all of them are addresses."""
-    try:
-        return bool([parse(text) for text in texts])
-    except ValueError:
-        return False
 
 
 def _tcp(text: str) -> Address:

@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from poorhttp.config.address import is_raw_tcp
 from poorhttp.config.options.hooks import PREFIX as HOOK_PREFIX
-from poorhttp.config.registry import registry
-from poorhttp.config.settings import OPTIONS, PLATFORM_PORT, Settings
+from poorhttp.config.settings import OPTIONS, PLATFORM_PORT, Settings, is_option
 from poorhttp.config.suggestions import nearest, option_suggestion
 from poorhttp.errors import ConfigError, UsageError
 
@@ -201,21 +200,17 @@ def _apply_platform(settings: Settings, environ: Mapping[str, str]) -> None:
 
 
 def _environ(settings: Settings, environ: Mapping[str, str]) -> None:
-    spellings = {name: option.variable for name, option in OPTIONS.items()}
-    names = {variable: name for name, variable in spellings.items()}
     # First: others may be options of these plug-ins.
     for variable in sorted(environ, key=lambda name: name != "POORHTTP_PLUGINS"):
-        value = environ[variable]
-        if variable not in names and variable.startswith(PREFIX) and not _is_service_link(variable):
-            name = variable.removeprefix(PREFIX).lower()
-            if name in OPTIONS or registry.add_for_option(name):
-                names[variable] = name
-        if variable in names:
-            texts = [text.strip() for text in value.strip().split("\n")]
-            settings.set(names[variable], [(variable, text) for text in texts])
-        elif variable.startswith(PREFIX) and not _is_service_link(variable):
-            meant = option_suggestion(variable.removeprefix(PREFIX), spellings, OPTIONS)
+        name = variable.removeprefix(PREFIX).lower()
+        if not variable.startswith(PREFIX) or (name not in OPTIONS and _is_service_link(variable)):
+            continue
+        if not is_option(name):
+            spellings = {each: option.variable for each, option in OPTIONS.items()}
+            meant = option_suggestion(name, spellings, OPTIONS)
             raise ConfigError(f'unknown environment variable "{variable}"{meant}')
+        texts = environ[variable].strip().split("\n")
+        settings.set(name, [(variable, text.strip()) for text in texts])
 
 
 def _is_service_link(variable: str) -> bool:
@@ -272,9 +267,8 @@ def _section(settings: Settings, section: ini.Section, file: str) -> None:
     seen: dict[str, ini.Entry] = {}
     for entry in sorted(section.entries, key=lambda entry: entry.name != "plugins"):
         named = f'{file}:{entry.line}: "{entry.name}"'
-        is_new = section.name != HOOKS and entry.name not in options
         # Of a plug-in that was named above, or that nobody has named.
-        if is_new and (entry.name in OPTIONS or registry.add_for_option(entry.name)):
+        if section.name != HOOKS and entry.name not in options and is_option(entry.name):
             options[entry.name] = OPTIONS[entry.name]
         if entry.name not in options:
             meant = option_suggestion(entry.name, {name: name for name in options}, OPTIONS)

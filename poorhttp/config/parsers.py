@@ -282,14 +282,6 @@ def extension_type(text: str) -> tuple[str, str]:
     return extension.strip()[1:].lower(), header(media_type.strip())
 
 
-def assignment(text: str) -> tuple[str, str | None]:
-    """Read `NAME` or `NAME=VALUE`; without a value it is None."""
-    name, equals, value = text.partition("=")
-    if not (name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit()):
-        raise ValueError(f'"{text}" is not a variable; write it as NAME or NAME=VALUE')
-    return name, line(value) if equals else None
-
-
 def variable(text: str) -> tuple[str, str]:
     """Read `NAME=VALUE`."""
     name, equals, value = text.partition("=")

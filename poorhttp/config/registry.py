@@ -27,18 +27,12 @@ if TYPE_CHECKING:
 #: `poorhttp.contract`.
 CONTRACT = "1"
 
-#: What a plug-in can add; each is a group of entry points, `poorhttp.targets` and so on.
-GROUPS = (
-    *("targets", "modes", "commands", "options"),
-    *("components", "worker_hooks", "log_sinks", "metrics"),
-)
-
 #: Ours: by group and name, the place of the object, `module:attribute` in `poorhttp`.
 OURS: Mapping[str, Mapping[str, str]] = {
     "targets": {
         "cgi": "plugins.apps.cgi.target:TARGET",
         "dispatch": "plugins.apps.dispatch.target:TARGET",
-        "paste": "targets.paste:TARGET",
+        "paste": "plugins.paste.target:TARGET",
         "static": "targets.static:TARGET",
         "tcp": "targets.tcp:TARGET",
         "pages": "plugins.apps.pages.target:TARGET",
@@ -66,6 +60,7 @@ OURS: Mapping[str, Mapping[str, str]] = {
     "options": {
         "discovery": "plugins.discovery.options:Discovery",
         "monitor": "plugins.monitor.options:Monitoring",
+        "log_config": "plugins.log_config.options:LogConfig",
         "cgi": "plugins.apps.cgi.options:CgiPrograms",
         "pages": "plugins.apps.pages.options:TemplatePages",
         "dev": "plugins.dev.options:Development",
@@ -73,16 +68,24 @@ OURS: Mapping[str, Mapping[str, str]] = {
     "components": {
         "monitor": "plugins.monitor.component:Monitor",
         "dev": "plugins.dev.component:DevServer",
+        "saturation": "plugins.monitor.saturation:Saturation",
     },
     "worker_hooks": {
         "discovery": "plugins.discovery.worker_hooks:HOOKS",
         "monitor": "plugins.monitor.worker_hooks:HOOKS",
         "traces": "plugins.monitor.otel.worker_hooks:HOOKS",
         "dev": "plugins.dev.worker_hooks:HOOKS",
+        "websocket": "plugins.websocket.worker_hooks:HOOKS",
     },
-    "log_sinks": {"terminal": "plugins.dev.terminal_sink:SINK"},
+    "log_sinks": {
+        "terminal": "plugins.dev.terminal_sink:SINK",
+        "log_config": "plugins.log_config.sink:SINK",
+    },
     "metrics": {},
 }
+
+#: What a plug-in can add; each is a group of entry points, `poorhttp.targets` and so on.
+GROUPS = tuple(OURS)
 
 #: The class of what a plug-in of others adds, by its group; a component is a class derived from it.
 #: By their names, because most of these modules are not imported.
@@ -103,8 +106,19 @@ USED: Mapping[str, Sequence[str]] = {
     "dev": ("autoreload", "debug", "live", "profile", "https", "open", "access_log=terminal"),
 }
 
+#: Ours that are used in any case, unless they were left out of an installation; and what they
+#: import later.
+UNASKED: Mapping[str, Sequence[str]] = {"saturation": ("plugins.monitor.unread",)}
+
 #: The hooks that find a target if none is named.
 FINDER = "discovery"
+
+#: The hooks that offer the connection of a request for another protocol to the application. They
+#: are loaded when a client sends one.
+UPGRADER = "websocket"
+
+#: Why a plug-in of ours cannot be loaded whose files are not there.
+LEFT_OUT = "is left out of this installation"
 
 #: A server that root has started uses only named plug-ins, also in workers with fewer rights.
 STARTED_BY_ROOT = os.geteuid() == 0
@@ -167,12 +181,20 @@ class Entry:
                 self.failure = f"cannot be loaded: {type(error).__name__}: {error}"
                 missing = error.name if isinstance(error, ModuleNotFoundError) else None
                 if missing and not self.plugin and f"{module}.".startswith(f"{missing}."):
-                    self.failure = "is left out of this installation"
+                    self.failure = LEFT_OUT
                 raise ConfigError(f"{self} {self.failure}") from error
             if self.plugin:
                 self._check(found)
             self._object = found
         return self._object
+
+    def is_there(self) -> bool:
+        """Tell whether a plug-in of ours was not left out of this installation."""
+        try:
+            self.load()
+        except ConfigError:
+            return self.failure != LEFT_OUT
+        return True
 
     def _import(self, module: str, attribute: str) -> Any:
         calling = registry.calling(f"{self}: import") if self.plugin else nullcontext()
@@ -252,6 +274,15 @@ class Plugin:
         """Tell whether it adds something of this name."""
         return any(entry.group == group and entry.name == name for entry in self.entries)
 
+    def declares(self, option: str) -> bool:
+        """Tell whether it adds an option."""
+        for entry in self.entries:
+            # For one that cannot be loaded, which `poorhttp plugins` shows, the word is unknown.
+            with suppress(ConfigError):
+                if entry.group == "options" and hasattr(entry.load(), option):
+                    return True
+        return False
+
 
 class Registry:
     """All plug-ins that this process knows.
@@ -266,18 +297,12 @@ class Registry:
 
     def __init__(self) -> None:
         self.entries: dict[str, dict[str, Entry]] = {
-            group: {
-                name: Entry(group, name, f"poorhttp.{place}") for name, place in OURS[group].items()
-            }
-            for group in GROUPS
+            group: {name: Entry(group, name, f"poorhttp.{place}") for name, place in ours.items()}
+            for group, ours in OURS.items()
         }
         self.on_options: Callable[[type], object] = lambda options: None
         self.calling: Callable[[str], AbstractContextManager[object]] = nullcontext
         self._others: list[Plugin] | None = None
-
-    def names(self, group: str) -> list[str]:
-        """Return the names of a group that are known without a search."""
-        return list(self.entries[group])
 
     def known(self, group: str, name: str) -> Entry | None:
         """Return an entry without a search."""
@@ -289,13 +314,9 @@ class Registry:
         Raises:
             ConfigError: the plug-in that has it cannot be used.
         """
-        entry = self.known(group, name)
-        if entry is None and not STARTED_BY_ROOT:
-            for plugin in self.installed():
-                if plugin.has(group, name):
-                    self.add(plugin)
-                    return self.known(group, name)
-        return entry
+        if name not in self.entries[group]:
+            self._add_first(lambda plugin: plugin.has(group, name))
+        return self.known(group, name)
 
     def unnamed(self, group: str, name: str) -> str:
         """Return what root has to write to use this entry of an installed plug-in; mostly empty."""
@@ -326,7 +347,7 @@ class Registry:
         return [
             entry
             for name, entry in self.entries[group].items()
-            if entry.plugin or self.uses(name, is_set)
+            if entry.plugin or self.uses(name, is_set) or (name in UNASKED and entry.is_there())
         ]
 
     def uses(self, name: str, is_set: Callable[[str], bool]) -> bool:
@@ -349,31 +370,32 @@ class Registry:
             self._others = list(found.values())
         return self._others
 
-    def use(self, names: Sequence[tuple[str, str]], error: type[Failure] = ConfigError) -> None:
-        """Add the plug-ins that the option `plugins` names, as pairs of place and name.
+    def use(self, texts: Sequence[tuple[str, str]], error: type[Failure] = ConfigError) -> None:
+        """Add the plug-ins that the option `plugins` names, by pairs of place and text.
 
         Raises `error` if one is not installed, or cannot be used.
         """
-        for where, name in names:
-            found = self._named(name)
-            if found is None:
-                there = ", ".join(sorted(plugin.name for plugin in self.installed())) or "none"
-                raise error(
-                    f'{where}: no plug-in "{name}" is installed; a plug-in has the name of its '
-                    f"distribution, and these are installed: {there}"
-                )
-            try:
-                self.add(found)
-            except ConfigError as why:
-                raise error(f"{where}: {why}") from why
+        for where, text in texts:
+            for name in text.replace(",", " ").split():
+                if name != "off":
+                    self._use(where, name, error)
 
-    def _named(self, name: str) -> Plugin | None:
-        """Return an installed plug-in, which may be newer than the server that is reloaded."""
-        for again in (False, True):
-            for plugin in self.installed(again=again):
-                if _plain(plugin.name) == _plain(name):
-                    return plugin
-        return None
+    def _use(self, where: str, name: str, error: type[Failure]) -> None:
+        wanted = _plain(name)
+        for again in (False, True):  # it may be newer than the server that is reloaded
+            found = [each for each in self.installed(again=again) if _plain(each.name) == wanted]
+            if found:
+                break
+        else:
+            there = ", ".join(sorted(plugin.name for plugin in self.installed())) or "none"
+            raise error(
+                f'{where}: no plug-in "{name}" is installed; a plug-in has the name of its '
+                f"distribution, and these are installed: {there}"
+            )
+        try:
+            self.add(found[0])
+        except ConfigError as why:
+            raise error(f"{where}: {why}") from why
 
     def add(self, plugin: Plugin) -> None:
         """Add all that a plug-in of others adds.
@@ -417,35 +439,31 @@ class Registry:
                 self.add(plugin)
 
     def add_for_option(self, name: str) -> bool:
-        """Add the plug-in of others that declares an option, but not for root.
-
-        Returns:
-            Whether there is one.
+        """Add the plug-in of others that declares an option, but not for root; False: none does.
 
         Raises:
             ConfigError: that plug-in cannot be used.
         """
-        for plugin in self.installed() if not STARTED_BY_ROOT else ():
-            if not plugin.used and self._declares(plugin, name):
-                self.add(plugin)
-                return True
-        return False
+        return self._add_first(lambda plugin: not plugin.used and plugin.declares(name))
 
-    def _declares(self, plugin: Plugin, name: str) -> bool:
-        """Tell whether a plug-in declares an option."""
-        for entry in plugin.entries:
-            # For one that cannot be loaded, which `poorhttp plugins` shows, the word is unknown.
-            with suppress(ConfigError):
-                if entry.group == "options" and hasattr(entry.load(), name):
-                    return True
-        return False
+    def _add_first(self, is_wanted: Callable[[Plugin], bool]) -> bool:
+        """Add the first plug-in of others that is wanted, but not for root."""
+        found = not STARTED_BY_ROOT and next(filter(is_wanted, self.installed()), None)
+        if found:
+            self.add(found)
+        return bool(found)
 
 
 def _plain(name: str) -> str:
     """Return the name of a distribution as all its spellings are the same (PEP 503)."""
-    words = name.lower().replace("_", "-").replace(".", "-").split("-")
-    ends = words[:1], words[1:-1], words[1:][-1:]
-    return "-".join([*ends[0], *filter(None, ends[1]), *ends[2]])
+    import re  # takes memory
+
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 registry = Registry()
+
+#: What stood in `poorhttp.api`, and other programs import from there.
+MOVED = {
+    "serve_paste": Entry("commands", "serve_paste", "poorhttp.plugins.paste.runner:serve_paste")
+}

@@ -85,7 +85,7 @@ class Settings(
         # First `plugins`: others may be options of these.
         for name in sorted(overrides, key=lambda name: name != "plugins"):
             value = overrides[name]
-            if name not in OPTIONS and not registry.add_for_option(name):
+            if not is_option(name):
                 meant = option_suggestion(name, {name: name for name in OPTIONS}, OPTIONS)
                 raise ConfigError(f'unknown setting "{name}"{meant}')
             values: Sequence[object] = [value]
@@ -115,9 +115,7 @@ class Settings(
             raise error(str(wrong)) from None
         self._given[name] = texts
         if name == "plugins":
-            words = [(where, text.replace(",", " ").split()) for where, text in texts]
-            names = [(where, each) for where, found in words for each in found if each != "off"]
-            registry.use(names, error)
+            registry.use(texts, error)
 
     def copy_option(self, name: str, other: Settings) -> None:
         """Copy an option from `other`, or its default if it is not set there."""
@@ -190,6 +188,15 @@ class Settings(
 
 #: Every option by its name, in the order of their declaration.
 OPTIONS: dict[str, Option[object]] = {}
+
+
+def is_option(name: str) -> bool:
+    """Tell whether an option has this name; looks for plug-ins of others, but not for root.
+
+    Raises:
+        ConfigError: the plug-in that has it cannot be used.
+    """
+    return name in OPTIONS or registry.add_for_option(name)
 
 
 def add_options(declared: type) -> None:

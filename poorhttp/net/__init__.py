@@ -6,9 +6,8 @@ inherited.py             sockets opened by another process
 systemd.py               socket activation and notification (sd_notify)
 proxy_protocol.py        addresses where connections begin with a PROXY protocol header
 handshakes.py            completes TCP handshakes before a socket is closed
-port_users.py            says what has a port on which the server cannot listen
 sock_diag.py             sockets as netlink lists them (sock_diag(7))
 tls.py                   certificates: read from their files, and again when these change
 certificate_watcher.py   notices changes of certificate files
-running_servers.py       finds the server that listens on an address, in /proc
+running_servers.py       finds what listens on an address, or has its port, in /proc
 """

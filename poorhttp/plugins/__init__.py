@@ -6,5 +6,8 @@ discovery/   finds the application in a folder
 setup/       the commands `init`, `migrate`, `completion` and `man`
 apps/        dispatch tables, template pages and CGI programs
 testing/     fixtures for tests of applications
+log_config/  Python's `logging` in place of both logs
+websocket/   connections that applications get: WebSocket
+paste/       files of PasteDeploy
 aliases/     modules under the names of earlier releases
 """

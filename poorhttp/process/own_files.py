@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from poorhttp.config.options.hooks import IN_OWN_PROCESS
-from poorhttp.config.registry import registry
+from poorhttp.config.registry import UNASKED, UPGRADER, registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ else:
 #: The folder of the package.
 FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-#: Folders and modules that are not needed while the server serves. Of plug-ins, only those are
-#: needed that they name, and all of those that load applications.
+#: Folders and modules that are not needed while the server serves. Of plug-ins, needed is
+#: what their hooks name, and all of those that load applications, or handle logs or connections.
 _NOT_NEEDED = (
     *("plugins", "config/other_servers", "config/help.py"),
     *("__main__.py", "api.py"),
@@ -156,9 +156,13 @@ def _folders() -> list[str]:
 
 def _files(services: Sequence[Settings], modules: Sequence[str]) -> Iterator[str]:
     """Yield the paths of modules that are not imported yet, and of other files."""
-    places = [each.place.split(".") for each in registry.entries["targets"].values()]
+    sinks = registry.entries["log_sinks"].values()
+    used = [each for each in sinks if any(some.is_enabled(each.name) for some in services)]
+    used += [*registry.entries["targets"].values(), registry.entries["worker_hooks"][UPGRADER]]
+    places = [each.place.split(".") for each in used]
     loading = {"/".join(place[1:3]) for place in places if place[:2] == ["poorhttp", "plugins"]}
-    named = (*loading, *(name.replace(".", "/") for name in modules))
+    later = [*modules, *(name for names in UNASKED.values() for name in names)]
+    named = (*loading, *(name.replace(".", "/") for name in later))
     folders = [*_folders(), *(f"{FOLDER}/{each}" for each in named)]
     yield from (f"{path}.py" for path in folders if os.path.isfile(f"{path}.py"))
     imported = {getattr(module, "__file__", None) for module in list(sys.modules.values())}

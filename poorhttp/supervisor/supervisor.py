@@ -30,7 +30,6 @@ from poorhttp.supervisor import binary_upgrade
 from poorhttp.supervisor.binary_upgrade import Takeover, Upgrade
 from poorhttp.supervisor.components import Components
 from poorhttp.supervisor.generations import Generations
-from poorhttp.supervisor.saturation import Saturation
 from poorhttp.supervisor.tasks import attempt
 from poorhttp.supervisor.watchdog import Watchdog
 from poorhttp.supervisor.worker_handle import ASKED
@@ -82,7 +81,6 @@ class Supervisor:
         self.takeover: Takeover | None = binary_upgrade.takeover()
         self.notifier = Notifier()
         self.watchdog = Watchdog(self.notifier)
-        self.saturation = Saturation()
         self.upgrade: Upgrade | None = None
         #: Signals that have not been handled.
         self.pending_signals: list[int] = []
@@ -225,7 +223,6 @@ class Supervisor:
             "the upgrade": self._check_upgrade,
             "the handling of deferred signals": self._check_deferred,
             "the watchdog": lambda: self.watchdog.tick(self.generations.serving, now),
-            "the saturation check": lambda: self.saturation.tick(self.generations.serving, now),
         }
         done += [attempt(what, task) for what, task in tasks.items()]
         if before != (self.started, self.generations.serving, self.replaced):
@@ -265,7 +262,7 @@ class Supervisor:
             return
         poller = select.poll()
         fds = [wakeups, *self.components.filenos(), *self.generations.filenos()]
-        timed = (self.components, self.watchdog, self.saturation, self.generations)
+        timed = (self.components, self.watchdog, self.generations)
         times = [each.due() for each in timed]
         for pool in self._pools:
             fds += [channel.fileno() for channel in pool.channels()]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from _typeshed.wsgi import WSGIApplication
 
+    from poorhttp._core import Request
     from poorhttp.config.address import Address
     from poorhttp.config.registry import Entry
     from poorhttp.net.listener import Listener
@@ -121,6 +122,26 @@ class WorkerHooks:
         With a target `tcp:`, it is the handler of connections.
         """
         return application
+
+    def offer_upgrade(
+        self,
+        environ: dict[str, Any],
+        request: Request,
+        application: object,
+        replace: Callable[[], bool] | None,
+    ) -> None:
+        """Offer the connection of a request for another protocol, in its environ.
+
+        `replace` starts a thread in the place of the present one, and returns whether it could;
+        `None`: there is no pool of threads.
+        """
+
+    def end_upgraded(self, request: Request, error: BaseException) -> None:
+        """End the connection of a request whose application has got it, and is through.
+
+        Raises:
+            ThreadReplaced: another thread serves in the place of this one.
+        """
 
     def stop(self, settings: Settings) -> None:
         """Release what a worker has, after its last request."""

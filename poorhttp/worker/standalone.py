@@ -31,7 +31,7 @@ def check(services: Sequence[Settings]) -> None:
         poorhttp.errors.ConfigError: one does.
     """
     settings = services[0]
-    sink = sink_of(settings, "access_log") if settings.log_config is None else None
+    sink = sink_of(settings, "access_log")
     conflicts = [
         name for name, option in OPTIONS.items() if option.needs_main and settings.is_enabled(name)
     ]

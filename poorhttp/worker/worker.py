@@ -9,7 +9,9 @@ from contextlib import suppress
 from poorhttp import logs
 from poorhttp._core import Reactor, Request, RequestName
 from poorhttp.config.address import is_raw_tcp
+from poorhttp.config.registry import UPGRADER, registry
 from poorhttp.config.settings import Settings
+from poorhttp.errors import ConfigError
 from poorhttp.net.listener import Listener
 from poorhttp.process.control_channel import GREENLETS, REFORK
 from poorhttp.process.fork import is_own, other_threads
@@ -50,6 +52,7 @@ class Worker:
     #: Starts a thread in the place of the present one, which goes on with a connection that the
     #: application has got; `None`: the mode has no pool of threads.
     replace_thread: Callable[[], bool] | None = None
+    _offers_upgrades = True
     _thread_checks = 0
     _threads: Mapping[int, str] = {}
 
@@ -201,10 +204,16 @@ class Worker:
                 os.write(self._context.channel, GREENLETS.get(package, GREENLETS[""]))
 
     def _offer_upgrade(self, environ: dict[str, Any], request: Request) -> None:
-        # It imports all of `socket`, which few workers need.
-        from poorhttp.worker.websocket import protocol_upgrade
-
-        protocol_upgrade.offer(environ, request, self.application, self.replace_thread)
+        if not self._offers_upgrades:
+            return
+        try:
+            hooks: Any = registry.entries["worker_hooks"][UPGRADER].load()
+        except ConfigError as error:
+            self._offers_upgrades = False
+            logs.write("warning", f"applications get no connections (WebSocket): {error}")
+            return
+        wsgi.end_upgraded = hooks.end_upgraded
+        hooks.offer_upgrade(environ, request, self.application, self.replace_thread)
 
     def _on_refork_due(self) -> int:
         """Report that workers may be forked from this one, unless the application has threads.

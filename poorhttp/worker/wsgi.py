@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from stat import S_ISREG
 
 from poorhttp import logs
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
     from _typeshed import WriteableBuffer
     from _typeshed.wsgi import WSGIApplication
+
+
+#: Ends the connection of a request whose application has got it, since one was offered:
+#: `WorkerHooks.end_upgraded`.
+end_upgraded: Callable[[Request, BaseException], object] | None = None
 
 
 class ThreadReplaced(BaseException):
@@ -108,9 +113,8 @@ def report_failure(request: Request, error: BaseException) -> None:
     if request.foreign:
         exit_forked_process(error)
     if request.upgraded:
-        from poorhttp.worker.websocket import protocol_upgrade
-
-        protocol_upgrade.end(request, error)
+        assert end_upgraded is not None
+        end_upgraded(request, error)
         return
     try:
         what = request.name

@@ -278,7 +278,8 @@ def test_without_descriptors_it_goes_on(versions: Versions) -> None:
 FAILING = """\
 import sys
 from poorhttp.net.systemd import Notifier
-from poorhttp.supervisor import saturation, watchdog
+from poorhttp.plugins.monitor import saturation
+from poorhttp.supervisor import watchdog
 
 def fail(*_):
     raise RuntimeError("expected")

@@ -58,6 +58,19 @@ def test_the_core_serves(mode: str, core: Mapping[str, str], tmp_path: Path) -> 
 
 
 @pytest.mark.threading_only
+def test_a_request_for_another_protocol_is_one_as_any(
+    core: Mapping[str, str], tmp_path: Path
+) -> None:
+    """The log says once what is missing."""
+    write(tmp_path, "first")
+    with Server("alone", "threading", env=core, cwd=tmp_path) as server:
+        for _ in range(2):
+            assert server.get("/", "Connection: upgrade", "Upgrade: websocket").body == b"first"
+        server.wait_log("(WebSocket): plug-in websocket (poorhttp.worker_hooks) is left out")
+        assert server.log().count("(WebSocket)") == 1
+
+
+@pytest.mark.threading_only
 def test_the_core_checks_and_helps(core: Mapping[str, str], tmp_path: Path) -> None:
     write(tmp_path, "first")
     checked = run(*command("check", "alone", "--bind", "127.0.0.1:0"), env=core, cwd=tmp_path)
@@ -79,10 +92,11 @@ def test_the_core_checks_and_helps(core: Mapping[str, str], tmp_path: Path) -> N
         *(((name, "x"), f"plug-in {name}") for name in ("compile", "man", "migrate")),
         *(
             (("serve", f"{scheme}:."), f"{scheme}:. cannot be loaded: plug-in {scheme}")
-            for scheme in ("dispatch", "pages", "cgi")
+            for scheme in ("dispatch", "pages", "cgi", "paste")
         ),
         (("serve", "alone", "--mount", "/x=pages:."), "plug-in pages"),
         (("serve", "alone", "--admin", "127.0.0.1:0"), 'unknown option "--admin"'),
+        (("serve", "alone", "--log-config", "x.ini"), 'unknown option "--log-config"'),
         (("serve", "alone", "--debug"), 'unknown option "--debug"'),
         (("serve", "--django"), 'unknown option "--django"'),
         (("serve", "alone", "--access-log", "terminal"), "plug-in dev"),

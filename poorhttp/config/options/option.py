@@ -224,7 +224,7 @@ def parse_at(
     except ValueError as error:
         for inside in (text, text.strip("[]()")):
             parts = [part.strip(LISTS) for part in inside.replace(",", " ").split()]
-            if several and len(parts) > 1 and _all_parse(parse, parts):
+            if several and len(parts) > 1 and all_parse(parse, parts):
                 raise ValueError(
                     f'{where}: "{text}" has {len(parts)} values; write each by itself: the option '
                     "once more on the command line, a line of its own in a file or a variable"
@@ -234,7 +234,7 @@ def parse_at(
         # A call, a:b(), has brackets at its end only.
         bare = text.strip(f"{LISTS}[]() ") if text[:1] in f"{LISTS}[(" else text
         for near in (text.strip(LISTS), bare, unquoted):
-            if near != text and _all_parse(parse, [near]):
+            if near != text and all_parse(parse, [near]):
                 raise ValueError(
                     f'{where}: "{text}" has quotes, commas or brackets that do not belong to it; '
                     f"write {near}"
@@ -242,7 +242,8 @@ def parse_at(
         raise ValueError(f"{where}: {error}") from None
 
 
-def _all_parse(parse: Callable[[str], object], texts: Sequence[str]) -> bool:
+def all_parse(parse: Callable[[str], object], texts: Sequence[str]) -> bool:
+    """Tell whether all texts can be parsed."""
     try:
         for text in texts:
             parse(text)

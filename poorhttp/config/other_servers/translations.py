@@ -14,6 +14,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
 
+    #: Texts by the name of their option.
+    Texts = dict[str, list[str]]
+
 #: gunicorn's names of workers that run one request in each process.
 SYNC = ("sync", "gunicorn.workers.sync.SyncWorker")
 
@@ -128,24 +131,9 @@ def timeout(text: str) -> str:
     return text
 
 
-def keep_alive(text: str) -> str:
-    """Translate a time for which connections stay open: 0 closes them at once elsewhere."""
-    return "0.001" if text in ("0", "0.0") else text
-
-
 def unlimited(text: str) -> str:
     """Translate a limit of gunicorn of which 0 is none."""
     return LARGEST if text == "0" else text
-
-
-def milliseconds(text: str) -> str:
-    """Translate milliseconds to seconds."""
-    return f"{int(text) / 1000:g}" if text.isdigit() else text
-
-
-def mebibytes(text: str) -> str:
-    """Translate a number of MiB to a size."""
-    return f"{text}M" if text.isdigit() else text
 
 
 def proxies(text: str) -> str:
@@ -205,11 +193,15 @@ TRANSLATIONS: dict[str, Callable[[str], str]] = {
     "socket": uwsgi_socket,
     "p": pidfile,
     "t": timeout,
-    **dict.fromkeys(OPTIONS["keepalive_timeout"].aliases, keep_alive),
+    # 0 closes connections at once elsewhere.
+    **dict.fromkeys(
+        OPTIONS["keepalive_timeout"].aliases,
+        lambda text: "0.001" if text in ("0", "0.0") else text,
+    ),
     **dict.fromkeys(OPTIONS["max_request_line"].aliases, unlimited),
     **dict.fromkeys(OPTIONS["max_header_size"].aliases, unlimited),
-    "http1-header-read-timeout": milliseconds,
-    **dict.fromkeys(OPTIONS["max_rss"].aliases, mebibytes),
+    "http1-header-read-timeout": lambda ms: f"{int(ms) / 1000:g}" if ms.isdigit() else ms,
+    **dict.fromkeys(OPTIONS["max_rss"].aliases, lambda mib: f"{mib}M" if mib.isdigit() else mib),
     **dict.fromkeys(OPTIONS["trusted_proxies"].aliases, proxies),
     **dict.fromkeys(OPTIONS["forwarded_headers"].aliases, str.lower),
     "access-logformat": log_format,
@@ -234,9 +226,7 @@ def translate(name: str, text: str) -> str:
     return text if known is None else known(text)
 
 
-def settle(
-    values: dict[str, list[str]], flags: dict[str, list[str]], given: Mapping[str, str]
-) -> list[str]:
+def settle(values: Texts, flags: Texts, given: Mapping[str, str]) -> list[str]:
     """Complete options that depend on others of the same command line.
 
     Args:
@@ -265,9 +255,7 @@ def settle(
     return [*_proxies(values, flags, given), *_timeout(values, flags, given)]
 
 
-def _proxies(
-    values: dict[str, list[str]], flags: dict[str, list[str]], given: Mapping[str, str]
-) -> list[str]:
+def _proxies(values: Texts, flags: Texts, given: Mapping[str, str]) -> list[str]:
     """Use no more headers of proxies than others do, unless some are named."""
     if "trusted_proxies" not in values or not _is_alias("trusted_proxies", flags):
         return []
@@ -282,9 +270,7 @@ def _proxies(
     ]
 
 
-def _host_and_port(
-    values: dict[str, list[str]], flags: dict[str, list[str]], given: Mapping[str, str]
-) -> None:
+def _host_and_port(values: Texts, flags: Texts, given: Mapping[str, str]) -> None:
     """Make one address of `--host` and `--port`."""
     if "host" not in given and "port" not in given:
         return
@@ -299,9 +285,7 @@ def _host_and_port(
     values["bind"], flags["bind"] = [f"{host}:{port}"], [flag]
 
 
-def _timeout(
-    values: dict[str, list[str]], flags: dict[str, list[str]], given: Mapping[str, str]
-) -> list[str]:
+def _timeout(values: Texts, flags: Texts, given: Mapping[str, str]) -> list[str]:
     """Apply gunicorn's `timeout` as it would, which depends on its worker.
 
     With `sync` a worker is silent while it runs a request, and is ended with it. Others are silent

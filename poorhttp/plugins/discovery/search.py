@@ -144,7 +144,7 @@ def search(
     if not target:
         return _in_folder(".", debug=debug)
     if target.endswith("/") and not os.path.exists(target):
-        from poorhttp.targets.folder import similar_folder
+        from poorhttp.targets.static import similar_folder
 
         near = similar_folder(target)
         raise UsageError(
@@ -536,7 +536,7 @@ class Search:
         elif (
             len(parts) == 1
             and place != "wsgi"
-            and (place in registry.names("targets") or place in sys.stdlib_module_names)
+            and (place in registry.entries["targets"] or place in sys.stdlib_module_names)
         ):
             # As a module, the name would mean one of the standard library, or a scheme.
             place, paths = file, []
