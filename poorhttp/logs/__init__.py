@@ -103,7 +103,7 @@ class ErrorLog:
 
     def matches(self, settings: Settings) -> bool:
         """Tell whether it was opened as in `settings`, which a reload may have changed."""
-        options = ("error_log", "error_log_format", "log_level", *registry.names("log_sinks"))
+        options = ("error_log", "error_log_format", "log_level", *registry.entries["log_sinks"])
         before = self.settings
         return before is not None and all(
             settings.value(name) == before.value(name) for name in options
