@@ -131,7 +131,7 @@ class StatusDocument:
             "cpu": cpu,
             "rss": rss,
             "pss": self._pss.get(worker.pid, (0.0, 0))[1],
-            "working_on": pool.scoreboard.requests(worker.slot),
+            "working_on": status.requests() if status is not None else [],
             "figures": figures,
         }
 
