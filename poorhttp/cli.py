@@ -57,12 +57,22 @@ def check(line: Line) -> int:
     return checking.check(line.settings())
 
 
+def _author(file: str) -> str:
+    """Return why somebody else may decide what a file says; empty if nobody else may."""
+    from poorhttp.process.safe_open import other_author
+
+    return other_author(file)
+
+
 SERVE = Command(lambda line: line.serve(), "Serve TARGET until SIGTERM or Ctrl-C.", finds_file=True)
 CHECK = Command(
     check,
     "Check the configuration: load everything as serve would, and print what would run.",
     finds_file=True,
 )
+
+
+loader.other_author = _author
 
 
 class CommandLine(Arguments):

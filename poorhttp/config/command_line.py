@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from poorhttp.config.options.option import Option
-from poorhttp.config.registry import registry
+from poorhttp.config.registry import LeftOut, registry
 from poorhttp.config.settings import OPTIONS
 from poorhttp.config.suggestions import option_suggestion, suggestion
 from poorhttp.config.version import VERSION
-from poorhttp.errors import ConfigError, UsageError
+from poorhttp.errors import ConfigError, UsageError, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -252,9 +252,10 @@ def command(name: str) -> Command:
 def known_commands() -> dict[str, Command]:
     """Return all commands that can be loaded, by their names."""
     found = {}
-    for name in registry.entries["commands"]:
-        # A plug-in may have been left out of an installation.
-        with suppress(ConfigError):
+    for name, known in registry.entries["commands"].items():
+        # A plug-in of ours may have been left out of an installation; `poorhttp plugins` shows why
+        # one of others cannot be loaded.
+        with suppress(ConfigError if known.plugin else LeftOut):
             found[name] = command(name)
     return found
 
@@ -271,7 +272,7 @@ def usage(name: str = "", *, everything: bool = False) -> str:
     registry.add_installed()
     if not name and not everything:
         commands = "".join(entry(each, known.summary) for each, known in known_commands().items())
-        return (
+        return printable(
             "Usage: poorhttp TARGET [OPTION ...]\n"
             "       poorhttp COMMAND [TARGET] [OPTION ...]\n\n"
             "An HTTP server for Python applications. Without a command, it serves TARGET.\n\n"
@@ -288,7 +289,7 @@ def usage(name: str = "", *, everything: bool = False) -> str:
     default = "" if finding else " Default without TARGET: poorhttp.ini of the current folder."
     reads = f"Read an ini file.{default}"
     rest = "" if everything else f"\npoorhttp {name} {HELP_ALL_FLAG} shows all options.\n"
-    return (
+    return printable(
         f"Usage: poorhttp {name} {'[TARGET]' if finding else 'TARGET'} [OPTION ...]\n"
         f"       poorhttp {name} -c FILE [OPTION ...]\n\n"
         f"{shown.summary}\n\n{finding}"

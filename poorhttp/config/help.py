@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from poorhttp.config.options.option import Option
 from poorhttp.config.registry import registry
 from poorhttp.config.settings import OPTIONS
+from poorhttp.errors import printable
 
 WIDTH = 100
 #: Column at which the sentences of `--help` begin.
@@ -47,7 +48,7 @@ def page() -> str:
             repeatable = " Repeatable." if option.repeatable else ""
             hosted = " Also in `[host:NAME]`." if option.hosted else ""
             parts.append(f"\nDefault: {_default(option)}.{repeatable}{hosted}\n")
-    return "".join(parts)
+    return printable("".join(parts))
 
 
 def common_options() -> list[str]:

@@ -97,6 +97,9 @@ CLASSES = {
     "metrics": "supervisor.metric.Metric",
 }
 
+#: The class of a target, which may be a function too.
+TARGET = "targets.target.Target"
+
 #: When components and hooks of ours are used: with one of these options, or for one of these
 #: commands. Those of others are used whenever their plug-in is named.
 USED: Mapping[str, Sequence[str]] = {
@@ -120,6 +123,9 @@ UPGRADER = "websocket"
 #: Why a plug-in of ours cannot be loaded whose files are not there.
 LEFT_OUT = "is left out of this installation"
 
+#: As many links as the kernel follows in one path (path_resolution(7)).
+MOST_LINKS = 40
+
 #: A server that root has started uses only named plug-ins, also in workers with fewer rights.
 STARTED_BY_ROOT = os.geteuid() == 0
 
@@ -133,15 +139,53 @@ def _start_folders() -> Iterator[str]:
         for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep):
             if not os.path.isabs(folder):
                 here.add(os.path.abspath(folder))
-    real = {os.path.realpath(folder) for folder in here if folder}
+    # A folder has several names: links, `..`, and mounts of it at other places.
+    same = {_identity(folder) for folder in here if folder}
     for folder in sys.path:
         # A relative folder begins in the current one.
-        if os.path.isabs(folder) and folder not in here and os.path.realpath(folder) not in real:
+        is_here = not os.path.isabs(folder) or folder in here or _identity(folder) in same
+        if not (is_here or _depends_on_process(folder)):
             yield folder
+
+
+def _identity(folder: str) -> tuple[int, int] | str:
+    """Return what all names of a folder have in common; its name if it does not exist."""
+    try:
+        found = os.stat(folder)
+    except OSError:
+        return folder
+    return found.st_dev, found.st_ino
+
+
+def _depends_on_process(path: str) -> bool:
+    """Tell whether a path leads through a link of proc(5), such as /proc/self/cwd or /dev/fd/3."""
+    if os.path.realpath(path) == path:
+        return False
+    try:
+        procfs = os.stat("/proc/self").st_dev
+        names, place, links = path.split("/")[::-1], "/", 0
+        while names and links <= MOST_LINKS:
+            place = os.path.join(place, name) if (name := names.pop()) != ".." else place
+            if name == "..":
+                place = os.path.dirname(place)
+            elif os.path.islink(place):
+                if os.lstat(place).st_dev == procfs:
+                    return True
+                links += 1
+                target = os.readlink(place)
+                names += target.split("/")[::-1]
+                place = "/" if target.startswith("/") else os.path.dirname(place)
+    except OSError:
+        return False
+    return links > MOST_LINKS
 
 
 #: Where plug-ins of others are looked for.
 PATH = tuple(_start_folders())
+
+
+class LeftOut(ConfigError):
+    """A plug-in of ours is not there: somebody has removed its modules."""
 
 
 class Entry:
@@ -169,7 +213,8 @@ class Entry:
         """Return the object, which is imported for the first call.
 
         Raises:
-            ConfigError: it cannot be imported, or is left out of this installation.
+            LeftOut: it is one of ours, and its module is missing.
+            ConfigError: it cannot be imported, or is no object of its group.
         """
         if self._object is None:
             module, _, attribute = self.place.partition(":")
@@ -182,6 +227,7 @@ class Entry:
                 missing = error.name if isinstance(error, ModuleNotFoundError) else None
                 if missing and not self.plugin and f"{module}.".startswith(f"{missing}."):
                     self.failure = LEFT_OUT
+                    raise LeftOut(f"{self} {self.failure}") from error
                 raise ConfigError(f"{self} {self.failure}") from error
             if self.plugin:
                 self._check(found)
@@ -206,19 +252,29 @@ class Entry:
 
     def _check(self, found: Any) -> None:
         """Raise a ConfigError if the object is not what its group has."""
+        try:
+            self.failure = self._fault(found)
+        except Exception as error:
+            # Attributes of an object of others may raise anything.
+            self.failure = f"cannot be used: {type(error).__name__}: {error}"
+        if self.failure:
+            raise ConfigError(f"{self} {self.failure}")
+
+    def _fault(self, found: Any) -> str:
+        """Return why the object is not what its group has; mostly empty."""
         wanted = f"poorhttp.{CLASSES[self.group]}" if self.group in CLASSES else ""
         kind = found if self.group == "components" else type(found)
         bases = [f"{each.__module__}.{each.__qualname__}" for each in getattr(kind, "__mro__", ())]
         if self.group == "options" and not isinstance(found, type):
-            self.failure = f"is no class with options, but {found!r}"
-        elif self.group == "modes" and not hasattr(found, "run"):
-            self.failure = f"is no mode, which has a function run: {found!r}"
-        elif wanted and wanted not in bases:
+            return f"is no class with options, but {found!r}"
+        if self.group == "modes" and not callable(getattr(found, "run", None)):
+            return f"is no mode, which has a function run: {found!r}"
+        if self.group == "targets" and f"poorhttp.{TARGET}" not in bases and not callable(found):
+            return f"is not a function: {found!r}"
+        if wanted and wanted not in bases:
             of = "class derived from" if self.group == "components" else "object of"
-            self.failure = f"is no {of} {wanted}, but {found!r}"
-        else:
-            return
-        raise ConfigError(f"{self} {self.failure}")
+            return f"is no {of} {wanted}, but {found!r}"
+        return ""
 
 
 @contextmanager
@@ -290,7 +346,8 @@ class Registry:
     Attributes:
         entries: of each group, what is known by its name: ours, and what plug-ins of others add
             that are used.
-        on_options: called with the classes of options that a plug-in of others adds.
+        on_options: called with each class of options that a plug-in of others adds, and what
+            names it in messages.
         calling: surrounds each call of code of others that is no method of a component; the main
             process notices there what does not return.
     """
@@ -300,7 +357,7 @@ class Registry:
             group: {name: Entry(group, name, f"poorhttp.{place}") for name, place in ours.items()}
             for group, ours in OURS.items()
         }
-        self.on_options: Callable[[type], object] = lambda options: None
+        self.on_options: Callable[[type, str], object] = lambda options, plugin: None
         self.calling: Callable[[str], AbstractContextManager[object]] = nullcontext
         self._others: list[Plugin] | None = None
 
@@ -315,8 +372,24 @@ class Registry:
             ConfigError: the plug-in that has it cannot be used.
         """
         if name not in self.entries[group]:
-            self._add_first(lambda plugin: plugin.has(group, name))
+            self._add_one(lambda plugin: plugin.has(group, name), name)
         return self.known(group, name)
+
+    def _add_one(self, is_wanted: Callable[[Plugin], bool], name: str) -> bool:
+        """Add the plug-in of others that has a name, but not for root.
+
+        Raises:
+            ConfigError: there are several, or it cannot be used.
+        """
+        having = [] if STARTED_BY_ROOT else [*filter(is_wanted, self.installed())]
+        if len(having) > 1:
+            raise ConfigError(
+                f"{' and '.join(plugin.name for plugin in having)} are plug-ins that add "
+                f"{name}: name the one to use, as in --plugins {having[0].name}"
+            )
+        for plugin in having:
+            self.add(plugin)
+        return bool(having)
 
     def unnamed(self, group: str, name: str) -> str:
         """Return what root has to write to use this entry of an installed plug-in; mostly empty."""
@@ -364,6 +437,8 @@ class Registry:
             for distribution in distributions(path=list(PATH)):
                 # What other distributions have in their metadata is not our concern.
                 with suppress(Exception):
+                    if not _may_be_plugin(distribution):
+                        continue
                     plugin = Plugin(distribution)
                     if (plugin.entries or plugin.failure) and plugin.name != "poorhttpd":
                         found.setdefault(_plain(plugin.name), plugin)
@@ -417,8 +492,15 @@ class Registry:
                 f"{' and '.join(plugin.contracts)} of the contract of plug-ins, and this server "
                 f"has version {CONTRACT}: install a version of one that fits the other"
             )
+        first: dict[tuple[str, str], Entry] = {}
         for entry in plugin.entries:
             taken = self.known(entry.group, entry.name)
+            same = first.setdefault((entry.group, entry.name), entry)
+            if same.place != entry.place:
+                raise ConfigError(
+                    f"plug-in {plugin.name} adds {entry.name} (poorhttp.{entry.group}) twice: "
+                    f"{same.place} and {entry.place}"
+                )
             if taken is not None:
                 raise ConfigError(
                     f"plug-in {plugin.name} adds {entry.name} (poorhttp.{entry.group}), which "
@@ -426,7 +508,7 @@ class Registry:
                 )
         for entry in plugin.entries:
             if entry.group == "options":
-                self.on_options(entry.load())
+                self.on_options(entry.load(), str(entry))
         for entry in plugin.entries:
             self.entries[entry.group][entry.name] = entry
         plugin.used = True
@@ -444,14 +526,15 @@ class Registry:
         Raises:
             ConfigError: that plug-in cannot be used.
         """
-        return self._add_first(lambda plugin: not plugin.used and plugin.declares(name))
+        return self._add_one(lambda plugin: not plugin.used and plugin.declares(name), name)
 
-    def _add_first(self, is_wanted: Callable[[Plugin], bool]) -> bool:
-        """Add the first plug-in of others that is wanted, but not for root."""
-        found = not STARTED_BY_ROOT and next(filter(is_wanted, self.installed()), None)
-        if found:
-            self.add(found)
-        return bool(found)
+
+def _may_be_plugin(distribution: Distribution) -> bool:
+    """Tell whether entry points may be ours; there may be thousands of distributions."""
+    try:
+        return "poorhttp." in (distribution.read_text("entry_points.txt") or "")
+    except UnicodeDecodeError:
+        return True
 
 
 def _plain(name: str) -> str:

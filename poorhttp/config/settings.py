@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 from poorhttp.config import address, cpus
 from poorhttp.config.options.compression import Compression
@@ -25,9 +25,9 @@ from poorhttp.config.options.option import Option
 from poorhttp.config.options.proxies import Proxies, Responses
 from poorhttp.config.options.server import Application, Listening, Processes, Workers
 from poorhttp.config.options.tls import Tls
-from poorhttp.config.registry import registry
+from poorhttp.config.registry import LeftOut, registry
 from poorhttp.config.suggestions import option_suggestion
-from poorhttp.errors import ConfigError, Failure
+from poorhttp.errors import ConfigError, Failure, Stopped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,8 +109,11 @@ class Settings(
         self, name: str, texts: Sequence[tuple[str, str]], error: type[Failure] = ConfigError
     ) -> None:
         """Set an option from pairs of place and text, as of `Option.read`; else raise `error`."""
+        option = OPTIONS[name]
         try:
-            self.__dict__[name] = OPTIONS[name].read(texts)
+            self.__dict__[name] = (
+                _read_of_others(option, texts) if option.plugin else option.read(texts)
+            )
         except ValueError as wrong:
             raise error(str(wrong)) from None
         self._given[name] = texts
@@ -199,24 +202,46 @@ def is_option(name: str) -> bool:
     return name in OPTIONS or registry.add_for_option(name)
 
 
-def add_options(declared: type) -> None:
-    """Add the options that a class declares.
+def add_options(declared: type, plugin: str = "") -> None:
+    """Add the options that a class declares; `plugin` of others, as messages name it.
 
     Raises:
         ConfigError: one has the name of another one.
     """
     added = {name: each for name, each in vars(declared).items() if isinstance(each, Option)}
-    for name in added:
+    for name, option in added.items():
         if name in OPTIONS:
             raise ConfigError(f"{declared.__module__} declares {name}, which is an option already")
+        option.plugin = plugin
     OPTIONS.update(added)
+
+
+def _read_of_others(option: Option[object], texts: Sequence[tuple[str, str]]) -> object:
+    """Return the value of an option of others, whose parser may raise anything, or not return.
+
+    Raises:
+        ConfigError: it has raised something else than a ValueError.
+    """
+    try:
+        with registry.calling(f"{option.plugin}: option {option.name}"):
+            return option.read(texts)
+    except (ValueError, Failure, Stopped):
+        raise
+    except BaseException as error:
+        # Before there is a main process, the user may have pressed Ctrl-C.
+        if isinstance(error, KeyboardInterrupt) and registry.calling is nullcontext:
+            raise
+        where = texts[0][0] if texts else option.name
+        raise ConfigError(
+            f"{where}: {option.plugin}: option {option.name}: {type(error).__name__}: {error}"
+        ) from error
 
 
 for each in Settings.__bases__:
     add_options(each)
 for entry in registry.entries["options"].values():
-    # A plug-in may have been left out of an installation.
-    with suppress(ConfigError):
+    # A plug-in may have been left out of an installation; any other error is a fault of ours.
+    with suppress(LeftOut):
         add_options(entry.load())
 registry.on_options = add_options
 

@@ -25,7 +25,7 @@ from poorhttp._core import (
 )
 from poorhttp.config.registry import registry
 from poorhttp.config.settings import Settings
-from poorhttp.errors import ConfigError
+from poorhttp.errors import ConfigError, printable
 from poorhttp.logs import destination
 from poorhttp.logs.sink import open_relay, sink_of
 from poorhttp.logs.text_stream import LineStream, LogFile
@@ -320,6 +320,16 @@ def write(
         error_log.writer.write(level, message, request, traceback=traceback)
         if error_log.relay is not None:
             error_log.relay.forward()
+
+
+def write_last(message: str) -> None:
+    """Write why this process ends: to standard error, if somebody has closed the log."""
+    write("error", message)
+    try:
+        os.fstat(error_log.stream.fileno())
+    except OSError:
+        with suppress(OSError):
+            os.write(2, f"poorhttp: {printable(message)}\n".encode(errors="replace"))
 
 
 def end_line() -> None:

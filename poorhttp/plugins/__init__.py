@@ -1,4 +1,4 @@
-"""Everything beyond reading a configuration and serving, on the contract that others use too.
+"""The server's own plug-ins: monitoring, development server, commands, applications of files.
 
 monitor/     the address `admin`: health checks, metrics, status page; `ctl` and `top`
 dev/         the development server: reload, error pages, terminal, profiles

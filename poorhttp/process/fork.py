@@ -9,9 +9,10 @@ from __future__ import annotations
 import errno
 import os
 import posix
+import select
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from poorhttp._core import (
@@ -23,6 +24,7 @@ from poorhttp._core import (
     fork_for_server,
     watch_forks,
 )
+from poorhttp.errors import visible
 from poorhttp.process import signals
 from poorhttp.process.control_channel import close_all
 from poorhttp.process.signals import SIGNALS, is_child, signal
@@ -104,6 +106,32 @@ def wait(pid: int) -> int | None:
         code = os.waitstatus_to_exitcode(posix.waitpid(pid, 0)[1])
     children.discard(pid)
     return code
+
+
+def other_children() -> set[int]:
+    """Return the children of this process, of all its threads, that the server has not forked."""
+    found: set[int] = set()
+    with suppress(OSError):
+        for thread in os.listdir("/proc/self/task"):
+            with open(f"/proc/self/task/{thread}/children", "rb") as file:
+                found.update(map(int, file.read().split()))
+    return found - children
+
+
+def program(pid: int) -> str:
+    """Return the name of the program that a process runs; empty if that is not known."""
+    with suppress(OSError), open(f"/proc/{pid}/comm", "rb") as file:
+        return visible(file.read().decode(errors="replace").strip())
+    return ""
+
+
+def closed_descriptors(fds: Iterable[int]) -> list[int]:
+    """Return those of the descriptors that are not open; -1 is none."""
+    poller = select.poll()
+    for fd in fds:
+        if fd >= 0:
+            poller.register(fd, 0)
+    return sorted(fd for fd, event in poller.poll(0) if event & select.POLLNVAL)
 
 
 def fork_orphan() -> bool:

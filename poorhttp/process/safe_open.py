@@ -82,7 +82,11 @@ def open_found(path: str) -> int:
     fd = -1
     try:
         fd = open_regular(path, folders)
-        _check_found(path, os.fstat(fd), folders)
+        if why := _author(path, os.fstat(fd), folders):
+            raise PermissionError(
+                errno.EPERM,
+                f"it was only found in this folder, and {why}: write -c {path} if you trust it",
+            )
     except BaseException:
         if fd >= 0:
             os.close(fd)
@@ -93,7 +97,26 @@ def open_found(path: str) -> int:
     return fd
 
 
-def _check_found(path: str, found: os.stat_result, folders: list[int]) -> None:
+def other_author(path: str) -> str:
+    """Return why somebody else may decide what a file says; empty if nobody else may.
+
+    The rule is that of `open_found`; what cannot be opened so is somebody else's.
+    """
+    folders: list[int] = []
+    try:
+        fd = open_regular(path, folders)
+        try:
+            return _author(path, os.fstat(fd), folders)
+        finally:
+            os.close(fd)
+    except OSError as error:
+        return str(error.strerror)
+    finally:
+        for each in folders:
+            os.close(each)
+
+
+def _author(path: str, found: os.stat_result, folders: list[int]) -> str:
     own = os.geteuid()
     others = stat.S_IWOTH | (stat.S_IWGRP if own == 0 else 0)
     why = ""
@@ -103,7 +126,7 @@ def _check_found(path: str, found: os.stat_result, folders: list[int]) -> None:
         why = f"it belongs to user {user_name(found.st_uid)}"
     elif found.st_mode & others:
         why = f"others may write it (mode {stat.S_IMODE(found.st_mode):04o})"
-    elif own == 0 and not _is_private("."):
+    elif own == 0 and not path.startswith("/") and not _is_private("."):
         why = "others may write its folder"
     else:
         # Those of the path come first, then those to which links lead. A reload names the file by
@@ -117,11 +140,7 @@ def _check_found(path: str, found: os.stat_result, folders: list[int]) -> None:
             elif place == len(folders) - 1 or not _is_sticky(folder):
                 where = os.readlink(f"/proc/self/fd/{folder}")
                 why = f"it is a link through {where}, which others may write"
-    if why:
-        raise PermissionError(
-            errno.EPERM,
-            f"it was only found in this folder, and {why}: write -c {path} if you trust it",
-        )
+    return why
 
 
 def write_file(path: str, content: bytes, *, replace: bool = False, mode: int = 0o666) -> None:

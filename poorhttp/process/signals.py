@@ -154,6 +154,29 @@ def _note() -> None:
     note_signals(*(sum(1 << number - 1 for number in each) for each in (_installed, ignored)))
 
 
+def undo_blocks() -> list[str]:
+    """Unblock signals of the server that others have blocked in this thread; return a sentence."""
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    wrong = [each for each in (*SIGNALS, signal.SIGCHLD) if each in blocked]
+    if not wrong:
+        return []
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, wrong)
+    return [f"it has blocked signals of the server: {', '.join(map(name, wrong))}"]
+
+
+def end_timers() -> list[str]:
+    """Stop timers that others have set in this process (setitimer(2)); return a sentence.
+
+    The default action of their signals would end the process.
+    """
+    timers = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
+    if all(signal.getitimer(each) == (0.0, 0.0) for each in timers):
+        return []
+    for each in timers:
+        signal.setitimer(each, 0)
+    return ["it has set a timer (setitimer or alarm), whose signal would end the main process"]
+
+
 def is_child(pid: int) -> bool:
     """Whether a process is a child of this one that has not been waited for.
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from itertools import islice
 
 from poorhttp import logs
 from poorhttp.config.registry import registry
@@ -44,6 +45,15 @@ MOST_FAILURES = 3
 FORGOTTEN = 60.0
 
 
+#: A component of others keeps the main process from waiting if it wakes it so often in a second, or
+#: each time while it waits for less than a tenth of that second. After so many of these seconds in
+#: a row, the component is switched off.
+MOST_WAKES = 200
+MOST_BUSY = 3
+
+#: What a method of others may return: so many items, which may be made without an end.
+MOST_ITEMS = 10_000
+
 #: No descriptor has this number: an `int` of C ends there.
 MOST_DESCRIPTORS = 1 << 31
 
@@ -58,6 +68,9 @@ class Member:
     Attributes:
         entry: names it.
         slow: methods of which it was logged that they are slow.
+        due_at: what `due` has returned, monotonic.
+        wakes: how often it has woken the main process in this second (`Components.on_wait`).
+        busy: seconds in a row in which it has kept the main process from waiting.
     """
 
     component: Any = None  # the object, when it has been made; it may be a metric, too
@@ -68,13 +81,20 @@ class Member:
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
         self.slow: set[str] = set()
+        self.due_at = float("inf")
+        self.wakes = 0
+        self.busy = 0
 
 
 class Call:
-    """A call of code of others: its method, with the name of the plug-in."""
+    """A call of code of others: its method, with the name of the plug-in.
 
-    def __init__(self, method: str) -> None:
+    `refusable`: what it is for fails if it is interrupted, and the server goes on as before.
+    """
+
+    def __init__(self, method: str, *, refusable: bool = False) -> None:
         self.method = method
+        self.refusable = refusable
         self.began = time.monotonic()
 
     @property
@@ -83,8 +103,8 @@ class Call:
         return time.monotonic() - self.began >= HANGING
 
     @property
-    def holds_up_start(self) -> bool:
-        """Whether it is to be interrupted, if there are no workers yet."""
+    def holds_up(self) -> bool:
+        """Whether it is to be interrupted, if there are no workers yet, or if it is `refusable`."""
         return time.monotonic() - self.began >= START_TIMEOUT
 
 
@@ -93,6 +113,7 @@ class Components:
 
     Attributes:
         restore: undoes what a method has done to signals of the main process; returns what it was.
+        check_descriptors: ends the server if a method, which it gets, has closed what is not its.
     """
 
     runs = False  # the handlers of signals are those of the main process
@@ -104,13 +125,16 @@ class Components:
         self._main = main
         self._pid = os.getpid()
         self.restore: Callable[[], str] = str
+        self.check_descriptors: Callable[[str], object] = str
         self._members: list[Member] = []
         #: Those that a reload under way begins to use.
         self._fresh: list[Member] = []
         #: Metrics of others, by their names.
         self._metrics: dict[str, Member] = {}
-        #: Which components wait for these descriptors.
-        self._waiting: dict[int, Member] = {}
+        #: Which components wait for these descriptors, by which method.
+        self._waiting: dict[int, tuple[Member, str]] = {}
+        #: When the second began for which `on_wait` counts, its waits, and their seconds.
+        self._second, self._waits, self._waited = time.monotonic(), 0, 0.0
 
     def __bool__(self) -> bool:
         return bool(self._members)
@@ -163,17 +187,64 @@ class Components:
         return self._descriptors("filenos_to_write")
 
     def _descriptors(self, method: str) -> list[int]:
-        found = {fd: member for member, fds in self._results(method, _fds) for fd in fds}
+        results = self._results(method, _fds)
+        found = {fd: (member, method) for member, fds in results for fd in fds}
         self._waiting |= found
         return list(found)
 
     def on_closed(self, fd: int) -> None:
         """Handle that a descriptor to wait for is not open: no wait would last from now on."""
-        if (member := self._waiting.get(fd)) is not None and member.entry.plugin:
-            self._on_failure(member, "filenos", OSError(f"descriptor {fd} is not open"))
+        member, method = self._waiting.get(fd, (None, ""))
+        if member is not None and member.entry.plugin:
+            self._on_failure(member, method, OSError(f"descriptor {fd} is not open"))
+
+    def on_wait(self, began: float, ready: Sequence[int]) -> None:
+        """Notice components of others for which the main process never waits.
+
+        Args:
+            began: when the wait for events began that has ended now, monotonic.
+            ready: the descriptors that have ended it.
+        """
+        now = time.monotonic()
+        self._waits += 1
+        self._waited += now - began
+        woken = {
+            member: f"descriptor {fd} of `{method}` is ready"
+            for fd in ready
+            for member, method in [self._waiting.get(fd, (None, ""))]
+            if member is not None
+        }
+        woken |= {
+            member: "what `due` returned has passed"
+            for member in self._members
+            if member.due_at <= now
+        }
+        for member in woken:
+            member.wakes += 1
+        if now - self._second < 1.0:
+            return
+        always = self._waits if self._waited < 0.1 else MOST_WAKES
+        for member in list(self._members):
+            if member.wakes < min(MOST_WAKES, max(always, 3)) or not member.entry.plugin:
+                member.busy = 0
+            elif member in woken and not member.is_off:
+                self._on_busy(member, f"{woken[member]}, each of {member.wakes} times in a second")
+            member.wakes = 0
+        self._second, self._waits, self._waited = now, 0, 0.0
+
+    def _on_busy(self, member: Member, why: str) -> None:
+        """Name a component of others that wakes the main process too often, or switch it off."""
+        member.busy += 1
+        why = f"keeps the main process from waiting: {why}"
+        if member.busy == 1:
+            logs.write("error", f"{member.entry} {why}")
+        elif member.busy >= MOST_BUSY:
+            self._switch_off(member, f"it {why}")
 
     def due(self) -> float:
-        return min(self._values("due", _time), default=float("inf"))
+        for member in list(self._members):
+            member.due_at = self._call(member, "due", float("inf"), convert=_time)
+        return min((member.due_at for member in self._members), default=float("inf"))
 
     def pools(self) -> list[WorkerPool]:
         return [pool for pools in self._values("pools", _list_of(WorkerPool)) for pool in pools]
@@ -278,14 +349,20 @@ class Components:
             return
         if self.hangs is None:
             self.hangs = self._watch()
-        before, self.current = self.current, Call(method)
+        before, self.current = self.current, Call(method, refusable=self.runs)
         call = self.current
         try:
             yield
         finally:
             self.current = before
+            if os.getpid() != self._pid:
+                self._end_fork(call)
             if self._main.started:
                 self._name_slow(call)
+            if self.runs:
+                self.check_descriptors(method)
+                if changed := self.restore():
+                    logs.write("error", f"{method}: {changed}")
 
     @staticmethod
     def _used(services: Sequence[Settings]) -> list[Entry]:
@@ -374,6 +451,8 @@ class Components:
                 self.current = before
                 if call is not None and os.getpid() != self._pid:
                     self._end_fork(call)
+                if call is not None and self.runs:
+                    self.check_descriptors(call.method)
         except BaseException as error:
             self.current = before
             if isinstance(error, Stopped) and (call is None or not self.runs):
@@ -450,8 +529,16 @@ class Components:
         member.is_off = True
 
 
+def _bounded(found: Iterable[Any]) -> list[Any]:
+    """Return the items of what a method of others has returned."""
+    items = list(islice(found, MOST_ITEMS + 1))
+    if len(items) > MOST_ITEMS:
+        raise ValueError(f"more than {MOST_ITEMS} items")
+    return items
+
+
 def _fds(found: Sequence[int]) -> list[int]:
-    fds = [fd.__index__() for fd in found]
+    fds = [fd.__index__() for fd in _bounded(found)]
     for fd in fds:
         if not 0 <= fd < MOST_DESCRIPTORS:
             raise ValueError(f"no descriptor: {fd}")
@@ -468,13 +555,16 @@ def _time(found: float) -> float:
 
 def _list_of(kind: type[Any]) -> Callable[[Sequence[Any]], list[Any]]:
     def check(found: Sequence[Any]) -> list[Any]:
-        for each in found:
+        items = _bounded(found)
+        for each in items:
             if not isinstance(each, kind):
                 raise TypeError(f"no {kind.__name__}: {each!r}")
-        return list(found)
+        return items
 
     return check
 
 
 def _memory(found: Sequence[Memory]) -> list[Memory]:
-    return [(str(kind), str(service), int(pid), int(fd)) for kind, service, pid, fd in found]
+    return [
+        (str(kind), str(service), int(pid), int(fd)) for kind, service, pid, fd in _bounded(found)
+    ]

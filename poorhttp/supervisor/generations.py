@@ -65,6 +65,8 @@ class Generations:
         self.application = application
         self._make_spawners = spawners
         self._report = report
+        #: This process may have become the parent of processes that an application left (prctl(2)).
+        self.adopts = False
         self.totals: dict[str, Totals] = {}
         self.serving: list[WorkerPool] = []
         self.starting: list[WorkerPool] = []
@@ -291,8 +293,10 @@ class Generations:
             raise
         if any(settings.preload for settings in services):
             adopt_orphans()
+            self.adopts = True
         spawners = self._make_spawners(made)
         if spawners is not None:
+            self.adopts = True
             return [self._make_pool(spawner.service, spawner) for spawner in spawners]
         return [self._make_pool(service) for service in made]
 

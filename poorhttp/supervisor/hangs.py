@@ -1,10 +1,11 @@
-"""A thread that notices a method of a plug-in that does not return, and then stops the server.
+"""Watchdog thread: notices a plug-in that does not return; reads signals to stop meanwhile.
 
 Only for plug-ins of others: the main process has no other thread. While the method runs, the main
 process does nothing, and the workers serve. After a signal to stop, the method is interrupted by an
 exception that a signal handler raises in it. If that has no effect, because the method catches all
 exceptions or waits in C, this thread stops the workers and ends the process. A method that holds up
-the start is interrupted too, so that there are workers.
+the start is interrupted too, so that there are workers, and what holds up a reload and is no method
+of a component, such as the parser of an option: the reload is refused.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Hangs:
                 tries += 1
                 if tries > TRIES:
                     self._force(self._signal or signal.SIGTERM)
-            elif not (self._is_starting() and call.holds_up_start):
+            elif not (call.holds_up and (call.refusable or self._is_starting())):
                 continue
             # The handler of the server does nothing else with it.
             signal.pthread_kill(self._main_thread, signal.SIGCHLD)

@@ -58,6 +58,9 @@ PAUSE = 1.0
 #: Seconds between two looks at workers that end while the main thread does not return.
 POLL_INTERVAL = 0.05
 
+#: Seconds that programs get to end that components of others have left running.
+LEFT_TIMEOUT = 2.0
+
 
 class Supervisor:
     """Keeps workers serving on the same sockets, across crashes, reloads and upgrades.
@@ -100,6 +103,8 @@ class Supervisor:
         self._handlers: dict[int, Any] = {}
         #: Readable when a signal has arrived; -1 before `run`.
         self._wakeups = -1
+        #: Children from before components of others were called; `None`: there are no such.
+        self._inherited: set[int] | None = None
         #: Changes of children that were left for the next time.
         self._may_be_more = False
         apply_umask(services[0])
@@ -164,10 +169,22 @@ class Supervisor:
                 changed.append("SIGCHLD")
             if signals.set_wakeup_fd(write) != write:
                 changed.append("the wakeup descriptor")
-            return (
-                f"it has replaced handlers of the server: {', '.join(changed)}" if changed else ""
+            parts = [f"it has replaced handlers of the server: {', '.join(changed)}"] * bool(
+                changed
             )
+            return "; ".join([*parts, *signals.undo_blocks(), *signals.end_timers()])
 
+        def check_descriptors(method: str) -> None:
+            if self.replaced or self._closing:
+                return
+            channels = [each.fileno() for pool in self.generations for each in pool.channels()]
+            sockets = [each.fileno() for each in self.generations.listeners]
+            if closed := fork.closed_descriptors([wakeups, write, *channels, *sockets]):
+                numbers = ", ".join(map(str, closed))
+                logs.write_last(f"{method} has closed descriptors of the server: {numbers}")
+                self._stop_at_once(signal.SIGTERM, "the server stops, because it cannot go on")
+
+        self.components.check_descriptors = check_descriptors
         self.components.restore, self.components.runs = restore, True
         if self.components.hangs is not None:
             self.components.hangs.wakeups = wakeups
@@ -198,6 +215,7 @@ class Supervisor:
                 fork.close_own(fd)
             self.generations.close()
             self.components.stop()
+            attempt("the end of programs of plug-ins", self._end_left_programs)
             if self.pidfile is not None:
                 self.pidfile.remove()
             self.notifier.close()
@@ -275,8 +293,12 @@ class Supervisor:
             poller.register(fd, select.POLLOUT)
         for fd in fds:
             poller.register(fd, select.POLLIN)
-        rest = max(0.0, min(times) - time.monotonic())
-        for fd, event in poller.poll(rest * 1000 + 1 if rest < 86400 else None):
+        began = time.monotonic()
+        rest = max(0.0, min(times) - began)
+        events = poller.poll(rest * 1000 + 1 if rest < 86400 else None)
+        if self.components.hangs is not None:
+            self.components.on_wait(began, [fd for fd, _ in events])
+        for fd, event in events:
             if fd == wakeups:
                 os.read(wakeups, 4096)
             elif event & select.POLLNVAL:
@@ -368,6 +390,7 @@ class Supervisor:
     def _watch_others(self) -> Hangs:
         from poorhttp.supervisor.hangs import Hangs  # takes memory
 
+        self._inherited = fork.other_children()
         self._install(signal.SIGCHLD, self._on_child_signal)
         hangs = Hangs(
             self.components,
@@ -378,12 +401,48 @@ class Supervisor:
         hangs.wakeups = self._wakeups
         return hangs
 
+    def _left_programs(self) -> set[int]:
+        """Return the programs that components of others have started, and that run.
+
+        Not if this process becomes the parent of orphans: a child may be one of an application.
+        """
+        if self._inherited is None or self.generations.adopts or os.getpid() == 1:
+            return set()
+        successor = {self.upgrade.pid} if self.upgrade is not None else set()
+        left = fork.other_children() - self._inherited - successor
+        return set(filter(signals.is_running, left))
+
+    def _end_left_programs(self) -> None:
+        """Name and end programs that components of others have left running."""
+        # One that a component has asked to end needs a moment.
+        if not self._wait_for_programs(LEFT_TIMEOUT / 4):
+            left = self._left_programs()
+            names = ", ".join(f"{pid} ({fork.program(pid)})" for pid in sorted(left))
+            logs.write("error", f"plug-ins have left programs running, which are ended: {names}")
+            for pid in left:
+                signals.send(pid, signal.SIGTERM)
+            self._wait_for_programs(LEFT_TIMEOUT)
+            for pid in self._left_programs():
+                signals.send(pid, signal.SIGKILL)
+
+    def _wait_for_programs(self, timeout: float) -> bool:
+        """Wait until no program of a component runs; return whether there is none."""
+        until = time.monotonic() + timeout
+        while left := self._left_programs():
+            if time.monotonic() >= until:
+                break
+            sleep(POLL_INTERVAL)
+        return not left
+
     def _on_child_signal(self, number: int, frame: FrameType | None) -> None:
         """Handle SIGCHLD, which `Hangs` sends too."""
         if self._is_stopping():
             self.components.interrupt("the server stops")
-        elif not self._loops and (call := self.components.current) and call.holds_up_start:
-            self.components.interrupt("there would be no workers")
+        elif (call := self.components.current) and call.holds_up:
+            if not self._loops:
+                self.components.interrupt("there would be no workers")
+            elif call.refusable:
+                self.components.interrupt("it would hold up the main process for ever")
 
     def _is_stopping(self) -> bool:
         asked = any(number in STOP_SIGNALS for number in self.pending_signals)
@@ -391,14 +450,19 @@ class Supervisor:
 
     def _stop_without_main_thread(self, number: int) -> None:
         """Stop the workers and end this process: the main thread is in a method of a plug-in."""
-        logs.write("error", "the server stops without the main thread, which does not return")
+        why = "the server stops without the main thread, which does not return"
+        self._stop_at_once(number, why)
+
+    def _stop_at_once(self, number: int, why: str) -> None:
+        """Stop the workers and end this process, without the loop."""
+        logs.write_last(why)
         until = time.monotonic() + self.generations.stop_timeout
         attempt("the stop", self.generations.stop, number, until)
         new = {self.upgrade.pid} if self.upgrade is not None and self.replaced else set()
         workers = {pid for pool in self.generations for pid in pool.workers}
         while any(map(signals.is_running, workers)) and time.monotonic() < until:
             sleep(POLL_INTERVAL)
-        for pid in fork.children - new:
+        for pid in (fork.children | self._left_programs()) - new:
             signals.send(pid, signal.SIGKILL)
         if self.pidfile is not None and not self.replaced:
             attempt("the removal of the pidfile", self.pidfile.remove)

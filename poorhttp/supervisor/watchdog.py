@@ -1,4 +1,4 @@
-"""Pings the workers, and systemd's watchdog as long as they answer."""
+"""Pings the workers, and tells the watchdog of systemd (sd_notify) as long as they answer."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 
-from poorhttp.config.registry import FINDER, registry
+from poorhttp.config.registry import FINDER, LeftOut, registry
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ApplicationError, ConfigError, Failure, Stopped
 
@@ -152,8 +152,7 @@ def finder() -> WorkerHooks | None:
     entry = registry.known("worker_hooks", FINDER)
     try:
         found: WorkerHooks | None = entry.load() if entry is not None else None
-    except ConfigError:
-        # That plug-in was left out of this installation.
+    except LeftOut:
         return None
     return found
 

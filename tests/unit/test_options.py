@@ -236,7 +236,7 @@ def test_mode_of_a_plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         tmp_path,
         "turbo",
         {"modes": "turbo = turbo:Mode"},
-        {"turbo": "class Mode:\n    run = None\n"},
+        {"turbo": "class Mode:\n    run = print\n"},
     )
     with known(tmp_path, monkeypatch):
         assert Settings(mode="turbo").mode == "turbo"

@@ -69,6 +69,7 @@ class Option(Generic[T_co]):
         needs_main: it needs a main process, so that it is at odds with `supervisor = off`.
         words: values that may follow the flag of a switch, which means `on` without any; empty for
             all other options.
+        plugin: the plug-in of others that declares it, as messages name it; empty for ours.
     """
 
     repeatable = False
@@ -76,6 +77,7 @@ class Option(Generic[T_co]):
     group = ""
     available = ""
     instead = ""
+    plugin = ""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Values of other servers' options, translated to those of ours.
+"""Translates values of other servers' options: worker classes to modes, log formats and more.
 
 An option declares its `aliases`. `TRANSLATIONS` has those whose values read differently; `settle`
 does what depends on several options of a command line. Imported only where an alias is used.

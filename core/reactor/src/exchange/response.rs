@@ -1,4 +1,4 @@
-//! The response: status line, fields, body, end.
+//! The response: status line, fields, body, end; collects the fields of its line in the access log.
 
 use std::mem;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! State of a protocol upgrade in its exchange: the connection while the application has it (hijacked).
+//! What remains of an exchange whose connection the application has taken over (hijacked), as for a WebSocket.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -1,4 +1,4 @@
-"""Checks the types in answers of the address `admin`: those of another program are refused.
+"""Keys and types of the status document, metrics included; refuses answers of other programs.
 
 At the address may be another program, or another version of the server. A shape is a type, a list
 with the shape of each item, or a dictionary with the shapes of members: others may be there too.
