@@ -49,21 +49,22 @@ class Generations:
         have: Sequence[Listener],
         application: WSGIApplication | None,
         spawners: Callable[[Sequence[Service]], Sequence[Spawner] | None],
-        tell: Callable[..., object],
+        report: Callable[..., object],
     ) -> None:
         """Open the sockets that are not open already.
 
         Args:
             have: listeners that are open; they are closed if no service wants them.
             application: if it is loaded already.
-            spawners: what forks the workers instead of this process, if a component does.
-            tell: called with the name of an event, and its arguments, when a worker begins or ends.
+            spawners: returns what forks the workers of each service; `None`: the main process.
+            report: see `WorkerPool`.
 
         Raises:
             Failure: a service cannot be served; all listeners are closed.
         """
         self.application = application
-        self._spawners, self._tell = spawners, tell
+        self._make_spawners = spawners
+        self._report = report
         #: This process may have become the parent of processes that an application left (prctl(2)).
         self.adopts = False
         self.totals: dict[str, Totals] = {}
@@ -293,7 +294,7 @@ class Generations:
         if any(settings.preload for settings in services):
             adopt_orphans()
             self.adopts = True
-        spawners = self._spawners(made)
+        spawners = self._make_spawners(made)
         if spawners is not None:
             self.adopts = True
             return [self._make_pool(spawner.service, spawner) for spawner in spawners]
@@ -301,7 +302,7 @@ class Generations:
 
     def _make_pool(self, service: Service, spawner: Spawner | None = None) -> WorkerPool:
         totals = self.totals.setdefault(service.settings.service, Totals())
-        pool = WorkerPool(service, totals, spawner, self._tell)
+        pool = WorkerPool(service, totals, spawner, self._report)
         if service.settings.has_hooks:
             if self.hooks is None:
                 from poorhttp.supervisor.hooks.queue import HookQueue  # takes memory
