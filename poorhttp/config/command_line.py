@@ -117,7 +117,7 @@ class Arguments:
             self.command = "serve"
             return False
         unnamed = registry.unnamed("commands", word)
-        meant = f"; {unnamed}" if unnamed else suggestion(word, registry.entries["commands"])
+        meant = f"; {unnamed}" if unnamed else suggestion(word, registry.names("commands"))
         serves = f"; {SEE_HELP}; to serve a module of this name: poorhttp serve {word}"
         raise UsageError(f'unknown command "{word}"{meant or serves}')
 

@@ -379,6 +379,10 @@ class Registry:
         self.calling: Callable[[str], AbstractContextManager[object]] = nullcontext
         self._others: list[Plugin] | None = None
 
+    def names(self, group: str) -> list[str]:
+        """Return the names of a group that are known without a search."""
+        return list(self.entries[group])
+
     def known(self, group: str, name: str) -> Entry | None:
         """Return an entry without a search."""
         return self.entries[group].get(name)

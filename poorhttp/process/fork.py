@@ -34,7 +34,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-#: Sent by the kernel to a process of the server when the main process ends.
+#: Sent by the kernel to a process of the server when the main process ends, if it cannot send one
+#: that the C library keeps for itself (`core/python/src/ffi.rs`).
 ORPHAN_SIGNAL = signal.SIGRTMAX - 3
 
 #: Called first in each child, to close what is only for the main process.
@@ -229,8 +230,9 @@ def is_own(thread: str) -> bool:
 def set_parent_death_signal(parent: int, timeout: float | None = None) -> None:
     """Have the kernel end this process with the main process, whose process ID is `parent`.
 
-    The process gets SIGTERM. With a `timeout` it is killed so many seconds later; that is to be
-    called again when an application has been loaded, which may handle or block all signals.
+    The process gets SIGTERM. With a `timeout` it is killed so many seconds later, whatever it does
+    with signals. That is to be called again when an application has been loaded, which may have
+    changed its user.
     """
     # The kernel is about to make the main process the parent of one that a preloader has forked.
     deadline = time.monotonic() + 5
@@ -246,7 +248,6 @@ def set_parent_death_signal(parent: int, timeout: float | None = None) -> None:
         end_with_parent()
     else:
         end_after_parent(ORPHAN_SIGNAL, timeout)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, (ORPHAN_SIGNAL,))
     if os.getppid() != parent:
         os._exit(0)
 

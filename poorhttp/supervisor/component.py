@@ -116,7 +116,7 @@ if TYPE_CHECKING:
             """Replace a worker as soon as its successor serves."""
 
         def ping(self) -> None:
-            """Have the workers pinged for some seconds, for `WorkerPool.responsive`."""
+            """Have the workers pinged for some seconds, for `WorkerHandle.pinged`."""
 
         def say(self, text: str, style: str) -> None:
             """Tell the user: on the terminal of a developer, or else in the log.

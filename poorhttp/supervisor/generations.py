@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from poorhttp import logs
 from poorhttp._core import adopt_orphans
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from poorhttp._core import Figures, Finished, Refusal, WorkerStatus
     from poorhttp.supervisor.binary_upgrade import Memory
-    from poorhttp.supervisor.components import Components
     from poorhttp.supervisor.hooks.queue import HookQueue
     from poorhttp.supervisor.spawner import Spawner
 
@@ -46,20 +45,23 @@ class Generations:
         services: Sequence[Settings],
         have: Sequence[Listener],
         application: WSGIApplication | None,
-        components: Components,
+        spawners: Callable[[Sequence[Service]], Sequence[Spawner] | None],
+        report: Callable[..., object],
     ) -> None:
         """Open the sockets that are not open already.
 
         Args:
             have: listeners that are open; they are closed if no service wants them.
             application: if it is loaded already.
-            components: name what forks the workers, and are told when these begin and end.
+            spawners: returns what forks the workers of each service; `None`: the main process.
+            report: see `WorkerPool`.
 
         Raises:
             Failure: a service cannot be served; all listeners are closed.
         """
         self.application = application
-        self._components = components
+        self._make_spawners = spawners
+        self._report = report
         #: This process may have become the parent of processes that an application left (prctl(2)).
         self.adopts = False
         self.totals: dict[str, Totals] = {}
@@ -267,7 +269,7 @@ class Generations:
         if any(settings.preload for settings in services):
             adopt_orphans()
             self.adopts = True
-        spawners = self._components.spawners(made)
+        spawners = self._make_spawners(made)
         if spawners is not None:
             self.adopts = True
             return [self._make_pool(spawner.service, spawner) for spawner in spawners]
@@ -275,7 +277,7 @@ class Generations:
 
     def _make_pool(self, service: Service, spawner: Spawner | None = None) -> WorkerPool:
         totals = self.totals.setdefault(service.settings.service, Totals())
-        pool = WorkerPool(service, totals, spawner, self._components.each)
+        pool = WorkerPool(service, totals, spawner, self._report)
         if service.settings.has_hooks:
             if self.hooks is None:
                 from poorhttp.supervisor.hooks.queue import HookQueue  # takes memory

@@ -20,7 +20,7 @@ from poorhttp._core import SharedStatuses, WorkerStatus, sum_figures
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from poorhttp._core import Figures, Finished, InFlight, Refusal
+    from poorhttp._core import Figures, Finished, Refusal
     from poorhttp.supervisor.binary_upgrade import Memory
 
 #: Requests in a log line, the newest first; of more only the number is given.
@@ -100,10 +100,6 @@ class Scoreboard:
         if len(requests) > MOST_NAMED:
             named.append(f"and {len(requests) - MOST_NAMED} more")
         return ", ".join(named)
-
-    def requests(self, slot: int) -> list[InFlight]:
-        """Return requests in flight and upgraded connections of the worker in this slot."""
-        return status.requests() if (status := self.status(slot)) is not None else []
 
 
 class Totals:

@@ -122,7 +122,9 @@ class Supervisor:
             self.components.open(services, have, self._watch_others)
             taken = self.components.listeners()
             have = [listener for listener in have if listener not in taken]
-            self.generations = Generations(services, have, application, self.components)
+            self.generations = Generations(
+                services, have, application, self.components.spawners, self.components.each
+            )
             if self.takeover is not None:
                 self.generations.inherit(self.takeover.memory)
         except BaseException:

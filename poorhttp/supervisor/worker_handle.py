@@ -40,9 +40,6 @@ ASKED = "an operator has asked for it"
 #: Seconds between two looks at the memory of a worker that has requests.
 CHECK_INTERVAL = 1.0
 
-#: Seconds after which a ping without an answer counts as failed.
-SILENCE = 3.0
-
 #: Seconds that a process may be stopped (SIGSTOP) before it is killed and replaced; in development
 #: it is not. A process that a debugger holds does not count as stopped.
 STOPPED = 10.0
@@ -168,9 +165,6 @@ class WorkerHandle:
     def ping(self, now: float) -> None:
         self.pinged = self.pinged or now
         self.channel.send(PING)
-
-    def is_silent(self, now: float) -> bool:
-        return bool(self.pinged) and now - self.pinged >= SILENCE
 
     def on_stopped(self, number: int, *, kill: bool) -> None:
         """Handle that a signal has stopped it, or that it was continued (0).

@@ -162,19 +162,6 @@ class WorkerPool:
         status = self.scoreboard.status(worker.slot)
         return status is not None and status.is_full()
 
-    def responsive(self, now: float) -> int:
-        """Return how many serving workers are not stopped, and answer pings in time."""
-        workers = [
-            worker for worker in self._present if worker.serves and not worker.kill_stopped_at
-        ]
-        if is_raw_tcp(self.settings.target):
-            return len(workers)
-        return sum(not worker.is_silent(now) for worker in workers)
-
-    def full(self, now: float) -> int:
-        """Return how many of the other workers cannot answer because they are full."""
-        return sum(worker.is_silent(now) and self.is_full(worker) for worker in self._present)
-
     def statuses(self) -> list[WorkerStatus]:
         statuses = (self.scoreboard.status(worker.slot) for worker in self.workers.values())
         return [status for status in statuses if status is not None]

@@ -58,7 +58,7 @@ def load(target: str, settings: Settings | None = None) -> WSGIApplication:
     if entry is not None and not _is_module_wsgi(scheme, rest):
         return _load(entry, target, settings)
     if colon and scheme.isidentifier() and not wsgi.names_module(scheme, rest):
-        near = nearest(scheme, registry.entries["targets"])
+        near = nearest(scheme, registry.names("targets"))
         if near is not None:
             raise ApplicationError(
                 f'there is neither a module nor a scheme "{scheme}" (in {target}); '

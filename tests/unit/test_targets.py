@@ -430,7 +430,7 @@ def test_a_scheme_of_somebody_else_that_fails(
     assert message in str(failure("tea:green"))
 
 
-@pytest.mark.parametrize("scheme", registry.entries["targets"])
+@pytest.mark.parametrize("scheme", registry.names("targets"))
 def test_each_scheme_takes_the_rest_and_perhaps_settings(scheme: str) -> None:
     target = registry.entries["targets"][scheme].load()
     parameters = list(inspect.signature(target.load).parameters)

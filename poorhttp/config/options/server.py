@@ -26,10 +26,10 @@ def mode_name(text: str) -> str:
         return text
     if unnamed := registry.unnamed("modes", text):
         raise ValueError(f'"{text}" is no mode of the server; {unnamed}')
-    return choice(*registry.entries["modes"])(text)
+    return choice(*registry.names("modes"))(text)
 
 
-mode_name.choices = MODES = tuple(registry.entries["modes"])  # type: ignore[attr-defined]
+mode_name.choices = MODES = tuple(registry.names("modes"))  # type: ignore[attr-defined]
 
 
 def plugin_name(text: str) -> str:

@@ -536,7 +536,7 @@ class Search:
         elif (
             len(parts) == 1
             and place != "wsgi"
-            and (place in registry.entries["targets"] or place in sys.stdlib_module_names)
+            and (place in registry.names("targets") or place in sys.stdlib_module_names)
         ):
             # As a module, the name would mean one of the standard library, or a scheme.
             place, paths = file, []

@@ -50,7 +50,6 @@ def unread(listeners: Iterable[Listener]) -> int:
 
     0 if netlink cannot be used.
     """
-    from poorhttp.net.sock_diag import LISTEN
     from poorhttp.plugins.monitor import unread as sockets  # takes memory
 
     try:

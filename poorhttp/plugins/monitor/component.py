@@ -10,6 +10,7 @@ from contextlib import suppress
 from poorhttp import logs
 from poorhttp.config.settings import Settings
 from poorhttp.net.listener import Listener
+from poorhttp.plugins.monitor.answers import answering, full
 from poorhttp.plugins.monitor.options import Monitoring
 from poorhttp.supervisor.component import Component
 
@@ -155,11 +156,11 @@ class Monitor(Component):
             return "an operator has drained the server"
         now = time.monotonic()
         pools = main.generations.serving
-        silent = next((pool for pool in pools if not pool.responsive(now)), None)
+        silent = next((pool for pool in pools if not answering(pool, now)), None)
         if silent is None:
             return ""
-        if full := silent.full(now):
-            workers = "the worker" if silent.count == 1 else f"{full} of {silent.count} workers"
+        if number := full(silent, now):
+            workers = "the worker" if silent.count == 1 else f"{number} of {silent.count} workers"
             return f"{silent.name}all threads of {workers} run requests, and no worker answers"
         return f"{silent.name}no worker answers"
 

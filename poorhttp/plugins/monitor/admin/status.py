@@ -11,6 +11,7 @@ from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.config.version import VERSION
 from poorhttp.plugins.monitor.accept_queue import accept_queues, unread
 from poorhttp.plugins.monitor.admin.model import no_figures
+from poorhttp.plugins.monitor.answers import answering, answers, full
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class StatusDocument:
         expiries = transport.expiries() if transport is not None else ()
         history = self._monitor.history
         present = generations.figures(settings.service)
-        full = any(pool.is_full(each) for pool in pools for each in pool.workers.values())
+        is_full = any(pool.is_full(each) for pool in pools for each in pool.workers.values())
         return {
             "name": settings.service,
             "mode": settings.mode,
@@ -91,8 +92,8 @@ class StatusDocument:
             "threads": settings.threads,
             "wanted": serving.count,
             "alive": serving.serving,
-            "answering": serving.responsive(now),
-            "full": serving.full(now),
+            "answering": answering(serving, now),
+            "full": full(serving, now),
             "capacity": capacity(serving),
             "figures": present,
             "workers": [
@@ -101,7 +102,7 @@ class StatusDocument:
                 for worker in sorted(pool.workers.values(), key=lambda worker: worker.index)
             ],
             "accept_queues": accept_queues(serving.service.listeners),
-            "unread": unread(serving.service.listeners) if full else 0,
+            "unread": unread(serving.service.listeners) if is_full else 0,
             "restarts": totals.restarts,
             "reforks": totals.reforks,
             "slowest": slowest,
@@ -122,7 +123,7 @@ class StatusDocument:
             "index": worker.index,
             "state": state(worker),
             "age": now - worker.started,
-            "answers": worker.serves and not worker.kill_stopped_at and not worker.is_silent(now),
+            "answers": answers(worker, now),
             "full": pool.is_full(worker),
             "requests": figures["requests"],
             "connections": sum(figures["connections"].values()),
@@ -130,7 +131,7 @@ class StatusDocument:
             "cpu": cpu,
             "rss": rss,
             "pss": self._pss.get(worker.pid, (0.0, 0))[1],
-            "working_on": pool.scoreboard.requests(worker.slot),
+            "working_on": status.requests() if status is not None else [],
             "figures": figures,
         }
 
