@@ -15,7 +15,6 @@ worker_handle.py        one worker, as the main process sees it
 preloader.py            the process that is forked for each worker (`preload`)
 scoreboard.py           requests in flight and counters of each worker, in shared memory
 backoff.py              pauses between restarts after early crashes
-watchdog.py             pings workers, for the watchdog of systemd
 upgrade.py              starts a new main process that takes over (USR2)
 hooks/                  calls functions of the application for events, in processes of their own
 """

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 
 from poorhttp import logs
@@ -245,6 +245,10 @@ class Components:
     def memory(self) -> list[Memory]:
         """Return what else the next main process inherits."""
         return [each for some in self._values("memory", _memory) for each in some]
+
+    def environ(self) -> dict[str, str]:
+        """Return variables of the environment that only the next main process gets."""
+        return {name: text for some in self._values("environ", _texts) for name, text in some}
 
     # What the main process asks them
 
@@ -519,6 +523,13 @@ def _list_of(kind: type[Any]) -> Callable[[Sequence[Any]], list[Any]]:
 def _loader(entry: Entry) -> Callable[[Main], Any]:
     """Return a function that loads an entry, as `Components._call` calls it."""
     return lambda main: entry.load()
+
+
+def _texts(found: Mapping[str, str]) -> list[tuple[str, str]]:
+    for each in (texts := [*found.keys(), *found.values()]):
+        if not isinstance(each, str) or "\0" in each:
+            raise TypeError(f"no variable of the environment: {each!r} of {texts}")
+    return list(found.items())
 
 
 def _memory(found: Sequence[Memory]) -> list[Memory]:

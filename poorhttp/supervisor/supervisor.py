@@ -19,7 +19,6 @@ from poorhttp.config import loader
 from poorhttp.config.command_line import title_words
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError, Failure, printable
-from poorhttp.net.systemd import Notifier
 from poorhttp.process import fork, signals
 from poorhttp.process.exit_status import MOST, changed_children
 from poorhttp.process.own_files import FOLDER, own_files
@@ -31,7 +30,6 @@ from poorhttp.supervisor.components import Components
 from poorhttp.supervisor.generations import Generations
 from poorhttp.supervisor.tasks import attempt
 from poorhttp.supervisor.upgrade import Takeover, Upgrade
-from poorhttp.supervisor.watchdog import Watchdog
 from poorhttp.supervisor.worker_handle import ASKED
 from poorhttp.worker.stop_signals import StopSignals
 
@@ -84,8 +82,6 @@ class Supervisor:
         self.file = file
         self.has_application = application is not None
         self.takeover: Takeover | None = upgrade.takeover()
-        self.notifier = Notifier()
-        self.watchdog = Watchdog(self.notifier)
         self.upgrade: Upgrade | None = None
         #: Signals that have not been handled.
         self.pending_signals: list[int] = []
@@ -101,6 +97,8 @@ class Supervisor:
         self.stop_signal = 0
         #: A new main process has taken over.
         self.replaced = False
+        #: Its process; 0: none has.
+        self.successor = 0
         self.reloads: Reloads = {"succeeded": 0, "failed": 0, "last": None}
         self.exit_code = 0
         #: The loop has begun, and it has ended.
@@ -220,7 +218,6 @@ class Supervisor:
             self.components.stop()
             if self.pidfile is not None:
                 self.pidfile.remove()
-            self.notifier.close()
 
     def _tick(self) -> bool:
         """Handle signals, ended children and timers; go on with a start, reload or upgrade.
@@ -244,7 +241,6 @@ class Supervisor:
             "the reload": self._check_reload,
             "the upgrade": self._check_upgrade,
             "the handling of deferred signals": self._check_deferred,
-            "the watchdog": lambda: self.watchdog.tick(self.generations.serving, now),
         }
         done += [attempt(what, task) for what, task in tasks.items()]
         if before != (self.started, self.generations.serving, self.replaced):
@@ -282,7 +278,7 @@ class Supervisor:
             return
         poller = select.poll()
         fds = [wakeups, *self.components.filenos(), *self.generations.filenos()]
-        timed = (self.components, self.watchdog, self.generations)
+        timed = (self.components, self.generations)
         times = [each.due() for each in timed]
         for pool in self._pools:
             fds += [channel.fileno() for channel in pool.channels()]
@@ -375,15 +371,10 @@ class Supervisor:
     def resize(self, step: int, pools: Sequence[WorkerPool]) -> None:
         """Add `step` workers to each of these pools."""
         self.generations.resize(step, pools)
-        self.notifier.status(self._status())
 
     def recycle(self, worker: WorkerHandle) -> None:
         """Replace a worker as soon as its successor serves."""
         worker.recycle_reason = ASKED
-
-    def ping(self) -> None:
-        """Have the workers pinged for some seconds."""
-        self.watchdog.on_question()
 
     def say(self, text: str, style: str) -> None:
         """Show a message to the user by a component, or else log it."""
@@ -488,7 +479,6 @@ class Supervisor:
         """Report that the server is not ready, and go on serving for `delay` seconds."""
         self.drain_until = time.monotonic() + delay
         logs.write("info", f"not ready any more, and the stop begins in {delay:g} s (TERM)")
-        self.notifier.stopping(f"not ready; the stop begins in {delay:g} s")
         self._abandon_reload()
         self.generations.drain()
         self.components.each("draining")
@@ -501,7 +491,6 @@ class Supervisor:
             until += self.generations.stop_timeout
         self.stop_signal = number
         until = min(until, time.monotonic() + self.components.grace(number))
-        attempt("the notice to systemd", self.notifier.stopping)
         self.components.each("stopping", number)
         self.generations.stop(number, until)
         self._stop_upgrade(number)
@@ -557,11 +546,6 @@ class Supervisor:
             if self.takeover is not None:
                 self.takeover.done()
                 self.components.each("start")
-            self.notifier.ready(self._status())
-
-    def _status(self) -> str:
-        """What `systemctl status` shows."""
-        return ", ".join(f"{pool.name}{pool.count} workers" for pool in self.generations.serving)
 
     # Reload
 
@@ -578,7 +562,6 @@ class Supervisor:
         self._cancel_reload()
         self.components.each("begun", "reload")
         self.say(f"reloading: {saved}" if saved else "reloading", "info")
-        self.notifier.reloading()
         try:
             if change := own_files.change:
                 raise ConfigError(
@@ -613,7 +596,6 @@ class Supervisor:
             logs.adopt_settings(starting[0].settings, starting[0].service.privileges.owner)
             self.components.commit()
             self._end_reload("reloaded: the new version serves", succeeded=True)
-            self.notifier.ready(self._status())
 
     def _abandon_reload(self) -> None:
         """Stop the version that is being loaded, because the server is to stop."""
@@ -628,7 +610,6 @@ class Supervisor:
     def _not_reloaded(self, why: str) -> None:
         message = f"not reloaded; the previous version keeps serving: {why}"
         self._end_reload(message, succeeded=False)
-        self.notifier.ready(f"{self._status()}; {message}")
 
     def _end_reload(self, message: str, *, succeeded: bool) -> None:
         self.reloads["succeeded" if succeeded else "failed"] += 1
@@ -656,7 +637,7 @@ class Supervisor:
         try:
             listeners = [*self.generations.listeners, *self.components.listeners()]
             memory = [*self.generations.memory(), *self.components.memory()]
-            folder, environ = self.start_folder, self.notifier.environ
+            folder, environ = self.start_folder, self.components.environ()
             self.upgrade = upgrade.Upgrade(listeners, memory, folder, environ, self.born)
         except OSError as error:
             self._not_upgraded(f"a new main process cannot be started: {error}")
@@ -670,11 +651,11 @@ class Supervisor:
     def _check_upgrade(self) -> None:
         if self.upgrade is None or self.replaced or not self.upgrade.serves():
             return
+        self.successor = self.upgrade.pid
         logs.write("info", f"process {self.upgrade.pid} has taken over")
         message = f"process {self.upgrade.pid} has taken over"
         self.components.each("ended", "restart", message, succeeded=True)
         self.replaced = True
-        self.notifier.main_pid(self.upgrade.pid)
         self.generations.detach()
         self.components.each("detach")
 

@@ -11,7 +11,6 @@ from poorhttp.config.command_line import title_words
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.errors import ConfigError
 from poorhttp.logs.sink import sink_of
-from poorhttp.net.systemd import Notifier
 from poorhttp.process.privileges import apply_umask
 from poorhttp.worker.service import Service
 from poorhttp.worker.stop_signals import StopSignals
@@ -61,7 +60,6 @@ def run(
     settings = services[0]
     check(services)
     apply_umask(settings)
-    notifier = Notifier()
     pidfile: PidFile | None = None
     if settings.pidfile:
         from poorhttp.process.pidfile import PidFile  # takes memory
@@ -69,7 +67,6 @@ def run(
         pidfile = PidFile(settings.pidfile, settings.origin("pidfile"))
         pidfile.check()
     service = Service(settings, application)
-    signals.before_stop = notifier.stopping
 
     hooks: ModuleType | None = None
     if settings.hook_worker_start or settings.has_hooks:
@@ -77,7 +74,8 @@ def run(
 
     def ready() -> None:
         service.announce(1)
-        notifier.ready()
+        for each in service.hooks:
+            each.ready()
         if hooks is not None:
             hooks.server_ready(settings, service.urls)
 
@@ -104,6 +102,5 @@ def run(
         service.close()
         if pidfile is not None:
             pidfile.remove()
-        notifier.close()
         logs.close()
     return 0
