@@ -9,5 +9,6 @@ testing/     fixtures for tests of applications
 log_config/  Python's `logging` in place of both logs
 websocket/   connections that applications get: WebSocket
 paste/       files of PasteDeploy
+systemd/     notifications of systemd, and its watchdog
 aliases/     modules under the names of earlier releases
 """

@@ -123,6 +123,9 @@ class WorkerHooks:
         """
         return application
 
+    def ready(self) -> None:
+        """Note that a server without a main process accepts connections."""
+
     def offer_upgrade(
         self,
         environ: dict[str, Any],
