@@ -69,6 +69,7 @@ OURS: Mapping[str, Mapping[str, str]] = {
         "dev": "plugins.dev.options:Development",
     },
     "components": {
+        "systemd": "plugins.systemd.component:Systemd",
         "tls": "plugins.tls.component:Renewal",
         "monitor": "plugins.monitor.component:Monitor",
         "dev": "plugins.dev.component:DevServer",
@@ -78,6 +79,7 @@ OURS: Mapping[str, Mapping[str, str]] = {
         "discovery": "plugins.discovery.worker_hooks:HOOKS",
         "monitor": "plugins.monitor.worker_hooks:HOOKS",
         "traces": "plugins.monitor.otel.worker_hooks:HOOKS",
+        "systemd": "plugins.systemd.worker_hooks:HOOKS",
         "dev": "plugins.dev.worker_hooks:HOOKS",
         "compression": "plugins.compression.worker_hooks:HOOKS",
         "websocket": "plugins.websocket.worker_hooks:HOOKS",
@@ -120,6 +122,11 @@ USED: Mapping[str, Sequence[str]] = {
     "monitor": ("admin", "statsd", "otel", "tracemalloc"),
     "traces": ("otel",),
     "dev": ("autoreload", "debug", "live", "profile", "https", "open", "access_log=terminal"),
+}
+
+#: Or with one of these variables of the environment.
+USED_BY_VARIABLE: Mapping[str, Sequence[str]] = {
+    "systemd": ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"),
 }
 
 #: Ours that are used in any case, unless they were left out of an installation; and what they
@@ -447,7 +454,8 @@ class Registry:
 
     def uses(self, name: str, is_set: Callable[[str], bool]) -> bool:
         """Tell whether components and hooks of ours with this name are used."""
-        return any(map(is_set, USED.get(name, ())))
+        variables = USED_BY_VARIABLE.get(name, ())
+        return any(map(is_set, USED.get(name, ()))) or any(each in os.environ for each in variables)
 
     def installed(self, *, again: bool = False) -> list[Plugin]:
         """Return the plug-ins of others that are installed; `again`: also since the last time."""

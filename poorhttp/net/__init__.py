@@ -3,7 +3,6 @@
 sockets.py           opens the sockets of a configuration, or keeps them over a reload
 listener.py          one listening socket
 inherited.py         sockets opened by another process
-systemd.py           socket activation and notification (sd_notify)
 proxy_protocol.py    addresses where connections begin with a PROXY protocol header
 handshakes.py        completes TCP handshakes before a socket is closed
 transport.py         what carries HTTP at addresses of a protocol that a plug-in adds

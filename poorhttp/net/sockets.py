@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from poorhttp.config.address import GATEWAYS, Address, is_raw_tcp, parse
 from poorhttp.config.settings import PLATFORM_PORT, Settings
 from poorhttp.errors import BindError, ConfigError
-from poorhttp.net.inherited import EVERYTHING, descriptors_of
+from poorhttp.net.inherited import EVERYTHING, descriptors_of, passed_sockets
 from poorhttp.net.listener import Key, Listener, checked, closed_on_error, explaining, file_of
 from poorhttp.process.c_socket import socket
 from poorhttp.process.safe_open import parent_folder
@@ -244,8 +244,6 @@ class _Opening:
 
 def _addresses(settings: Settings, have: Iterable[Listener]) -> Sequence[Address]:
     # In any case, because it removes the variables from the environment.
-    from poorhttp.net.systemd import passed_sockets
-
     activated = bool(passed_sockets()) or any(listener.key[0] == EVERYTHING for listener in have)
     # Passed sockets are meant for this server, the variable of a platform for any.
     is_chosen = settings.is_set("bind") and settings.origin("bind") != PLATFORM_PORT

@@ -8,6 +8,7 @@ apps/          dispatch tables, template pages and CGI programs
 log_config/    Python's `logging` in place of both logs
 websocket/     connections that applications get: WebSocket
 paste/         files of PasteDeploy
+systemd/       notifications of systemd, and its watchdog
 compression/   codings of responses
 tls/           addresses that begin with `https`, and their certificates
 testing/       fixtures for tests of applications

@@ -7,7 +7,7 @@ own: `supervised_process.pool` returns one that is replaced when it dies (see `C
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,6 +71,10 @@ if TYPE_CHECKING:
             """A new main process has taken over."""
 
         @property
+        def successor(self) -> int:
+            """The process that has taken over; 0: none has."""
+
+        @property
         def reloads(self) -> Reloads:
             """How many reloads have succeeded and failed, and the last one."""
 
@@ -114,9 +118,6 @@ if TYPE_CHECKING:
 
         def recycle(self, worker: WorkerHandle) -> None:
             """Replace a worker as soon as its successor serves."""
-
-        def ping(self) -> None:
-            """Have the workers pinged for some seconds, for `WorkerHandle.pinged`."""
 
         def say(self, text: str, style: str) -> None:
             """Tell the user: on the terminal of a developer, or else in the log.
@@ -206,6 +207,10 @@ class Component:
     def memory(self) -> Sequence[Memory]:
         """Return what else the next main process inherits."""
         return ()
+
+    def environ(self) -> Mapping[str, str]:
+        """Return variables of the environment that only the next main process gets."""
+        return {}
 
     def close_memory(self) -> None:
         """Close what `memory` has opened: the next main process was started."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import islice
 
@@ -293,6 +293,9 @@ class Components:
     def memory(self) -> list[Memory]:
         return [each for some in self._values("memory", _memory) for each in some]
 
+    def environ(self) -> dict[str, str]:
+        return {name: text for some in self._values("environ", _texts) for name, text in some}
+
     def spawners(self, services: Sequence[Service]) -> Sequence[Spawner] | None:
         for member in [*self._members, *self._fresh]:
             found: Sequence[Spawner] | None = self._call(
@@ -562,6 +565,13 @@ def _list_of(kind: type[Any]) -> Callable[[Sequence[Any]], list[Any]]:
         return items
 
     return check
+
+
+def _texts(found: Mapping[str, str]) -> list[tuple[str, str]]:
+    for each in (texts := [*found.keys(), *found.values()]):
+        if not isinstance(each, str) or "\0" in each:
+            raise TypeError(f"no variable of the environment: {each!r} of {texts}")
+    return list(found.items())
 
 
 def _memory(found: Sequence[Memory]) -> list[Memory]:

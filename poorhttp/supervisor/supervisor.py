@@ -19,7 +19,6 @@ from poorhttp.config import loader
 from poorhttp.config.command_line import title_words
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError, Failure, printable
-from poorhttp.net.systemd import Notifier
 from poorhttp.process import fork, signals
 from poorhttp.process.exit_status import MOST, changed_children
 from poorhttp.process.own_files import FOLDER, own_files
@@ -31,7 +30,6 @@ from poorhttp.supervisor.binary_upgrade import Takeover, Upgrade
 from poorhttp.supervisor.components import Components
 from poorhttp.supervisor.generations import Generations
 from poorhttp.supervisor.tasks import attempt
-from poorhttp.supervisor.watchdog import Watchdog
 from poorhttp.supervisor.worker_handle import ASKED
 from poorhttp.worker.stop_signals import StopSignals
 
@@ -82,8 +80,6 @@ class Supervisor:
         self.file = file
         self.has_application = application is not None
         self.takeover: Takeover | None = binary_upgrade.takeover()
-        self.notifier = Notifier()
-        self.watchdog = Watchdog(self.notifier)
         self.upgrade: Upgrade | None = None
         #: Signals that have not been handled.
         self.pending_signals: list[int] = []
@@ -95,6 +91,7 @@ class Supervisor:
         self.started = self.replaced = False
         self.drain_until = 0.0
         self.stop_signal = 0
+        self.successor = 0
         self.reloads: Reloads = {"succeeded": 0, "failed": 0, "last": None}
         self.exit_code = 0
         #: The loop has begun, and it has ended.
@@ -218,7 +215,6 @@ class Supervisor:
             attempt("the end of programs of plug-ins", self._end_left_programs)
             if self.pidfile is not None:
                 self.pidfile.remove()
-            self.notifier.close()
 
     def _tick(self) -> bool:
         """Handle signals, ended children and timers; go on with a start, reload or upgrade.
@@ -240,7 +236,6 @@ class Supervisor:
             "the reload": self._check_reload,
             "the upgrade": self._check_upgrade,
             "the handling of deferred signals": self._check_deferred,
-            "the watchdog": lambda: self.watchdog.tick(self.generations.serving, now),
         }
         done += [attempt(what, task) for what, task in tasks.items()]
         if before != (self.started, self.generations.serving, self.replaced):
@@ -280,7 +275,7 @@ class Supervisor:
             return
         poller = select.poll()
         fds = [wakeups, *self.components.filenos(), *self.generations.filenos()]
-        timed = (self.components, self.watchdog, self.generations)
+        timed = (self.components, self.generations)
         times = [each.due() for each in timed]
         for pool in self._pools:
             fds += [channel.fileno() for channel in pool.channels()]
@@ -370,13 +365,9 @@ class Supervisor:
 
     def resize(self, step: int, pools: Sequence[WorkerPool]) -> None:
         self.generations.resize(step, pools)
-        self.notifier.status(self._status())
 
     def recycle(self, worker: WorkerHandle) -> None:
         worker.recycle_reason = ASKED
-
-    def ping(self) -> None:
-        self.watchdog.on_question()
 
     def say(self, text: str, style: str) -> None:
         if not self.components.say(text, style):
@@ -517,7 +508,6 @@ class Supervisor:
         """Report that the server is not ready, and go on serving for `delay` seconds."""
         self.drain_until = time.monotonic() + delay
         logs.write("info", f"not ready any more, and the stop begins in {delay:g} s (TERM)")
-        self.notifier.stopping(f"not ready; the stop begins in {delay:g} s")
         if self.generations.starting:
             self.say("the version that was being loaded is abandoned", "warning")
         self._cancel_reload()
@@ -532,7 +522,6 @@ class Supervisor:
             until += self.generations.stop_timeout
         self.stop_signal = number
         until = min(until, time.monotonic() + self.components.grace(number))
-        attempt("the notice to systemd", self.notifier.stopping)
         self.components.each("stopping", number)
         self.generations.stop(number, until)
         self._stop_upgrade(number)
@@ -582,11 +571,6 @@ class Supervisor:
             if self.takeover is not None:
                 self.takeover.done()
                 self.components.each("start")
-            self.notifier.ready(self._status())
-
-    def _status(self) -> str:
-        """What `systemctl status` shows."""
-        return ", ".join(f"{pool.name}{pool.count} workers" for pool in self.generations.serving)
 
     # Reload
 
@@ -603,7 +587,6 @@ class Supervisor:
         self._cancel_reload()
         self.components.each("begun", "reload")
         self.say(f"reloading: {saved}" if saved else "reloading", "info")
-        self.notifier.reloading()
         try:
             if change := own_files.change:
                 raise ConfigError(
@@ -638,7 +621,6 @@ class Supervisor:
             logs.adopt_settings(starting[0].settings, starting[0].service.privileges.owner)
             self.components.commit()
             self._end_reload("reloaded: the new version serves", succeeded=True)
-            self.notifier.ready(self._status())
 
     def _cancel_reload(self) -> None:
         self.generations.cancel_reload()
@@ -647,7 +629,6 @@ class Supervisor:
     def _not_reloaded(self, why: str) -> None:
         message = f"not reloaded; the previous version keeps serving: {why}"
         self._end_reload(message, succeeded=False)
-        self.notifier.ready(f"{self._status()}; {message}")
 
     def _end_reload(self, message: str, *, succeeded: bool) -> None:
         self.reloads["succeeded" if succeeded else "failed"] += 1
@@ -674,7 +655,7 @@ class Supervisor:
         try:
             listeners = [*self.generations.listeners, *self.components.listeners()]
             memory = [*self.generations.memory(), *self.components.memory()]
-            folder, environ = self.start_folder, self.notifier.environ
+            folder, environ = self.start_folder, self.components.environ()
             self.upgrade = binary_upgrade.Upgrade(listeners, memory, folder, environ, self.born)
         except OSError as error:
             self._not_upgraded(f"a new main process cannot be started: {error}")
@@ -688,11 +669,11 @@ class Supervisor:
     def _check_upgrade(self) -> None:
         if self.upgrade is None or self.replaced or not self.upgrade.serves():
             return
+        self.successor = self.upgrade.pid
         message = f"process {self.upgrade.pid} has taken over"
         logs.write("info", message)
         self.components.each("ended", "restart", message, succeeded=True)
         self.replaced = True
-        self.notifier.main_pid(self.upgrade.pid)
         self.generations.detach()
         self.components.each("detach")
 

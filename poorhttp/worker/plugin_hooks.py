@@ -126,6 +126,9 @@ class WorkerHooks:
         """Return further arguments of `poorhttp._core.Reactor`, in the worker that makes it."""
         return {}
 
+    def ready(self) -> None:
+        """Note that a server without a main process accepts connections."""
+
     def offer_upgrade(
         self,
         environ: dict[str, Any],

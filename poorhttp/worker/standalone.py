@@ -12,7 +12,6 @@ from poorhttp.config.command_line import title_words
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.errors import ApplicationError, ConfigError
 from poorhttp.logs.sink import sink_of
-from poorhttp.net.systemd import Notifier
 from poorhttp.process.privileges import apply_umask
 from poorhttp.worker.service import Service
 from poorhttp.worker.stop_signals import StopSignals
@@ -60,7 +59,6 @@ def run(
     settings = services[0]
     check(services)
     apply_umask(settings)
-    notifier = Notifier()
     pidfile: PidFile | None = None
     if settings.pidfile:
         from poorhttp.process.pidfile import PidFile  # takes memory
@@ -68,7 +66,6 @@ def run(
         pidfile = PidFile(settings.pidfile, settings.origin("pidfile"))
         pidfile.check()
     service = Service(settings, application)
-    signals.before_stop = notifier.stopping
 
     def call_hooks(option: str, **values: object) -> None:
         """Call the functions of an option here: there is no other process for them."""
@@ -88,7 +85,8 @@ def run(
 
     def ready() -> None:
         service.announce(1)
-        notifier.ready()
+        for each in service.hooks:
+            each.ready()
         call_hooks("hook_server_ready", urls=service.urls, workers=1)
 
     try:
@@ -112,6 +110,5 @@ def run(
         service.close()
         if pidfile is not None:
             pidfile.remove()
-        notifier.close()
         logs.close()
     return 0

@@ -71,6 +71,21 @@ def test_a_request_for_another_protocol_is_one_as_any(
 
 
 @pytest.mark.threading_only
+@pytest.mark.parametrize("options", [(), ("--supervisor", "off")], ids=["supervised", "alone"])
+def test_a_manager_that_waits_for_a_notice_is_answered_in_a_sentence(
+    options: tuple[str, ...], core: Mapping[str, str], tmp_path: Path
+) -> None:
+    """A unit with Type=notify would wait for it in vain."""
+    write(tmp_path, "first")
+    words = ("serve", "alone", "--bind", "127.0.0.1:0", *options)
+    env = {**core, "NOTIFY_SOCKET": str(tmp_path / "notify")}
+    done = run(*command(*words), env=env, cwd=tmp_path)
+    assert done.returncode == 3
+    assert "plug-in systemd (poorhttp." in done.stderr
+    assert "is left out of this installation" in done.stderr
+
+
+@pytest.mark.threading_only
 def test_the_core_checks_and_helps(core: Mapping[str, str], tmp_path: Path) -> None:
     write(tmp_path, "first")
     checked = run(*command("check", "alone", "--bind", "127.0.0.1:0"), env=core, cwd=tmp_path)

@@ -10,6 +10,7 @@ answers.py        which workers answer pings in time
 accept_queue.py   connections that wait in the kernel to be accepted
 unread.py         connections in which requests wait to be read
 saturation.py     log lines when all threads of a worker are busy
+pings.py          pings the workers while somebody asks
 derived/          computed from figures and documents: quantiles, rates, the last hour, notices
 page/             the status page and its events
 ctl/              `poorhttp ctl` and `poorhttp top`, clients of the address

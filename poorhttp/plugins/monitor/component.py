@@ -12,6 +12,7 @@ from poorhttp.config.settings import Settings
 from poorhttp.net.listener import Listener
 from poorhttp.plugins.monitor.answers import answering, full
 from poorhttp.plugins.monitor.options import Monitoring
+from poorhttp.plugins.monitor.pings import Pings
 from poorhttp.supervisor.component import Component
 
 TYPE_CHECKING = False
@@ -54,6 +55,7 @@ class Monitor(Component):
         #: Reloads of main processes before this one.
         self._reloads: Reloads = {"succeeded": 0, "failed": 0, "last": None}
         self.history: History | None = None
+        self._pings = Pings()
         #: Clients are accepted.
         self._started = False
         #: Made when they are needed for the first time: they take memory.
@@ -193,7 +195,8 @@ class Monitor(Component):
     def due(self) -> float:
         """Return when `tick` has to be called, besides the pools."""
         kept = self.history.due if self.history is not None else float("inf")
-        return min(kept, self._commands.due() if self._commands is not None else float("inf"))
+        asked = self._commands.due() if self._commands is not None else float("inf")
+        return min(kept, asked, self._pings.due())
 
     def tick(self, now: float) -> None:
         """Do what is due for the processes, answer their questions, and note what has happened."""
@@ -209,6 +212,7 @@ class Monitor(Component):
         if self.history is not None:
             self.history.tick(self.main.generations, now)
         self._log_readiness()
+        self._pings.tick(self.main.generations.serving, time.monotonic())
 
     def _keep_history(self) -> None:
         """Begin to keep the last hour, if somebody can ask for it; go on with what is known."""
@@ -227,7 +231,7 @@ class Monitor(Component):
         from poorhttp.plugins.monitor.admin import questions
 
         if kind in (questions.READY, questions.STATUS):
-            self.main.ping()
+            self._pings.on_question()
         if kind == questions.READY:
             return self.why_not_ready()
         if kind == questions.STATUS:
