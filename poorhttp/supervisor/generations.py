@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
-    from poorhttp._core import Figures, Finished, Refusal, WorkerStatus
+    from poorhttp._core import Figures, WorkerStatus
     from poorhttp.supervisor.binary_upgrade import Memory
     from poorhttp.supervisor.hooks.queue import HookQueue
     from poorhttp.supervisor.spawner import Spawner
@@ -116,23 +116,17 @@ class Generations:
 
     def figures(self, service: str) -> Figures:
         """Return the figures of all workers of a service, including those that have ended."""
-        return self.totals[service].figures(self._statuses(service))
+        return self.totals[service].figures(self._alive(service))
 
     def died(self, service: str) -> int:
         """Return how many workers of a service have died so far."""
         return self.totals[service].restarts["died"]
 
-    def finished(self, service: str) -> tuple[list[Finished], list[Finished], list[Refusal]]:
-        """Return the slowest requests of a service, its last errors and its last refusals."""
-        return self.totals[service].finished(self._statuses(service))
+    def statuses(self, service: str) -> list[WorkerStatus]:
+        """Return the statuses of all workers of a service, also of those that have ended."""
+        return [*self._alive(service), *self.totals[service].statuses]
 
-    def lines_lost(self) -> int:
-        """Return how many lines of the logs were lost in all workers."""
-        return sum(
-            totals.lines_lost(self._statuses(service)) for service, totals in self.totals.items()
-        )
-
-    def _statuses(self, service: str) -> list[WorkerStatus]:
+    def _alive(self, service: str) -> list[WorkerStatus]:
         pools = (pool for pool in self if pool.settings.service == service)
         return [status for pool in pools for status in pool.statuses()]
 

@@ -20,14 +20,11 @@ from poorhttp._core import SharedStatuses, WorkerStatus, sum_figures
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from poorhttp._core import Figures, Finished, Refusal
+    from poorhttp._core import Figures
     from poorhttp.supervisor.binary_upgrade import Memory
 
 #: Requests in a log line, the newest first; of more only the number is given.
 MOST_NAMED = 10
-
-#: Entries of the slowest requests, of the last errors and of the last refusals of a service.
-MOST_FINISHED = 20
 
 #: Why workers were replaced, as `Service.restarts` of the status document explains it; each has a
 #: number in the memory, in this order.
@@ -170,30 +167,10 @@ class Totals:
                 self.ended.add_to_own_number(which, each.ended.own_number(which))
             self._before.remove(each)
 
-    def finished(
-        self, alive: Sequence[WorkerStatus]
-    ) -> tuple[list[Finished], list[Finished], list[Refusal]]:
-        """Return the slowest requests, the last errors and the last refusals of all workers."""
-        slowest: list[Finished] = []
-        errors: list[Finished] = []
-        refusals: list[Refusal] = []
-        statuses = [*alive, *self._ended()]
-        for each in self._before:
-            statuses += each.workers
-        for status in statuses:
-            slow, failed, refused = status.finished()
-            slowest += slow
-            errors += failed
-            refusals += refused
-        slowest.sort(key=lambda each: -each["waited"] - each["application"] - each["sending"])
-        errors.sort(key=lambda each: -each["when"])
-        refusals.sort(key=lambda each: -each["when"])
-        return slowest[:MOST_FINISHED], errors[:MOST_FINISHED], refusals[:MOST_FINISHED]
-
-    def lines_lost(self, alive: Sequence[WorkerStatus]) -> int:
-        """Return how many lines of the logs were lost in all workers."""
-        inherited = [status for each in self._before for status in each.workers]
-        return sum(each.lines_lost() for each in [*alive, *self._ended(), *inherited])
+    @property
+    def statuses(self) -> list[WorkerStatus]:
+        """Those of workers that have ended, and of workers of the main processes before."""
+        return [*self._ended(), *(status for each in self._before for status in each.workers)]
 
     def memory(self, service: str, scoreboards: Iterable[Scoreboard]) -> Iterator[Memory]:
         """Yield what the next main process inherits: nothing that a limit of file sizes forbids."""

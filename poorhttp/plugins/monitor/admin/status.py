@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.config.version import VERSION
 from poorhttp.plugins.monitor.accept_queue import accept_queues, unread
+from poorhttp.plugins.monitor.admin.finished import finished
 from poorhttp.plugins.monitor.admin.model import no_figures
 from poorhttp.plugins.monitor.answers import answering, answers, full
 
@@ -61,7 +62,11 @@ class StatusDocument:
             "host_name": os.uname().nodename,
             "services": [self._service(pool, now) for pool in generations.serving],
             "reloads": self._monitor.reloads,
-            "log_lines_lost": generations.lines_lost(),
+            "log_lines_lost": sum(
+                status.lines_lost()
+                for service in generations.totals
+                for status in generations.statuses(service)
+            ),
             "metrics": [
                 {
                     "name": entry.name,
@@ -78,7 +83,7 @@ class StatusDocument:
         settings, totals = serving.settings, serving.totals
         generations = self._monitor.main.generations
         pools = [pool for pool in generations if pool.settings.service == settings.service]
-        slowest, errors, refusals = generations.finished(settings.service)
+        slowest, errors, refusals = finished(generations.statuses(settings.service))
         transport = serving.service.transport
         expiries = transport.expiries() if transport is not None else ()
         history = self._monitor.history
