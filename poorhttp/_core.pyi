@@ -1,12 +1,12 @@
 """The reactor, written in Rust; its sources are in `core/`.
 
 Each process has one `Reactor`, which yields complete requests. A `Request` is also its own
-`start_response` and `write` (PEP 3333).
+`start_response` and `write` (PEP 3333). What is `Final` cannot be set, but may change by itself.
 """
 
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Any, ClassVar, Literal, TypedDict, final, overload
+from typing import Any, ClassVar, Final, Literal, TypedDict, final, overload
 
 from _typeshed import OptExcInfo, ReadableBuffer, WriteableBuffer
 
@@ -29,19 +29,10 @@ def signal_action(number: int) -> int:
     """Return the address of the C function that handles a signal; SIG_DFL is 0, SIG_IGN is 1."""
 
 def set_body_inputs(spooled: type, streamed: type, /) -> None:
-    """Name the classes of `wsgi.input`, once, before the first request with a body.
-
-    Args:
-        spooled: called with a descriptor, the length of the body, and an object that closes the
-            temporary file when nothing refers to it any more.
-        streamed: called with a `Request` whose body the application receives while it runs.
-    """
+    """Name the classes of `wsgi.input` (`poorhttp.worker.wsgi`), before the first request."""
 
 def note_unfinished_line(is_unfinished: bool, /) -> None:
-    """Note whether any thread has written a line to `wsgi.errors` whose end is missing.
-
-    Then each thread calls `end_line` of its `Reactor` behind its request.
-    """
+    """Note whether a line in `wsgi.errors` has no end: then `end_line` of a `Reactor` is called."""
 
 def end_with_parent() -> None:
     """Have SIGTERM sent to this process when its parent ends (prctl(2), PR_SET_PDEATHSIG)."""
@@ -57,16 +48,13 @@ def adopt_orphans() -> None:
     """Become the parent of descendants whose own parent ends (prctl(2), PR_SET_CHILD_SUBREAPER)."""
 
 def current_request() -> RequestName | None:
-    """Return the name of the request that this thread runs, with `request_id`.
+    """Return the name of the request that this thread runs.
 
-    None without that option, in mode `gevent`, and in a thread that runs no request.
+    `None` without `request_id`, in mode `gevent`, and in a thread that runs none.
     """
 
 def early_hints(headers: list[tuple[str, str]], /) -> None:
-    """`wsgi.early_hints` of threads: `Request.__call__` of the request that this thread runs.
-
-    Does nothing in a thread that runs none.
-    """
+    """`wsgi.early_hints` of threads: `Request.__call__` of the request that this thread runs."""
 
 def advise_huge_pages(buffer: WriteableBuffer) -> None:
     """Ask the kernel for huge pages behind a large buffer that is about to be filled."""
@@ -78,12 +66,9 @@ def trim_memory() -> None:
     """Return free memory of the C library's heap to the system (malloc_trim(3))."""
 
 def set_process_title(title: str, name: str, *, requests: str = "none") -> None:
-    """Set what `ps` and `top` show in place of the command line, and the name of this process.
+    """Set what `ps` and `top` show in place of the command line, and `/proc/PID/comm` (15 bytes).
 
-    Args:
-        title: of it, bytes that are not printable ASCII are replaced.
-        name: `/proc/PID/comm`, of which the system keeps 15 bytes.
-        shows_requests: the line of a request in flight follows the title.
+    Bytes that are not printable ASCII are replaced. `requests`: see the option `proc_name`.
     """
 
 def set_thread_name(name: str) -> None:
@@ -112,9 +97,8 @@ def end_python_fork() -> bool:
 def note_signals(handled: int, ignored: int) -> None:
     """Have processes that libraries fork restore signals; number 1 is the lowest bit.
 
-    Args:
-        handled: signals for which the server has handlers.
-        ignored: those of them that were ignored when the server was started.
+    `handled` are those with handlers of the server; `ignored`, those of them that were ignored when
+    the server was started.
     """
 
 def note_fd(fd: int) -> None:
@@ -130,9 +114,6 @@ class Inotify:
     All methods may raise OSError. EMFILE: `max_user_instances` is reached. ENOSPC:
     `max_user_watches` is reached, and which folders are watched is not known.
     """
-
-    def __init__(self) -> None:
-        """Create a watcher without folders."""
 
     def fileno(self) -> int:
         """Return a descriptor that is readable when `read` has changes to return."""
@@ -171,16 +152,12 @@ class TlsSettings:
         """Read the files, which have to be regular ones of a limited size.
 
         Args:
-            certificates: paths.
-            keys: a path for each certificate.
-            ocsp: paths of OCSP responses, for the first certificates.
+            certificates: paths, each with one in `keys`, and the first ones with one of an OCSP
+                response in `ocsp`.
             client_ca: path of the issuers of client certificates.
-            opener: opens a file for reading, and returns its descriptor, as that of `open`: it
-                decides which symbolic links are followed.
-            client_auth_required: whether clients without a certificate are refused.
-            only_tls13: whether TLS 1.2 is refused.
+            opener: as that of `open`; decides which symbolic links are followed.
             session_timeout: in seconds; 0 for no tickets.
-            kernel: whether keys may be given to it; see `use_kernel_tls`.
+            kernel: see `use_kernel_tls`.
 
         Raises:
             ValueError: with a sentence that begins with the name of a file.
@@ -191,26 +168,20 @@ class TlsConfig:
     """Certificates of a service. Processes that are forked have them too."""
 
     def __init__(self, settings: TlsSettings) -> None:
-        """Use the certificates.
-
-        Raises:
-            ValueError: with a sentence that begins with the name of a file.
-        """
+        """Use the certificates; raise ValueError as `replace` does."""
 
     def replace(self, settings: TlsSettings) -> int:
         """Use others for new connections; return a descriptor with them, for other processes.
 
         Raises:
-            ValueError: as the constructor; nothing has changed.
+            ValueError: with a sentence that begins with the name of a file; nothing has changed.
             OSError: the descriptor cannot be made.
         """
 
-    @property
-    def certificates(self) -> list[tuple[str, list[str], int, int, str]]:
-        """The file of each certificate, its hosts, begin and end (time stamps), and SHA-256."""
-    @property
-    def warnings(self) -> list[str]:
-        """What is wrong with the files, although they can be used: sentences."""
+    #: The file of each certificate, its hosts, begin and end (time stamps), and SHA-256.
+    certificates: Final[list[tuple[str, list[str], int, int, str]]]
+    #: What is wrong with the files, although they can be used: sentences.
+    warnings: Final[list[str]]
 
 def use_kernel_tls() -> list[str]:
     """Have the kernel encrypt what this process and its children send, where it can.
@@ -243,11 +214,7 @@ class Sink:
         """
     @staticmethod
     def journald(path: str) -> Sink:
-        """Return a sink that sends messages to systemd's journal, in its own protocol.
-
-        Raises:
-            OSError: nobody listens there.
-        """
+        """Return a sink for systemd's journal, in its own protocol; errors as `syslog`."""
     @staticmethod
     def records(fd: int) -> Sink:
         """Return a sink that sends messages to a connected datagram socket.
@@ -261,21 +228,16 @@ class Sink:
 class RequestName:
     """A request as messages name it: as text, `request 12 GET /path`."""
 
-    @property
-    def number(self) -> int:
-        """Its running number in the worker."""
-    @property
-    def line(self) -> str:
-        """Method and target, or the client's address; escaped."""
-    @property
-    def id(self) -> str:
-        """Its id; empty without `request_id`."""
-    @property
-    def trace_id(self) -> str | None:
-        """The id of its trace, if it has a valid `traceparent`; None without `request_id`."""
-    @property
-    def span_id(self) -> str | None:
-        """The id of its client's span in that trace."""
+    #: Its running number in the worker.
+    number: Final[int]
+    #: Method and target, or the client's address; escaped.
+    line: Final[str]
+    #: Its id; empty without `request_id`.
+    id: Final[str]
+    #: The id of its trace, if it has a valid `traceparent`; None without `request_id`.
+    trace_id: Final[str | None]
+    #: The id of its client's span in that trace.
+    span_id: Final[str | None]
 
 @final
 class LogWriter:
@@ -297,15 +259,11 @@ class LogWriter:
         traceback: str | None = None,
         from_application: bool = False,
     ) -> None:
-        """Write a message; its lines stay together, and all but the first are indented.
+        """Write a message, and lines of a traceback; all lines but the first are indented.
 
-        Args:
-            message: the text; a message about a request begins with the name of the request.
-            request: the request.
-            traceback: lines that follow the message.
-            from_application: the application has written the message to `wsgi.errors`.
-
-        Messages that cannot be written in time are counted, and the number is written later.
+        A message about a request begins with its name. One that is `from_application` was written
+        to `wsgi.errors`. Messages that cannot be written in time are counted, and the number is
+        written later.
         """
 
     def close(self) -> None:
@@ -320,9 +278,8 @@ class LogWriter:
     def count_lost(self, status: WorkerStatus) -> None:
         """Count lines that are lost in `status`, too."""
 
-    @property
-    def label(self) -> str:
-        """The name of this process."""
+    #: The name of this process.
+    label: Final[str]
 
 def share_log_level(memory: memoryview) -> None:
     """Keep the level of `set_log_level` in the first byte of `memory`, which processes share."""
@@ -335,11 +292,7 @@ class SharedStatuses:
     """The statuses of several workers, in a file in memory that processes share."""
 
     def __init__(self, places: int) -> None:
-        """Make memory for so many.
-
-        Raises:
-            OSError: there is none.
-        """
+        """Make memory for so many, or raise OSError."""
 
     @staticmethod
     def inherited(fd: int) -> SharedStatuses:
@@ -350,17 +303,11 @@ class SharedStatuses:
             ValueError: it is no such memory, or that of another version.
         """
 
-    def fileno(self) -> int:
-        """Return the descriptor of the file."""
-
-    def __len__(self) -> int:
-        """For how many workers there is room."""
+    def fileno(self) -> int: ...
+    def __len__(self) -> int: ...
 
 def sum_figures(alive: Sequence[WorkerStatus], ended: Sequence[WorkerStatus]) -> Figures:
-    """Return the sum of the figures of several workers.
-
-    Of those that have ended, only what they have counted is added.
-    """
+    """Return the sum of figures; of workers that have ended only what they have counted."""
 
 class Histogram(TypedDict):
     """Durations. `counts` has one number for each bucket, not cumulative."""
@@ -478,17 +425,10 @@ class WorkerStatus:
     """Upper bounds of the buckets of the histograms, in seconds."""
 
     def __init__(self, memory: SharedStatuses, place: int) -> None:
-        """Use a place of `memory`, which is shared with other processes.
-
-        Raises:
-            ValueError: there is no such place.
-        """
+        """Use a place of shared `memory`; raise ValueError if there is no such place."""
 
     def in_flight(self) -> list[tuple[int, str]]:
-        """Return number and line (method and target) of the newest 64 requests, newest first.
-
-        The lines are escaped, for logs.
-        """
+        """Return number and line (escaped) of the newest 64 requests, the newest first."""
 
     def requests(self) -> list[InFlight]:
         """Return requests in flight and upgraded connections, the oldest first."""
@@ -509,10 +449,7 @@ class WorkerStatus:
         """Return how many lines of the worker's logs were lost."""
 
     def absorb(self, ended: WorkerStatus) -> None:
-        """Add counters and entries of an ended worker to this status, and clear them there.
-
-        The requests in flight of the ended worker stay in its status.
-        """
+        """Add counters and entries of an ended worker, and clear them there; not `in_flight`."""
 
     def moves(self) -> int:
         """Return the sequence number: odd while `absorb` moves the counters of an ended worker."""
@@ -520,12 +457,10 @@ class WorkerStatus:
     def own_number(self, which: int) -> int:
         """Return one of 16 numbers for the main process's own use."""
 
-    def add_to_own_number(self, which: int, more: int = 1) -> None:
-        """Add to such a number."""
+    def add_to_own_number(self, which: int, more: int = 1) -> None: ...
 
-    @property
-    def accepts(self) -> bool:
-        """Whether the worker accepts connections."""
+    #: Whether the worker accepts connections.
+    accepts: Final[bool]
 
     def counts(self) -> tuple[int, int, int, list[int], int, int]:
         """Return requests begun, requests in flight, connections, responses (1xx to 5xx).
@@ -585,6 +520,9 @@ class Reactor:
         live_reload: tuple[str, str] | None = None,
         tls: TlsConfig | None = None,
         https_redirect: int | None = None,
+        hsts: str | None = None,
+        compression: tuple[Sequence[str], Sequence[tuple[str, int]], Sequence[str], int]
+        | None = None,
         request_context: ContextVar[RequestName | None] | None = None,
     ) -> None:
         """Create it in the process that serves, after the last fork.
@@ -597,7 +535,6 @@ class Reactor:
             settings: `poorhttp.config.settings.Settings`, of which limits, timeouts and others are
                 read.
             access_log: sink of the access log, and its `access_log_format`.
-            temp_dir: absolute path of the folder for temporary files.
             accept_balance: if other processes accept from the same sockets: memory with the
                 `WorkerStatus` of each, and the place of this one in it.
             worker_status: memory in which a supervisor reads counters and requests in flight.
@@ -607,18 +544,12 @@ class Reactor:
             wait_readable: the same for a body that it receives, with the seconds after which it
                 shall return in any case.
             external_loop: an event loop watches `fileno()` and calls `poll()` instead of iterating.
-            multithread: several threads iterate it.
             raw_tcp: yield unread connections as `Connection`.
             channel: descriptor of a worker's control channel, a stream socket to the main process.
-                The worker answers `?` with `.`; `d` is `drain()`, `r` is `stop(last=False)`, `p` is
-                the same and sets `promoted`, `H` is the same and passes idle connections to a
-                successor, `l` is `end_long_polls()`, `T` comes with a descriptor of
-                `TlsConfig.replace` and replaces the certificates, and the end of the stream is
-                `stop()`.
+                `poorhttp/process/control_channel.py` describes what is sent there.
             fd_handoff: descriptors of two stream sockets, to pass idle connections to a successor
                 and to receive those of a predecessor, and a number that each successor increases.
-            interrupter: a `ThreadInterrupter` or another class like it, which interrupts
-                applications that take longer than `request_timeout`.
+            interrupter: as `poorhttp.worker.timeouts.ThreadInterrupter`.
             routes: host (`*.domain` for all below it, empty for all others), path prefix (without a
                 trailing slash), folder whose files are sent without Python (`None`: the application
                 answers) and settings (`static_…`). The host is matched first, then the longest
@@ -627,15 +558,15 @@ class Reactor:
                 called before the body of a request has come.
             live_reload: the live-reload script for HTML pages: text before and after the server's
                 path prefix.
-            tls: certificates of the listeners whose protocol is `https`.
+            tls: certificates of the listeners whose protocol is that of a transport.
             https_redirect: port of `https` to which requests without TLS are redirected.
+            compression: codings, perhaps with `static`; levels; media types; smallest length.
+            hsts: value of `Strict-Transport-Security` in responses over TLS.
             request_context: variable that the name of the request is set to in its greenlet, with
                 `request_id`.
             recycle_after: `m` is sent on `channel` when this request number begins; 0: never.
-            offer_upgrade: called with environ and request, to offer its connection to the
-                application.
-            reopen_logs: called when the main process commands that over `channel`.
-            note_stop: called when the main process commands a stop over `channel`.
+            offer_upgrade: called to offer its connection to the application.
+            reopen_logs, note_stop: called when the main process commands that over `channel`.
             end_line: called behind a request, if any thread has left a line in `wsgi.errors`
                 without its end; not in mode `gevent`.
             refork: a request number, and a function that is called when the first request of the
@@ -663,11 +594,9 @@ class Reactor:
     def stop(self, graceful: bool = True, *, last: bool = True) -> None:
         """Stop accepting, and end when the requests in flight are answered.
 
-        Args:
-            graceful: also wait up to `graceful_timeout` for requests whose beginning was received,
-                and up to `drain_timeout` for requests on idle connections.
-            last: no other process listens on the same sockets, so accept the connections in their
-                queues first.
+        A `graceful` stop also waits up to `graceful_timeout` for requests whose beginning was
+        received, and up to `drain_timeout` for requests on idle connections. With `last`, no other
+        process listens on the same sockets: the connections in their queues are accepted first.
         """
 
     def give_up(self) -> None:
@@ -686,25 +615,17 @@ class Reactor:
         """Send a piece of the body to all long polls, from any thread.
 
         A client that has not read the piece before gets only the last one, as soon as it can.
-
-        Returns:
-            How many connections may be long polls: those of requests in flight are counted, too.
+        Returns how many connections may be long polls: also those of requests in flight.
         """
 
     def take_timeout(self, runner: object) -> bool:
-        """Return whether the request in flight of this thread or greenlet was interrupted.
-
-        True only once for each interruption.
-        """
+        """Return, once for each interruption, whether the request of `runner` was interrupted."""
 
     def time(self) -> int:
         """Return the time, for `waited_since`."""
 
     def waited_since(self, begun: int) -> None:
-        """Note that the event loop which watches `fileno()` has just waited since `begun`.
-
-        `slow_request` measures the delay of requests from the end of this wait.
-        """
+        """Have `slow_request` measure from now on: the event loop has just waited since `begun`."""
 
     def flush_log(self) -> None:
         """Write the buffered lines of the access log, before the process ends."""
@@ -715,21 +636,14 @@ class Reactor:
     def leave(self) -> None:
         """Note that this thread goes on with its request, and takes no other one."""
 
-    @property
-    def wakeup_fd(self) -> int:
-        """For `signal.set_wakeup_fd`: a byte written here lets signal handlers run."""
-
-    @property
-    def foreign(self) -> bool:
-        """Whether it belongs to the process that forked this one, and must not be used."""
-
-    @property
-    def finished(self) -> bool:
-        """Whether it was stopped and its last connection has ended."""
-
-    @property
-    def promoted(self) -> bool:
-        """Whether it was stopped to make this process the preloader."""
+    #: For `signal.set_wakeup_fd`: a byte written here lets signal handlers run.
+    wakeup_fd: Final[int]
+    #: Whether it belongs to the process that forked this one, and must not be used.
+    foreign: Final[bool]
+    #: Whether it was stopped and its last connection has ended.
+    finished: Final[bool]
+    #: Whether it was stopped to make this process the preloader.
+    promoted: Final[bool]
 
 @final
 class Connection:
@@ -748,35 +662,24 @@ class Connection:
         """Stop the timeout: the handler is not interrupted any more."""
 
     def end(self, complete: bool = True) -> None:
-        """Close it without waiting; if not `complete`, reset it.
+        """Close it without waiting, or reset it if not `complete`.
 
         Raises:
             RuntimeError: it belongs to the process that forked this one.
         """
 
-    @property
-    def number(self) -> int:
-        """Its running number in its worker, as in the access log."""
-
-    @property
-    def name(self) -> RequestName:
-        """Its name in logs."""
-
-    @property
-    def line(self) -> str:
-        """Its client, for logs: `of 127.0.0.1:4711`."""
-
-    @property
-    def foreign(self) -> bool:
-        """Whether it belongs to the process that forked this one."""
-
-    @property
-    def timed_out(self) -> bool:
-        """Whether the connection was closed because the handler took too long."""
-
-    @property
-    def disconnected(self) -> bool:
-        """Whether the client has disconnected, not only finished sending."""
+    #: Its running number in its worker, as in the access log.
+    number: Final[int]
+    #: Its name in logs.
+    name: Final[RequestName]
+    #: Its client, for logs: `of 127.0.0.1:4711`.
+    line: Final[str]
+    #: Whether it belongs to the process that forked this one.
+    foreign: Final[bool]
+    #: Whether the connection was closed because the handler took too long.
+    timed_out: Final[bool]
+    #: Whether the client has disconnected, not only finished sending.
+    disconnected: Final[bool]
 
 @final
 class UpgradedConnection:
@@ -847,8 +750,7 @@ class Request:
     def receive_body(self, buffer: WriteableBuffer) -> int | None:
         """Receive a part of a body that is received while the application runs.
 
-        Returns:
-            The number of bytes, 0 at the end of the body. `None` after a wait: to be called again.
+        Returns the number of bytes, 0 at the end, or `None` after a wait: to be called again.
 
         Raises:
             ConnectionResetError: the client has disconnected.
@@ -865,9 +767,8 @@ class Request:
             OSError: the response has begun, or the client is gone.
         """
 
-    @property
-    def upgraded(self) -> bool:
-        """Whether the application has got the connection."""
+    #: Whether the application has got the connection.
+    upgraded: Final[bool]
 
     def end_upgraded(self, complete: bool) -> None:
         """End a connection that the application has got; `complete`: it has not failed."""
@@ -878,65 +779,41 @@ class Request:
     def disarm_timeout(self) -> None:
         """Stop the timeout: the application is not interrupted any more."""
 
-    @property
-    def timed_out(self) -> bool:
-        """Whether the server answered because the application took too long."""
-
-    @property
-    def name(self) -> RequestName:
-        """Its name in logs."""
-
-    @property
-    def line(self) -> str:
-        """Method and target, escaped for logs."""
-
-    @property
-    def number(self) -> int:
-        """The running number of the request in its worker, as in the access log."""
-
-    @property
-    def started(self) -> bool:
-        """Whether `start_response` was called."""
-
-    @property
-    def committed(self) -> bool:
-        """Whether the head was sent, so that it can no longer be replaced."""
-
-    @property
-    def over(self) -> bool:
-        """Whether the request was answered or aborted."""
-
-    @property
-    def foreign(self) -> bool:
-        """Whether it belongs to the process that forked this one."""
-
-    @property
-    def disconnected(self) -> bool:
-        """Whether the client disconnected before it was answered."""
-
-    @property
-    def cut(self) -> bool:
-        """Whether the server has closed the connection before the response was complete."""
-
-    @property
-    def stopping(self) -> bool:
-        """Whether the server is stopping, and waits up to `graceful_timeout` for this request."""
+    #: Whether the server answered because the application took too long.
+    timed_out: Final[bool]
+    #: Its name in logs.
+    name: Final[RequestName]
+    #: Method and target, escaped for logs.
+    line: Final[str]
+    #: The running number of the request in its worker, as in the access log.
+    number: Final[int]
+    #: Whether `start_response` was called.
+    started: Final[bool]
+    #: Whether the head was sent, so that it can no longer be replaced.
+    committed: Final[bool]
+    #: Whether the request was answered or aborted.
+    over: Final[bool]
+    #: Whether it belongs to the process that forked this one.
+    foreign: Final[bool]
+    #: Whether the client disconnected before it was answered.
+    disconnected: Final[bool]
+    #: Whether the server has closed the connection before the response was complete.
+    cut: Final[bool]
+    #: Whether the server is stopping, and waits up to `graceful_timeout` for this request.
+    stopping: Final[bool]
 
     def finish(self, body: object) -> bool:
         """Send the response with a list or tuple of bytes, head and body in one system call.
 
-        Returns:
-            `False` if `body` has another type; nothing was sent.
+        Returns `False` if `body` has another type; nothing was sent.
         """
 
     def write(self, data: bytes) -> bool:
         """Send a piece of the body now, after the head if that was not sent yet.
 
-        An empty piece sends nothing, but checks whether the client has disconnected.
-
-        Returns:
-            `False` if later pieces would not be sent: for HEAD, for a status without body, and
-            beyond Content-Length.
+        An empty piece sends nothing, but checks whether the client has disconnected. Returns
+        `False` if later pieces would not be sent: for HEAD, for a status without body, and beyond
+        Content-Length.
         """
 
     def done(self) -> None:
@@ -945,30 +822,20 @@ class Request:
     def send_file(self, fd: int, offset: int, length: int) -> bool:
         """Send the response with `length` bytes of an open file (sendfile(2)), without waiting.
 
-        Returns:
-            `False` if nothing was sent, because the file is to be compressed: by `write`.
+        Returns `False` if nothing was sent, because the file is to be compressed: by `write`.
         """
 
     def send_static(self, path: bytes) -> bool:
-        """Send the response to a GET of `path` (percent-encoded).
+        """Send the response to a GET of `path` (percent-encoded); `False`: it is not published."""
 
-        Returns:
-            `False` if it is not in a published folder; nothing was sent.
-        """
-
-    def end(self) -> None:
-        """End the response."""
-
+    def end(self) -> None: ...
     def long_poll(self, final_chunk: bytes, *, missed: int = 0) -> None:
         """Keep the response open as a long poll; the application has finished.
 
         The connection is kept, without time limits, until its client disconnects, the server stops,
-        or `Reactor.end_long_polls` is called. It is not logged. A response without body (HEAD) ends
-        at once. The application's return value is not sent.
-
-        Args:
-            final_chunk: last piece of the body, sent by `Reactor.end_long_polls`.
-            missed: milliseconds; if long polls were ended since then, this one ends at once.
+        or `Reactor.end_long_polls` sends `final_chunk`. It is not logged. A response without body
+        (HEAD) ends at once, and any if long polls were ended in the last `missed` milliseconds. The
+        application's return value is not sent.
 
         Raises:
             ConnectionResetError: the client has disconnected.

@@ -1,23 +1,18 @@
-"""The server as a library: `poorhttp.serve` for programs, `poorhttp.Server` for tests.
-
-`serve_paste` is for the section `[server:main]` of files of PasteDeploy.
-"""
+"""The server as a library: `poorhttp.serve` for programs, `poorhttp.Server` for tests."""
 
 from __future__ import annotations
 
-import os
-import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from poorhttp import logs, supervisor
 from poorhttp.config.address import Address
 from poorhttp.config.options.hooks import IN_OWN_PROCESS
 from poorhttp.config.options.option import IN_PROCESSES, ON_COMMAND_LINE
+from poorhttp.config.registry import MOVED
 from poorhttp.config.settings import OPTIONS, Settings
-from poorhttp.config.suggestions import option_suggestion
 from poorhttp.errors import ConfigError
-from poorhttp.net import sockets
+from poorhttp.net import sockets, transport
 from poorhttp.process.standard_streams import open_standard_streams
 from poorhttp.process.unpatched import allocate_lock, get_ident
 from poorhttp.targets.routes import Routes
@@ -27,13 +22,12 @@ from poorhttp.worker.worker import Worker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from _typeshed.wsgi import WSGIApplication
 
     from poorhttp._core import Reactor
 
-
-#: Options by their names in a file, with those of earlier releases.
-NAMES = {option.ini_name or option.name: option for option in OPTIONS.values()} | OPTIONS
 
 #: Options of processes, which a Server in threads of its program does not have.
 PROCESS_OPTIONS = frozenset(
@@ -69,69 +63,15 @@ def serve(
     Raises:
         poorhttp.errors.Failure: an option is wrong, or the address cannot be used.
     """
-    _serve(*_read_options(app, bind=bind, mode=mode, **options))
+    serve_settings(*_read_options(app, bind=bind, mode=mode, **options))
 
 
-def serve_paste(
-    app: WSGIApplication, global_conf: Mapping[str, str] | None = None, **texts: str
-) -> None:
-    """Serve an application of PasteDeploy until TERM or INT: `use = egg:poorhttpd#main`.
-
-    Args:
-        app: the application, which is loaded already.
-        global_conf: options of the section `[DEFAULT]`.
-        texts: options of the section, as in an ini file of ours: a repeatable one has a line for
-            each value. The address may be in `host` and `port` or in `listen` instead of `bind`.
+def serve_settings(settings: Settings, application: WSGIApplication | None) -> None:
+    """Serve what `settings` say until TERM or INT; `application`: if it is loaded already.
 
     Raises:
         poorhttp.errors.Failure: an option is wrong, or the address cannot be used.
     """
-    open_standard_streams()
-    file = os.path.basename((global_conf or {}).get("__file__", "")) or "[server:main]"
-    settings = Settings()
-    for name, given in _addresses(texts).items():
-        option = NAMES.get(name)
-        place = f"{file}: {name}"
-        if option is None:
-            meant = option_suggestion(name, {name: name for name in NAMES}, OPTIONS)
-            raise ConfigError(f'{file}: unknown option "{name}"{meant}')
-        if option.name == "target" or option.available == ON_COMMAND_LINE:
-            raise ConfigError(f"{place}: leave it out; the application of this file is served")
-        lines = [line.strip() for line in given.strip().split("\n")]
-        settings.set(option.name, [(place, line) for line in lines])
-    if settings.mode == "gevent":
-        _check_patched(settings)
-    refuse_asgi(app, "the application")
-    _serve(settings, app)
-
-
-def _addresses(texts: Mapping[str, str]) -> dict[str, str]:
-    """Return options with `bind` in place of the names that waitress has for it."""
-    options = dict(texts)
-    if "listen" in options:
-        options["bind"] = "\n".join(options.pop("listen").split())
-    elif "host" in options or "port" in options:
-        host = options.pop("host", "127.0.0.1")
-        host = f"[{host}]" if ":" in host and not host.startswith("[") else host
-        options["bind"] = f"{host}:{options.pop('port', '8080')}"
-    return options
-
-
-def _check_patched(settings: Settings) -> None:
-    """Raise a ConfigError unless gevent has patched the standard library.
-
-    An application that is loaded already has locks and sockets that would block the hub.
-    """
-    gevent = sys.modules.get("gevent.monkey")
-    if gevent is None or not gevent.is_module_patched("socket"):
-        raise ConfigError(
-            f"{settings.origin('mode')}: gevent has to patch the standard library before the "
-            "application is loaded: write python -m gevent.monkey --module pyramid.scripts.pserve "
-            "FILE, or poorhttp serve paste:FILE --mode gevent"
-        )
-
-
-def _serve(settings: Settings, application: WSGIApplication | None) -> None:
     for hooks in plugin_hooks.used(settings):
         hooks.complete([settings])
     code = supervisor.run([settings], application=application)
@@ -195,11 +135,7 @@ class Server:
         application = routes.load(plugin_hooks.target_wrapper(self._hooks))
         for hooks in self._hooks:
             application = hooks.wrap(application, self._settings)
-        certificates = None
-        if self._settings.wants_tls:
-            from poorhttp.net import tls  # takes memory
-
-            certificates = tls.load(self._settings)
+        carrier = transport.load(self._settings)
         self._listeners = sockets.open_listeners(
             self._settings, approve=plugin_hooks.approver(self._hooks)
         )
@@ -207,13 +143,16 @@ class Server:
         logs.begin_process(self._settings, "", configure=False)
         for hooks in self._hooks:
             application = hooks.serve(application, self._settings)
+        arguments = plugin_hooks.reactor_arguments(self._hooks, self._settings)
+        if carrier is not None:
+            arguments |= carrier.reactor_arguments(self._listeners)
         worker = Worker(
             application,
             self._settings,
             self._listeners,
             routes=routes.table(),
             streamed_bodies=routes.streamed_bodies,
-            tls=certificates,
+            arguments=arguments,
         )
         self._reactor: Reactor | None = worker.reactor(multithread=threads > 1)
         self.url = self._listeners[0].url
@@ -319,3 +258,10 @@ def _read_options(
         return settings, None
     refuse_asgi(app, "the application")
     return settings, app
+
+
+def __getattr__(name: str) -> Any:
+    # Other programs know it by its name here.
+    if name in MOVED:
+        return MOVED[name].load()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

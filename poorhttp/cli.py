@@ -50,11 +50,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         return error.exit_code if isinstance(error, Failure) else 1
 
 
-def serve(line: Line) -> int:
-    """Serve the target until a stop signal."""
-    return line.serve()
-
-
 def check(line: Line) -> int:
     """Load the target and open the addresses as `serve` does, then print what would run."""
     from poorhttp.worker import check as checking
@@ -62,12 +57,22 @@ def check(line: Line) -> int:
     return checking.check(line.settings())
 
 
-SERVE = Command(serve, "Serve TARGET until SIGTERM or Ctrl-C.", finds_file=True)
+def _author(file: str) -> str:
+    """Return why somebody else may decide what a file says; empty if nobody else may."""
+    from poorhttp.process.safe_open import other_author
+
+    return other_author(file)
+
+
+SERVE = Command(lambda line: line.serve(), "Serve TARGET until SIGTERM or Ctrl-C.", finds_file=True)
 CHECK = Command(
     check,
     "Check the configuration: load everything as serve would, and print what would run.",
     finds_file=True,
 )
+
+
+loader.other_author = _author
 
 
 class CommandLine(Arguments):
@@ -106,27 +111,22 @@ class CommandLine(Arguments):
         from poorhttp import supervisor
 
         try:
-            return self._serve()
+            services = self.settings()
+            if not services[0].supervisor:
+                from poorhttp.process import orphans
+
+                # Only the command: the threads of a program, and what follows in it, are not to be
+                # doubled.
+                ended = orphans.serve_in_child()
+                if ended is not None:
+                    return ended
+            if self.file is not None:
+                # A reload reads it again, when the current directory may be another.
+                self.file = os.path.abspath(self.file)
+            code = supervisor.run(services, self.settings, file=self.file)
         except Failure as failure:
             supervisor.report_failure(str(failure))
             raise
-
-    def _serve(self) -> int:
-        from poorhttp import supervisor
-
-        services = self.settings()
-        if not services[0].supervisor:
-            from poorhttp.process import orphans
-
-            # Only the command: the threads of a program, and what follows in it, are not to be
-            # doubled.
-            ended = orphans.serve_in_child()
-            if ended is not None:
-                return ended
-        if self.file is not None:
-            # A reload reads it again, when the current directory may be another.
-            self.file = os.path.abspath(self.file)
-        code = supervisor.run(services, self.settings, file=self.file)
         try:
             sys.stderr.flush()
         except OSError:
@@ -150,21 +150,17 @@ class CommandLine(Arguments):
     def _load(self) -> list[Settings]:
         """Load the settings; from a file of the current folder, if nothing is named to serve."""
         called = command(self.command)
+        services = loader.load(
+            self.values, os.environ, self.file, called.defaults, self.flags, self._opener
+        )
+        first = services[0]
+        found = loader.found() if self.file is None and called.finds_file else ""
+        if found and not (first.serves or registry.uses(FINDER, first.is_enabled)):
+            from poorhttp.process.safe_open import open_found
 
-        def load() -> list[Settings]:
-            return loader.load(
-                self.values, os.environ, self.file, called.defaults, self.flags, self._opener
-            )
-
-        services = load()
-        if self.file is None and called.finds_file:
-            found = loader.found()
-            if found and not (services[0].serves or registry.uses(FINDER, services[0].is_enabled)):
-                from poorhttp.process.safe_open import open_found
-
-                self.file, self._opener = found, open_found
-                services = load()
-                print(f"poorhttp: {found} of this folder is read", file=sys.stderr)
+            self.file, self._opener = found, open_found
+            services = self._load()
+            print(f"poorhttp: {found} of this folder is read", file=sys.stderr)
         self._settings = services[0]
         return services
 

@@ -40,18 +40,28 @@ pytest_plugins = ["tests.support.hangs", "tests.support.scheduling", "tests.supp
 #: The groups that take longest begin first: all wait for the last one.
 LONGEST = {
     "browser",
-    "site",
-    "images",
     "guides 0",
     "guides 1",
     "guides 2",
-    "wheels",
+    "images",
+    "plugins",
+    "site",
     "tests/commands/test_init_deployed.py",
     "tests/commands/test_migrate_hostile.py",
+    "tests/content/test_mercurial.py forking",
+    "tests/content/test_mercurial.py gevent",
+    "tests/content/test_mercurial.py threading",
     "tests/dev/test_django_command.py",
+    "tests/dev/test_flask_command.py",
+    "tests/dev/test_reload.py",
+    "tests/dev/test_terminal_end.py",
     "tests/lab/test_advise.py",
+    "tests/lab/test_fresh_clone.py",
+    "tests/lab/test_reporting.py",
     "tests/monitoring/test_commands.py",
     "tests/proxies/test_cluster.py",
+    "tests/supervisor/test_components.py",
+    "wheels",
 }
 
 #: Returns a running server for an application, in the mode of the test: the same one as long as

@@ -1,4 +1,4 @@
-"""WSGI application that answers with small and large pages, the length of a posted body, or 404."""
+"""WSGI application that answers with small or large pages, the length of a posted body, or 404."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measurements on this machine: processes, cores, times.
+"""Measurements on this machine: memory and time of processes, use of cores, clocks.
 
 - `resources`: CPU time and memory of all processes of a server, read from the kernel.
 - `sampler`: samples of a server under load: CPU time, memory, traffic.

@@ -1,4 +1,4 @@
-"""Runs servers in turns and stores what was measured."""
+"""Runs a study: starts its servers in turns, measures each and stores the results."""
 
 from __future__ import annotations
 

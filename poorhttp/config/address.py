@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 
+from poorhttp.config.options.option import all_parse
+from poorhttp.config.registry import registry
+
 #: Gateway protocols, which web servers speak instead of HTTP.
 GATEWAYS = ("uwsgi", "scgi", "fastcgi")
-
-#: Protocols that an address may begin with; without any, it is HTTP.
-PROTOCOLS = (*GATEWAYS, "https")
 
 #: `sun_path` of Linux has 108 bytes, of which one is NUL: the last of a path, the first of an
 #: abstract name (unix(7)).
@@ -32,7 +32,7 @@ class Address:
         path: path of a Unix socket; with `@` in front, an abstract name.
         fd: descriptor of an inherited listening socket.
         name: name that systemd gives to such a socket, instead of `fd`.
-        protocol: `"http"`, `"https"`, or one of `GATEWAYS`.
+        protocol: `"http"`, one of `GATEWAYS`, or that of a transport (`poorhttp.net.transport`).
     """
 
     def __init__(
@@ -83,16 +83,22 @@ class Address:
         return f"http://{self}" if self.kind == "tcp" and self.protocol == "http" else str(self)
 
 
+def protocols() -> tuple[str, ...]:
+    """Return the protocols that an address may begin with; without any, it is HTTP."""
+    return (*GATEWAYS, *registry.entries["transports"])
+
+
 def parse(text: str) -> Address:
     """Read one address; a ValueError names the mistake and a correction."""
     protocol, mark, where = text.partition("://")
-    if protocol not in PROTOCOLS:
+    known = protocols()
+    if protocol not in known:
         # A path after the plus may contain `://`.
         protocol, mark, where = text.partition("+")
-    if mark and protocol in PROTOCOLS:
+    if mark and protocol in known:
         found = parse(where.rstrip("/") if mark == "://" else where)
         if (found.kind == "tcp") != (mark == "://") or found.protocol != "http":
-            port = 8443 if protocol == "https" else 3031
+            port = 3031 if protocol in GATEWAYS else 8443
             raise ValueError(
                 f'"{text}" is not an address; write it as {protocol}://127.0.0.1:{port} or '
                 f"{protocol}+unix:/run/poorhttp.sock"
@@ -112,7 +118,7 @@ def parse(text: str) -> Address:
 
 def protocol_of(text: str) -> str:
     """Return the protocol of an address that `parse` can read."""
-    return next((name for name in PROTOCOLS if text.startswith((f"{name}:", f"{name}+"))), "http")
+    return next((name for name in protocols() if text.startswith((f"{name}:", f"{name}+"))), "http")
 
 
 def _fd(which: str, text: str) -> Address:
@@ -145,7 +151,8 @@ def _unix(path: str) -> Address:
         )
     if "\0" in path:
         raise ValueError("the path of a unix socket cannot hold a NUL character")
-    if _are_addresses(path.replace(",", " ").split()[1:]):
+    others = path.replace(",", " ").split()[1:]
+    if others and all_parse(parse, others):
         raise ValueError(f'"unix:{path}" is several addresses; write each by itself')
     size = len(os.fsencode(path))
     if size > UNIX_PATH_MAX:
@@ -154,14 +161,6 @@ def _unix(path: str) -> Address:
             f"this has {size}"
         )
     return Address("unix", path=path)
-
-
-def _are_addresses(texts: list[str]) -> bool:
-    """Tell whether there are texts, and all of them are addresses."""
-    try:
-        return bool([parse(text) for text in texts])
-    except ValueError:
-        return False
 
 
 def _tcp(text: str) -> Address:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 from poorhttp.config.options.option import Option
-from poorhttp.config.registry import registry
+from poorhttp.config.registry import LeftOut, registry
 from poorhttp.config.settings import OPTIONS
 from poorhttp.config.suggestions import option_suggestion, suggestion
 from poorhttp.config.version import VERSION
-from poorhttp.errors import ConfigError, Failure, UsageError
+from poorhttp.errors import ConfigError, UsageError, printable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,13 +68,13 @@ class Arguments:
             raise UsageError(f"no command; write poorhttp serve TARGET, or {SEE_HELP}")
         rest = list(words)
         # First: the command and other options may be theirs.
-        _use_plugins("POORHTTP_PLUGINS", os.environ.get("POORHTTP_PLUGINS", ""), ConfigError)
+        registry.use([("POORHTTP_PLUGINS", os.environ.get("POORHTTP_PLUGINS", ""))])
         for word, following in zip(rest, [*rest[1:], ""], strict=True):
             if word == "--":
                 break
             flag, equals, value = word.partition("=")
             if flag == PLUGINS_FLAG:
-                _use_plugins(flag, value if equals else following, UsageError)
+                registry.use([(flag, value if equals else following)], UsageError)
         is_named = self._read_command(rest)
         if self.command and command(self.command).own_words:
             self.words = rest
@@ -82,64 +82,52 @@ class Arguments:
         while rest and not self.information:
             word = rest.pop(0)
             if word == "--":
-                self._read_targets(rest)
+                for each in rest:
+                    self._read_target(each)
                 break
-            if word in HELP_FLAGS:
-                self.information = usage(self.command, everything=rest[:1] == ["all"])
-            elif word == HELP_ALL_FLAG:
-                self.information = usage(self.command, everything=True)
+            if word in (*HELP_FLAGS, HELP_ALL_FLAG):
+                everything = word == HELP_ALL_FLAG or rest[:1] == ["all"]
+                self.information = usage(self.command, everything=everything)
             elif word in VERSION_FLAGS:
-                self.information = _version()
+                self.information = f"poorhttp {VERSION}\n"
             elif word.startswith("-"):
                 self._read_option(word, rest)
             elif registry.known("commands", word) and not is_named and "target" not in self.values:
                 raise UsageError(f"the command stands before its options: poorhttp {word} ...")
             else:
-                self._read_targets([word])
+                self._read_target(word)
         if self._given and not self.information:
-            self._settle()
+            from poorhttp.config.other_servers import translations  # takes memory
+
+            try:
+                self.notes = translations.settle(self.values, self.flags, self._given)
+            except ValueError as error:
+                raise UsageError(str(error)) from None
 
     def _read_command(self, rest: list[str]) -> bool:
         """Read the command, and tell whether it was named; without a name it is `serve`."""
         word = rest[0]
-        if word in HELP_FLAGS:
-            self.information = usage(everything=rest[1:2] == ["all"])
-        elif word == HELP_ALL_FLAG:
-            self.information = usage(everything=True)
-        elif word in VERSION_FLAGS:
-            self.information = _version()
-        elif registry.known("commands", word):
+        if word in (*HELP_FLAGS, HELP_ALL_FLAG, *VERSION_FLAGS):
+            return False
+        is_target = word.startswith("-") or _is_target(word)
+        if registry.known("commands", word) or (not is_target and registry.find("commands", word)):
             self.command = rest.pop(0)
             return True
-        elif word.startswith("-") or _is_target(word):
+        if is_target:
             self.command = "serve"
-        elif registry.find("commands", word):
-            self.command = rest.pop(0)
-            return True
-        else:
-            unnamed = registry.unnamed("commands", word)
-            meant = f"; {unnamed}" if unnamed else suggestion(word, registry.names("commands"))
-            serves = f"; {SEE_HELP}; to serve a module of this name: poorhttp serve {word}"
-            raise UsageError(f'unknown command "{word}"{meant or serves}')
-        return False
+            return False
+        unnamed = registry.unnamed("commands", word)
+        meant = f"; {unnamed}" if unnamed else suggestion(word, registry.names("commands"))
+        serves = f"; {SEE_HELP}; to serve a module of this name: poorhttp serve {word}"
+        raise UsageError(f'unknown command "{word}"{meant or serves}')
 
-    def _settle(self) -> None:
-        """Complete what aliases mean together."""
-        from poorhttp.config.other_servers import translations  # takes memory
-
-        try:
-            self.notes = translations.settle(self.values, self.flags, self._given)
-        except ValueError as error:
-            raise UsageError(str(error)) from None
-
-    def _read_targets(self, words: Iterable[str]) -> None:
-        for word in words:
-            if "target" in self.values:
-                raise UsageError(
-                    f"{self.command} takes one target, but there are "
-                    f'"{self.values["target"][0]}" and "{word}"'
-                )
-            self.values["target"] = [word]
+    def _read_target(self, word: str) -> None:
+        if "target" in self.values:
+            raise UsageError(
+                f"{self.command} takes one target, but there are "
+                f'"{self.values["target"][0]}" and "{word}"'
+            )
+        self.values["target"] = [word]
 
     def _read_option(self, word: str, rest: list[str]) -> None:
         flag, equals, value = word.partition("=")
@@ -154,10 +142,8 @@ class Arguments:
                     f"{self.file} -o poorhttp.ini writes one for this server"
                 )
             return
-        option, text = _by_flag(flag), None
-        is_alias = option is None
-        if option is None:
-            option, text = _by_alias(flag)
+        option, text = _option(flag)
+        is_alias = flag != option.flag
         if text is not None:
             if equals:
                 raise UsageError(f"{flag} takes no value")
@@ -179,12 +165,6 @@ class Arguments:
         self.flags.setdefault(option.name, []).append(flag)
 
 
-def _use_plugins(place: str, text: str, error: type[Failure]) -> None:
-    """Add the plug-ins that a text names; raise `error` if one cannot be used."""
-    names = [(place, name) for name in text.replace(",", " ").split() if name != "off"]
-    registry.use(names, error)
-
-
 def _value(flag: str, metavar: str, rest: list[str]) -> str:
     """Take the value of an option from the words behind it."""
     if not rest or rest[0].startswith("--"):
@@ -192,15 +172,8 @@ def _value(flag: str, metavar: str, rest: list[str]) -> str:
     return rest.pop(0)
 
 
-def _by_flag(flag: str) -> Option[object] | None:
-    """Find the option of this flag."""
-    name = flag[2:].replace("-", "_")
-    option = OPTIONS.get(name)
-    return option if option is not None and option.flag == flag else None
-
-
-def _by_alias(flag: str) -> tuple[Option[object], str | None]:
-    """Find the option that has this short form or alias; with its text if it takes no value.
+def _option(flag: str) -> tuple[Option[object], str | None]:
+    """Find the option that has this flag, short form or alias; with its text if it takes no value.
 
     Not in a table, which would stay in the memory of every worker.
 
@@ -208,6 +181,9 @@ def _by_alias(flag: str) -> tuple[Option[object], str | None]:
         UsageError: there is none; the message says what to write instead.
     """
     is_short, name = not flag.startswith("--"), flag.lstrip("-")
+    named = OPTIONS.get(name.replace("-", "_"))
+    if named is not None and named.flag == flag:
+        return named, None
     for option in OPTIONS.values():
         if is_short:
             if option.short == name:
@@ -263,10 +239,6 @@ def title_words(words: Sequence[str]) -> list[str]:
     return shown
 
 
-def _version() -> str:
-    return f"poorhttp {VERSION}\n"
-
-
 def command(name: str) -> Command:
     """Return a command by its name.
 
@@ -280,9 +252,10 @@ def command(name: str) -> Command:
 def known_commands() -> dict[str, Command]:
     """Return all commands that can be loaded, by their names."""
     found = {}
-    for name in registry.names("commands"):
-        # A plug-in may have been left out of an installation.
-        with suppress(ConfigError):
+    for name, known in registry.entries["commands"].items():
+        # A plug-in of ours may have been left out of an installation; `poorhttp plugins` shows why
+        # one of others cannot be loaded.
+        with suppress(ConfigError if known.plugin else LeftOut):
             found[name] = command(name)
     return found
 
@@ -299,7 +272,7 @@ def usage(name: str = "", *, everything: bool = False) -> str:
     registry.add_installed()
     if not name and not everything:
         commands = "".join(entry(each, known.summary) for each, known in known_commands().items())
-        return (
+        return printable(
             "Usage: poorhttp TARGET [OPTION ...]\n"
             "       poorhttp COMMAND [TARGET] [OPTION ...]\n\n"
             "An HTTP server for Python applications. Without a command, it serves TARGET.\n\n"
@@ -316,7 +289,7 @@ def usage(name: str = "", *, everything: bool = False) -> str:
     default = "" if finding else " Default without TARGET: poorhttp.ini of the current folder."
     reads = f"Read an ini file.{default}"
     rest = "" if everything else f"\npoorhttp {name} {HELP_ALL_FLAG} shows all options.\n"
-    return (
+    return printable(
         f"Usage: poorhttp {name} {'[TARGET]' if finding else 'TARGET'} [OPTION ...]\n"
         f"       poorhttp {name} -c FILE [OPTION ...]\n\n"
         f"{shown.summary}\n\n{finding}"

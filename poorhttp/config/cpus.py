@@ -18,10 +18,7 @@ def usable_cpus(root: str = "") -> int:
     Args:
         root: folder in which `/proc` and the cgroups are, for tests.
     """
-    count = len(os.sched_getaffinity(0))
-    for quota in _quotas(root):
-        count = min(count, quota)
-    return max(count, 1)
+    return max(1, min([len(os.sched_getaffinity(0)), *_quotas(root)]))
 
 
 def _quotas(root: str) -> Iterator[int]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from poorhttp.config.options.option import Option
 from poorhttp.config.registry import registry
 from poorhttp.config.settings import OPTIONS
+from poorhttp.errors import printable
 
 WIDTH = 100
 #: Column at which the sentences of `--help` begin.
@@ -18,65 +19,16 @@ COLUMN = 32
 #: The options that `--help` shows, beside those of plug-ins that say so; `--help-all` shows all.
 COMMON = (
     *("bind", "mode", "workers", "threads", "preload", "max_requests", "env", "user"),
-    *("tls_certificate", "tls_key", "request_timeout", "graceful_timeout", "max_body"),
+    *("request_timeout", "graceful_timeout", "max_body"),
     *("trusted_proxies", "access_log", "error_log", "log_level", "mount", "static"),
 )
 
-INTRO = """\
-# Options
-
-<!-- Made by `python -m poorhttp.config.help`; change poorhttp/config instead. -->
-
-Every option can be set in three places. If several set it, the first of this list takes precedence:
-
-1. on the command line, `--like-this VALUE` or `--like-this=VALUE`; some also have
-   a letter, as in `-w 4`, and the names that other servers use ([the command](command.md));
-2. in the environment, `POORHTTP_LIKE_THIS`;
-3. in the section `[http]` of the ini file that `-c FILE` names, `like_this = VALUE`.
-
-On the command line, give a repeatable option several times; of any other option, the last value
-counts. In a file and in the environment, a repeatable option has one value on each line. Indent
-these lines in a file:
-
-```ini
-[http]
-target = dispatch:apps/lightheavy
-bind =
-    127.0.0.1:8080
-    unix:/run/poorhttp.sock
-```
-
-A section `[service:NAME]` describes one of several services. A section `[host:NAME]` changes
-options for requests to one host ([several hosts](../guides/hosts.md#hosts)); "Also in
-`[host:NAME]`" marks the options that it may set.
-
-If a place sets a repeatable option, its values replace all values of the places below it. In a
-file, a comment has a line of its own and begins with `#` or `;`. Relative paths start from the
-current folder, or from `chdir` if that is set. `poorhttp check` prints the resulting settings and
-checks whether they work. A description ends with the names or defaults of the same option in other
-servers, as in "gunicorn 2048".
-
-| values | are written |
-|---|---|
-| SECONDS | `30`, `0.5`, `30s` |
-| SIZE | in bytes, `8192`, or with a unit: `8k`, `16K`, `1M`, `1GiB`; powers of 1024, as in nginx |
-| ADDRESS | `127.0.0.1:8080`, `localhost:8080`, `[::1]:8080`, `unix:/run/poorhttp.sock`, `fd:3` |
-| FILE, FOLDER | a path; a leading `~` is the home folder |
-| N | a whole number |
-| SWITCH | `on` or `off`; on the command line `--like-this` is on, `--no-like-this` is off |
-
-The server also reads two variables of hosting platforms: `WEB_CONCURRENCY` is the default of
-`workers`, and with `PORT` the default of `bind` is `0.0.0.0:$PORT` (`127.0.0.1:$PORT` with
-`debug`).
-
-If a value or a name is wrong, the server does not start. It prints one sentence that names the
-place, and exits with code 2 (command line) or 3 (file, environment).
-"""
-
 
 def page() -> str:
-    """Return the reference page, Markdown."""
-    parts = [INTRO]
+    """Return the reference page, Markdown; `help.md` is its beginning."""
+    import pkgutil  # needed only here
+
+    parts = [(pkgutil.get_data("poorhttp.config", "help.md") or b"").decode()]
     for group, options in _groups().items():
         parts.append(f"\n## {group}\n\n| option | default | |\n|---|---|---|\n")
         parts += [
@@ -96,7 +48,7 @@ def page() -> str:
             repeatable = " Repeatable." if option.repeatable else ""
             hosted = " Also in `[host:NAME]`." if option.hosted else ""
             parts.append(f"\nDefault: {_default(option)}.{repeatable}{hosted}\n")
-    return "".join(parts)
+    return printable("".join(parts))
 
 
 def common_options() -> list[str]:
@@ -174,6 +126,5 @@ def _fill(text: str, first: str = "", indent: str = "") -> str:
 
 
 if __name__ == "__main__":
-    named = os.environ.get("POORHTTP_PLUGINS", "").split()
-    registry.use([("POORHTTP_PLUGINS", name) for name in named])
+    registry.use([("POORHTTP_PLUGINS", os.environ.get("POORHTTP_PLUGINS", ""))])
     print(page(), end="")

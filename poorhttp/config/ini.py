@@ -39,12 +39,6 @@ class Entry:
         self.line = line
         self.values = [(line, value)]
 
-    def add(self, line: int, value: str) -> None:
-        """Add an indented line."""
-        if self.values == [(self.line, "")]:
-            self.values.clear()
-        self.values.append((line, value))
-
 
 class Section:
     """A section with its entries in their order, and the line of its header."""
@@ -114,40 +108,35 @@ def parse(text: str, file: str) -> list[Section]:
         if not line or line[0] in "#;":
             continue
         if raw[0] in " \t" and entry is not None:
-            entry.add(number, line)
+            if entry.values == [(entry.line, "")]:
+                entry.values.clear()
+            entry.values.append((number, line))
         elif line[0] == "[":
-            sections.append(_section(line, number, where, sections))
+            name = line[1:-1].strip()
+            if line[-1] != "]" or not name:
+                raise ConfigError(
+                    f'{where}: "{line}" is not a section header; write it as [http], with comments '
+                    "on their own line"
+                )
+            first = next((section.line for section in sections if section.name == name), 0)
+            if first:
+                raise ConfigError(
+                    f"{where}: section [{name}] begins a second time; the first is on line {first}"
+                )
+            sections.append(Section(name, number))
             entry = None
         else:
-            entry = _entry(line, number, where, sections)
+            before, equals, value = line.partition("=")
+            name = before.strip()
+            if not equals or not name:
+                raise ConfigError(
+                    f'{where}: "{line}" is neither "name = value" nor a [section]; a comment '
+                    "begins with #"
+                )
+            if not sections:
+                raise ConfigError(
+                    f'{where}: "{name}" is in no section; write [http] on a line above it'
+                )
+            entry = Entry(name, number, value.strip())
+            sections[-1].entries.append(entry)
     return sections
-
-
-def _section(line: str, number: int, where: str, before: list[Section]) -> Section:
-    name = line[1:-1].strip()
-    if line[-1] != "]" or not name:
-        raise ConfigError(
-            f'{where}: "{line}" is not a section header; write it as [http], with comments on '
-            "their own line"
-        )
-    for section in before:
-        if section.name == name:
-            raise ConfigError(
-                f"{where}: section [{name}] begins a second time; the first is on line "
-                f"{section.line}"
-            )
-    return Section(name, number)
-
-
-def _entry(line: str, number: int, where: str, sections: list[Section]) -> Entry:
-    name, equals, value = line.partition("=")
-    name = name.strip()
-    if not equals or not name:
-        raise ConfigError(
-            f'{where}: "{line}" is neither "name = value" nor a [section]; a comment begins with #'
-        )
-    if not sections:
-        raise ConfigError(f'{where}: "{name}" is in no section; write [http] on a line above it')
-    entry = Entry(name, number, value.strip())
-    sections[-1].entries.append(entry)
-    return entry

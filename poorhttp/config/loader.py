@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from poorhttp.config.address import is_raw_tcp
 from poorhttp.config.options.hooks import PREFIX as HOOK_PREFIX
-from poorhttp.config.registry import registry
-from poorhttp.config.settings import OPTIONS, PLATFORM_PORT, Settings
+from poorhttp.config.registry import STARTED_BY_ROOT
+from poorhttp.config.settings import OPTIONS, PLATFORM_PORT, Settings, is_option
 from poorhttp.config.suggestions import nearest, option_suggestion
 from poorhttp.errors import ConfigError, UsageError
 
@@ -40,6 +40,15 @@ PREFIX = "POORHTTP_"
 
 #: Variables by which platforms name the number of workers, as gunicorn and uvicorn read it.
 PLATFORM_WORKERS = "WEB_CONCURRENCY"
+
+
+def _trust(file: str) -> str:
+    return ""
+
+
+#: Returns why somebody else than root may decide what a file says; empty if nobody may. The command
+#: replaces it: `process`, which looks, is above this room, and a program knows its files.
+other_author: Callable[[str], str] = _trust
 
 
 def load(
@@ -74,6 +83,8 @@ def load(
         ConfigError: the file or a variable is wrong, even if another source overrides the value.
     """
     sections = [] if file is None else _sections(file, opener)
+    if file is not None and STARTED_BY_ROOT:
+        _check_author(file, sections)
     common = [section for name in (SECTION, HOOKS) for section in sections if section.name == name]
     named = [section for section in sections if section.name.startswith(SERVICE)]
     hosts = [section for section in sections if section.name.startswith(HOST)]
@@ -201,21 +212,17 @@ def _apply_platform(settings: Settings, environ: Mapping[str, str]) -> None:
 
 
 def _environ(settings: Settings, environ: Mapping[str, str]) -> None:
-    spellings = {name: option.variable for name, option in OPTIONS.items()}
-    names = {variable: name for name, variable in spellings.items()}
     # First: others may be options of these plug-ins.
     for variable in sorted(environ, key=lambda name: name != "POORHTTP_PLUGINS"):
-        value = environ[variable]
-        if variable not in names and variable.startswith(PREFIX) and not _is_service_link(variable):
-            name = variable.removeprefix(PREFIX).lower()
-            if name in OPTIONS or registry.add_for_option(name):
-                names[variable] = name
-        if variable in names:
-            texts = [text.strip() for text in value.strip().split("\n")]
-            settings.set(names[variable], [(variable, text) for text in texts])
-        elif variable.startswith(PREFIX) and not _is_service_link(variable):
-            meant = option_suggestion(variable.removeprefix(PREFIX), spellings, OPTIONS)
+        name = variable.removeprefix(PREFIX).lower()
+        if not variable.startswith(PREFIX) or (name not in OPTIONS and _is_service_link(variable)):
+            continue
+        if not is_option(name):
+            spellings = {each: option.variable for each, option in OPTIONS.items()}
+            meant = option_suggestion(name, spellings, OPTIONS)
             raise ConfigError(f'unknown environment variable "{variable}"{meant}')
+        texts = environ[variable].strip().split("\n")
+        settings.set(name, [(variable, text.strip()) for text in texts])
 
 
 def _is_service_link(variable: str) -> bool:
@@ -272,9 +279,8 @@ def _section(settings: Settings, section: ini.Section, file: str) -> None:
     seen: dict[str, ini.Entry] = {}
     for entry in sorted(section.entries, key=lambda entry: entry.name != "plugins"):
         named = f'{file}:{entry.line}: "{entry.name}"'
-        is_new = section.name != HOOKS and entry.name not in options
         # Of a plug-in that was named above, or that nobody has named.
-        if is_new and (entry.name in OPTIONS or registry.add_for_option(entry.name)):
+        if section.name != HOOKS and entry.name not in options and is_option(entry.name):
             options[entry.name] = OPTIONS[entry.name]
         if entry.name not in options:
             meant = option_suggestion(entry.name, {name: name for name in options}, OPTIONS)
@@ -314,6 +320,17 @@ def _section(settings: Settings, section: ini.Section, file: str) -> None:
             commented = any(" #" in text or " ;" in text for _, text in texts)
             hint = "; a comment needs a line of its own" if commented else ""
             raise ConfigError(f"{error}{hint}") from None
+
+
+def _check_author(file: str, sections: Sequence[ini.Section]) -> None:
+    """Raise a ConfigError if others may name plug-ins in a file, whose code root would run."""
+    for entry in [entry for section in sections for entry in section.entries]:
+        if entry.name == "plugins" and (why := other_author(file)):
+            raise ConfigError(
+                f"{file}:{entry.line}: plugins: root runs the code of plug-ins, and does not take "
+                f"their names from this file, because {why}: write --plugins on the command line, "
+                "or POORHTTP_PLUGINS, and here none"
+            )
 
 
 def _host_names(section: ini.Section, file: str) -> list[str]:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from importlib import import_module
 
-from poorhttp.errors import ConfigError, Failure, Stopped, visible
+from poorhttp.errors import ApplicationError, ConfigError, Failure, Stopped, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,18 +27,12 @@ if TYPE_CHECKING:
 #: `poorhttp.contract`.
 CONTRACT = "1"
 
-#: What a plug-in can add; each is a group of entry points, `poorhttp.targets` and so on.
-GROUPS = (
-    *("targets", "modes", "commands", "options"),
-    *("components", "worker_hooks", "log_sinks", "metrics"),
-)
-
 #: Ours: by group and name, the place of the object, `module:attribute` in `poorhttp`.
 OURS: Mapping[str, Mapping[str, str]] = {
     "targets": {
         "cgi": "plugins.apps.cgi.target:TARGET",
         "dispatch": "plugins.apps.dispatch.target:TARGET",
-        "paste": "targets.paste:TARGET",
+        "paste": "plugins.paste.target:TARGET",
         "static": "targets.static:TARGET",
         "tcp": "targets.tcp:TARGET",
         "pages": "plugins.apps.pages.target:TARGET",
@@ -50,6 +44,7 @@ OURS: Mapping[str, Mapping[str, str]] = {
         "threading": "modes.threading",
         "gevent": "modes.gevent",
     },
+    "transports": {"https": "plugins.tls.certificates:Certificates"},
     "commands": {
         "serve": "cli:SERVE",
         "dev": "plugins.dev.commands:DEV",
@@ -64,29 +59,46 @@ OURS: Mapping[str, Mapping[str, str]] = {
         "plugins": "plugins.setup.commands:PLUGINS",
     },
     "options": {
+        "compression": "plugins.compression.options:Compression",
+        "tls": "plugins.tls.options:Tls",
         "discovery": "plugins.discovery.options:Discovery",
         "monitor": "plugins.monitor.options:Monitoring",
+        "log_config": "plugins.log_config.options:LogConfig",
         "cgi": "plugins.apps.cgi.options:CgiPrograms",
         "pages": "plugins.apps.pages.options:TemplatePages",
         "dev": "plugins.dev.options:Development",
     },
     "components": {
+        "systemd": "plugins.systemd.component:Systemd",
+        "tls": "plugins.tls.component:Renewal",
         "monitor": "plugins.monitor.component:Monitor",
         "dev": "plugins.dev.component:DevServer",
+        "saturation": "plugins.monitor.saturation:Saturation",
     },
     "worker_hooks": {
         "discovery": "plugins.discovery.worker_hooks:HOOKS",
         "monitor": "plugins.monitor.worker_hooks:HOOKS",
         "traces": "plugins.monitor.otel.worker_hooks:HOOKS",
+        "systemd": "plugins.systemd.worker_hooks:HOOKS",
         "dev": "plugins.dev.worker_hooks:HOOKS",
+        "compression": "plugins.compression.worker_hooks:HOOKS",
+        "websocket": "plugins.websocket.worker_hooks:HOOKS",
     },
-    "log_sinks": {"terminal": "plugins.dev.terminal_sink:SINK"},
+    "log_sinks": {
+        "terminal": "plugins.dev.terminal_sink:SINK",
+        "log_config": "plugins.log_config.sink:SINK",
+    },
     "metrics": {},
 }
 
-#: The class of what a plug-in of others adds, by its group; a component is a class derived from it.
+#: What a plug-in can add; each is a group of entry points, `poorhttp.targets` and so on.
+GROUPS = tuple(OURS)
+
+#: The class of what a plug-in of others adds, by its group; components and transports are classes
+#: derived from it.
 #: By their names, because most of these modules are not imported.
 CLASSES = {
+    "transports": "net.transport.Transport",
     "commands": "config.command.Command",
     "components": "supervisor.component.Component",
     "worker_hooks": "worker.plugin_hooks.WorkerHooks",
@@ -94,17 +106,45 @@ CLASSES = {
     "metrics": "supervisor.metric.Metric",
 }
 
-#: When components and hooks of ours are used: with one of these options, or for one of these
-#: commands. Those of others are used whenever their plug-in is named.
+#: The class of a target, which may be a function too.
+TARGET = "targets.target.Target"
+
+#: When components and hooks of ours are used, and transports also without an address: with one of
+#: these options, or for one of these commands. Those of others are used whenever their plug-in is
+#: named.
 USED: Mapping[str, Sequence[str]] = {
+    "https": (
+        *("tls_certificate", "tls_key", "tls_ocsp", "tls_client_ca", "redirect_to_https", "hsts"),
+    ),
+    "tls": ("tls_certificate",),
+    "compression": ("compress",),
     "discovery": ("django", "debug"),
     "monitor": ("admin", "statsd", "otel", "tracemalloc"),
     "traces": ("otel",),
     "dev": ("autoreload", "debug", "live", "profile", "https", "open", "access_log=terminal"),
 }
 
+#: Or with one of these variables of the environment.
+USED_BY_VARIABLE: Mapping[str, Sequence[str]] = {
+    "systemd": ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"),
+}
+
+#: Ours that are used in any case, unless they were left out of an installation; and what they
+#: import later.
+UNASKED: Mapping[str, Sequence[str]] = {"saturation": ("plugins.monitor.unread",)}
+
 #: The hooks that find a target if none is named.
 FINDER = "discovery"
+
+#: The hooks that offer the connection of a request for another protocol to the application. They
+#: are loaded when a client sends one.
+UPGRADER = "websocket"
+
+#: Why a plug-in of ours cannot be loaded whose files are not there.
+LEFT_OUT = "is left out of this installation"
+
+#: As many links as the kernel follows in one path (path_resolution(7)).
+MOST_LINKS = 40
 
 #: A server that root has started uses only named plug-ins, also in workers with fewer rights.
 STARTED_BY_ROOT = os.geteuid() == 0
@@ -119,15 +159,53 @@ def _start_folders() -> Iterator[str]:
         for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep):
             if not os.path.isabs(folder):
                 here.add(os.path.abspath(folder))
-    real = {os.path.realpath(folder) for folder in here if folder}
+    # A folder has several names: links, `..`, and mounts of it at other places.
+    same = {_identity(folder) for folder in here if folder}
     for folder in sys.path:
         # A relative folder begins in the current one.
-        if os.path.isabs(folder) and folder not in here and os.path.realpath(folder) not in real:
+        is_here = not os.path.isabs(folder) or folder in here or _identity(folder) in same
+        if not (is_here or _depends_on_process(folder)):
             yield folder
+
+
+def _identity(folder: str) -> tuple[int, int] | str:
+    """Return what all names of a folder have in common; its name if it does not exist."""
+    try:
+        found = os.stat(folder)
+    except OSError:
+        return folder
+    return found.st_dev, found.st_ino
+
+
+def _depends_on_process(path: str) -> bool:
+    """Tell whether a path leads through a link of proc(5), such as /proc/self/cwd or /dev/fd/3."""
+    if os.path.realpath(path) == path:
+        return False
+    try:
+        procfs = os.stat("/proc/self").st_dev
+        names, place, links = path.split("/")[::-1], "/", 0
+        while names and links <= MOST_LINKS:
+            place = os.path.join(place, name) if (name := names.pop()) != ".." else place
+            if name == "..":
+                place = os.path.dirname(place)
+            elif os.path.islink(place):
+                if os.lstat(place).st_dev == procfs:
+                    return True
+                links += 1
+                target = os.readlink(place)
+                names += target.split("/")[::-1]
+                place = "/" if target.startswith("/") else os.path.dirname(place)
+    except OSError:
+        return False
+    return links > MOST_LINKS
 
 
 #: Where plug-ins of others are looked for.
 PATH = tuple(_start_folders())
+
+
+class LeftOut(ConfigError):
+    """A plug-in of ours is not there: somebody has removed its modules."""
 
 
 class Entry:
@@ -155,7 +233,8 @@ class Entry:
         """Return the object, which is imported for the first call.
 
         Raises:
-            ConfigError: it cannot be imported, or is left out of this installation.
+            LeftOut: it is one of ours, and its module is missing.
+            ConfigError: it cannot be imported, or is no object of its group.
         """
         if self._object is None:
             module, _, attribute = self.place.partition(":")
@@ -167,12 +246,25 @@ class Entry:
                 self.failure = f"cannot be loaded: {type(error).__name__}: {error}"
                 missing = error.name if isinstance(error, ModuleNotFoundError) else None
                 if missing and not self.plugin and f"{module}.".startswith(f"{missing}."):
-                    self.failure = "is left out of this installation"
+                    self.failure = LEFT_OUT
+                    raise LeftOut(f"{self} {self.failure}") from error
                 raise ConfigError(f"{self} {self.failure}") from error
             if self.plugin:
                 self._check(found)
             self._object = found
         return self._object
+
+    def named(self, found: object) -> Any:
+        """Return an object of the plug-in; if it is of others, its exceptions name the plug-in."""
+        return _OfOthers(self, found) if self.plugin else found
+
+    def is_there(self) -> bool:
+        """Tell whether a plug-in of ours was not left out of this installation."""
+        try:
+            self.load()
+        except ConfigError:
+            return self.failure != LEFT_OUT
+        return True
 
     def _import(self, module: str, attribute: str) -> Any:
         calling = registry.calling(f"{self}: import") if self.plugin else nullcontext()
@@ -184,19 +276,30 @@ class Entry:
 
     def _check(self, found: Any) -> None:
         """Raise a ConfigError if the object is not what its group has."""
+        try:
+            self.failure = self._fault(found)
+        except Exception as error:
+            # Attributes of an object of others may raise anything.
+            self.failure = f"cannot be used: {type(error).__name__}: {error}"
+        if self.failure:
+            raise ConfigError(f"{self} {self.failure}")
+
+    def _fault(self, found: Any) -> str:
+        """Return why the object is not what its group has; mostly empty."""
         wanted = f"poorhttp.{CLASSES[self.group]}" if self.group in CLASSES else ""
-        kind = found if self.group == "components" else type(found)
+        derived = self.group in ("components", "transports")
+        kind = found if derived else type(found)
         bases = [f"{each.__module__}.{each.__qualname__}" for each in getattr(kind, "__mro__", ())]
         if self.group == "options" and not isinstance(found, type):
-            self.failure = f"is no class with options, but {found!r}"
-        elif self.group == "modes" and not hasattr(found, "run"):
-            self.failure = f"is no mode, which has a function run: {found!r}"
-        elif wanted and wanted not in bases:
-            of = "class derived from" if self.group == "components" else "object of"
-            self.failure = f"is no {of} {wanted}, but {found!r}"
-        else:
-            return
-        raise ConfigError(f"{self} {self.failure}")
+            return f"is no class with options, but {found!r}"
+        if self.group == "modes" and not callable(getattr(found, "run", None)):
+            return f"is no mode, which has a function run: {found!r}"
+        if self.group == "targets" and f"poorhttp.{TARGET}" not in bases and not callable(found):
+            return f"is not a function: {found!r}"
+        if wanted and wanted not in bases:
+            of = "class derived from" if derived else "object of"
+            return f"is no {of} {wanted}, but {found!r}"
+        return ""
 
 
 @contextmanager
@@ -252,6 +355,15 @@ class Plugin:
         """Tell whether it adds something of this name."""
         return any(entry.group == group and entry.name == name for entry in self.entries)
 
+    def declares(self, option: str) -> bool:
+        """Tell whether it adds an option."""
+        for entry in self.entries:
+            # For one that cannot be loaded, which `poorhttp plugins` shows, the word is unknown.
+            with suppress(ConfigError):
+                if entry.group == "options" and hasattr(entry.load(), option):
+                    return True
+        return False
+
 
 class Registry:
     """All plug-ins that this process knows.
@@ -259,19 +371,18 @@ class Registry:
     Attributes:
         entries: of each group, what is known by its name: ours, and what plug-ins of others add
             that are used.
-        on_options: called with the classes of options that a plug-in of others adds.
+        on_options: called with each class of options that a plug-in of others adds, and what
+            names it in messages.
         calling: surrounds each call of code of others that is no method of a component; the main
             process notices there what does not return.
     """
 
     def __init__(self) -> None:
         self.entries: dict[str, dict[str, Entry]] = {
-            group: {
-                name: Entry(group, name, f"poorhttp.{place}") for name, place in OURS[group].items()
-            }
-            for group in GROUPS
+            group: {name: Entry(group, name, f"poorhttp.{place}") for name, place in ours.items()}
+            for group, ours in OURS.items()
         }
-        self.on_options: Callable[[type], object] = lambda options: None
+        self.on_options: Callable[[type, str], object] = lambda options, plugin: None
         self.calling: Callable[[str], AbstractContextManager[object]] = nullcontext
         self._others: list[Plugin] | None = None
 
@@ -289,13 +400,25 @@ class Registry:
         Raises:
             ConfigError: the plug-in that has it cannot be used.
         """
-        entry = self.known(group, name)
-        if entry is None and not STARTED_BY_ROOT:
-            for plugin in self.installed():
-                if plugin.has(group, name):
-                    self.add(plugin)
-                    return self.known(group, name)
-        return entry
+        if name not in self.entries[group]:
+            self._add_one(lambda plugin: plugin.has(group, name), name)
+        return self.known(group, name)
+
+    def _add_one(self, is_wanted: Callable[[Plugin], bool], name: str) -> bool:
+        """Add the plug-in of others that has a name, but not for root.
+
+        Raises:
+            ConfigError: there are several, or it cannot be used.
+        """
+        having = [] if STARTED_BY_ROOT else [*filter(is_wanted, self.installed())]
+        if len(having) > 1:
+            raise ConfigError(
+                f"{' and '.join(plugin.name for plugin in having)} are plug-ins that add "
+                f"{name}: name the one to use, as in --plugins {having[0].name}"
+            )
+        for plugin in having:
+            self.add(plugin)
+        return bool(having)
 
     def unnamed(self, group: str, name: str) -> str:
         """Return what root has to write to use this entry of an installed plug-in; mostly empty."""
@@ -326,12 +449,13 @@ class Registry:
         return [
             entry
             for name, entry in self.entries[group].items()
-            if entry.plugin or self.uses(name, is_set)
+            if entry.plugin or self.uses(name, is_set) or (name in UNASKED and entry.is_there())
         ]
 
     def uses(self, name: str, is_set: Callable[[str], bool]) -> bool:
         """Tell whether components and hooks of ours with this name are used."""
-        return any(map(is_set, USED.get(name, ())))
+        variables = USED_BY_VARIABLE.get(name, ())
+        return any(map(is_set, USED.get(name, ()))) or any(each in os.environ for each in variables)
 
     def installed(self, *, again: bool = False) -> list[Plugin]:
         """Return the plug-ins of others that are installed; `again`: also since the last time."""
@@ -343,37 +467,40 @@ class Registry:
             for distribution in distributions(path=list(PATH)):
                 # What other distributions have in their metadata is not our concern.
                 with suppress(Exception):
+                    if not _may_be_plugin(distribution):
+                        continue
                     plugin = Plugin(distribution)
                     if (plugin.entries or plugin.failure) and plugin.name != "poorhttpd":
                         found.setdefault(_plain(plugin.name), plugin)
             self._others = list(found.values())
         return self._others
 
-    def use(self, names: Sequence[tuple[str, str]], error: type[Failure] = ConfigError) -> None:
-        """Add the plug-ins that the option `plugins` names, as pairs of place and name.
+    def use(self, texts: Sequence[tuple[str, str]], error: type[Failure] = ConfigError) -> None:
+        """Add the plug-ins that the option `plugins` names, by pairs of place and text.
 
         Raises `error` if one is not installed, or cannot be used.
         """
-        for where, name in names:
-            found = self._named(name)
-            if found is None:
-                there = ", ".join(sorted(plugin.name for plugin in self.installed())) or "none"
-                raise error(
-                    f'{where}: no plug-in "{name}" is installed; a plug-in has the name of its '
-                    f"distribution, and these are installed: {there}"
-                )
-            try:
-                self.add(found)
-            except ConfigError as why:
-                raise error(f"{where}: {why}") from why
+        for where, text in texts:
+            for name in text.replace(",", " ").split():
+                if name != "off":
+                    self._use(where, name, error)
 
-    def _named(self, name: str) -> Plugin | None:
-        """Return an installed plug-in, which may be newer than the server that is reloaded."""
-        for again in (False, True):
-            for plugin in self.installed(again=again):
-                if _plain(plugin.name) == _plain(name):
-                    return plugin
-        return None
+    def _use(self, where: str, name: str, error: type[Failure]) -> None:
+        wanted = _plain(name)
+        for again in (False, True):  # it may be newer than the server that is reloaded
+            found = [each for each in self.installed(again=again) if _plain(each.name) == wanted]
+            if found:
+                break
+        else:
+            there = ", ".join(sorted(plugin.name for plugin in self.installed())) or "none"
+            raise error(
+                f'{where}: no plug-in "{name}" is installed; a plug-in has the name of its '
+                f"distribution, and these are installed: {there}"
+            )
+        try:
+            self.add(found[0])
+        except ConfigError as why:
+            raise error(f"{where}: {why}") from why
 
     def add(self, plugin: Plugin) -> None:
         """Add all that a plug-in of others adds.
@@ -395,8 +522,15 @@ class Registry:
                 f"{' and '.join(plugin.contracts)} of the contract of plug-ins, and this server "
                 f"has version {CONTRACT}: install a version of one that fits the other"
             )
+        first: dict[tuple[str, str], Entry] = {}
         for entry in plugin.entries:
             taken = self.known(entry.group, entry.name)
+            same = first.setdefault((entry.group, entry.name), entry)
+            if same.place != entry.place:
+                raise ConfigError(
+                    f"plug-in {plugin.name} adds {entry.name} (poorhttp.{entry.group}) twice: "
+                    f"{same.place} and {entry.place}"
+                )
             if taken is not None:
                 raise ConfigError(
                     f"plug-in {plugin.name} adds {entry.name} (poorhttp.{entry.group}), which "
@@ -404,7 +538,7 @@ class Registry:
                 )
         for entry in plugin.entries:
             if entry.group == "options":
-                self.on_options(entry.load())
+                self.on_options(entry.load(), str(entry))
         for entry in plugin.entries:
             self.entries[entry.group][entry.name] = entry
         plugin.used = True
@@ -417,35 +551,62 @@ class Registry:
                 self.add(plugin)
 
     def add_for_option(self, name: str) -> bool:
-        """Add the plug-in of others that declares an option, but not for root.
-
-        Returns:
-            Whether there is one.
+        """Add the plug-in of others that declares an option, but not for root; False: none does.
 
         Raises:
             ConfigError: that plug-in cannot be used.
         """
-        for plugin in self.installed() if not STARTED_BY_ROOT else ():
-            if not plugin.used and self._declares(plugin, name):
-                self.add(plugin)
-                return True
-        return False
+        return self._add_one(lambda plugin: not plugin.used and plugin.declares(name), name)
 
-    def _declares(self, plugin: Plugin, name: str) -> bool:
-        """Tell whether a plug-in declares an option."""
-        for entry in plugin.entries:
-            # For one that cannot be loaded, which `poorhttp plugins` shows, the word is unknown.
-            with suppress(ConfigError):
-                if entry.group == "options" and hasattr(entry.load(), name):
-                    return True
-        return False
+
+def _may_be_plugin(distribution: Distribution) -> bool:
+    """Tell whether entry points may be ours; there may be thousands of distributions."""
+    try:
+        return "poorhttp." in (distribution.read_text("entry_points.txt") or "")
+    except UnicodeDecodeError:
+        return True
+
+
+class _OfOthers:
+    """An object of a plug-in of others: an exception of a method names the plug-in."""
+
+    def __init__(self, entry: Entry, of_others: object) -> None:
+        self._entry = entry
+        self._object = of_others
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._object, name)
+        if not callable(found):
+            return found
+
+        def call(*arguments: object) -> object:
+            try:
+                with registry.calling(f"{self._entry}: {name}"):
+                    return found(*arguments)
+            except (Failure, Stopped):
+                raise
+            except BaseException as error:
+                # Also `SystemExit`, and what interrupts a method that does not return. Before there
+                # is a main process, the user may have pressed Ctrl-C.
+                if isinstance(error, KeyboardInterrupt) and registry.calling is nullcontext:
+                    raise
+                raise ApplicationError(
+                    f"{self._entry}: {name}: {type(error).__name__}: {error}"
+                ) from error
+
+        return call
 
 
 def _plain(name: str) -> str:
     """Return the name of a distribution as all its spellings are the same (PEP 503)."""
-    words = name.lower().replace("_", "-").replace(".", "-").split("-")
-    ends = words[:1], words[1:-1], words[1:][-1:]
-    return "-".join([*ends[0], *filter(None, ends[1]), *ends[2]])
+    import re  # takes memory
+
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 registry = Registry()
+
+#: What stood in `poorhttp.api`, and other programs import from there.
+MOVED = {
+    "serve_paste": Entry("commands", "serve_paste", "poorhttp.plugins.paste.runner:serve_paste")
+}

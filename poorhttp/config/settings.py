@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 
 from poorhttp.config import address, cpus
-from poorhttp.config.options.compression import Compression
 from poorhttp.config.options.content import (
     Mounts,
     RequestBodies,
@@ -24,10 +23,9 @@ from poorhttp.config.options.logs import Logs
 from poorhttp.config.options.option import Option
 from poorhttp.config.options.proxies import Proxies, Responses
 from poorhttp.config.options.server import Application, Listening, Processes, Workers
-from poorhttp.config.options.tls import Tls
-from poorhttp.config.registry import registry
+from poorhttp.config.registry import LeftOut, registry
 from poorhttp.config.suggestions import option_suggestion
-from poorhttp.errors import ConfigError, Failure
+from poorhttp.errors import ConfigError, Failure, Stopped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +40,6 @@ PLATFORM_PORT = "PORT"
 class Settings(
     Application,
     Listening,
-    Tls,
     Workers,
     Processes,
     Hooks,
@@ -54,7 +51,6 @@ class Settings(
     Mounts,
     RequestBodies,
     StaticFiles,
-    Compression,
 ):
     """The settings of one server: an attribute for each option of the server itself.
 
@@ -85,7 +81,7 @@ class Settings(
         # First `plugins`: others may be options of these.
         for name in sorted(overrides, key=lambda name: name != "plugins"):
             value = overrides[name]
-            if name not in OPTIONS and not registry.add_for_option(name):
+            if not is_option(name):
                 meant = option_suggestion(name, {name: name for name in OPTIONS}, OPTIONS)
                 raise ConfigError(f'unknown setting "{name}"{meant}')
             values: Sequence[object] = [value]
@@ -109,15 +105,16 @@ class Settings(
         self, name: str, texts: Sequence[tuple[str, str]], error: type[Failure] = ConfigError
     ) -> None:
         """Set an option from pairs of place and text, as of `Option.read`; else raise `error`."""
+        option = OPTIONS[name]
         try:
-            self.__dict__[name] = OPTIONS[name].read(texts)
+            self.__dict__[name] = (
+                _read_of_others(option, texts) if option.plugin else option.read(texts)
+            )
         except ValueError as wrong:
             raise error(str(wrong)) from None
         self._given[name] = texts
         if name == "plugins":
-            words = [(where, text.replace(",", " ").split()) for where, text in texts]
-            names = [(where, each) for where, found in words for each in found if each != "off"]
-            registry.use(names, error)
+            registry.use(texts, error)
 
     def copy_option(self, name: str, other: Settings) -> None:
         """Copy an option from `other`, or its default if it is not set there."""
@@ -158,7 +155,7 @@ class Settings(
         name, equals, value = name.partition("=")
         if equals:
             return str(self.value(name)) == value
-        return self.value(name) not in (None, False, 0, "off", ())
+        return self.value(name) not in (None, False, 0, "off", "", ())
 
     @property
     def serves(self) -> bool:
@@ -169,12 +166,6 @@ class Settings(
     def has_hooks(self) -> bool:
         """Whether a hook is set that runs in the process of the hooks."""
         return any(getattr(self, name) for name in IN_OWN_PROCESS)
-
-    @property
-    def wants_tls(self) -> bool:
-        """Whether an address is for TLS, or an option of TLS is set."""
-        secure = any(address.protocol == "https" for address in self.bind)
-        return secure or any(OPTIONS[name].group == Tls.GROUP for name in self._given)
 
     @property
     def worker_count(self) -> int:
@@ -192,24 +183,55 @@ class Settings(
 OPTIONS: dict[str, Option[object]] = {}
 
 
-def add_options(declared: type) -> None:
-    """Add the options that a class declares.
+def is_option(name: str) -> bool:
+    """Tell whether an option has this name; looks for plug-ins of others, but not for root.
+
+    Raises:
+        ConfigError: the plug-in that has it cannot be used.
+    """
+    return name in OPTIONS or registry.add_for_option(name)
+
+
+def add_options(declared: type, plugin: str = "") -> None:
+    """Add the options that a class declares; `plugin` of others, as messages name it.
 
     Raises:
         ConfigError: one has the name of another one.
     """
     added = {name: each for name, each in vars(declared).items() if isinstance(each, Option)}
-    for name in added:
+    for name, option in added.items():
         if name in OPTIONS:
             raise ConfigError(f"{declared.__module__} declares {name}, which is an option already")
+        option.plugin = plugin
     OPTIONS.update(added)
+
+
+def _read_of_others(option: Option[object], texts: Sequence[tuple[str, str]]) -> object:
+    """Return the value of an option of others, whose parser may raise anything, or not return.
+
+    Raises:
+        ConfigError: it has raised something else than a ValueError.
+    """
+    try:
+        with registry.calling(f"{option.plugin}: option {option.name}"):
+            return option.read(texts)
+    except (ValueError, Failure, Stopped):
+        raise
+    except BaseException as error:
+        # Before there is a main process, the user may have pressed Ctrl-C.
+        if isinstance(error, KeyboardInterrupt) and registry.calling is nullcontext:
+            raise
+        where = texts[0][0] if texts else option.name
+        raise ConfigError(
+            f"{where}: {option.plugin}: option {option.name}: {type(error).__name__}: {error}"
+        ) from error
 
 
 for each in Settings.__bases__:
     add_options(each)
 for entry in registry.entries["options"].values():
-    # A plug-in may have been left out of an installation.
-    with suppress(ConfigError):
+    # A plug-in may have been left out of an installation; any other error is a fault of ours.
+    with suppress(LeftOut):
         add_options(entry.load())
 registry.on_options = add_options
 

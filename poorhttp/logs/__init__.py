@@ -1,13 +1,10 @@
 """The error log and the access log of this process.
 
-destination.py      where a log goes: file, syslog, journald, sink of a plug-in
-sink.py             the class `LogSink`: a destination that a plug-in adds
-text_stream.py      `wsgi.errors`
-logging_config.py   the option `log_config`: configures Python's `logging`
-relay.py            forwards both logs to Python's `logging`
-json_formatter.py   JSON lines from records of `logging`, and the request of each record
-frames.py           frames of the application in a traceback
-source_errors.py    names the file of a source that cannot be compiled
+destination.py     where a log goes: file, syslog, journald, sink of a plug-in
+sink.py            the class `LogSink`: a destination that a plug-in adds
+text_stream.py     `wsgi.errors`
+frames.py          frames of the application in a traceback
+source_errors.py   names the file of a source that cannot be compiled
 """
 
 from __future__ import annotations
@@ -26,10 +23,11 @@ from poorhttp._core import (
     set_log_level,
     share_log_level,
 )
+from poorhttp.config.registry import registry
 from poorhttp.config.settings import Settings
-from poorhttp.errors import ConfigError
+from poorhttp.errors import ConfigError, printable
 from poorhttp.logs import destination
-from poorhttp.logs.sink import sink_of
+from poorhttp.logs.sink import open_relay, sink_of
 from poorhttp.logs.text_stream import LineStream, LogFile
 
 TYPE_CHECKING = False
@@ -37,7 +35,10 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from poorhttp._core import WorkerStatus
-    from poorhttp.logs.relay import Relay
+    from poorhttp.logs.sink import Relay
+
+# For `poorhttp.logs.json_formatter`, which users have in files for `log_config`.
+__path__.append(f"{__path__[0]}/../plugins/aliases/logs")
 
 
 class ErrorLog:
@@ -48,7 +49,7 @@ class ErrorLog:
         stream: the text stream `wsgi.errors`, which writes to the same log.
         settings: the settings with which it was opened.
         folder: the folder of relative paths, even if the application changes directory later.
-        relay: forwards both logs to Python's `logging`; None without `log_config`.
+        relay: handles both logs in Python; None if no plug-in does.
         show: prints an exception in place of its traceback in the log.
         errors_first: an exception is logged before its request is.
         shares_level: `set_level` has an effect in this process.
@@ -70,16 +71,18 @@ class ErrorLog:
 
         Args:
             settings: their `chdir` was applied before.
-            owner: user and group of a new file. Only their processes run the handlers of
-                `log_config`, so this process writes to `error_log` if it is not None.
+            owner: user and group of a new file. Only their processes have a relay, so this
+                process writes to `error_log` if it is not None.
 
         Raises:
             ConfigError: it cannot be opened.
         """
         self.folder = os.getcwd()
         self.relay = None
-        if settings.log_config is not None and owner is None:
-            self._open_relay(settings)
+        if owner is None:
+            self.relay = open_relay(settings, self.folder, "", configure=True)
+        if self.relay is not None:
+            self.use_writer(make_writer(self.relay.sink(), settings))
         elif (sink := destination.by_name(settings, "error_log")) is not None:
             self.use_writer(make_writer(sink, settings))
         elif settings.error_log == "-":
@@ -100,17 +103,11 @@ class ErrorLog:
 
     def matches(self, settings: Settings) -> bool:
         """Tell whether it was opened as in `settings`, which a reload may have changed."""
-        options = ("error_log", "error_log_format", "log_level", "log_config")
-        return all(getattr(settings, name) == getattr(self.settings, name) for name in options)
-
-    def _open_relay(self, settings: Settings) -> None:
-        # `logging` is large, and imported only with `log_config`.
-        from poorhttp.logs import logging_config
-        from poorhttp.logs.relay import Relay
-
-        logging_config.apply(settings, self.folder)
-        self.relay = Relay("")
-        self.use_writer(make_writer(self.relay.sink(), settings))
+        options = ("error_log", "error_log_format", "log_level", *registry.entries["log_sinks"])
+        before = self.settings
+        return before is not None and all(
+            settings.value(name) == before.value(name) for name in options
+        )
 
     def use_writer(self, writer: LogWriter) -> None:
         """Use a log that is no file; the text stream writes to it line by line."""
@@ -162,23 +159,19 @@ def begin_process(settings: Settings, label: str, *, configure: bool = True) -> 
     Args:
         settings: of its service.
         label: name of this process in each line, such as `worker 2`.
-        configure: apply `log_config` again, because this process loads an application.
+        configure: this process loads an application, which the relay may prepare for.
 
     Raises:
-        ConfigError: `log_config` is wrong.
+        ConfigError: the logs cannot be opened.
     """
     if not error_log.matches(settings):
         error_log.open(settings)
     error_log.opened.set_label(label)
-    if settings.log_config is None:
+    relay = open_relay(settings, error_log.folder, label, configure=configure)
+    if relay is None:
         return
-    from poorhttp.logs import logging_config
-    from poorhttp.logs.relay import Relay
-
-    if configure:
-        logging_config.apply(settings, error_log.folder)
-    before, error_log.relay = error_log.relay, Relay(label)
-    error_log.opened.reopen(error_log.relay.sink())
+    before, error_log.relay = error_log.relay, relay
+    error_log.opened.reopen(relay.sink())
     if before is not None:
         # It has a thread if this process was a worker, and becomes the preloader.
         before.close()
@@ -225,7 +218,7 @@ def open_access_log(settings: Settings) -> tuple[Sink, str] | None:
     sink = _access_sink(settings)
     if sink is None:
         return None
-    added = sink_of(settings, "access_log") if settings.log_config is None else None
+    added = sink_of(settings, "access_log")
     error_log.errors_first = added is not None and added.errors_first
     return sink, (added and added.format) or settings.access_log_format
 
@@ -258,9 +251,7 @@ def reopen(
     """
     try:
         if error_log.relay is not None:
-            from poorhttp.logs import logging_config
-
-            logging_config.reopen()
+            error_log.relay.reopen()
             return
         if destination.is_file(settings, "error_log") and error_log.matches(settings):
             _reopen_error_log(settings, owner)
@@ -329,6 +320,16 @@ def write(
         error_log.writer.write(level, message, request, traceback=traceback)
         if error_log.relay is not None:
             error_log.relay.forward()
+
+
+def write_last(message: str) -> None:
+    """Write why this process ends: to standard error, if somebody has closed the log."""
+    write("error", message)
+    try:
+        os.fstat(error_log.stream.fileno())
+    except OSError:
+        with suppress(OSError):
+            os.write(2, f"poorhttp: {printable(message)}\n".encode(errors="replace"))
 
 
 def end_line() -> None:

@@ -8,16 +8,16 @@ from poorhttp._core import Sink
 from poorhttp.config.parsers import LOG_DAEMONS
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
-from poorhttp.logs.sink import open_sink, sink_of
+from poorhttp.logs.sink import has_relay, open_sink, sink_of
 from poorhttp.process.safe_open import safe_open
 
 
 def is_file(settings: Settings, option: str) -> bool:
     """Tell whether a log is a file, which may be rotated."""
     where: str | None = settings.value(option)
-    # With `log_config`, `error_log` is still the log of a main process that runs no handlers.
+    # With a relay, `error_log` is still the log of a main process that has none.
     return (
-        (settings.log_config is None or option == "error_log")
+        (option == "error_log" or not has_relay(settings))
         and where not in (None, "-")
         and str(where).partition(":")[0] not in LOG_DAEMONS
         and sink_of(settings, option) is None

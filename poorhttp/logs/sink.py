@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 
 from poorhttp._core import Sink
 from poorhttp.config.registry import registry
@@ -13,29 +14,58 @@ from poorhttp.errors import ConfigError, Failure, Stopped
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any, Protocol
 
     from poorhttp.config.registry import Entry
 
+    class Relay(Protocol):
+        """Handles what one process logs in Python, where both logs would be written."""
+
+        def sink(self) -> Sink:
+            """Return the destination of the error log, which the caller forwards."""
+
+        def access_sink(self) -> Sink:
+            """Return the destination of the access log, after `start`."""
+
+        def start(self, *, in_greenlet: bool) -> None:
+            """Begin to forward by itself, in a worker; `in_greenlet`: gevent patches threads."""
+
+        def forward(self) -> None:
+            """Forward what was logged, unless that happens by itself."""
+
+        def reopen(self) -> None:
+            """Reopen files, which have been renamed."""
+
+        def close(self) -> None:
+            """Forward everything, before the process ends or is forked."""
+
+        def close_inherited(self) -> None:
+            """Close the descriptors that were inherited from the parent process."""
+
 
 class LogSink:
-    """Base class; a plug-in replaces `open`.
+    """Base class; a plug-in replaces `open`, or `relay`.
 
     The name of the entry point is what an option such as `access_log` says, alone or with more
     behind a colon: `NAME:PLACE`. The server makes the lines, and writes them to a descriptor
     without Python, whole lines at once. No request waits for a log: while the descriptor takes
     nothing, lines wait in a buffer, and those that have no room are counted as lost.
 
+    A sink that `relays` has the name of an option, and gets both logs whenever that is on.
+
     Attributes:
         logs: options that may name the sink: `access_log`, `error_log`.
         format: format of the access log; empty for that of `access_log_format`.
         needs_main: a main process has to be there.
         errors_first: an exception of the application is logged before its request is.
+        relays: `relay` is called instead of `open`.
     """
 
     logs: Sequence[str] = ("access_log",)
     format = ""
     needs_main = False
     errors_first = False
+    relays = False
 
     def open(self, settings: Settings, option: str) -> int:
         """Return a descriptor for the lines of a log; the server closes it.
@@ -48,6 +78,20 @@ class LogSink:
         """
         raise NotImplementedError
 
+    def relay(self, settings: Settings, folder: str, label: str, *, configure: bool) -> Relay:
+        """Return what handles both logs of this process in Python.
+
+        Args:
+            settings: of the service.
+            folder: folder of relative paths.
+            label: name of this process, such as `worker 2`.
+            configure: this process loads the application, or is the first one.
+
+        Raises:
+            ConfigError: the option is wrong.
+        """
+        raise NotImplementedError
+
 
 def sink_of(settings: Settings, option: str) -> LogSink | None:
     """Return the sink that the option names; `None` if it names another destination.
@@ -55,12 +99,11 @@ def sink_of(settings: Settings, option: str) -> LogSink | None:
     Raises:
         ConfigError: the plug-in cannot be loaded.
     """
-    entry = _entry(settings, option)
-    if entry is None:
+    entry = _named(settings, option)
+    # In a main process without a relay, the error log has its destination nevertheless.
+    if entry is None or (option == "access_log" and has_relay(settings)):
         return None
-    sink = entry.load()
-    if not isinstance(sink, LogSink):
-        raise ConfigError(f"{entry} is no object of a class that is derived from LogSink")
+    sink = _load(entry)
     return sink if option in sink.logs else None
 
 
@@ -73,22 +116,58 @@ def open_sink(settings: Settings, option: str) -> Sink | None:
     sink = sink_of(settings, option)
     if sink is None:
         return None
-    entry = _entry(settings, option)
-    is_of_others = entry is not None and entry.plugin
-    try:
-        with registry.calling(f"{entry}: open") if is_of_others else nullcontext():
-            fd = sink.open(settings, option)
+    with _calling(_named(settings, option), "open", settings.origin(option)):
+        fd = sink.open(settings, option)
         try:
             return Sink.lines(fd)
         finally:
             os.close(fd)
+
+
+def has_relay(settings: Settings) -> bool:
+    """Tell whether a plug-in handles both logs in Python."""
+    return _with_option(settings) is not None
+
+
+def open_relay(settings: Settings, folder: str, label: str, *, configure: bool) -> Relay | None:
+    """Return what handles both logs in Python, as `LogSink.relay`; `None`: nothing does.
+
+    Raises:
+        ConfigError: it cannot be used.
+    """
+    entry = _with_option(settings)
+    if entry is None:
+        return None
+    with _calling(entry, "relay", settings.origin(entry.name)):
+        return _load(entry).relay(settings, folder, label, configure=configure)
+
+
+def _named(settings: Settings, option: str) -> Entry | None:
+    return registry.known("log_sinks", str(settings.value(option)).partition(":")[0])
+
+
+def _with_option(settings: Settings) -> Entry | None:
+    for name, entry in registry.entries["log_sinks"].items():
+        if settings.is_enabled(name) and _load(entry).relays:
+            return entry
+    return None
+
+
+def _load(entry: Entry) -> LogSink:
+    sink: Any = entry.load()
+    if not isinstance(sink, LogSink):
+        raise ConfigError(f"{entry} is no object of a class that is derived from LogSink")
+    return sink
+
+
+@contextmanager
+def _calling(entry: Entry | None, method: str, place: str) -> Iterator[None]:
+    """Surround the call of a method: an exception names the plug-in."""
+    is_of_others = entry is not None and entry.plugin
+    try:
+        with registry.calling(f"{entry}: {method}") if is_of_others else nullcontext():
+            yield
     except (Failure, Stopped, KeyboardInterrupt):
         raise
     except BaseException as error:
-        raise ConfigError(
-            f"{settings.origin(option)}: {entry}: open: {type(error).__name__}: {error}"
-        ) from error
-
-
-def _entry(settings: Settings, option: str) -> Entry | None:
-    return registry.known("log_sinks", str(settings.value(option)).partition(":")[0])
+        raise ConfigError(f"{place}: {entry}: {method}: {type(error).__name__}: {error}") from error

@@ -1,14 +1,11 @@
 """Listening sockets: opened, inherited, kept over reloads, and closed.
 
-sockets.py               opens the sockets of a configuration, or keeps them over a reload
-listener.py              one listening socket
-inherited.py             sockets opened by another process
-systemd.py               socket activation and notification (sd_notify)
-proxy_protocol.py        addresses where connections begin with a PROXY protocol header
-handshakes.py            completes TCP handshakes before a socket is closed
-port_users.py            says what has a port on which the server cannot listen
-sock_diag.py             sockets as netlink lists them (sock_diag(7))
-tls.py                   certificates: read from their files, and again when these change
-certificate_watcher.py   notices changes of certificate files
-running_servers.py       finds the server that listens on an address, in /proc
+sockets.py           opens the sockets of a configuration, or keeps them over a reload
+listener.py          one listening socket
+inherited.py         sockets opened by another process
+proxy_protocol.py    addresses where connections begin with a PROXY protocol header
+handshakes.py        completes TCP handshakes before a socket is closed
+transport.py         what carries HTTP at addresses of a protocol that a plug-in adds
+sock_diag.py         sockets as netlink lists them (sock_diag(7))
+running_servers.py   finds what listens on an address, or has its port, in /proc
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 
 from poorhttp.config.address import Address
 from poorhttp.errors import BindError
@@ -12,6 +13,14 @@ from poorhttp.process.c_socket import socket
 
 #: All sockets that systemd has passed; the default where no address is set.
 EVERYTHING = "fd:*"
+
+#: The first descriptor that is passed.
+LISTEN_FDS_START = 3
+
+#: The environment variables of socket activation (sd_listen_fds(3)).
+VARIABLES = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PIDFDID")
+
+_passed: list[tuple[int, str]] = []
 
 
 def listeners_to_json(listeners: Iterable[Listener]) -> str:
@@ -52,8 +61,6 @@ def descriptors_of(address: Address) -> list[int]:
     """Return the inherited descriptors of an address `fd:...`."""
     if not address.name:
         return [address.fd]
-    from poorhttp.net.systemd import passed_sockets
-
     every = passed_sockets()
     found = [fd for fd, name in every if address.name in ("*", name)]
     if not found:
@@ -62,4 +69,29 @@ def descriptors_of(address: Address) -> list[int]:
         raise BindError(
             f"cannot listen on {address}: systemd passed no socket of that name; {hint}"
         )
+    return found
+
+
+def passed_sockets() -> list[tuple[int, str]]:
+    """Return descriptors and names of the sockets that systemd has passed to this process.
+
+    The variables are read once and removed from the environment, so that programs that this process
+    starts do not take them for theirs. The descriptors are never closed.
+    """
+    if any(name in os.environ for name in VARIABLES):
+        _passed[:] = _take()
+    return _passed
+
+
+def _take() -> list[tuple[int, str]]:
+    pid, number, fd_names, _ = (os.environ.pop(name, "") for name in VARIABLES)
+    if pid != str(os.getpid()) or not (number.isascii() and number.isdigit()):
+        return []
+    called = fd_names.split(":")
+    found = []
+    for index in range(int(number)):
+        fd = LISTEN_FDS_START + index
+        with suppress(OSError):
+            os.set_inheritable(fd, False)
+        found.append((fd, called[index] if index < len(called) else ""))
     return found

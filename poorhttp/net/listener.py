@@ -176,9 +176,9 @@ def _advice(error: OSError, address: str, path: str) -> str:
     if isinstance(error, socket.gaierror):
         return "; the host must be a name or address of this machine"
     if error.errno == errno.EADDRINUSE:
-        from poorhttp.net import port_users  # needed only here
+        from poorhttp.net.running_servers import why_in_use  # needed only here
 
-        return port_users.advice(address)
+        return why_in_use(address)
     return {
         errno.EACCES: "; ports below 1024 are for root: choose a higher one",
         errno.EADDRNOTAVAIL: "; the host must be an address of this machine",

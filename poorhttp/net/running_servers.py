@@ -1,4 +1,4 @@
-"""Finds the server that listens on an address, in /proc (proc(5))."""
+"""Finds what listens on an address, or has its port, in /proc (proc(5))."""
 
 from __future__ import annotations
 
@@ -22,6 +22,9 @@ _TITLES = (b": main", b": standalone", b": worker ")
 #: State of a listening TCP socket in /proc/net/tcp, which lists those first.
 LISTENS = "0A"
 
+#: First and last of the ports from which the kernel chooses those of connections (ip(7)).
+LOCAL_PORTS = "/proc/sys/net/ipv4/ip_local_port_range"
+
 
 def server_on(address: Address) -> int:
     """Return the first process of the poorhttp server that listens on an address.
@@ -38,6 +41,45 @@ def server_on(address: Address) -> int:
             if any(_target(folder, fd) in wanted for fd in os.listdir(folder)) and is_server(pid):
                 return pid
     return 0
+
+
+def why_in_use(address: str) -> str:
+    """Return the end of a message that a port is in use: what has it, and what to do.
+
+    A connection that a program has opened has a local port too, which the kernel has chosen, and
+    keeps servers from that port until it has ended.
+
+    Args:
+        address: HOST:PORT, on which the server cannot listen.
+    """
+    host, _, text = address.rpartition(":")
+    port = int(text)
+    version = 6 if host.startswith("[") else 4
+    # Without the tables, what is the case nearly always.
+    listener = "; another program listens there: stop it or choose another port"
+    with suppress(OSError, ValueError):
+        with open(LOCAL_PORTS, encoding="ascii") as file:
+            first, last = file.read().split()
+        if not port:
+            return f"; no port from {first} to {last} is free: choose one outside of these"
+        users = [
+            row
+            for table in ("tcp", "tcp6")
+            for row in rows(table)
+            if port_of(row[1]) == port and (host == "[::]" or _takes(ip_address(row[1]), version))
+        ]
+        if any(row[3] == LISTENS for row in users):
+            return listener
+        if not users:
+            return "; no program listens there, but one has reserved it (bind): choose another port"
+        other, peer_port = ip_address(users[0][2]), port_of(users[0][2])
+        peer = f"[{other}]:{peer_port}" if other.version == 6 else f"{other}:{peer_port}"
+        return (
+            f"; no program listens there: it is the local port of a connection to {peer}. Wait "
+            f"until that has ended, or choose a port below {first} or above {last}, which the "
+            "kernel gives to no connection"
+        )
+    return listener
 
 
 def port_of(text: str) -> int:
@@ -95,3 +137,8 @@ def _target(folder: str, fd: str) -> str:
         return os.readlink(f"{folder}/{fd}")
     except OSError:
         return ""
+
+
+def _takes(local: IPv4Address | IPv6Address, version: int) -> bool:
+    """Whether a socket with this local address takes its port from a version of IP."""
+    return local.version == version or (local.version == 6 and local.is_unspecified)

@@ -7,22 +7,17 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from poorhttp.net.listener import Listener
 from poorhttp.process.c_socket import socket
 
-#: Of `linux/netlink.h`, `linux/sock_diag.h`, `linux/inet_diag.h` and `linux/unix_diag.h`.
+#: Of `linux/netlink.h`, `linux/sock_diag.h` and `linux/inet_diag.h`.
 NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY = 4, 20
 REQUEST_DUMP, ERROR = 0x301, 2
-INET_DIAG_INFO, UNIX_DIAG_NAME, UNIX_DIAG_RQLEN = 2, 0, 4
-SHOW_NAME, SHOW_RQLEN = 1, 16
+INET_DIAG_INFO = 2
 
 #: Of `net/tcp_states.h`.
 ESTABLISHED, SYN_RECV, CLOSE_WAIT, LISTEN = 1, 3, 8, 10
-
-#: States of a connection that may have unread data.
-OPEN = 1 << ESTABLISHED | 1 << CLOSE_WAIT
 
 #: Where `tcpi_last_data_recv` lies in `struct tcp_info`.
 LAST_DATA_RECV = 52
@@ -40,76 +35,16 @@ def tcp_sockets(states: int) -> Iterator[tuple[int, int, int, bool]]:
     for family in (socket.AF_INET, socket.AF_INET6):
         info = 1 << INET_DIAG_INFO - 1
         request = struct.pack("=BBBBI48x", family, socket.IPPROTO_TCP, info, 0, states)
-        for message in _dump(request):
+        for message in dump(request):
             port = int.from_bytes(message[4:6], "big")
             (size,) = struct.unpack_from("=I", message, 56)
             (inode,) = struct.unpack_from("=I", message, 68)
-            tcp_info = _attribute(message[72:], INET_DIAG_INFO)
+            tcp_info = attribute(message[72:], INET_DIAG_INFO)
             silent = struct.unpack_from("=I", tcp_info, LAST_DATA_RECV) if tcp_info else (0,)
             yield port, size, silent[0], inode != 0
 
 
-def unix_queues(states: int = 1 << ESTABLISHED | 1 << LISTEN) -> Iterator[tuple[bytes, int, int]]:
-    """Return names of Unix sockets in these states, how many clients wait there, and a limit.
-
-    For a connection that is 1 if it has unread data; for a listener, its accept queue, whose limit
-    is the last number.
-
-    Raises:
-        OSError: netlink cannot be used.
-    """
-    show = SHOW_NAME | SHOW_RQLEN
-    request = struct.pack("=BBHIIIII", socket.AF_UNIX, 0, 0, states, 0, show, 0, 0)
-    for message in _dump(request):
-        name = _attribute(message[16:], UNIX_DIAG_NAME)
-        length = _attribute(message[16:], UNIX_DIAG_RQLEN)
-        if name and length:
-            count, limit = struct.unpack_from("=II", length)
-            yield name, count if message[2] == LISTEN else min(count, 1), limit
-
-
-def waiting(listeners: Iterable[Listener]) -> tuple[int, float]:
-    """Return how many connections to these listeners have unread data, and the longest wait.
-
-    Connections in the accept queue are included. For Unix sockets no time is known.
-
-    Raises:
-        OSError: netlink cannot be used.
-    """
-    ports, names = _places(listeners)
-    times = [
-        silent / 1000
-        for port, size, silent, _ in tcp_sockets(OPEN if ports else 0)
-        if size and port in ports
-    ]
-    queues = unix_queues() if names else ()
-    more = sum(count for name, count, _ in queues if name.rstrip(b"\0") in names)
-    return len(times) + more, max(times, default=0.0)
-
-
-def unread(listeners: Iterable[Listener]) -> int:
-    """Return how many connections to these listeners have unread data; only those accepted.
-
-    Raises:
-        OSError: netlink cannot be used.
-    """
-    ports, names = _places(listeners)
-    found = tcp_sockets(OPEN if ports else 0)
-    of_tcp = sum(size > 0 and accepted and port in ports for port, size, _, accepted in found)
-    # The kernel lists no connection of an accept queue.
-    queues = unix_queues(1 << ESTABLISHED) if names else ()
-    return of_tcp + sum(count for name, count, _ in queues if name.rstrip(b"\0") in names)
-
-
-def _places(listeners: Iterable[Listener]) -> tuple[set[int], set[bytes]]:
-    """Return the ports, and the names of Unix sockets, of listeners that are open."""
-    sockets = [each.socket for each in listeners if each.fileno() >= 0]
-    unix = [each for each in sockets if each.family == socket.AF_UNIX]
-    ports = {each.getsockname()[1] for each in sockets if each.family != socket.AF_UNIX}
-    return ports, {os.fsencode(each.getsockname()).rstrip(b"\0") for each in unix}
-
-
-def _dump(request: bytes) -> Iterator[bytes]:
+def dump(request: bytes) -> Iterator[bytes]:
     """Send a dump request, and yield the messages of the answer without their headers."""
     kind = socket.SOCK_RAW | socket.SOCK_CLOEXEC
     netlink = socket.socket(socket.AF_NETLINK, kind, NETLINK_SOCK_DIAG)
@@ -131,7 +66,7 @@ def _dump(request: bytes) -> Iterator[bytes]:
         netlink.close()
 
 
-def _attribute(data: bytes, wanted: int) -> bytes:
+def attribute(data: bytes, wanted: int) -> bytes:
     """Return the content of an attribute; empty if there is none."""
     at = 0
     while at + 4 <= len(data):

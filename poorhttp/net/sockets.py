@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from poorhttp.config.address import GATEWAYS, Address, is_raw_tcp, parse
 from poorhttp.config.settings import PLATFORM_PORT, Settings
 from poorhttp.errors import BindError, ConfigError
-from poorhttp.net.inherited import EVERYTHING, descriptors_of
+from poorhttp.net.inherited import EVERYTHING, descriptors_of, passed_sockets
 from poorhttp.net.listener import Key, Listener, checked, closed_on_error, explaining, file_of
 from poorhttp.process.c_socket import socket
 from poorhttp.process.safe_open import parent_folder
@@ -60,13 +60,15 @@ def open_listeners(
                     raise
             for listener in opening.listeners[before:]:
                 listener.proxy_protocol = str(address) in with_header
-        for listener in opening.kept:
-            opening.refresh(listener)
+        for listener in opening.listeners:
+            if listener in have:
+                opening.refresh(listener)
         if approve is not None:
             approve(settings, opening.listeners)
     except BaseException:
-        for listener in opening.opened:
-            listener.close()
+        for listener in opening.listeners:
+            if listener not in have:
+                listener.close()
         raise
     return opening.listeners
 
@@ -77,21 +79,13 @@ def listeners_of(listeners: Iterable[Listener], worker_index: int) -> list[Liste
 
 
 class _Opening:
-    """The listeners of a configuration, while they are being opened.
-
-    Attributes:
-        listeners: all so far.
-        kept: those of them that were open before.
-        opened: those of them that were not.
-    """
+    """The listeners of a configuration, while they are being opened; `listeners` are all so far."""
 
     def __init__(self, settings: Settings, have: Sequence[Listener]) -> None:
         self.settings = settings
         # The first of each key: the caller may have others that are about to be closed.
         self.have = {each.key: each for each in reversed(have) if each.fileno() >= 0}
         self.listeners: list[Listener] = []
-        self.kept: list[Listener] = []
-        self.opened: list[Listener] = []
         self.owner = (-1, -1)
         if settings.socket_owner:
             from poorhttp.process.privileges import owner_ids
@@ -118,14 +112,14 @@ class _Opening:
             if address.kind == "tcp":
                 self._open_tcp(address, text, which, have)
             elif have:
-                self._keep(have)
+                self.listeners += have
             elif address.kind == "unix":
                 self._open_unix(address, path, (text, which, 0, None))
             else:
                 for number, fd in enumerate(descriptors_of(address)):
                     # A duplicate: a later reload may need the original, which is passed only once.
                     sock = checked(socket.socket(fileno=os.dup(fd)))
-                    self._add(Listener(sock, (text, which, number, None)))
+                    self.listeners.append(Listener(sock, (text, which, number, None)))
 
     def refresh(self, listener: Listener) -> None:
         """Apply backlog, owner and mode to a kept listener, unless its descriptor was inherited."""
@@ -136,15 +130,6 @@ class _Opening:
                 if listener.path and listener.file == file_of(listener.path):
                     self._grant(listener.path)
 
-    def _keep(self, have: Iterable[Listener]) -> None:
-        self.kept += have
-        self.listeners += have
-
-    def _add(self, listener: Listener) -> Listener:
-        self.opened.append(listener)
-        self.listeners.append(listener)
-        return listener
-
     def _listen(self, sock: socket.socket, key: Key) -> Listener:
         """Add a listener for a TCP socket that is bound."""
         with closed_on_error(sock):
@@ -152,7 +137,8 @@ class _Opening:
                 # After bind: the first socket must not share the port with another program.
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
             sock.listen(self.settings.backlog)
-        return self._add(Listener(checked(sock), key))
+        self.listeners.append(Listener(checked(sock), key))
+        return self.listeners[-1]
 
     # TCP
 
@@ -167,7 +153,7 @@ class _Opening:
             for worker_index in self.worker_indexes:
                 key = (text, which, number, worker_index)
                 if worker_index in there:
-                    self._keep([there[worker_index]])
+                    self.listeners.append(there[worker_index])
                 elif (worker_index is None and 0 in there) or (worker_index == 0 and None in there):
                     # `reuse_port` was switched: connections in the accept queue are not lost.
                     old = there[0 if worker_index is None else None]
@@ -213,7 +199,8 @@ class _Opening:
                 sock.bind(b"\0" + os.fsencode(address.path[1:]))
             else:
                 self._bind_path(sock, path)
-        self._add(Listener(sock, key, path=path, file=file_of(path) if path else None))
+        file = file_of(path) if path else None
+        self.listeners.append(Listener(sock, key, path=path, file=file))
         if path:
             self._grant(path)
         # After owner and mode are set.
@@ -257,8 +244,6 @@ class _Opening:
 
 def _addresses(settings: Settings, have: Iterable[Listener]) -> Sequence[Address]:
     # In any case, because it removes the variables from the environment.
-    from poorhttp.net.systemd import passed_sockets
-
     activated = bool(passed_sockets()) or any(listener.key[0] == EVERYTHING for listener in have)
     # Passed sockets are meant for this server, the variable of a platform for any.
     is_chosen = settings.is_set("bind") and settings.origin("bind") != PLATFORM_PORT

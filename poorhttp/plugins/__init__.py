@@ -1,10 +1,16 @@
-"""Everything beyond reading a configuration and serving, on the contract that others use too.
+"""The server's own plug-ins: monitoring, development server, commands, applications of files.
 
-monitor/     the address `admin`: health checks, metrics, status page; `ctl` and `top`
-dev/         the development server: reload, error pages, terminal, profiles
-discovery/   finds the application in a folder
-setup/       the commands `init`, `migrate`, `completion` and `man`
-apps/        dispatch tables, template pages and CGI programs
-testing/     fixtures for tests of applications
-aliases/     modules under the names of earlier releases
+monitor/       the address `admin`: health checks, metrics, status page; `ctl` and `top`
+dev/           the development server: reload, error pages, terminal, profiles
+discovery/     finds the application in a folder
+setup/         the commands `init`, `migrate`, `completion` and `man`
+apps/          dispatch tables, template pages and CGI programs
+log_config/    Python's `logging` in place of both logs
+websocket/     connections that applications get: WebSocket
+paste/         files of PasteDeploy
+systemd/       notifications of systemd, and its watchdog
+compression/   codings of responses
+tls/           addresses that begin with `https`, and their certificates
+testing/       fixtures for tests of applications
+aliases/       modules under the names of earlier releases
 """

@@ -15,6 +15,6 @@ own_files.py          modules of the server that are imported later, as they wer
 shared_imports.py     modules that workers share, because the main process imports them too
 standard_streams.py   opens descriptors 0 to 2 that are closed
 terminal_modes.py     restores the terminal that a debugger has left without echo
-orphans.py            reaps orphans as process 1
+orphans.py            reaps orphans as process 1, and waits for the process that serves
 exit_status.py        how child processes have ended
 """

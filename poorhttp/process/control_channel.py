@@ -1,20 +1,5 @@
 """The socket pair over which the main process and one of its children send messages of one byte.
 
-To a worker: `PING`, `DRAIN`, `UNDRAIN`, `RETIRE`, `PROMOTE` (retire, and become the preloader),
-`DETACH` (retire, and leave idle connections to the successor), `END_LONG_POLLS`, `CERTIFICATES`
-(with a descriptor, `poorhttp/net/tls.py`); `STOP`, `QUICK_STOP` and `REOPEN_LOGS` repeat SIGTERM,
-SIGINT and SIGUSR1, whose handlers the application may have replaced.
-
-From a worker: `SERVING`, `BROKEN` (it serves an error page, because the application cannot be
-loaded), `AGAIN` (it cannot be loaded, perhaps because an older version runs), `PONG`, `FULL` (all
-its threads are busy, and the main process does not check for that: `supervisor/saturation.py`),
-`RECYCLE` (it has begun `max_requests` requests), `REFORK` (it has begun `refork_after` requests),
-`REPLACED` (the application has replaced the handler of a signal to stop), `PROMOTED` (it has
-finished its requests, and waits for the listening sockets), `ACTIVE` (it has begun a request:
-`max_rss` is to be checked), `STUCK` (a request cannot be interrupted), one of `GREENLETS` (the
-application has replaced threads by them), `FAILED` (it cannot begin: all that follows is the
-reason; from one that has served, only what is received with it).
-
 End of file means that the other process is gone. The worker's side is
 `core/reactor/src/channel.rs`. The first message of a worker that another process has forked
 is `HERE`, with which the kernel tells its process ID (SCM_CREDENTIALS, unix(7)).
@@ -31,32 +16,40 @@ from poorhttp.errors import visible
 from poorhttp.process import fd_passing
 from poorhttp.process.c_socket import socket
 
+# To a worker
+
 PING = b"?"
 DRAIN = b"d"
 UNDRAIN = b"u"
-RETIRE = b"r"
-PROMOTE = b"p"
-DETACH = b"H"
+RETIRE = b"r"  # finish its requests, and end
+PROMOTE = b"p"  # the same, and become the preloader
+DETACH = b"H"  # retire, and leave idle connections to the successor
 END_LONG_POLLS = b"l"
-CERTIFICATES = b"T"
+RENEW = b"T"  # with a descriptor of what a transport uses anew, `poorhttp/net/transport.py`
+# These repeat SIGTERM, SIGINT and SIGUSR1, whose handlers the application may have replaced.
 STOP = b"s"
 QUICK_STOP = b"q"
 REOPEN_LOGS = b"o"
+
+# From a worker
+
 SERVING = b"+"
-BROKEN = b"x"
-AGAIN = b"A"
+BROKEN = b"x"  # it serves an error page, because the application cannot be loaded
+AGAIN = b"A"  # the application cannot be loaded, perhaps because an older version runs
 PONG = b"."
-RECYCLE = b"m"
-ACTIVE = b"a"
-FULL = b"f"
-STUCK = b"t"
-REFORK = b"k"
-PROMOTED = b"P"
-REPLACED = b"g"
+RECYCLE = b"m"  # it has begun `max_requests` requests
+ACTIVE = b"a"  # it has begun a request: `max_rss` is to be checked
+FULL = b"f"  # all threads are busy, and nobody checks for that (`WorkerHandle.full`)
+STUCK = b"t"  # a request cannot be interrupted
+REFORK = b"k"  # it has begun `refork_after` requests
+PROMOTED = b"P"  # it has finished its requests, and waits for the listening sockets
+REPLACED = b"g"  # the application has replaced the handler of a signal to stop
+#: It cannot begin: all that follows is the reason; from one that has served, only what is received
+#: with it.
 FAILED = b"e"
-#: By the package whose greenlets they are; empty if it is not known.
+#: The application has replaced threads by greenlets, by their package; empty if it is not known.
 GREENLETS = {"gevent": b"G", "eventlet": b"E", "": b"U"}
-HERE = b"h"
+HERE = b"h"  # the kernel tells who has sent it
 
 #: Bytes of a reason, at most, and of what is received at once: a reason with messages before it.
 LONGEST_REASON = 2000
@@ -115,18 +108,10 @@ class ControlChannel:
         with suppress(OSError):
             self.socket.send(message)
 
-    def send_fd(self, text: str, fd: int) -> bool:
-        """Send a line with a descriptor; return `False` if that fails."""
+    def send_fd(self, message: bytes, fd: int) -> bool:
+        """Send a message with a descriptor; return `False` if that fails."""
         try:
-            fd_passing.send(self.socket, f"{text}\n".encode(), fd)
-        except OSError:
-            return False
-        return True
-
-    def send_certificates(self, fd: int) -> bool:
-        """Send a descriptor with certificates; return `False` if that fails."""
-        try:
-            fd_passing.send(self.socket, CERTIFICATES, fd)
+            fd_passing.send(self.socket, message, fd)
         except OSError:
             return False
         return True

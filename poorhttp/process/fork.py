@@ -9,9 +9,10 @@ from __future__ import annotations
 import errno
 import os
 import posix
+import select
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from poorhttp._core import (
@@ -23,6 +24,7 @@ from poorhttp._core import (
     fork_for_server,
     watch_forks,
 )
+from poorhttp.errors import visible
 from poorhttp.process import signals
 from poorhttp.process.control_channel import close_all
 from poorhttp.process.signals import SIGNALS, is_child, signal
@@ -30,13 +32,17 @@ from poorhttp.process.unpatched import get_ident, sleep
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, NoReturn
 
-#: Sent by the kernel to a process of the server when the main process ends.
+#: Sent by the kernel to a process of the server when the main process ends, if it cannot send one
+#: that the C library keeps for itself (`core/python/src/ffi.rs`).
 ORPHAN_SIGNAL = signal.SIGRTMAX - 3
 
-#: Called first in each child, to close descriptors that are only for the main process.
+#: Called first in each child, to close what is only for the main process.
 after_fork_in_child: list[Callable[[], object]] = []
+
+#: Descriptors that are only for this process.
+_own_fds: set[int] = set()
 
 #: The children that this process has forked or adopted as its own, until they are waited for.
 children: set[int] = set()
@@ -60,12 +66,22 @@ def fork_twice(run: Callable[[], object]) -> None:
         _run(run)
 
 
-def _run(run: Callable[[], object]) -> None:
-    """Call `run` in a new process, and end it."""
+def _run(run: Callable[[], object]) -> NoReturn:
     try:
         run()
     finally:
         os._exit(1)
+
+
+def keep_from_children(fd: int) -> None:
+    """Have each child of the server close a descriptor, until `close_own` closes it here."""
+    _own_fds.add(fd)
+
+
+def close_own(fd: int) -> None:
+    """Close a descriptor that was kept from children."""
+    _own_fds.discard(fd)
+    os.close(fd)
 
 
 def adopt(pid: int) -> bool:
@@ -93,6 +109,32 @@ def wait(pid: int) -> int | None:
     return code
 
 
+def other_children() -> set[int]:
+    """Return the children of this process, of all its threads, that the server has not forked."""
+    found: set[int] = set()
+    with suppress(OSError):
+        for thread in os.listdir("/proc/self/task"):
+            with open(f"/proc/self/task/{thread}/children", "rb") as file:
+                found.update(map(int, file.read().split()))
+    return found - children
+
+
+def program(pid: int) -> str:
+    """Return the name of the program that a process runs; empty if that is not known."""
+    with suppress(OSError), open(f"/proc/{pid}/comm", "rb") as file:
+        return visible(file.read().decode(errors="replace").strip())
+    return ""
+
+
+def closed_descriptors(fds: Iterable[int]) -> list[int]:
+    """Return those of the descriptors that are not open; -1 is none."""
+    poller = select.poll()
+    for fd in fds:
+        if fd >= 0:
+            poller.register(fd, 0)
+    return sorted(fd for fd, event in poller.poll(0) if event & select.POLLNVAL)
+
+
 def fork_orphan() -> bool:
     """Fork a process by way of a child that ends at once; return `True` in it.
 
@@ -103,20 +145,11 @@ def fork_orphan() -> bool:
     Raises:
         OSError: it cannot be forked.
     """
+    # Not the functions of `os`, which gevent may have replaced by ones that wait for its hub.
+    read, write = posix.pipe2(os.O_CLOEXEC)
     handler = signal.getsignal(signal.SIGCHLD)
     if handler is not None:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    try:
-        return _fork_orphan()
-    finally:
-        # A handler that Python does not know cannot be set again.
-        if handler is not None:
-            signal.signal(signal.SIGCHLD, handler)
-
-
-def _fork_orphan() -> bool:
-    # Not the functions of `os`, which gevent may have replaced by ones that wait for its hub.
-    read, write = os.pipe2(os.O_CLOEXEC)
     try:
         child = _fork()
         if child == 0:
@@ -136,6 +169,9 @@ def _fork_orphan() -> bool:
             raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
         return False
     finally:
+        # A handler that Python does not know cannot be set again.
+        if handler is not None:
+            signal.signal(signal.SIGCHLD, handler)
         posix.close(read)
         if write >= 0:
             posix.close(write)
@@ -152,6 +188,8 @@ def _fork() -> int:
                 signals.install(signal.SIGCHLD, signal.SIG_DFL)
                 close_all()
                 children.clear()
+                while _own_fds:
+                    os.close(_own_fds.pop())
                 for callback in after_fork_in_child:
                     callback()
             except BaseException:
@@ -192,8 +230,9 @@ def is_own(thread: str) -> bool:
 def set_parent_death_signal(parent: int, timeout: float | None = None) -> None:
     """Have the kernel end this process with the main process, whose process ID is `parent`.
 
-    The process gets SIGTERM. With a `timeout` it is killed so many seconds later; that is to be
-    called again when an application has been loaded, which may handle or block all signals.
+    The process gets SIGTERM. With a `timeout` it is killed so many seconds later, whatever it does
+    with signals. That is to be called again when an application has been loaded, which may have
+    changed its user.
     """
     # The kernel is about to make the main process the parent of one that a preloader has forked.
     deadline = time.monotonic() + 5
@@ -209,7 +248,6 @@ def set_parent_death_signal(parent: int, timeout: float | None = None) -> None:
         end_with_parent()
     else:
         end_after_parent(ORPHAN_SIGNAL, timeout)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, (ORPHAN_SIGNAL,))
     if os.getppid() != parent:
         os._exit(0)
 
@@ -225,8 +263,8 @@ def _before_python_fork() -> None:
 
 
 def _after_python_fork_in_parent() -> None:
-    if end_python_fork():
-        _unblock()
+    if end_python_fork() and (mask := _masks.pop(get_ident(), None)) is not None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def _after_python_fork_in_child() -> None:
@@ -235,13 +273,8 @@ def _after_python_fork_in_child() -> None:
         try:
             signals.restore()
         finally:
-            _unblock()
-
-
-def _unblock() -> None:
-    mask = _masks.pop(get_ident(), None)
-    if mask is not None:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            if (mask := _masks.pop(get_ident(), None)) is not None:
+                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 watch_forks()

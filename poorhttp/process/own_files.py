@@ -16,35 +16,33 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from poorhttp.config.options.hooks import IN_OWN_PROCESS
-from poorhttp.config.registry import registry
+from poorhttp.config.registry import UNASKED, UPGRADER, registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from importlib.abc import SourceLoader
     from importlib.machinery import ModuleSpec
     from types import CodeType, ModuleType
-    from typing import Any
 
     from poorhttp.config.settings import Settings
 else:
     from _frozen_importlib import ModuleSpec
+    from _frozen_importlib_external import SourceLoader
 
 #: The folder of the package.
 FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-#: Folders and modules that are not needed while the server serves. Of plug-ins, only those are
-#: needed that they name, and all of those that load applications.
+#: Folders and modules that are not needed while the server serves. Of plug-ins, needed is
+#: what their hooks name, and all of those that load applications, or handle logs or connections.
 _NOT_NEEDED = (
     *("plugins", "config/other_servers", "config/help.py"),
     *("__main__.py", "api.py"),
 )
 
-#: Options of hooks.
-HOOKS = (*IN_OWN_PROCESS, "hook_worker_start")
-
 #: Those that are needed only with an option.
 _BY_OPTION = {
-    "supervisor/hooks": HOOKS,
-    "worker/hooks": (*HOOKS, "before_refork", "after_fork"),
+    "supervisor/hooks": IN_OWN_PROCESS,
+    "worker/hooks": (*IN_OWN_PROCESS, "hook_worker_start", "before_refork", "after_fork"),
     "supervisor/preloader.py": ("preload",),
 }
 
@@ -58,16 +56,15 @@ _LARGEST = 1 << 18
 _HEADER = 16
 
 
-class OwnFiles:
+class OwnFiles(SourceLoader):
     """Finds and loads the modules in the copy; one object for all of them (PEP 302, PEP 451)."""
 
+    _fd = -1
+    _version: object = None  # what the package was at the start
+
     def __init__(self) -> None:
-        self._fd = -1
-        #: Offset and length by path; a module with bytecode has that of its source.
-        self._places: dict[str, tuple[int, int]] = {}
-        self._has_bytecode: set[str] = set()
-        #: What the package was at the start.
-        self._version: object = None
+        #: Offset and length by path, and whether it is the bytecode of a module.
+        self._places: dict[str, tuple[int, int, bool]] = {}
 
     def copy(self, services: Sequence[Settings], modules: Sequence[str] = ()) -> None:
         """Copy the files that these settings may need, before the first fork.
@@ -90,10 +87,8 @@ class OwnFiles:
         for path in _files(services, modules):
             content, is_bytecode = _read(path)
             contents.append(content)
-            self._places[path] = offset, len(content)
+            self._places[path] = offset, len(content), is_bytecode
             offset += len(content)
-            if is_bytecode:
-                self._has_bytecode.add(path)
         if os.write(fd, b"".join(contents)) != offset:
             raise OSError(errno.EFBIG, "a limit of the size of files (RLIMIT_FSIZE) forbids it")
         fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _SEALS)
@@ -108,12 +103,11 @@ class OwnFiles:
         return "have been removed" if now is None else "have been replaced"
 
     def get_data(self, path: str) -> bytes:
-        """Return the content of a file."""
-        place = self._places.get(path)
-        if place is None:
+        if path not in self._places:
             with open(path, "rb") as file:
                 return file.read()
-        return os.pread(self._fd, place[1], place[0])
+        offset, length, _ = self._places[path]
+        return os.pread(self._fd, length, offset)
 
     # Called by the import system
 
@@ -127,36 +121,25 @@ class OwnFiles:
             base = os.path.join(folder, *name.split(".")[1:])
             for file, is_package in ((f"{base}/__init__.py", True), (f"{base}.py", False)):
                 if file in self._places:
-                    # It has what is called of a loader, and need not be of the class.
-                    loader: Any = self
-                    spec = ModuleSpec(name, loader, origin=file, is_package=is_package)
+                    spec = ModuleSpec(name, self, origin=file, is_package=is_package)
                     if is_package:
                         spec.submodule_search_locations = [base]
                     spec.has_location = True
                     return spec
         return None
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """Have the import system create it."""
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Run the code of a module."""
-        exec(self.get_code(module.__name__), module.__dict__)
-
-    def get_code(self, name: str) -> CodeType:
-        """Return the code of a module."""
-        path = self.get_filename(name)
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
         content = self.get_data(path)
-        if path in self._has_bytecode:
+        if self._places[path][2]:
             code: CodeType = marshal.loads(content[_HEADER:])
             return code
-        return compile(content, path, "exec", dont_inherit=True)
+        return self.source_to_code(content, path)
 
-    def get_filename(self, name: str) -> str:
-        """Return the path of a module."""
-        spec = self.find_spec(name)
+    def get_filename(self, fullname: str) -> str:
+        spec = self.find_spec(fullname)
         if spec is None or spec.origin is None:
-            raise ImportError(f"{name} is no module of the server", name=name)
+            raise ImportError(f"{fullname} is no module of the server", name=fullname)
         return spec.origin
 
 
@@ -173,9 +156,13 @@ def _folders() -> list[str]:
 
 def _files(services: Sequence[Settings], modules: Sequence[str]) -> Iterator[str]:
     """Yield the paths of modules that are not imported yet, and of other files."""
-    places = [each.place.split(".") for each in registry.entries["targets"].values()]
+    sinks = registry.entries["log_sinks"].values()
+    used = [each for each in sinks if any(some.is_enabled(each.name) for some in services)]
+    used += [*registry.entries["targets"].values(), registry.entries["worker_hooks"][UPGRADER]]
+    places = [each.place.split(".") for each in used]
     loading = {"/".join(place[1:3]) for place in places if place[:2] == ["poorhttp", "plugins"]}
-    named = (*loading, *(name.replace(".", "/") for name in modules))
+    later = [*modules, *(name for names in UNASKED.values() for name in names)]
+    named = (*loading, *(name.replace(".", "/") for name in later))
     folders = [*_folders(), *(f"{FOLDER}/{each}" for each in named)]
     yield from (f"{path}.py" for path in folders if os.path.isfile(f"{path}.py"))
     imported = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
@@ -206,7 +193,8 @@ def _read(path: str) -> tuple[bytes, bool]:
             content = _content(f"{folder}/__pycache__/{name[:-3]}.{tag}.pyc")
             state = os.stat(path)
             # Flags 0: the header has time and size of the source.
-            stamp = bytes(4) + _number(int(state.st_mtime)) + _number(state.st_size)
+            numbers = (0, int(state.st_mtime), state.st_size)
+            stamp = b"".join((each & 0xFFFF_FFFF).to_bytes(4, "little") for each in numbers)
             if content[4:_HEADER] == stamp:
                 return content, True
         except OSError:
@@ -224,10 +212,6 @@ def _content(path: str) -> bytes:
     if len(content) == _LARGEST:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
     return content
-
-
-def _number(value: int) -> bytes:
-    return (value & 0xFFFF_FFFF).to_bytes(4, "little")
 
 
 def _state() -> object:

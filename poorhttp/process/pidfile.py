@@ -37,8 +37,7 @@ class PidFile:
     def check(self, is_ours: Callable[[int], bool] = lambda pid: False) -> None:
         """Check that the file can be written, long before it is.
 
-        Args:
-            is_ours: whether the process that holds it, by its ID, may do so.
+        `is_ours` tells whether the process that holds it, by its ID, may do so.
 
         Raises:
             ConfigError: another server holds it, or it cannot be written.
@@ -87,18 +86,11 @@ class PidFile:
         """Remove the file, if this process has written it; never fails."""
         if self._fd < 0 or self._pid != os.getpid():
             return
-        fork.after_fork_in_child.remove(self._close_after_fork)
         with suppress(OSError), parent_folder(self.path, follow=False) as (folder, name):
             if _same(os.lstat(name, dir_fd=folder), os.fstat(self._fd)):
                 os.unlink(name, dir_fd=folder)
-        os.close(self._fd)
+        fork.close_own(self._fd)
         self._fd = -1
-
-    def _close_after_fork(self) -> None:
-        """Close the file in children, whose application could write another process ID."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
 
     @contextmanager
     def _existing(self) -> Iterator[int | None]:
@@ -163,8 +155,7 @@ class PidFile:
     def _put(self, over: int | None) -> bool:
         """Put a complete new file in place; return `False` if another process was faster.
 
-        Args:
-            over: descriptor of the file to replace; -1 for any, `None` for none.
+        `over`: descriptor of the file to replace; -1 for any, `None` for none.
         """
         # F_SETLK needs write access. Other users may read the file when it is complete.
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
@@ -190,11 +181,10 @@ class PidFile:
                 with suppress(FileNotFoundError):
                     os.unlink(new, dir_fd=folder)
         if self._fd >= 0:
-            os.close(self._fd)
-        else:
-            fork.after_fork_in_child.append(self._close_after_fork)
-        self._fd = fd
-        self._pid = os.getpid()
+            fork.close_own(self._fd)
+        # The application in a child could write another process ID.
+        fork.keep_from_children(fd)
+        self._fd, self._pid = fd, os.getpid()
         return True
 
 

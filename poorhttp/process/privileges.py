@@ -19,14 +19,12 @@ CAP_SETUID = 7
 
 
 class Privileges:
-    """The user and group of workers, from the options `user` and `group`.
+    """The user and group of workers, from the options `user` and `group`."""
 
-    Attributes:
-        uid: user ID; `None` does not change the user.
-        gid: group ID; `None` does not change the group.
-        name: of the user; empty if the user is not changed or has no name.
-        home: home folder of the user.
-    """
+    uid: int | None = None  # user ID; `None` does not change the user
+    gid: int | None = None  # group ID; `None` does not change the group
+    name = ""  # of the user; empty if the user is not changed or has no name
+    home = "/"  # home folder of the user
 
     def __init__(self, settings: Settings) -> None:
         """Look up the user and group of the settings; check that this process may change to them.
@@ -35,17 +33,14 @@ class Privileges:
             ConfigError: there is no such user or group, or this process may not change to it.
         """
         self._settings = settings
-        self.uid: int | None = None
-        self.gid: int | None = None
-        self.name, self.home = "", "/"
         if settings.user:
             self.uid, self.gid, self.name, self.home = _user(settings)
         if settings.group:
             self.gid = group_id(settings.group, settings.origin("group"))
-        self._check_capabilities()
+        if self.changes:
+            self._check_capabilities()
 
     def __str__(self) -> str:
-        """Return the name of the user, or else its ID."""
         uid = os.geteuid() if self.uid is None else self.uid
         return self.name or user_name(uid)
 
@@ -99,8 +94,6 @@ class Privileges:
         return self._settings.origin("user" if self.uid is not None else "group")
 
     def _check_capabilities(self) -> None:
-        if not self.changes:
-            return
         wanted = ((self.uid, CAP_SETUID, "user"), (self.gid, CAP_SETGID, "group"))
         for number, capability, option in wanted:
             if number is not None and not _may(capability):
@@ -153,12 +146,11 @@ def _leave_tty() -> None:
         # Its end would be that of the whole session, in which no shell is.
         return
     found = [fd for fd in range(3) if os.isatty(fd)]
-    try:
+    tty = -1
+    # There may be no terminal, or no such file.
+    with suppress(OSError):
         tty = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
         found.append(tty)
-    except OSError:
-        # There is no terminal, or no such file.
-        tty = -1
     if found:
         import fcntl
         import termios
@@ -171,7 +163,6 @@ def _leave_tty() -> None:
 
 
 def apply_umask(settings: Settings) -> None:
-    """Set the umask of this process to the option `umask`, if it is given."""
     if settings.umask is not None:
         os.umask(settings.umask)
 
@@ -189,21 +180,23 @@ def user_name(uid: int) -> str:
 def user_ids(pid: int, folder: int | None = None) -> set[int]:
     """Return the real, effective, saved and file system user IDs of a process; empty if it ended.
 
-    Not the owner of its folder in /proc: that is root for each process that cannot be dumped.
-
-    Args:
-        pid: process ID.
-        folder: descriptor of its folder in /proc, which stays that of the same process.
+    Not the owner of its folder in /proc: that is root for each process that cannot be dumped. A
+    descriptor of that `folder` stays that of the same process.
     """
     place = "status" if folder is not None else f"/proc/{pid}/status"
-    try:
-        with open(os.open(place, os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder), "rb") as status:
-            for line in status:
-                if line.startswith(b"Uid:"):
-                    return {int(word) for word in line.split()[1:5]}
-    except OSError:
-        pass
-    return set()
+    return {int(word) for word in _status(place, b"Uid:", folder)}
+
+
+def _status(place: str, field: bytes, folder: int | None = None) -> list[bytes]:
+    """Return the words of a field in the status of a process; none if that cannot be read."""
+    with (
+        suppress(OSError),
+        open(os.open(place, os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder), "rb") as status,
+    ):
+        for line in status:
+            if line.startswith(field):
+                return line.split()[1:]
+    return []
 
 
 def owner_ids(text: str, place: str) -> tuple[int, int]:
@@ -289,11 +282,5 @@ def _user(settings: Settings) -> tuple[int, int, str, str]:
 
 def _may(capability: int) -> bool:
     """Whether this process has a capability: root in a container may lack it."""
-    try:
-        with open("/proc/self/status", encoding="ascii", errors="replace") as status:
-            for line in status:
-                if line.startswith("CapEff:"):
-                    return bool(int(line.split()[1], 16) >> capability & 1)
-    except OSError:
-        pass
-    return os.geteuid() == 0
+    found = _status("/proc/self/status", b"CapEff:")
+    return bool(int(found[0], 16) >> capability & 1) if found else os.geteuid() == 0

@@ -51,10 +51,8 @@ def safe_open(path: str, flags: int, mode: int = 0o666, *, folders: list[int] | 
 def open_regular(path: str, folders: list[int] | None = None) -> int:
     """Open a regular file for reading, as `safe_open` does; never wait for a pipe or a device.
 
-    Args:
-        path: of the file.
-        folders: gets descriptors of all folders in which root has looked names up; the caller
-            closes them.
+    `folders` gets descriptors of all folders in which root has looked names up; the caller closes
+    them.
 
     Raises:
         OSError: as `safe_open`, or the file is not a regular one.
@@ -84,7 +82,11 @@ def open_found(path: str) -> int:
     fd = -1
     try:
         fd = open_regular(path, folders)
-        _check_found(path, os.fstat(fd), folders)
+        if why := _author(path, os.fstat(fd), folders):
+            raise PermissionError(
+                errno.EPERM,
+                f"it was only found in this folder, and {why}: write -c {path} if you trust it",
+            )
     except BaseException:
         if fd >= 0:
             os.close(fd)
@@ -95,7 +97,26 @@ def open_found(path: str) -> int:
     return fd
 
 
-def _check_found(path: str, found: os.stat_result, folders: list[int]) -> None:
+def other_author(path: str) -> str:
+    """Return why somebody else may decide what a file says; empty if nobody else may.
+
+    The rule is that of `open_found`; what cannot be opened so is somebody else's.
+    """
+    folders: list[int] = []
+    try:
+        fd = open_regular(path, folders)
+        try:
+            return _author(path, os.fstat(fd), folders)
+        finally:
+            os.close(fd)
+    except OSError as error:
+        return str(error.strerror)
+    finally:
+        for each in folders:
+            os.close(each)
+
+
+def _author(path: str, found: os.stat_result, folders: list[int]) -> str:
     own = os.geteuid()
     others = stat.S_IWOTH | (stat.S_IWGRP if own == 0 else 0)
     why = ""
@@ -105,7 +126,7 @@ def _check_found(path: str, found: os.stat_result, folders: list[int]) -> None:
         why = f"it belongs to user {user_name(found.st_uid)}"
     elif found.st_mode & others:
         why = f"others may write it (mode {stat.S_IMODE(found.st_mode):04o})"
-    elif own == 0 and not _is_private("."):
+    elif own == 0 and not path.startswith("/") and not _is_private("."):
         why = "others may write its folder"
     else:
         # Those of the path come first, then those to which links lead. A reload names the file by
@@ -119,23 +140,15 @@ def _check_found(path: str, found: os.stat_result, folders: list[int]) -> None:
             elif place == len(folders) - 1 or not _is_sticky(folder):
                 where = os.readlink(f"/proc/self/fd/{folder}")
                 why = f"it is a link through {where}, which others may write"
-    if why:
-        raise PermissionError(
-            errno.EPERM,
-            f"it was only found in this folder, and {why}: write -c {path} if you trust it",
-        )
+    return why
 
 
 def write_file(path: str, content: bytes, *, replace: bool = False, mode: int = 0o666) -> None:
     """Put a complete file in place, for root and others: no link is written through.
 
     A file that is replaced leaves its permissions to the new one, and its owner if root does it.
-
-    Args:
-        path: of the file, in a folder that exists.
-        content: all of it.
-        replace: whether a regular file may be there already.
-        mode: permissions of a new file, before the umask.
+    `replace`: a regular file may be there already. `mode`: permissions of a new file, before the
+    umask.
 
     Raises:
         FileExistsError: there is one, and it is not to be replaced.
@@ -188,11 +201,8 @@ def parent_folder(
     """Open the folder that holds a file; yield its descriptor, for `dir_fd`, and the file's name.
 
     The file need not exist. Links that are put into the path later do not change the folder.
-
-    Args:
-        path: of the file.
-        follow: follow the file itself, too, if it is a symbolic link.
-        folders: gets descriptors of all folders in which names are looked up.
+    `follow`: the file itself is followed, too, if it is a symbolic link. `folders`: see
+    `open_regular`.
 
     Raises:
         OSError: a folder does not exist, or a link is not followed.

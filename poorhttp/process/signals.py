@@ -111,7 +111,6 @@ def original(number: int) -> Any:
 
 
 def installed() -> set[int]:
-    """Return the signals that the server handles."""
     return set(_installed)
 
 
@@ -155,6 +154,29 @@ def _note() -> None:
     note_signals(*(sum(1 << number - 1 for number in each) for each in (_installed, ignored)))
 
 
+def undo_blocks() -> list[str]:
+    """Unblock signals of the server that others have blocked in this thread; return a sentence."""
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    wrong = [each for each in (*SIGNALS, signal.SIGCHLD) if each in blocked]
+    if not wrong:
+        return []
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, wrong)
+    return [f"it has blocked signals of the server: {', '.join(map(name, wrong))}"]
+
+
+def end_timers() -> list[str]:
+    """Stop timers that others have set in this process (setitimer(2)); return a sentence.
+
+    The default action of their signals would end the process.
+    """
+    timers = (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)
+    if all(signal.getitimer(each) == (0.0, 0.0) for each in timers):
+        return []
+    for each in timers:
+        signal.setitimer(each, 0)
+    return ["it has set a timer (setitimer or alarm), whose signal would end the main process"]
+
+
 def is_child(pid: int) -> bool:
     """Whether a process is a child of this one that has not been waited for.
 
@@ -168,10 +190,9 @@ def is_child(pid: int) -> bool:
 
 def is_running(pid: int) -> bool:
     """Whether a process is a child of this one that has not ended yet."""
-    try:
+    with suppress(OSError):
         return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
-    except OSError:
-        return False
+    return False
 
 
 #: The names of signals, without the enumeration; of two for one number the usual one, as SIGCHLD.
@@ -188,15 +209,12 @@ def name(number: int) -> str:
 
 
 class Disposition:
-    """What a process, or one of its threads, does with signals, from its file in `/proc`.
+    """What a process, or one of its threads, does with signals, from its file in `/proc`."""
 
-    Attributes:
-        known: the file could be read.
-    """
+    known = False  # the file could be read
 
     def __init__(self, process: str) -> None:
         """Read `/proc/{process}/status`."""
-        self.known = False
         self._masks = dict.fromkeys((b"SigBlk", b"SigIgn", b"SigCgt"), 0)
         with suppress(OSError, ValueError), open(f"/proc/{process}/status", "rb") as file:
             for line in file:

@@ -81,12 +81,10 @@ class NativeThread:
             self._running.release()
 
     def join(self, timeout: float | None = None) -> None:
-        """Wait until it has ended, at most `timeout` seconds."""
         if self._running.acquire(timeout=-1 if timeout is None else timeout):
             self._running.release()
 
     def is_alive(self) -> bool:
-        """Tell whether it runs."""
         return bool(self._running.locked())
 
 

@@ -17,9 +17,11 @@ class WorkerContext:
         status: shared memory in which it records its requests in flight.
         recycle_after: requests after which it asks to be replaced; 0: never.
         refork_after: requests after which other workers may be forked from it; 0: never.
-        handoff: descriptors of the sockets over which it receives and passes on idle connections,
-            and the number of its version; `None` if it does neither.
     """
+
+    #: Descriptors of the sockets over which it receives and passes on idle connections, and the
+    #: number of its version; `None` if it does neither.
+    handoff: tuple[int, int, int] | None = None
 
     def __init__(
         self,
@@ -38,4 +40,3 @@ class WorkerContext:
         self.status = status
         self.recycle_after = recycle_after
         self.refork_after = refork_after
-        self.handoff: tuple[int, int, int] | None = None

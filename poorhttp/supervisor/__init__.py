@@ -15,13 +15,11 @@ worker_handle.py        one worker, as the main process sees it
 preloader.py            the process that is forked for each worker (`preload`)
 scoreboard.py           requests in flight and counters of each worker, in shared memory
 backoff.py              pauses between restarts after early crashes
-saturation.py           log lines when all threads of a worker are busy
-watchdog.py             pings workers, for the watchdog of systemd
-upgrade.py              starts a new main process that takes over (USR2)
+binary_upgrade.py      starts a new main process that takes over (USR2)
 hooks/                  calls functions of the application for events, in processes of their own
 """
 
+from poorhttp.supervisor.binary_upgrade import report_failure
 from poorhttp.supervisor.launcher import run
-from poorhttp.supervisor.upgrade import report_failure
 
 __all__ = ["report_failure", "run"]

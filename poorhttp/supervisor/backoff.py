@@ -21,17 +21,11 @@ LOGGED_EVERY = 3600.0
 
 
 class Backoff:
-    """The pause of one service.
+    """The pause of one service."""
 
-    Attributes:
-        count: early exits in a row.
-        until: monotonic time before which no worker is started.
-    """
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.until = 0.0
-        self._logged = 0.0
+    count = 0  # early exits in a row
+    until = 0.0  # monotonic time before which no worker is started
+    _logged = 0.0
 
     @property
     def pause(self) -> float:

@@ -7,7 +7,7 @@ own: `supervised_process.pool` returns one that is replaced when it dies (see `C
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from poorhttp.config.registry import Entry
     from poorhttp.config.settings import Settings
     from poorhttp.net.listener import Listener
+    from poorhttp.supervisor.binary_upgrade import Memory, Takeover
     from poorhttp.supervisor.generations import Generations
     from poorhttp.supervisor.metric import Metric
     from poorhttp.supervisor.spawner import Spawner
-    from poorhttp.supervisor.upgrade import Memory, Takeover
     from poorhttp.supervisor.worker_handle import WorkerHandle
     from poorhttp.supervisor.worker_pool import WorkerPool
     from poorhttp.worker.service import Service
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
         failed: int
         last: Reload | None
 
-    class Status(Protocol):
-        """The state of the main process, to be read. `generations` are missing in `open`."""
+    class Main(Protocol):
+        """The main process, as components see it. `generations` are missing in `open`."""
 
         @property
         def generations(self) -> Generations:
@@ -71,6 +71,10 @@ if TYPE_CHECKING:
             """A new main process has taken over."""
 
         @property
+        def successor(self) -> int:
+            """The process that has taken over; 0: none has."""
+
+        @property
         def reloads(self) -> Reloads:
             """How many reloads have succeeded and failed, and the last one."""
 
@@ -89,8 +93,7 @@ if TYPE_CHECKING:
         def file(self) -> str | None:
             """The configuration file, if there is one."""
 
-    class Operations(Protocol):
-        """What the main process does on behalf of components."""
+        # What it does on behalf of components
 
         def reload(self, saved: str = "") -> None:
             """Reload, as after HUP, when this round of the loop has ended.
@@ -116,17 +119,11 @@ if TYPE_CHECKING:
         def recycle(self, worker: WorkerHandle) -> None:
             """Replace a worker as soon as its successor serves."""
 
-        def ping(self) -> None:
-            """Have the workers pinged for some seconds, for `WorkerPool.responsive`."""
-
         def say(self, text: str, style: str) -> None:
             """Tell the user: on the terminal of a developer, or else in the log.
 
             `style` is `info`, `warning`, `good` or `bad`.
             """
-
-    class Main(Status, Operations, Protocol):
-        """The main process, as components see it."""
 
 
 class Component:
@@ -210,6 +207,10 @@ class Component:
     def memory(self) -> Sequence[Memory]:
         """Return what else the next main process inherits."""
         return ()
+
+    def environ(self) -> Mapping[str, str]:
+        """Return variables of the environment that only the next main process gets."""
+        return {}
 
     def close_memory(self) -> None:
         """Close what `memory` has opened: the next main process was started."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from itertools import islice
 
 from poorhttp import logs
 from poorhttp.config.registry import registry
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
 
     from poorhttp.config.registry import Entry
     from poorhttp.config.settings import Settings
-    from poorhttp.supervisor.component import Component, Main
+    from poorhttp.supervisor.binary_upgrade import Memory
+    from poorhttp.supervisor.component import Main
     from poorhttp.supervisor.hangs import Hangs
     from poorhttp.supervisor.metric import Metric
     from poorhttp.supervisor.spawner import Spawner
-    from poorhttp.supervisor.upgrade import Memory
     from poorhttp.worker.service import Service
 
 #: Seconds of a method of others that are named in the log: when it has returned, and when not.
@@ -44,6 +45,15 @@ MOST_FAILURES = 3
 FORGOTTEN = 60.0
 
 
+#: A component of others keeps the main process from waiting if it wakes it so often in a second, or
+#: each time while it waits for less than a tenth of that second. After so many of these seconds in
+#: a row, the component is switched off.
+MOST_WAKES = 200
+MOST_BUSY = 3
+
+#: What a method of others may return: so many items, which may be made without an end.
+MOST_ITEMS = 10_000
+
 #: No descriptor has this number: an `int` of C ends there.
 MOST_DESCRIPTORS = 1 << 31
 
@@ -57,32 +67,34 @@ class Member:
 
     Attributes:
         entry: names it.
-        component: the object; `None` until it has been made. It may be a metric, too.
-        failures: how often its methods have raised.
-        failed_at: when that was last, monotonic.
-        is_off: none of its methods is called any more.
         slow: methods of which it was logged that they are slow.
+        due_at: what `due` has returned, monotonic.
+        wakes: how often it has woken the main process in this second (`Components.on_wait`).
+        busy: seconds in a row in which it has kept the main process from waiting.
     """
+
+    component: Any = None  # the object, when it has been made; it may be a metric, too
+    failures = 0  # how often its methods have raised
+    failed_at = 0.0  # when that was last, monotonic
+    is_off = False  # none of its methods is called any more
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
-        self.component: Any = None
-        self.failures = 0
-        self.failed_at = 0.0
-        self.is_off = False
         self.slow: set[str] = set()
+        self.due_at = float("inf")
+        self.wakes = 0
+        self.busy = 0
 
 
 class Call:
-    """A call of code of others.
+    """A call of code of others: its method, with the name of the plug-in.
 
-    Attributes:
-        method: its name, with that of its plug-in.
-        began: when it began, monotonic.
+    `refusable`: what it is for fails if it is interrupted, and the server goes on as before.
     """
 
-    def __init__(self, method: str) -> None:
+    def __init__(self, method: str, *, refusable: bool = False) -> None:
         self.method = method
+        self.refusable = refusable
         self.began = time.monotonic()
 
     @property
@@ -91,8 +103,8 @@ class Call:
         return time.monotonic() - self.began >= HANGING
 
     @property
-    def holds_up_start(self) -> bool:
-        """Whether it is to be interrupted, if there are no workers yet."""
+    def holds_up(self) -> bool:
+        """Whether it is to be interrupted, if there are no workers yet, or if it is `refusable`."""
         return time.monotonic() - self.began >= START_TIMEOUT
 
 
@@ -100,28 +112,29 @@ class Components:
     """The components that the settings use, in the order of the registry.
 
     Attributes:
-        current: the call of a method of others that is under way; `None`: none is.
-        hangs: notices methods that do not return; `None`: all components are ours.
-        runs: the handlers of signals are those of the main process.
         restore: undoes what a method has done to signals of the main process; returns what it was.
+        check_descriptors: ends the server if a method, which it gets, has closed what is not its.
     """
+
+    runs = False  # the handlers of signals are those of the main process
+    current: Call | None = None  # of a method of others, that is under way
+    hangs: Hangs | None = None  # notices methods that do not return; `None`: all are ours
+    _prepares = False  # `prepare` was called, and neither `commit` nor `cancel` yet
 
     def __init__(self, main: Main) -> None:
         self._main = main
         self._pid = os.getpid()
-        self.runs = False
         self.restore: Callable[[], str] = str
+        self.check_descriptors: Callable[[str], object] = str
         self._members: list[Member] = []
         #: Those that a reload under way begins to use.
         self._fresh: list[Member] = []
-        #: `prepare` was called, and neither `commit` nor `cancel` yet.
-        self._prepares = False
-        self.current: Call | None = None
-        self.hangs: Hangs | None = None
         #: Metrics of others, by their names.
         self._metrics: dict[str, Member] = {}
-        #: Which components wait for these descriptors.
-        self._waiting: dict[int, Member] = {}
+        #: Which components wait for these descriptors, by which method.
+        self._waiting: dict[int, tuple[Member, str]] = {}
+        #: When the second began for which `on_wait` counts, its waits, and their seconds.
+        self._second, self._waits, self._waited = time.monotonic(), 0, 0.0
 
     def __bool__(self) -> bool:
         return bool(self._members)
@@ -133,10 +146,8 @@ class Components:
     ) -> None:
         """Make the components that the settings use, and open them.
 
-        Args:
-            services: settings of the services.
-            have: sockets that are open already.
-            watch: begins to notice methods of others that do not return.
+        `have` are sockets that are open already; `watch` begins to notice methods of others that do
+        not return.
 
         Raises:
             Failure: a plug-in cannot be loaded, or the settings cannot be used.
@@ -162,17 +173,12 @@ class Components:
 
     def each(self, method: str, *arguments: object, **named: Any) -> bool:
         """Call a method of all, such as an event; return whether none of ours has failed."""
-        failed = object()
-        results = [
-            (member, self._call(member, method, failed, *arguments, **named))
-            for member in list(self._members)
-        ]
-        return all(result is not failed for member, result in results if not member.entry.plugin)
+        ours = {member for member in self._members if not member.entry.plugin}
+        return ours <= {member for member, _ in self._results(method, None, *arguments, **named)}
 
     # The loop of the main process
 
     def filenos(self) -> Sequence[int]:
-        """Return the descriptors that are readable when `tick` is to be called."""
         self._waiting.clear()
         return self._descriptors("filenos")
 
@@ -180,25 +186,70 @@ class Components:
         """Return the descriptors that are writable when `tick` is to be called; after `filenos`."""
         return self._descriptors("filenos_to_write")
 
+    def _descriptors(self, method: str) -> list[int]:
+        results = self._results(method, _fds)
+        found = {fd: (member, method) for member, fds in results for fd in fds}
+        self._waiting |= found
+        return list(found)
+
     def on_closed(self, fd: int) -> None:
         """Handle that a descriptor to wait for is not open: no wait would last from now on."""
-        if (member := self._waiting.get(fd)) is not None and member.entry.plugin:
-            self._on_failure(member, "filenos", OSError(f"descriptor {fd} is not open"))
+        member, method = self._waiting.get(fd, (None, ""))
+        if member is not None and member.entry.plugin:
+            self._on_failure(member, method, OSError(f"descriptor {fd} is not open"))
+
+    def on_wait(self, began: float, ready: Sequence[int]) -> None:
+        """Notice components of others for which the main process never waits.
+
+        Args:
+            began: when the wait for events began that has ended now, monotonic.
+            ready: the descriptors that have ended it.
+        """
+        now = time.monotonic()
+        self._waits += 1
+        self._waited += now - began
+        woken = {
+            member: f"descriptor {fd} of `{method}` is ready"
+            for fd in ready
+            for member, method in [self._waiting.get(fd, (None, ""))]
+            if member is not None
+        }
+        woken |= {
+            member: "what `due` returned has passed"
+            for member in self._members
+            if member.due_at <= now
+        }
+        for member in woken:
+            member.wakes += 1
+        if now - self._second < 1.0:
+            return
+        always = self._waits if self._waited < 0.1 else MOST_WAKES
+        for member in list(self._members):
+            if member.wakes < min(MOST_WAKES, max(always, 3)) or not member.entry.plugin:
+                member.busy = 0
+            elif member in woken and not member.is_off:
+                self._on_busy(member, f"{woken[member]}, each of {member.wakes} times in a second")
+            member.wakes = 0
+        self._second, self._waits, self._waited = now, 0, 0.0
+
+    def _on_busy(self, member: Member, why: str) -> None:
+        """Name a component of others that wakes the main process too often, or switch it off."""
+        member.busy += 1
+        why = f"keeps the main process from waiting: {why}"
+        if member.busy == 1:
+            logs.write("error", f"{member.entry} {why}")
+        elif member.busy >= MOST_BUSY:
+            self._switch_off(member, f"it {why}")
 
     def due(self) -> float:
-        """Return when `tick` has to be called."""
-        return min(self._values("due", _time), default=float("inf"))
-
-    def tick(self, now: float) -> bool:
-        """Have all do what is due; return whether none of ours has failed."""
-        return self.each("tick", now)
+        for member in list(self._members):
+            member.due_at = self._call(member, "due", float("inf"), convert=_time)
+        return min((member.due_at for member in self._members), default=float("inf"))
 
     def pools(self) -> list[WorkerPool]:
-        """Return the pools of their processes."""
         return [pool for pools in self._values("pools", _list_of(WorkerPool)) for pool in pools]
 
     def reap(self, pid: int, code: int) -> bool:
-        """Return whether an ended process was one of theirs."""
         return any(self._values("reap", bool, pid, code))
 
     # A reload
@@ -218,7 +269,6 @@ class Components:
                 self._open(entry, services, (), self._fresh)
 
     def commit(self) -> None:
-        """Have all use what they have prepared."""
         self._prepares = False
         self.each("commit")
         fresh, self._fresh = self._fresh, []
@@ -227,7 +277,6 @@ class Components:
             self._call(member, "start", None)
 
     def cancel(self) -> None:
-        """Have all close what they have prepared, if they have."""
         if not self._prepares:
             return
         self._prepares = False
@@ -236,20 +285,18 @@ class Components:
         for member in fresh:
             self._call(member, "stop", None)
 
-    # A binary upgrade
+    # What the main process asks them, see `Component`
 
     def listeners(self) -> list[Listener]:
-        """Return the listening sockets that the next main process inherits."""
         return [each for some in self._values("listeners", _list_of(Listener)) for each in some]
 
     def memory(self) -> list[Memory]:
-        """Return what else the next main process inherits."""
         return [each for some in self._values("memory", _memory) for each in some]
 
-    # What the main process asks them
+    def environ(self) -> dict[str, str]:
+        return {name: text for some in self._values("environ", _texts) for name, text in some}
 
     def spawners(self, services: Sequence[Service]) -> Sequence[Spawner] | None:
-        """Return what forks the workers of each service; `None`: the main process does it."""
         for member in [*self._members, *self._fresh]:
             found: Sequence[Spawner] | None = self._call(
                 member, "spawners", None, services, fails=not member.entry.plugin
@@ -259,19 +306,15 @@ class Components:
         return None
 
     def grace(self, number: int) -> float:
-        """Return how many seconds workers may take at a stop by this signal, at most."""
         return min(self._values("grace", _time, number), default=float("inf"))
 
     def refuses_restart(self) -> str:
-        """Return why no new main process can take over; empty if one can."""
         return next(filter(None, self._values("refuses_restart", str)), "")
 
     def handles(self, number: int) -> bool:
-        """Return whether one of them has handled a signal."""
         return any(self._values("handles", bool, number))
 
     def say(self, text: str, style: str) -> bool:
-        """Return whether one of them has shown a message to the user."""
         return any(self._values("say", bool, text, style))
 
     def metrics(self) -> list[tuple[Entry, Metric, list[tuple[dict[str, str], float]]]]:
@@ -285,7 +328,7 @@ class Components:
             member = self._metrics.setdefault(entry.name, Member(entry))
             self._watch_for(entry)
             if member.component is None and not member.is_off:
-                member.component = self._call(member, "import", None, made=_loader(entry))
+                member.component = self._call(member, "import", None, made=entry.load)
                 if member.component is None:
                     self._switch_off(member, "it cannot be loaded")
             read = self._call(member, "read", None, self._main, convert=samples)
@@ -309,14 +352,20 @@ class Components:
             return
         if self.hangs is None:
             self.hangs = self._watch()
-        before, self.current = self.current, Call(method)
+        before, self.current = self.current, Call(method, refusable=self.runs)
         call = self.current
         try:
             yield
         finally:
             self.current = before
+            if os.getpid() != self._pid:
+                self._end_fork(call)
             if self._main.started:
                 self._name_slow(call)
+            if self.runs:
+                self.check_descriptors(method)
+                if changed := self.restore():
+                    logs.write("error", f"{method}: {changed}")
 
     @staticmethod
     def _used(services: Sequence[Settings]) -> list[Entry]:
@@ -331,11 +380,7 @@ class Components:
     ) -> None:
         self._watch_for(entry)
         member = Member(entry)
-
-        def make(main: Main) -> Component:
-            made: Component = entry.load()(main)
-            return made
-
+        make = lambda: entry.load()(self._main)  # noqa: E731
         member.component = self._call(member, "__init__", None, made=make)
         if member.component is None:
             # As a member, so that no reload tries again.
@@ -355,22 +400,21 @@ class Components:
     def _values(
         self, method: str, convert: Callable[[Any], Any], *arguments: object
     ) -> Iterator[Any]:
-        """Yield what a method returns, of each component in which it does not fail."""
-        failed = object()
-        for member in list(self._members):
-            found = self._call(member, method, failed, *arguments, convert=convert)
-            if found is not failed:
-                yield found
+        return (found for _, found in self._results(method, convert, *arguments))
 
-    def _descriptors(self, method: str) -> list[int]:
+    def _results(
+        self,
+        method: str,
+        convert: Callable[[Any], Any] | None,
+        *arguments: object,
+        **named: Any,
+    ) -> Iterator[tuple[Member, Any]]:
+        """Yield each component in which a method does not fail, and what the method returns."""
         failed = object()
-        found: list[int] = []
         for member in list(self._members):
-            fds = self._call(member, method, failed, convert=_descriptors)
-            if fds is not failed:
-                found += fds
-                self._waiting.update(dict.fromkeys(fds, member))
-        return found
+            found = self._call(member, method, failed, *arguments, convert=convert, **named)
+            if found is not failed:
+                yield member, found
 
     def _call(
         self,
@@ -380,17 +424,13 @@ class Components:
         *arguments: object,
         convert: Callable[[Any], Any] | None = None,
         fails: bool = False,
-        made: Callable[[Main], Any] | None = None,
+        made: Callable[[], Any] | None = None,
         **named: Any,
     ) -> Any:
         """Call a method; return `default` if it raises, which is logged, or if it is switched off.
 
         Args:
-            member: the component.
-            method: the name of the method.
-            default: see above.
-            arguments: those of the method, with `named`.
-            convert: checks what it returns.
+            convert: checks what the method returns.
             fails: any exception makes a reload or the start fail.
             made: makes the object, in place of a method.
 
@@ -405,7 +445,7 @@ class Components:
             try:
                 self.current = call
                 if made is not None:
-                    found = made(self._main)
+                    found = made()
                 else:
                     found = getattr(member.component, method)(*arguments, **named)
                 if convert is not None:
@@ -414,6 +454,8 @@ class Components:
                 self.current = before
                 if call is not None and os.getpid() != self._pid:
                     self._end_fork(call)
+                if call is not None and self.runs:
+                    self.check_descriptors(call.method)
         except BaseException as error:
             self.current = before
             if isinstance(error, Stopped) and (call is None or not self.runs):
@@ -490,8 +532,16 @@ class Components:
         member.is_off = True
 
 
-def _descriptors(found: Sequence[int]) -> list[int]:
-    fds = [fd.__index__() for fd in found]
+def _bounded(found: Iterable[Any]) -> list[Any]:
+    """Return the items of what a method of others has returned."""
+    items = list(islice(found, MOST_ITEMS + 1))
+    if len(items) > MOST_ITEMS:
+        raise ValueError(f"more than {MOST_ITEMS} items")
+    return items
+
+
+def _fds(found: Sequence[int]) -> list[int]:
+    fds = [fd.__index__() for fd in _bounded(found)]
     for fd in fds:
         if not 0 <= fd < MOST_DESCRIPTORS:
             raise ValueError(f"no descriptor: {fd}")
@@ -508,18 +558,23 @@ def _time(found: float) -> float:
 
 def _list_of(kind: type[Any]) -> Callable[[Sequence[Any]], list[Any]]:
     def check(found: Sequence[Any]) -> list[Any]:
-        for each in found:
+        items = _bounded(found)
+        for each in items:
             if not isinstance(each, kind):
                 raise TypeError(f"no {kind.__name__}: {each!r}")
-        return list(found)
+        return items
 
     return check
 
 
-def _loader(entry: Entry) -> Callable[[Main], Any]:
-    """Return a function that loads an entry, as `Components._call` calls it."""
-    return lambda main: entry.load()
+def _texts(found: Mapping[str, str]) -> list[tuple[str, str]]:
+    for each in (texts := [*found.keys(), *found.values()]):
+        if not isinstance(each, str) or "\0" in each:
+            raise TypeError(f"no variable of the environment: {each!r} of {texts}")
+    return list(found.items())
 
 
 def _memory(found: Sequence[Memory]) -> list[Memory]:
-    return [(str(kind), str(service), int(pid), int(fd)) for kind, service, pid, fd in found]
+    return [
+        (str(kind), str(service), int(pid), int(fd)) for kind, service, pid, fd in _bounded(found)
+    ]

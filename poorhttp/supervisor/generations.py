@@ -20,15 +20,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
-    from poorhttp._core import Figures, Finished, Refusal, WorkerStatus
-    from poorhttp.net.certificate_watcher import CertificateWatcher
+    from poorhttp._core import Figures, WorkerStatus
+    from poorhttp.supervisor.binary_upgrade import Memory
     from poorhttp.supervisor.hooks.queue import HookQueue
     from poorhttp.supervisor.spawner import Spawner
-    from poorhttp.supervisor.upgrade import Memory
-    from poorhttp.supervisor.worker_handle import WorkerHandle
-
-    #: Returns what forks the workers of each service; `None`: the main process does it.
-    Spawners = Callable[[Sequence[Service]], Sequence[Spawner] | None]
 
 
 class Generations:
@@ -39,49 +34,47 @@ class Generations:
     Attributes:
         serving: one pool for each service.
         starting: those of a reload, which replace those that serve when all are complete.
-        retiring: those that finish their requests.
-        progress: those that answer with a progress page while those that serve are being loaded.
-        hooks: events for functions of hooks; `None`: none was set in any version.
+        retiring: those that finish their requests, and those that a component has added.
+        totals: counters by the name of the service.
     """
+
+    hooks: HookQueue | None = None  # events for functions of hooks, once some were set
 
     def __init__(
         self,
         services: Sequence[Settings],
         have: Sequence[Listener],
         application: WSGIApplication | None,
-        spawners: Spawners = lambda services: None,
+        spawners: Callable[[Sequence[Service]], Sequence[Spawner] | None],
+        report: Callable[..., object],
     ) -> None:
         """Open the sockets that are not open already.
 
         Args:
-            services: settings of each service.
             have: listeners that are open; they are closed if no service wants them.
             application: if it is loaded already.
             spawners: returns what forks the workers of each service; `None`: the main process.
+            report: see `WorkerPool`.
 
         Raises:
             Failure: a service cannot be served; all listeners are closed.
         """
         self.application = application
         self._make_spawners = spawners
-        #: Called for each worker that serves, and for each that has ended; see `WorkerPool`.
-        self.on_worker_start: Callable[[WorkerPool, WorkerHandle], object] | None = None
-        self.on_worker_end: Callable[[WorkerPool, WorkerHandle, int], object] | None = None
-        #: By the name of the service.
+        self._report = report
+        #: This process may have become the parent of processes that an application left (prctl(2)).
+        self.adopts = False
         self.totals: dict[str, Totals] = {}
         self.serving: list[WorkerPool] = []
         self.starting: list[WorkerPool] = []
         self.retiring: list[WorkerPool] = []
-        self.progress: list[WorkerPool] = []
-        self.certificates: CertificateWatcher | None = None
-        self.hooks: HookQueue | None = None
         try:
             self.serving = self._pools(services, have)
         finally:
             self._close_unwanted(have)
 
     def __iter__(self) -> Iterator[WorkerPool]:
-        return iter([*self.serving, *self.progress, *self.starting, *self.retiring])
+        return iter([*self.serving, *self.starting, *self.retiring])
 
     @property
     def listeners(self) -> list[Listener]:
@@ -106,7 +99,6 @@ class Generations:
         """Do what is due, and forget pools whose last worker has ended."""
         for pool in self:
             attempt(f"{pool.name}the care for workers", pool.tick, now)
-        attempt("the check of certificates", self._share_certificates, now)
         if self.hooks is not None:
             services, last = {pool.service for pool in self}, self._has_no_workers
             tick = self.hooks.tick
@@ -115,52 +107,26 @@ class Generations:
 
     def filenos(self) -> list[int]:
         """Return descriptors to wait for, besides the control channels."""
-        watchers = (self.certificates, self.hooks)
-        return [fd for each in watchers if each is not None for fd in each.filenos()]
+        return list(self.hooks.filenos()) if self.hooks is not None else []
 
     def due(self) -> float:
-        """Return when `tick` has to be called, besides the pools."""
-        if self.hooks is not None and self._has_no_workers and not self.hooks.is_ending:
-            return 0.0
-        watchers = (self.certificates, self.hooks)
-        return min((each.due() for each in watchers if each is not None), default=float("inf"))
-
-    def _share_certificates(self, now: float) -> None:
-        """Read certificate files that have changed, and send them to workers that run."""
-        pools = [(pool, pool.service.tls) for pool in self if pool.service.tls is not None]
-        if not pools:
-            self.certificates = None
-            return
-        if self.certificates is None:
-            from poorhttp.net.certificate_watcher import CertificateWatcher  # takes memory
-
-            self.certificates = CertificateWatcher()
-        self.certificates.tick(now, list(dict.fromkeys(tls for _, tls in pools)))
-        for pool, tls in pools:
-            for worker in pool.workers.values():
-                # The process that has forked it may have the old ones.
-                if worker.certificates != tls.number and worker.channel.send_certificates(tls.fd):
-                    worker.certificates = tls.number
+        if self.hooks is None:
+            return float("inf")
+        return 0.0 if self._has_no_workers and not self.hooks.is_ending else self.hooks.due()
 
     def figures(self, service: str) -> Figures:
         """Return the figures of all workers of a service, including those that have ended."""
-        return self.totals[service].figures(self._statuses(service))
+        return self.totals[service].figures(self._alive(service))
 
     def died(self, service: str) -> int:
         """Return how many workers of a service have died so far."""
         return self.totals[service].restarts["died"]
 
-    def finished(self, service: str) -> tuple[list[Finished], list[Finished], list[Refusal]]:
-        """Return the slowest requests of a service, its last errors and its last refusals."""
-        return self.totals[service].finished(self._statuses(service))
+    def statuses(self, service: str) -> list[WorkerStatus]:
+        """Return the statuses of all workers of a service, also of those that have ended."""
+        return [*self._alive(service), *self.totals[service].statuses]
 
-    def lines_lost(self) -> int:
-        """Return how many lines of the logs were lost in all workers."""
-        return sum(
-            totals.lines_lost(self._statuses(service)) for service, totals in self.totals.items()
-        )
-
-    def _statuses(self, service: str) -> list[WorkerStatus]:
+    def _alive(self, service: str) -> list[WorkerStatus]:
         pools = (pool for pool in self if pool.settings.service == service)
         return [status for pool in pools for status in pool.statuses()]
 
@@ -194,82 +160,50 @@ class Generations:
             self.hooks.server_ready(self.serving)
 
     def on_reloaded(self, message: str, *, succeeded: bool) -> None:
-        """Tell the hooks the result of a reload."""
         if self.hooks is not None:
             self.hooks.reload(self.serving, message, succeeded=succeeded)
 
     def end_reload(self) -> None:
         """Replace the serving pools by those that were starting."""
-        before = [*self.serving, *self.progress]
-        self.serving, self.starting, self.progress = self.starting, [], []
-        wanted = set(_listeners_of(self.serving))
-        self._close_unwanted(_listeners_of(before))
-        for pool in before:
-            pool.end_reason = "reloaded"
-            if wanted.issuperset(pool.service.listeners):
-                pool.retire()
-            else:
-                # No other worker accepts from the address that is closed.
-                pool.stop(signal.SIGTERM, time.monotonic() + pool.stop_timeout)
-        self.retiring += before
+        before, self.serving, self.starting = self.serving, self.starting, []
+        self._end(before, retires=True)
 
     def cancel_reload(self) -> None:
-        """Stop the pools that are starting."""
         cancelled, self.starting = self.starting, []
-        self._close_unwanted(_listeners_of(cancelled))
-        for pool in cancelled:
-            pool.end_reason = "reloaded"
-            pool.stop(signal.SIGTERM, time.monotonic() + pool.stop_timeout)
-        self.retiring += cancelled
+        self._end(cancelled, retires=False)
 
-    def replace(self, spawners: Sequence[Spawner]) -> None:
-        """Replace the serving pools at once; new connections wait until their workers serve."""
-        self.end_progress()
-        before = self.starting or self.serving
-        after = self._spawned(spawners)
-        for old, new in zip(before, after, strict=True):
-            new.count = old.count
-            self._detach(old)
-        if self.starting:
-            self.starting = after
-        else:
-            self.serving = after
+    def _end(self, pools: Sequence[WorkerPool], *, retires: bool) -> None:
+        """Have pools end that were replaced; those that share their sockets may `retire`."""
+        wanted = set(_listeners_of(self.serving))
+        self._close_unwanted(_listeners_of(pools))
+        for pool in pools:
+            pool.end_reason = "reloaded"
+            if retires and wanted.issuperset(pool.service.listeners):
+                pool.retire()
+            else:
+                # No other worker accepts from an address that is closed.
+                pool.stop(signal.SIGTERM, time.monotonic() + pool.stop_timeout)
+        self.retiring += pools
 
     def replace_pool(self, old: WorkerPool, spawner: Spawner) -> None:
-        """Replace one pool, of those that are starting or serving, at once."""
+        """Replace one pool, of those that are starting or serving, at once.
+
+        New connections wait until its workers serve.
+        """
         pools = self.starting or self.serving
         new = self._make_pool(spawner.service, spawner)
         new.count = old.count
-        new.service.serving = True
         pools[pools.index(old)] = new
-        self._detach(old)
+        old.detach("reloaded")
+        self.retiring.append(old)
 
-    def detach_pool(self, pool: WorkerPool) -> None:
-        """Have a serving pool end, although the one that replaces it is still starting."""
-        pool.end_reason = "reloaded"
-        pool.detach()
-
-    def _detach(self, pool: WorkerPool) -> None:
-        self.detach_pool(pool)
+    def add(self, spawner: Spawner) -> WorkerPool:
+        """Add a pool beside those that serve, which ends by its `detach`."""
+        pool = self._make_pool(spawner.service, spawner)
         self.retiring.append(pool)
-
-    def show_progress(self, spawners: Sequence[Spawner]) -> None:
-        """Answer waiting clients with a progress page while a slow version loads."""
-        self.progress = self._spawned(spawners)
-
-    def end_progress(self) -> None:
-        """Retire the pools with the progress page."""
-        for pool in self.progress:
-            self._detach(pool)
-        self.progress = []
-
-    def reload_browsers(self) -> None:
-        """Have open pages in browsers reload themselves."""
-        for pool in self.serving:
-            pool.end_long_polls()
+        return pool
 
     def resize(self, step: int, pools: Iterable[WorkerPool]) -> None:
-        """Add `step` workers to each of these pools."""
         for pool in pools:
             if pool.settings.reuse_port:
                 # Each worker has a socket of its own, opened with the configuration.
@@ -313,7 +247,6 @@ class Generations:
             self.hooks.stop(time.monotonic() + self.stop_timeout)
 
     def close(self) -> None:
-        """Close everything."""
         for listener in self.listeners:
             listener.close()
 
@@ -329,19 +262,16 @@ class Generations:
             raise
         if any(settings.preload for settings in services):
             adopt_orphans()
+            self.adopts = True
         spawners = self._make_spawners(made)
         if spawners is not None:
-            return self._spawned(spawners)
+            self.adopts = True
+            return [self._make_pool(spawner.service, spawner) for spawner in spawners]
         return [self._make_pool(service) for service in made]
-
-    def _spawned(self, spawners: Iterable[Spawner]) -> list[WorkerPool]:
-        return [self._make_pool(spawner.service, spawner) for spawner in spawners]
 
     def _make_pool(self, service: Service, spawner: Spawner | None = None) -> WorkerPool:
         totals = self.totals.setdefault(service.settings.service, Totals())
-        pool = WorkerPool(service, totals, spawner)
-        pool.on_worker_start = self._worker_started
-        pool.on_worker_end = self._worker_ended
+        pool = WorkerPool(service, totals, spawner, self._report)
         if service.settings.has_hooks:
             if self.hooks is None:
                 from poorhttp.supervisor.hooks.queue import HookQueue  # takes memory
@@ -349,14 +279,6 @@ class Generations:
                 self.hooks = HookQueue()
             pool.hooks = self.hooks
         return pool
-
-    def _worker_started(self, pool: WorkerPool, worker: WorkerHandle) -> None:
-        if self.on_worker_start is not None:
-            self.on_worker_start(pool, worker)
-
-    def _worker_ended(self, pool: WorkerPool, worker: WorkerHandle, code: int) -> None:
-        if self.on_worker_end is not None:
-            self.on_worker_end(pool, worker, code)
 
     def _close_unwanted(self, listeners: Iterable[Listener]) -> None:
         wanted = {*_listeners_of([*self.serving, *self.starting])}

@@ -1,10 +1,11 @@
-"""A thread that notices a method of a plug-in that does not return, and then stops the server.
+"""Watchdog thread: notices a plug-in that does not return; reads signals to stop meanwhile.
 
 Only for plug-ins of others: the main process has no other thread. While the method runs, the main
 process does nothing, and the workers serve. After a signal to stop, the method is interrupted by an
 exception that a signal handler raises in it. If that has no effect, because the method catches all
 exceptions or waits in C, this thread stops the workers and ends the process. A method that holds up
-the start is interrupted too, so that there are workers.
+the start is interrupted too, so that there are workers, and what holds up a reload and is no method
+of a component, such as the parser of an option: the reload is refused.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ TRIES = 8
 
 
 class Hangs:
-    """The thread. It holds no lock, so that the main process can fork at any time.
+    """The thread. It holds no lock, so that the main process can fork at any time."""
 
-    Attributes:
-        wakeups: descriptor to which the numbers of signals are written; -1: there is none yet.
-    """
+    wakeups = -1  # descriptor to which the numbers of signals are written
+    _ended = False
+    _signal = 0  # to stop, came while a method hangs; the handler of the signal may not run
 
     def __init__(
         self,
@@ -49,15 +50,11 @@ class Hangs:
             is_starting: tells whether there are no workers yet.
             force: stops the workers by a signal and ends this process; called in the thread.
         """
-        self.wakeups = -1
         self._components = components
         self._is_stopping = is_stopping
         self._is_starting = is_starting
         self._force = force
         self._main_thread = get_ident()
-        self._ended = False
-        #: The signal to stop that has come while a method hangs, and whose handler may not run.
-        self._signal = 0
         start_new_thread(self._run, ())
 
     def end(self) -> None:
@@ -80,7 +77,7 @@ class Hangs:
                 tries += 1
                 if tries > TRIES:
                     self._force(self._signal or signal.SIGTERM)
-            elif not (self._is_starting() and call.holds_up_start):
+            elif not (call.holds_up and (call.refusable or self._is_starting())):
                 continue
             # The handler of the server does nothing else with it.
             signal.pthread_kill(self._main_thread, signal.SIGCHLD)

@@ -19,6 +19,7 @@ import gc
 import os
 import sys
 import time
+from functools import partial
 
 from poorhttp import logs
 from poorhttp._core import forget_fd, trim_memory
@@ -26,19 +27,18 @@ from poorhttp.errors import ApplicationError, Stopped
 from poorhttp.process import fork, signals
 from poorhttp.process.c_socket import socket
 from poorhttp.process.control_channel import (
-    HERE,
     PROMOTE,
     PROMOTED,
     REOPEN_LOGS,
     SERVING,
     STOP,
-    ControlChannel,
 )
 from poorhttp.process.fd_passing import receive
 from poorhttp.process.signals import Disposition, signal
 from poorhttp.process.unpatched import sleep
 from poorhttp.process.worker_context import WorkerContext
 from poorhttp.supervisor.scoreboard import Scoreboard
+from poorhttp.supervisor.spawner import Spawner
 from poorhttp.supervisor.worker_handle import STOPPED, WorkerHandle
 from poorhttp.worker import start
 from poorhttp.worker.service import Service
@@ -49,7 +49,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp.supervisor.worker_pool import WorkerPool
     from poorhttp.worker.start import Process
-    from poorhttp.worker.stop_signals import StopSignals
 
 #: Seconds in which threads must have ended before a fork: a thread that was joined exists for some
 #: moments still, and the server's own threads end when they have been idle for some time.
@@ -63,58 +62,53 @@ REFORKED = "it is forked anew from a worker that has served"
 LINE_END = b"\n"
 
 
-class Preloader:
-    """The preloader, as the main process sees it.
+class Preloader(Spawner):
+    """The preloader, as the main process sees it: it forks the workers of a pool.
 
     Attributes:
         pid: process ID.
-        ready: it has loaded the application.
+        loaded: it has loaded the application.
         retired: it has been told to end, because there are no more workers to fork.
         kill_at: when it is killed, because it was told to end or is stopped (SIGSTOP); 0: never.
     """
 
-    def __init__(self, service: Service, pid: int, channel: ControlChannel, *, ready: bool) -> None:
-        self.pid = pid
-        self.channel = channel
-        self.ready = ready
+    orders = True
+
+    def __init__(
+        self, service: Service, scoreboard: Scoreboard, promoted: WorkerHandle | None = None
+    ) -> None:
+        """Fork a process that loads the application, unless a worker was `promoted`.
+
+        Its workers get slots of `scoreboard`.
+        """
+        super().__init__(service, scoreboard)
+        self.loaded = promoted is not None
         self.retired = False
         self.kill_at = 0.0
-        self._service = service
         self._ends = self._stopped = False
-
-    @classmethod
-    def start(cls, service: Service, scoreboard: Scoreboard) -> Preloader:
-        """Fork a process that loads the application; its workers get slots of `scoreboard`."""
-        channel = ControlChannel()
-        parent, child_fd = os.getpid(), channel.child_fd
-        run = lambda signals: _load(service, scoreboard, child_fd)  # noqa: E731
-        try:
-            pid = fork.fork(lambda: start.run_child(run, parent, "preloader", service))
-        except OSError:
-            channel.close()
-            raise
-        finally:
-            channel.close_child_end()
-        return cls(service, pid, channel, ready=False)
+        if promoted is not None:
+            self.pid, self.channel = promoted.pid, promoted.channel
+        else:
+            run = lambda fd, signals: _load(service, scoreboard, fd)  # noqa: E731
+            self.pid, self.channel = start.fork_child(run, "preloader", service)
 
     @property
-    def can_fork(self) -> bool:
-        """Whether `order` can be called."""
-        return self.ready and not (self.retired or self._stopped)
+    def ready(self) -> bool:
+        return self.loaded and not (self.retired or self._stopped)
 
     def tick(self, now: float) -> None:
         """Receive whether the application is loaded; kill the process if `kill_at` is over."""
         if SERVING in self.channel.receive():
-            self.ready = True
+            self.loaded = True
         if 0 < self.kill_at <= now:
             why = "did not end (an atexit handler or a thread of the application holds it up)"
             if self._stopped:
                 why = "is still stopped (SIGSTOP)"
-            elif not self.ready:
+            elif not self.loaded:
                 why = "was still loading it, and SIGTERM has not ended that"
                 if verb := Disposition(str(self.pid)).withheld(signal.SIGTERM):
                     why = f"was still loading it, and the application {verb} SIGTERM"
-            name = self._service.settings.service
+            name = self.service.settings.service
             of = f" of service {name}" if name else ""
             logs.write("error", f"the process that has loaded the application{of} {why}; killed")
             signals.send(self.pid, signal.SIGKILL)
@@ -129,7 +123,6 @@ class Preloader:
         self.channel.send(STOP + LINE_END)
 
     def reopen_logs(self) -> None:
-        """Have it reopen its logs, if the application has replaced the handler of SIGUSR1."""
         self.channel.send(REOPEN_LOGS + LINE_END)
 
     def on_stopped(self, number: int) -> None:
@@ -145,30 +138,23 @@ class Preloader:
         self.channel.close()
 
     def order(self, context: WorkerContext) -> bool:
-        """Have a worker forked, which reports itself over its channel; `False` if that fails."""
-        muted = int(self._service.start_errors_muted)
+        muted = int(self.service.start_errors_muted)
         shared = int(context.siblings is not None)
         numbers = context.index, context.slot, shared, context.recycle_after, context.refork_after
         message = " ".join(map(str, (*numbers, muted)))
-        return self.channel.send_fd(message, context.channel)
+        return self.channel.send_fd(f"{message}\n".encode(), context.channel)
 
 
 class Refork:
-    """The reforks of a worker pool: promote a worker, and replace the others by forks of it.
+    """The reforks of a worker pool: promote a worker, and replace the others by forks of it."""
 
-    Attributes:
-        count: how many there were, also those that have failed.
-        worker: the one that finishes its requests to become the preloader; `None`: none does.
-    """
+    count = 0  # how many there were, also those that have failed
+    worker: WorkerHandle | None = None  # finishes its requests to become the preloader
+    _untried: Preloader | None = None  # was promoted, until the first of its forks serves
+    _before: int | None = None  # bytes of all workers before the refork under way
 
     def __init__(self, pool: WorkerPool) -> None:
-        self.count = 0
-        self.worker: WorkerHandle | None = None
         self._pool = pool
-        #: The worker that was promoted, until the first of its forks serves.
-        self._untried: Preloader | None = None
-        #: Bytes of all workers before the refork under way; `None`: none is.
-        self._before: int | None = None
 
     @property
     def after(self) -> int:
@@ -221,7 +207,6 @@ class Refork:
                 worker.recycle_reason = ""
 
     def _due(self) -> WorkerHandle | None:
-        """Return the worker that has begun enough requests, unless the pool is in motion."""
         pool = self._pool
         workers = pool.workers.values()
         if (
@@ -239,7 +224,6 @@ class Refork:
         return next(due, None)
 
     def _begin(self, worker: WorkerHandle, kill_at: float) -> None:
-        """Have the worker finish its requests."""
         pool = self._pool
         self.worker = worker
         self._before = sum(each.pss() for each in pool.workers.values())
@@ -253,13 +237,12 @@ class Refork:
         )
 
     def _promote(self, worker: WorkerHandle) -> None:
-        """Make the worker, which has finished, the preloader."""
         pool = self._pool
         self.worker = None
         self.count += 1
-        self._untried = Preloader(pool.service, worker.pid, worker.channel, ready=True)
+        self._untried = Preloader(pool.service, pool.scoreboard, worker)
         for listener in pool.service.listeners:
-            if not worker.channel.send_fd("listener", listener.fileno()):
+            if not worker.channel.send_fd(b"listener\n", listener.fileno()):
                 signals.send(worker.pid, signal.SIGKILL)
         pool.on_promoted(worker, self._untried)
 
@@ -291,18 +274,6 @@ def _load(service: Service, scoreboard: Scoreboard, channel_fd: int) -> Process:
     channel.setblocking(True)
     channel.send(SERVING)
     return _fork_workers(service, scoreboard, channel)
-
-
-def _worker(service: Service, scoreboard: Scoreboard, context: WorkerContext) -> Process:
-    label, run = start.worker(
-        service, context, lambda signals: _promote(service, scoreboard, context)
-    )
-
-    def report_and_run(signals: StopSignals) -> Process | None:
-        start.write(context, HERE)
-        return run(signals)
-
-    return label, report_and_run
 
 
 def _promote(service: Service, scoreboard: Scoreboard, context: WorkerContext) -> Process | None:
@@ -379,7 +350,8 @@ def _fork_workers(service: Service, scoreboard: Scoreboard, channel: socket.sock
                 if fork.fork_orphan():
                     forget_fd(channel.fileno())
                     channel.close()
-                    return _worker(service, scoreboard, context)
+                    promote = partial(_promote, service, scoreboard, context)
+                    return start.worker(service, context, promote)
             except OSError as error:
                 logs.write("error", f"a worker cannot be forked: {error}")
             # This tells the main process if no process has it.

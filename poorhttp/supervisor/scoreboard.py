@@ -20,14 +20,11 @@ from poorhttp._core import SharedStatuses, WorkerStatus, sum_figures
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from poorhttp._core import Figures, Finished, InFlight, Refusal
-    from poorhttp.supervisor.upgrade import Memory
+    from poorhttp._core import Figures
+    from poorhttp.supervisor.binary_upgrade import Memory
 
 #: Requests in a log line, the newest first; of more only the number is given.
 MOST_NAMED = 10
-
-#: Entries of the slowest requests, of the last errors and of the last refusals of a service.
-MOST_FINISHED = 20
 
 #: Why workers were replaced, as `Service.restarts` of the status document explains it; each has a
 #: number in the memory, in this order.
@@ -65,7 +62,6 @@ class Scoreboard:
         self._taken: set[int] = set()
 
     def take(self) -> int:
-        """Take the lowest free slot."""
         slot = min(set(range(len(self._taken) + 1)) - self._taken)
         self._taken.add(slot)
         return slot
@@ -76,7 +72,6 @@ class Scoreboard:
             status.stop_accepting()
 
     def free(self, slot: int) -> None:
-        """Free the slot of a worker that has ended."""
         self.stop_accepting(slot)
         self._taken.discard(slot)
 
@@ -90,11 +85,9 @@ class Scoreboard:
         return self._statuses[slot]
 
     def status(self, slot: int) -> WorkerStatus | None:
-        """Return the status of the worker in this slot, if it has one."""
         return self._statuses.get(slot)
 
     def begun(self, slot: int) -> int:
-        """Return how many requests the worker in this slot has begun."""
         return status.counts()[0] if (status := self.status(slot)) is not None else 0
 
     def in_flight(self, slot: int) -> str:
@@ -104,10 +97,6 @@ class Scoreboard:
         if len(requests) > MOST_NAMED:
             named.append(f"and {len(requests) - MOST_NAMED} more")
         return ", ".join(named)
-
-    def requests(self, slot: int) -> list[InFlight]:
-        """Return requests in flight and upgraded connections of the worker in this slot."""
-        return status.requests() if (status := self.status(slot)) is not None else []
 
 
 class Totals:
@@ -126,16 +115,13 @@ class Totals:
         self._before: list[Predecessor] = []
 
     def add_ended(self, status: WorkerStatus | None) -> None:
-        """Move what a worker has counted here when it has ended."""
         if status is not None:
             self.ended.absorb(status)
 
     def count_restart(self, reason: str) -> None:
-        """Count a worker that is replaced, for one of `RESTARTS`."""
         self.ended.add_to_own_number(RESTARTS.index(reason))
 
     def count_refork(self) -> None:
-        """Count that all workers were replaced by forks of one of them."""
         self.ended.add_to_own_number(REFORKS)
 
     @property
@@ -181,30 +167,10 @@ class Totals:
                 self.ended.add_to_own_number(which, each.ended.own_number(which))
             self._before.remove(each)
 
-    def finished(
-        self, alive: Sequence[WorkerStatus]
-    ) -> tuple[list[Finished], list[Finished], list[Refusal]]:
-        """Return the slowest requests, the last errors and the last refusals of all workers."""
-        slowest: list[Finished] = []
-        errors: list[Finished] = []
-        refusals: list[Refusal] = []
-        statuses = [*alive, *self._ended()]
-        for each in self._before:
-            statuses += each.workers
-        for status in statuses:
-            slow, failed, refused = status.finished()
-            slowest += slow
-            errors += failed
-            refusals += refused
-        slowest.sort(key=lambda each: -each["waited"] - each["application"] - each["sending"])
-        errors.sort(key=lambda each: -each["when"])
-        refusals.sort(key=lambda each: -each["when"])
-        return slowest[:MOST_FINISHED], errors[:MOST_FINISHED], refusals[:MOST_FINISHED]
-
-    def lines_lost(self, alive: Sequence[WorkerStatus]) -> int:
-        """Return how many lines of the logs were lost in all workers."""
-        inherited = [status for each in self._before for status in each.workers]
-        return sum(each.lines_lost() for each in [*alive, *self._ended(), *inherited])
+    @property
+    def statuses(self) -> list[WorkerStatus]:
+        """Those of workers that have ended, and of workers of the main processes before."""
+        return [*self._ended(), *(status for each in self._before for status in each.workers)]
 
     def memory(self, service: str, scoreboards: Iterable[Scoreboard]) -> Iterator[Memory]:
         """Yield what the next main process inherits: nothing that a limit of file sizes forbids."""
@@ -245,7 +211,6 @@ class Predecessor:
         self._scoreboards: list[SharedStatuses] = []
 
     def add(self, statuses: SharedStatuses) -> None:
-        """Add the memory of a scoreboard."""
         self._scoreboards.append(statuses)
         self.workers += [WorkerStatus(statuses, place) for place in range(len(statuses))]
 
@@ -268,7 +233,6 @@ class Predecessor:
         return now - self._ended_at >= SETTLED
 
     def memory(self, service: str) -> Iterator[Memory]:
-        """Yield what the next main process inherits."""
         yield TOTALS, service, self.pid, self._totals.fileno()
         for statuses in self._scoreboards:
             yield WORKERS, service, self.pid, statuses.fileno()

@@ -32,8 +32,11 @@ class Spawner:
         return False
 
     def order(self, context: WorkerContext) -> bool:
-        """Have another process fork a worker; return `False` if that fails."""
-        return False
+        """Have another process fork a worker, which reports itself over its channel.
+
+        Returns `False` if that fails.
+        """
+        raise NotImplementedError
 
     def fork(self, context: WorkerContext) -> int:
         """Fork a worker from the main process; return its process ID.

@@ -19,20 +19,17 @@ from poorhttp.config import loader
 from poorhttp.config.command_line import title_words
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError, Failure, printable
-from poorhttp.net.systemd import Notifier
 from poorhttp.process import fork, signals
 from poorhttp.process.exit_status import MOST, changed_children
 from poorhttp.process.own_files import FOLDER, own_files
 from poorhttp.process.privileges import apply_umask
 from poorhttp.process.signals import SIGNALS, STOP_SIGNALS, signal
 from poorhttp.process.unpatched import sleep
-from poorhttp.supervisor import upgrade
+from poorhttp.supervisor import binary_upgrade
+from poorhttp.supervisor.binary_upgrade import Takeover, Upgrade
 from poorhttp.supervisor.components import Components
 from poorhttp.supervisor.generations import Generations
-from poorhttp.supervisor.saturation import Saturation
 from poorhttp.supervisor.tasks import attempt
-from poorhttp.supervisor.upgrade import Takeover, Upgrade
-from poorhttp.supervisor.watchdog import Watchdog
 from poorhttp.supervisor.worker_handle import ASKED
 from poorhttp.worker.stop_signals import StopSignals
 
@@ -59,6 +56,9 @@ PAUSE = 1.0
 #: Seconds between two looks at workers that end while the main thread does not return.
 POLL_INTERVAL = 0.05
 
+#: Seconds that programs get to end that components of others have left running.
+LEFT_TIMEOUT = 2.0
+
 
 class Supervisor:
     """Keeps workers serving on the same sockets, across crashes, reloads and upgrades.
@@ -74,20 +74,12 @@ class Supervisor:
         folder: str,
         file: str | None,
     ) -> None:
-        """Open the sockets.
-
-        Args:
-            services: see `launcher.run`, also for `read_settings`, `application` and `file`.
-            folder: the folder in which the command was started.
-        """
+        """Open the sockets; see `launcher.run`. The command was started in `folder`."""
         self.read_settings = read_settings
         self.start_folder = folder
         self.file = file
         self.has_application = application is not None
-        self.takeover: Takeover | None = upgrade.takeover()
-        self.notifier = Notifier()
-        self.watchdog = Watchdog(self.notifier)
-        self.saturation = Saturation()
+        self.takeover: Takeover | None = binary_upgrade.takeover()
         self.upgrade: Upgrade | None = None
         #: Signals that have not been handled.
         self.pending_signals: list[int] = []
@@ -95,22 +87,21 @@ class Supervisor:
         self._asked: list[tuple[int, str]] = []
         #: Signals that wait until the start, reload or upgrade under way has ended.
         self.deferred_signals: list[int] = []
-        #: All workers serve, and the ready line has been printed.
-        self.started = False
-        #: It goes on serving until then, after TERM (`drain_delay`) or by an operator (infinite).
+        # `component.Main` describes these.
+        self.started = self.replaced = False
         self.drain_until = 0.0
-        #: The signal by which the server stops; 0: it does not.
         self.stop_signal = 0
-        #: A new main process has taken over.
-        self.replaced = False
+        self.successor = 0
         self.reloads: Reloads = {"succeeded": 0, "failed": 0, "last": None}
         self.exit_code = 0
         #: The loop has begun, and it has ended.
         self._loops = self._closing = False
-        #: Handlers before those that were installed before `run`.
+        #: Handlers before those of this class.
         self._handlers: dict[int, Any] = {}
         #: Readable when a signal has arrived; -1 before `run`.
         self._wakeups = -1
+        #: Children from before components of others were called; `None`: there are no such.
+        self._inherited: set[int] | None = None
         #: Changes of children that were left for the next time.
         self._may_be_more = False
         apply_umask(services[0])
@@ -122,24 +113,21 @@ class Supervisor:
             if self.takeover is None:
                 self.pidfile.check()
         have = self.takeover.listeners if self.takeover else []
-        #: When the first main process began, before upgrades, in seconds since 1970.
         self.born = (self.takeover.born if self.takeover else 0.0) or time.time()
         self.components = Components(self)
         try:
             self.components.open(services, have, self._watch_others)
             taken = self.components.listeners()
             have = [listener for listener in have if listener not in taken]
-            self.generations = Generations(services, have, application, self.components.spawners)
-            each = self.components.each
-            self.generations.on_worker_start = lambda *what: each("worker_started", *what)
-            self.generations.on_worker_end = lambda *what: each("worker_ended", *what)
+            self.generations = Generations(
+                services, have, application, self.components.spawners, self.components.each
+            )
             if self.takeover is not None:
                 self.generations.inherit(self.takeover.memory)
         except BaseException:
             self.components.stop()
             self.components.end()
-            for number, handler in self._handlers.items():
-                signals.install(number, handler)
+            self._restore_handlers()
             raise
 
     def run(self, early: StopSignals) -> int:
@@ -151,13 +139,8 @@ class Supervisor:
         wakeups, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         wakeup_fd = signals.set_wakeup_fd(write)
         # Code of the application could fill it and make it block: in the next handler of a signal.
-        only_here = [wakeups, write]
-
-        def close_after_fork() -> None:
-            while only_here:
-                os.close(only_here.pop())
-
-        fork.after_fork_in_child.append(close_after_fork)
+        for fd in (wakeups, write):
+            fork.keep_from_children(fd)
 
         def note(number: int, frame: FrameType | None) -> None:
             self.pending_signals.append(number)
@@ -165,11 +148,9 @@ class Supervisor:
                 self.components.interrupt("the server stops")
 
         # Without a handler, the end of a child would not be written to the pipe.
-        before: dict[int, Any] = {
-            signal.SIGCHLD: signals.install(signal.SIGCHLD, self._on_child_signal)
-        }
-        before |= {number: signals.install(number, note) for number in SIGNALS}
-        before |= self._handlers
+        self._install(signal.SIGCHLD, self._on_child_signal)
+        for number in SIGNALS:
+            self._install(number, note)
         # Keep the garbage collector from writing to pages that are shared with the workers.
         gc.collect()
         gc.freeze()
@@ -185,10 +166,22 @@ class Supervisor:
                 changed.append("SIGCHLD")
             if signals.set_wakeup_fd(write) != write:
                 changed.append("the wakeup descriptor")
-            return (
-                f"it has replaced handlers of the server: {', '.join(changed)}" if changed else ""
+            parts = [f"it has replaced handlers of the server: {', '.join(changed)}"] * bool(
+                changed
             )
+            return "; ".join([*parts, *signals.undo_blocks(), *signals.end_timers()])
 
+        def check_descriptors(method: str) -> None:
+            if self.replaced or self._closing:
+                return
+            channels = [each.fileno() for pool in self.generations for each in pool.channels()]
+            sockets = [each.fileno() for each in self.generations.listeners]
+            if closed := fork.closed_descriptors([wakeups, write, *channels, *sockets]):
+                numbers = ", ".join(map(str, closed))
+                logs.write_last(f"{method} has closed descriptors of the server: {numbers}")
+                self._stop_at_once(signal.SIGTERM, "the server stops, because it cannot go on")
+
+        self.components.check_descriptors = check_descriptors
         self.components.restore, self.components.runs = restore, True
         if self.components.hangs is not None:
             self.components.hangs.wakeups = wakeups
@@ -205,7 +198,7 @@ class Supervisor:
                     # Something may be due that would fail again at once; signals are not late.
                     self._pause(wakeups)
             if self.upgrade is not None and self.replaced and os.getpid() == 1:
-                return upgrade.wait_for_successor(self.upgrade.pid, self.pending_signals, wakeups)
+                return binary_upgrade.wait_for_successor(self.upgrade.pid, self.pending_signals)
             return self.exit_code
         finally:
             self._closing = True
@@ -214,15 +207,14 @@ class Supervisor:
             self.components.end()
             self.components.runs = False
             signals.set_wakeup_fd(wakeup_fd)
-            for number, handler in before.items():
-                signals.install(number, handler)
-            fork.after_fork_in_child.remove(close_after_fork)
-            close_after_fork()
+            self._restore_handlers()
+            for fd in (wakeups, write):
+                fork.close_own(fd)
             self.generations.close()
             self.components.stop()
+            attempt("the end of programs of plug-ins", self._end_left_programs)
             if self.pidfile is not None:
                 self.pidfile.remove()
-            self.notifier.close()
 
     def _tick(self) -> bool:
         """Handle signals, ended children and timers; go on with a start, reload or upgrade.
@@ -233,21 +225,17 @@ class Supervisor:
         self._handle_signals()
         reaped = attempt("the handling of ended processes", self._reap)
         now = time.monotonic()
-        tasks: dict[str, Callable[[], object]] = {
-            "the care for workers": lambda: self.generations.tick(now),
-            "the end of the drain": lambda: self._check_drain(now),
-        }
-        done = [attempt(what, task) for what, task in tasks.items()]
+        done = [attempt("the care for workers", self.generations.tick, now)]
+        if 0 < self.drain_until <= now and not self.stop_signal:
+            done.append(attempt("the end of the drain", self._stop, signal.SIGTERM))
         # Before a start or reload is judged: a component may replace workers that have failed.
         done.append(self._tick_components(now))
         before = self.started, self.generations.serving, self.replaced
-        tasks = {
+        tasks: dict[str, Callable[[], object]] = {
             "the start": self._check_start,
             "the reload": self._check_reload,
             "the upgrade": self._check_upgrade,
             "the handling of deferred signals": self._check_deferred,
-            "the watchdog": lambda: self.watchdog.tick(self.generations.serving, now),
-            "the saturation check": lambda: self.saturation.tick(self.generations.serving, now),
         }
         done += [attempt(what, task) for what, task in tasks.items()]
         if before != (self.started, self.generations.serving, self.replaced):
@@ -259,12 +247,8 @@ class Supervisor:
         """Have components do what is due, and fork at once the workers for which they ask."""
         if not self.components:
             return True
-        done = self.components.tick(now)
+        done = self.components.each("tick", now)
         return attempt("the care for workers", self.generations.tick, now) and done
-
-    def _check_drain(self, now: float) -> None:
-        if self.drain_until and self.drain_until <= now and not self.stop_signal:
-            self._stop(signal.SIGTERM)
 
     def _pause(self, wakeups: int) -> None:
         """Wait for a signal, at most for `PAUSE` seconds."""
@@ -274,18 +258,24 @@ class Supervisor:
             if poller.poll(PAUSE * 1000):
                 os.read(wakeups, 4096)
 
+    def _install(self, number: int, handler: Any) -> None:
+        self._handlers.setdefault(number, signals.install(number, handler))
+
+    def _restore_handlers(self) -> None:
+        for number, handler in self._handlers.items():
+            signals.install(number, handler)
+
     def _is_over(self) -> bool:
         if self.replaced and not self.stop_signal:
             return self.generations.ended and all(pool.ended for pool in self.components.pools())
         return bool(self.stop_signal) and self.generations.ended
 
     def _wait(self, wakeups: int) -> None:
-        """Wait for a signal, for a message of a child, or until something is due."""
         if self.pending_signals or self._asked or self._may_be_more or self._is_over():
             return
         poller = select.poll()
         fds = [wakeups, *self.components.filenos(), *self.generations.filenos()]
-        timed = (self.components, self.watchdog, self.saturation, self.generations)
+        timed = (self.components, self.generations)
         times = [each.due() for each in timed]
         for pool in self._pools:
             fds += [channel.fileno() for channel in pool.channels()]
@@ -298,8 +288,12 @@ class Supervisor:
             poller.register(fd, select.POLLOUT)
         for fd in fds:
             poller.register(fd, select.POLLIN)
-        rest = max(0.0, min(times) - time.monotonic())
-        for fd, event in poller.poll(rest * 1000 + 1 if rest < 86400 else None):
+        began = time.monotonic()
+        rest = max(0.0, min(times) - began)
+        events = poller.poll(rest * 1000 + 1 if rest < 86400 else None)
+        if self.components.hangs is not None:
+            self.components.on_wait(began, [fd for fd, _ in events])
+        for fd, event in events:
             if fd == wakeups:
                 os.read(wakeups, 4096)
             elif event & select.POLLNVAL:
@@ -345,56 +339,41 @@ class Supervisor:
     def _pools(self) -> list[WorkerPool]:
         return [*self.components.pools(), *self.generations]
 
-    # What components may ask for (`component.Operations`), and read
+    # What components may ask for and read, as `component.Main` describes it
 
     @property
     def changing(self) -> bool:
-        """Whether a start, a reload or a binary upgrade is under way."""
         return not self.started or bool(self.generations.starting) or self.upgrade is not None
 
     def reload(self, saved: str = "") -> None:
-        """Reload, as after HUP, when this round of the loop has ended."""
         self._asked.append((signal.SIGHUP, saved))
 
     def restart(self) -> None:
-        """Start a new main process that takes over, when this round has ended."""
         self._asked.append((signal.SIGUSR2, ""))
 
     def stop(self, number: int) -> None:
-        """Stop as by this signal, when this round has ended."""
         self._asked.append((number, ""))
 
     def drain(self) -> None:
-        """Report that the server is not ready, and go on serving."""
         self.drain_until = float("inf")
         self.generations.drain()
         self.components.each("draining")
 
     def undrain(self) -> None:
-        """Report that the server is ready again."""
         self.drain_until = 0.0
         self.generations.drain(on=False)
 
     def resize(self, step: int, pools: Sequence[WorkerPool]) -> None:
-        """Add `step` workers to each of these pools."""
         self.generations.resize(step, pools)
-        self.notifier.status(self._status())
 
     def recycle(self, worker: WorkerHandle) -> None:
-        """Replace a worker as soon as its successor serves."""
         worker.recycle_reason = ASKED
 
-    def ping(self) -> None:
-        """Have the workers pinged for some seconds."""
-        self.watchdog.on_question()
-
     def say(self, text: str, style: str) -> None:
-        """Show a message to the user by a component, or else log it."""
         if not self.components.say(text, style):
             logs.write({"bad": "error", "warning": "warning"}.get(style, "info"), text)
 
     def metrics(self) -> list[tuple[Entry, Metric, list[tuple[dict[str, str], float]]]]:
-        """Read the metrics of plug-ins of others."""
         return self.components.metrics()
 
     # Plug-ins of others whose methods do not return
@@ -402,10 +381,8 @@ class Supervisor:
     def _watch_others(self) -> Hangs:
         from poorhttp.supervisor.hangs import Hangs  # takes memory
 
-        if not self._loops:
-            # `run` installs it for all that follows.
-            before = signals.install(signal.SIGCHLD, self._on_child_signal)
-            self._handlers.setdefault(signal.SIGCHLD, before)
+        self._inherited = fork.other_children()
+        self._install(signal.SIGCHLD, self._on_child_signal)
         hangs = Hangs(
             self.components,
             self._is_stopping,
@@ -415,12 +392,48 @@ class Supervisor:
         hangs.wakeups = self._wakeups
         return hangs
 
+    def _left_programs(self) -> set[int]:
+        """Return the programs that components of others have started, and that run.
+
+        Not if this process becomes the parent of orphans: a child may be one of an application.
+        """
+        if self._inherited is None or self.generations.adopts or os.getpid() == 1:
+            return set()
+        successor = {self.upgrade.pid} if self.upgrade is not None else set()
+        left = fork.other_children() - self._inherited - successor
+        return set(filter(signals.is_running, left))
+
+    def _end_left_programs(self) -> None:
+        """Name and end programs that components of others have left running."""
+        # One that a component has asked to end needs a moment.
+        if not self._wait_for_programs(LEFT_TIMEOUT / 4):
+            left = self._left_programs()
+            names = ", ".join(f"{pid} ({fork.program(pid)})" for pid in sorted(left))
+            logs.write("error", f"plug-ins have left programs running, which are ended: {names}")
+            for pid in left:
+                signals.send(pid, signal.SIGTERM)
+            self._wait_for_programs(LEFT_TIMEOUT)
+            for pid in self._left_programs():
+                signals.send(pid, signal.SIGKILL)
+
+    def _wait_for_programs(self, timeout: float) -> bool:
+        """Wait until no program of a component runs; return whether there is none."""
+        until = time.monotonic() + timeout
+        while left := self._left_programs():
+            if time.monotonic() >= until:
+                break
+            sleep(POLL_INTERVAL)
+        return not left
+
     def _on_child_signal(self, number: int, frame: FrameType | None) -> None:
         """Handle SIGCHLD, which `Hangs` sends too."""
         if self._is_stopping():
             self.components.interrupt("the server stops")
-        elif not self._loops and (call := self.components.current) and call.holds_up_start:
-            self.components.interrupt("there would be no workers")
+        elif (call := self.components.current) and call.holds_up:
+            if not self._loops:
+                self.components.interrupt("there would be no workers")
+            elif call.refusable:
+                self.components.interrupt("it would hold up the main process for ever")
 
     def _is_stopping(self) -> bool:
         asked = any(number in STOP_SIGNALS for number in self.pending_signals)
@@ -428,14 +441,19 @@ class Supervisor:
 
     def _stop_without_main_thread(self, number: int) -> None:
         """Stop the workers and end this process: the main thread is in a method of a plug-in."""
-        logs.write("error", "the server stops without the main thread, which does not return")
+        why = "the server stops without the main thread, which does not return"
+        self._stop_at_once(number, why)
+
+    def _stop_at_once(self, number: int, why: str) -> None:
+        """Stop the workers and end this process, without the loop."""
+        logs.write_last(why)
         until = time.monotonic() + self.generations.stop_timeout
         attempt("the stop", self.generations.stop, number, until)
         new = {self.upgrade.pid} if self.upgrade is not None and self.replaced else set()
         workers = {pid for pool in self.generations for pid in pool.workers}
         while any(map(signals.is_running, workers)) and time.monotonic() < until:
             sleep(POLL_INTERVAL)
-        for pid in fork.children - new:
+        for pid in (fork.children | self._left_programs()) - new:
             signals.send(pid, signal.SIGKILL)
         if self.pidfile is not None and not self.replaced:
             attempt("the removal of the pidfile", self.pidfile.remove)
@@ -445,12 +463,9 @@ class Supervisor:
 
     def _handle_signals(self) -> None:
         while self.pending_signals or self._asked:
-            number: int
-            saved: str | None = None
-            if self.pending_signals:
-                number = self.pending_signals.pop(0)
-            else:
-                number, saved = self._asked.pop(0)
+            number, saved = (
+                (self.pending_signals.pop(0), None) if self.pending_signals else self._asked.pop(0)
+            )
             attempt(f"the handling of {signals.name(number)}", self._handle_signal, number, saved)
 
     def _handle_signal(self, number: int, saved: str | None) -> None:
@@ -466,7 +481,9 @@ class Supervisor:
             else:
                 self._stop(number)
         elif number == signal.SIGUSR1:
-            self._reopen_logs()
+            self.generations.reopen_logs()
+            for pool in self.components.pools():
+                pool.reopen_logs()
         elif self.stop_signal or self.drain_until or self.replaced:
             self._drop(number)
         elif saved is None and self.components.handles(number):
@@ -491,8 +508,9 @@ class Supervisor:
         """Report that the server is not ready, and go on serving for `delay` seconds."""
         self.drain_until = time.monotonic() + delay
         logs.write("info", f"not ready any more, and the stop begins in {delay:g} s (TERM)")
-        self.notifier.stopping(f"not ready; the stop begins in {delay:g} s")
-        self._abandon_reload()
+        if self.generations.starting:
+            self.say("the version that was being loaded is abandoned", "warning")
+        self._cancel_reload()
         self.generations.drain()
         self.components.each("draining")
         self._stop_upgrade(number)
@@ -504,7 +522,6 @@ class Supervisor:
             until += self.generations.stop_timeout
         self.stop_signal = number
         until = min(until, time.monotonic() + self.components.grace(number))
-        attempt("the notice to systemd", self.notifier.stopping)
         self.components.each("stopping", number)
         self.generations.stop(number, until)
         self._stop_upgrade(number)
@@ -513,13 +530,7 @@ class Supervisor:
         if self.upgrade is not None and not self.replaced:
             signals.send(self.upgrade.pid, number)
 
-    def _reopen_logs(self) -> None:
-        self.generations.reopen_logs()
-        for pool in self.components.pools():
-            pool.reopen_logs()
-
     def _defer(self, number: int, what: str) -> None:
-        """Handle a signal after the start that is under way has succeeded or failed."""
         if number not in self.deferred_signals:
             logs.write("info", f"{what} has to wait for the start that is under way")
             self.deferred_signals.append(number)
@@ -560,11 +571,6 @@ class Supervisor:
             if self.takeover is not None:
                 self.takeover.done()
                 self.components.each("start")
-            self.notifier.ready(self._status())
-
-    def _status(self) -> str:
-        """What `systemctl status` shows."""
-        return ", ".join(f"{pool.name}{pool.count} workers" for pool in self.generations.serving)
 
     # Reload
 
@@ -581,7 +587,6 @@ class Supervisor:
         self._cancel_reload()
         self.components.each("begun", "reload")
         self.say(f"reloading: {saved}" if saved else "reloading", "info")
-        self.notifier.reloading()
         try:
             if change := own_files.change:
                 raise ConfigError(
@@ -616,13 +621,6 @@ class Supervisor:
             logs.adopt_settings(starting[0].settings, starting[0].service.privileges.owner)
             self.components.commit()
             self._end_reload("reloaded: the new version serves", succeeded=True)
-            self.notifier.ready(self._status())
-
-    def _abandon_reload(self) -> None:
-        """Stop the version that is being loaded, because the server is to stop."""
-        if self.generations.starting:
-            self.say("the version that was being loaded is abandoned", "warning")
-        self._cancel_reload()
 
     def _cancel_reload(self) -> None:
         self.generations.cancel_reload()
@@ -631,7 +629,6 @@ class Supervisor:
     def _not_reloaded(self, why: str) -> None:
         message = f"not reloaded; the previous version keeps serving: {why}"
         self._end_reload(message, succeeded=False)
-        self.notifier.ready(f"{self._status()}; {message}")
 
     def _end_reload(self, message: str, *, succeeded: bool) -> None:
         self.reloads["succeeded" if succeeded else "failed"] += 1
@@ -643,7 +640,6 @@ class Supervisor:
     # Upgrade
 
     def _begin_upgrade(self) -> None:
-        """Start a new main process beside this one."""
         refusal = self.components.refuses_restart()
         if self.changing and not refusal:
             self._defer(signal.SIGUSR2, "a new main process")
@@ -659,8 +655,8 @@ class Supervisor:
         try:
             listeners = [*self.generations.listeners, *self.components.listeners()]
             memory = [*self.generations.memory(), *self.components.memory()]
-            folder, environ = self.start_folder, self.notifier.environ
-            self.upgrade = upgrade.Upgrade(listeners, memory, folder, environ, self.born)
+            folder, environ = self.start_folder, self.components.environ()
+            self.upgrade = binary_upgrade.Upgrade(listeners, memory, folder, environ, self.born)
         except OSError as error:
             self._not_upgraded(f"a new main process cannot be started: {error}")
         finally:
@@ -673,11 +669,11 @@ class Supervisor:
     def _check_upgrade(self) -> None:
         if self.upgrade is None or self.replaced or not self.upgrade.serves():
             return
-        logs.write("info", f"process {self.upgrade.pid} has taken over")
+        self.successor = self.upgrade.pid
         message = f"process {self.upgrade.pid} has taken over"
+        logs.write("info", message)
         self.components.each("ended", "restart", message, succeeded=True)
         self.replaced = True
-        self.notifier.main_pid(self.upgrade.pid)
         self.generations.detach()
         self.components.each("detach")
 

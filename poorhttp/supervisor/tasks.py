@@ -1,4 +1,4 @@
-"""Runs tasks of the main process: one that fails is logged, and the others are run nevertheless."""
+"""Runs tasks of the main process, each by itself: one that fails is logged, the others run."""
 
 from __future__ import annotations
 

@@ -32,17 +32,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp._core import WorkerStatus
 
-#: The reason for which a worker is replaced at once, also if another is being replaced.
+#: Reasons for which a worker is replaced: at once, also if another is being replaced; and because
+#: an operator has named it.
 CANNOT_WAIT = "a request in it cannot be interrupted"
-
-#: The reason for which a worker is replaced that an operator has named.
 ASKED = "an operator has asked for it"
 
 #: Seconds between two looks at the memory of a worker that has requests.
 CHECK_INTERVAL = 1.0
-
-#: Seconds after which a ping without an answer counts as failed.
-SILENCE = 3.0
 
 #: Seconds that a process may be stopped (SIGSTOP) before it is killed and replaced; in development
 #: it is not. A process that a debugger holds does not count as stopped.
@@ -50,74 +46,52 @@ STOPPED = 10.0
 
 
 class WorkerHandle:
-    """A worker process.
-
-    Times are those of the monotonic clock.
+    """A worker process. Times are those of the monotonic clock.
 
     Attributes:
-        pid: process ID; 0 as long as it is not known (`WorkerPool.ordered`).
         index: its number among the workers of its service, from 0.
         slot: its number in the scoreboard.
-        channel: control channel to it.
+        balances: its accepts are balanced with those of its siblings.
         started: when it was forked.
         last_answer: when it last answered a ping, or began to serve.
-        pinged: since when a ping has no answer; 0: none is open.
-        memory_due: when `max_rss` is checked next; infinite until it gets a request.
-        active: it has reported that a request began, since this was last false.
-        full: it has reported that all its threads have requests, and is not being checked yet.
-        serves: it has reported that it serves.
-        broken: it serves an error page, because its application could not be loaded.
-        again: its application could not be loaded, perhaps because an older version runs.
-        balances: its accepts are balanced with those of its siblings.
-        generation: reforks that came before it.
-        refork_due: it has begun `refork_after` requests.
-        replaced: the application has replaced the handler of a signal to stop.
-        greenlets: the package by whose greenlets the application has replaced threads, or None.
-        promoted: it has finished its requests, and waits to become the preloader.
-        certificates: how often its service had read certificates again when it last got them.
-        recycle_reason: why it is to be replaced; empty: it is not.
-        successor: the worker that replaces it.
-        timeout: why it is given up, in words; empty: it is not.
-        timeout_reported: the functions of `worker_timeout` have been told.
-        kill_at: it has been told to end, and is killed then; 0: it has not.
-        kill_stopped_at: it is stopped (SIGSTOP), and is killed then; 0: it is not stopped.
-        killed_stopped: it was killed because it was stopped.
-        next_term: when SIGTERM is sent again, if it does not serve yet; 0: never.
     """
 
-    def __init__(
-        self, pid: int, index: int, slot: int, channel: ControlChannel, *, balances: bool
-    ) -> None:
-        self.pid = pid
+    pid = 0  # its process ID; 0 as long as it is not known (`WorkerPool.ordered`)
+    pinged = 0.0  # since when a ping has no answer; 0: none is open
+    memory_due = 0.0  # when `max_rss` is checked next; infinite until it gets a request
+
+    # What it has reported
+
+    serves = False
+    active = False  # a request began, since this was last false
+    full = False  # all its threads have requests, and it is not being checked yet
+    broken = False  # it serves an error page, because its application could not be loaded
+    again = False  # its application could not be loaded, perhaps because an older version runs
+    refork_due = False  # it has begun `refork_after` requests
+    promoted = False  # it has finished its requests, and waits to become the preloader
+    replaced = False  # the application has replaced the handler of a signal to stop
+    greenlets: str | None = None  # the package by whose greenlets it has replaced threads
+
+    # How it goes on
+
+    generation = 0  # reforks that came before it
+    recycle_reason = ""  # why it is to be replaced
+    successor: WorkerHandle | None = None  # the worker that replaces it
+    timeout = ""  # why it is given up, in words
+    timeout_reported = False  # the functions of `worker_timeout` have been told
+    kill_at = 0.0  # it has been told to end, and is killed then; 0: it has not
+    kill_stopped_at = 0.0  # it is stopped (SIGSTOP), and is killed then; 0: it is not stopped
+    killed_stopped = False  # it was killed because it was stopped
+    next_term = 0.0  # when SIGTERM is sent again, if it does not serve yet; 0: never
+
+    def __init__(self, index: int, slot: int, channel: ControlChannel, *, balances: bool) -> None:
         self.index = index
         self.slot = slot
         self.channel = channel
-        self.started = self.last_answer = time.monotonic()
-        self.pinged = 0.0
-        self.active = False
-        self.full = False
-        self.memory_due = 0.0
-        self.serves = False
-        self.broken = False
-        self.again = False
         self.balances = balances
-        self.generation = 0
-        self.refork_due = False
-        self.replaced = False
-        self.greenlets: str | None = None
-        self.promoted = False
-        self.certificates = 0
-        self.recycle_reason = ""
-        self.successor: WorkerHandle | None = None
-        self.timeout = ""
-        self.timeout_reported = False
-        self.kill_at = 0.0
-        self.kill_stopped_at = 0.0
-        self.killed_stopped = False
-        self.next_term = 0.0
+        self.started = self.last_answer = time.monotonic()
 
     def receive(self, now: float) -> None:
-        """Handle the messages that it has sent."""
         received = self.channel.receive()
         self.serves |= SERVING in received
         self.full |= FULL in received
@@ -160,7 +134,14 @@ class WorkerHandle:
                     "of the application holds it up) and was killed"
                 )
             else:
-                why = f"was still loading the application and was killed: {self._not_stopped()}"
+                why = "was still loading the application and was killed: "
+                if verb := Disposition(str(self.pid)).withheld(signal.SIGTERM):
+                    why += f"the application {verb} SIGTERM"
+                else:
+                    why += (
+                        "SIGTERM has not ended that, because the application has replaced the "
+                        "handler, has caught the exception, or waits in a library"
+                    )
             # After a signal to stop, `graceful_timeout` is what the operator has chosen.
             logs.write("warning" if asked else "error", f"worker {self.pid} {why}")
             self.timeout = self.timeout or "it did not end in time (graceful_timeout)"
@@ -170,15 +151,6 @@ class WorkerHandle:
             self.timeout = self.timeout or "it was still stopped (SIGSTOP)"
             self.kill_stopped_at, self.killed_stopped = 0.0, True
         signals.send(self.pid, signal.SIGKILL)
-
-    def _not_stopped(self) -> str:
-        """Return why SIGTERM has not ended it while it loads its application."""
-        if verb := Disposition(str(self.pid)).withheld(signal.SIGTERM):
-            return f"the application {verb} SIGTERM"
-        return (
-            "SIGTERM has not ended that, because the application has replaced the handler, has "
-            "caught the exception, or waits in a library"
-        )
 
     def stop(self, number: int) -> None:
         """Send it a signal to stop, which must not have the default action while it serves."""
@@ -191,13 +163,8 @@ class WorkerHandle:
         return self.serves
 
     def ping(self, now: float) -> None:
-        """Ask whether it answers."""
         self.pinged = self.pinged or now
         self.channel.send(PING)
-
-    def is_silent(self, now: float) -> bool:
-        """Whether it has not answered a ping in time."""
-        return bool(self.pinged) and now - self.pinged >= SILENCE
 
     def on_stopped(self, number: int, *, kill: bool) -> None:
         """Handle that a signal has stopped it, or that it was continued (0).
@@ -216,13 +183,7 @@ class WorkerHandle:
             then = f"{then}, and is killed and replaced in {STOPPED:.0f} s"
         logs.write("warning", f"worker {self.pid} was stopped by {signals.name(number)}: {then}")
 
-    @property
-    def restart_reason(self) -> str:
-        """Why it is replaced by its successor: one of `scoreboard.RESTARTS`."""
-        return {CANNOT_WAIT: "timeout", ASKED: "asked"}.get(self.recycle_reason, "worn")
-
     def limits_due(self, settings: Settings) -> float:
-        """Return when `check_limits` has to be called."""
         if self.recycle_reason or not self.serves:
             return float("inf")
         ends = self.started + settings.max_lifetime if settings.max_lifetime else float("inf")

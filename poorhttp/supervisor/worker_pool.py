@@ -25,7 +25,7 @@ from poorhttp.process.worker_context import WorkerContext
 from poorhttp.supervisor.backoff import PAUSE, Backoff
 from poorhttp.supervisor.scoreboard import Scoreboard, Totals
 from poorhttp.supervisor.tasks import attempt
-from poorhttp.supervisor.worker_handle import CANNOT_WAIT, WorkerHandle
+from poorhttp.supervisor.worker_handle import ASKED, CANNOT_WAIT, WorkerHandle
 from poorhttp.worker import start
 from poorhttp.worker.service import Service
 from poorhttp.worker.stop_signals import GRACE
@@ -56,58 +56,54 @@ class WorkerPool:
         totals: counters over all pools of this service.
         count: how many workers there should be.
         workers: those that are alive, by process ID, including those that are about to end.
-        ordered: the worker that the preloader or the spawner was told to fork, until it has
-            reported itself: its process ID is not known before; `None`: there is none.
-        complete: all of them have served at some time.
-        refork: replaces them by forks of one that has served; `None`: without `refork_after`.
         spawner: forks them; `None`: the main process or the preloader does.
-        failed: exit code of a worker that ended before that, and is not replaced; 0: none.
-        failure: how that worker ended, in words.
-        cause: why it could not begin, as it has said itself, or else how it ended.
-        failed_at: when it ended.
-        held: a worker that could not load the application has ended, and is replaced by another
-            generation when older ones have ended.
-        draining: its workers report that they are not ready, and go on.
-        retiring: workers that end are not replaced any more.
-        stopping: it was stopped by a signal.
-        end_reason: why its workers end when it retires, one word for the hooks.
-        hooks: gets the events of its workers; `None`: no function is to be called.
-        on_worker_start: called with this pool and a worker that serves from now on.
-        on_worker_end: called with this pool, a worker that has ended, and its exit code.
+        report: called with the name of an event (`worker_started`, `worker_ended`) and its
+            arguments, see `Component`.
     """
 
-    def __init__(self, service: Service, totals: Totals, spawner: Spawner | None = None) -> None:
+    noun = "worker"  # names its processes in the log
+    complete = False  # all of its workers have served at some time
+    failed = 0  # exit code of a worker that ended before that, and is not replaced; 0: none
+    failure = ""  # how that worker ended, in words
+    cause = ""  # why it could not begin, as it has said itself, or else how it ended
+    failed_at = 0.0  # when it ended
+    #: A worker that could not load the application has ended, and is replaced by another generation
+    #: when older ones have ended.
+    held = False
+    draining = False  # its workers report that they are not ready, and go on
+    retiring = False  # workers that end are not replaced any more
+    stopping = False  # it was stopped by a signal
+    end_reason = "stopped"  # why its workers end when it retires, one word for the hooks
+    hooks: HookQueue | None = None  # gets the events of its workers, for functions of hooks
+    preloader: Preloader | None = None
+    refork: Refork | None = None  # replaces workers by forks of one that has served
+    #: The worker that the preloader or the spawner was told to fork, until it has reported itself:
+    #: its process ID is not known before.
+    ordered: WorkerHandle | None = None
+    _ordered_until = 0.0
+    last_start = 0.0
+
+    def __init__(
+        self,
+        service: Service,
+        totals: Totals,
+        spawner: Spawner | None = None,
+        report: Callable[..., object] = lambda *event: None,
+    ) -> None:
         self.service = service
         self.totals = totals
         self.spawner = spawner
+        self.report = report
         self.settings = service.settings
         self.count = service.settings.worker_count
         self.workers: dict[int, WorkerHandle] = {}
-        self.ordered: WorkerHandle | None = None
-        self._ordered_until = 0.0
-        self.preloader: Preloader | None = None
-        self.refork: Refork | None = None
         if self.settings.refork_after and self._uses_preloader:
             from poorhttp.supervisor.preloader import Refork
 
             self.refork = Refork(self)
-        self.noun = "worker"
-        self.complete = False
-        self.failed = 0
-        self.failure = self.cause = ""
-        self.failed_at = 0.0
-        self.held = False
-        self.draining = False
-        self.retiring = False
-        self.stopping = False
-        self.end_reason = "stopped"
-        self.hooks: HookQueue | None = None
-        self.on_worker_start: Callable[[WorkerPool, WorkerHandle], object] | None = None
-        self.on_worker_end: Callable[[WorkerPool, WorkerHandle, int], object] | None = None
         # Twice as many slots, because successors start before workers end.
         self.scoreboard = spawner.scoreboard if spawner else Scoreboard(2 * self.count + 8)
         self.backoff = Backoff()
-        self.last_start = 0.0
 
     # State
 
@@ -127,18 +123,7 @@ class WorkerPool:
         return sum(worker.serves and not worker.kill_at for worker in self.workers.values())
 
     @property
-    def broken(self) -> bool:
-        """Whether a worker serves an error page in place of the application."""
-        return any(worker.broken for worker in self._present)
-
-    @property
-    def again(self) -> bool:
-        """Whether the application may be loadable when older versions have ended."""
-        return self.held or any(worker.again for worker in self._present)
-
-    @property
     def ended(self) -> bool:
-        """Whether it is retiring, and its last process has ended."""
         processes = self.workers or self.preloader or self.ordered
         return self.retiring and not processes
 
@@ -177,21 +162,7 @@ class WorkerPool:
         status = self.scoreboard.status(worker.slot)
         return status is not None and status.is_full()
 
-    def responsive(self, now: float) -> int:
-        """Return how many serving workers are not stopped, and answer pings in time."""
-        workers = [
-            worker for worker in self._present if worker.serves and not worker.kill_stopped_at
-        ]
-        if is_raw_tcp(self.settings.target):
-            return len(workers)
-        return sum(not worker.is_silent(now) for worker in workers)
-
-    def full(self, now: float) -> int:
-        """Return how many of the other workers cannot answer because they are full."""
-        return sum(worker.is_silent(now) and self.is_full(worker) for worker in self._present)
-
     def statuses(self) -> list[WorkerStatus]:
-        """Return the statuses of the workers that are alive."""
         statuses = (self.scoreboard.status(worker.slot) for worker in self.workers.values())
         return [status for status in statuses if status is not None]
 
@@ -210,8 +181,8 @@ class WorkerPool:
         for worker in list(self.workers.values()):
             served = worker.serves
             worker.receive(now)
-            if worker.serves and not served and self.on_worker_start is not None:
-                self.on_worker_start(self, worker)
+            if worker.serves and not served:
+                self.report("worker_started", self, worker)
             if worker.is_late(now):
                 in_flight = self.scoreboard.in_flight(worker.slot)
                 worker.give_up(in_flight, self.noun, now, asked=self.stopping)
@@ -260,7 +231,6 @@ class WorkerPool:
         return min(times, default=float("inf"))
 
     def ping(self) -> None:
-        """Ask all workers whether they answer."""
         now = time.monotonic()
         for worker in self._present:
             worker.ping(now)
@@ -273,7 +243,6 @@ class WorkerPool:
                 worker.channel.send(DRAIN if on else UNDRAIN)
 
     def resize(self, count: int) -> None:
-        """Change the number of workers."""
         self.count = max(1, count)
         for worker in list(self._present):
             self._fit(worker)
@@ -293,9 +262,12 @@ class WorkerPool:
         if self.preloader is not None:
             self.preloader.stop(signal.SIGTERM, time.monotonic() + self.stop_timeout)
 
-    def detach(self) -> None:
-        """Retire, and leave idle connections to other workers; kill those that do not serve yet."""
-        self.retiring = True
+    def detach(self, reason: str) -> None:
+        """Retire, and leave idle connections to other workers; kill those that do not serve yet.
+
+        `reason`: see `end_reason`.
+        """
+        self.end_reason, self.retiring = reason, True
         for worker in list(self._present):
             self._detach(worker)
 
@@ -325,14 +297,10 @@ class WorkerPool:
         if self.preloader is not None:
             self.preloader.stop(number, until)
 
-    def signal(self, number: int) -> None:
-        """Pass a signal on to all workers and the preloader."""
-        for each in self._processes:
-            signals.send_if_handled(each.pid, number)
-
     def reopen_logs(self) -> None:
         """Have all processes reopen their logs: by a signal, and by a message if that is lost."""
-        self.signal(signal.SIGUSR1)
+        for each in self._processes:
+            signals.send_if_handled(each.pid, signal.SIGUSR1)
         for worker in self.workers.values():
             worker.channel.send(REOPEN_LOGS)
         if self.preloader is not None:
@@ -359,8 +327,7 @@ class WorkerPool:
         if self.hooks is not None and (worker.serves or self.complete):
             # A start or reload that fails is told by its own message.
             attempt("a hook", self.hooks.worker_exit, self, worker, code)
-        if self.on_worker_end is not None:
-            self.on_worker_end(self, worker, code)
+        self.report("worker_ended", self, worker, code)
         self._on_worker_exit(worker, code)
         self.scoreboard.free(worker.slot)
         return True
@@ -400,18 +367,20 @@ class WorkerPool:
             self._fit(worker)
 
     def _on_not_forked(self, worker: WorkerHandle, why: str) -> None:
-        """Handle that a worker that was ordered has not come to be."""
         worker.channel.close()
         self.scoreboard.free(worker.slot)
-        for other in self.workers.values():
-            if other.successor is worker:
-                other.successor = None
+        self._forget_successor(worker)
         if self.retiring:
             return
         if self.preloader is not None:
             signals.send(self.preloader.pid, signal.SIGKILL)
         if self.backoff.fail():
             log.write("error", f"{self.name}a worker {why}{self.backoff.text()}")
+
+    def _forget_successor(self, worker: WorkerHandle) -> None:
+        for other in self.workers.values():
+            if other.successor is worker:
+                other.successor = None
 
     def on_promoted(self, worker: WorkerHandle, preloader: Preloader) -> None:
         """Handle that a worker has become the preloader; there is no other one."""
@@ -470,7 +439,8 @@ class WorkerPool:
         for worker in list(self._present):
             if worker.successor is not None and worker.successor.serves:
                 log.write("info", f"worker {worker.pid} is replaced: {worker.recycle_reason}")
-                self.totals.count_restart(worker.restart_reason)
+                why = {CANNOT_WAIT: "timeout", ASKED: "asked"}.get(worker.recycle_reason, "worn")
+                self.totals.count_restart(why)
                 self._retire(worker)
         recycling = any(worker.successor for worker in self.workers.values())
         recycling |= self.refork is not None and self.refork.worker is not None
@@ -482,7 +452,6 @@ class WorkerPool:
                 recycling = True
 
     def _spawn(self, index: int) -> WorkerHandle | None:
-        """Fork a worker, and log failures; return `None` if it is not forked."""
         try:
             return self._fork(index)
         except OSError as error:
@@ -499,40 +468,47 @@ class WorkerPool:
 
     def _fork(self, index: int) -> WorkerHandle | None:
         """Fork a worker; return `None` if the process that forks it is not ready or has failed."""
-        if self.ordered is not None or (self.spawner is not None and not self.spawner.ready):
+        if self.ordered is not None:
             return None
         self.service.start_errors_muted = not self.backoff.logs
+        spawner = self.spawner
         if self._uses_preloader:
             if self.preloader is None:
                 from poorhttp.supervisor.preloader import Preloader
 
-                self.preloader = Preloader.start(self.service, self.scoreboard)
-            if not self.preloader.can_fork:
-                return None
+                self.preloader = Preloader(self.service, self.scoreboard)
+            spawner = self.preloader
+        if spawner is not None and not spawner.ready:
+            return None
         channel = ControlChannel()
         slot = self.scoreboard.take()
         # With `reuse_port`, no other worker accepts from a worker's socket.
         shared = self.count > 1 and not self.settings.reuse_port
         siblings = self.scoreboard.memory if shared else None
         status = self.scoreboard.open(slot)
-        refork_after = self.refork.after if self.refork is not None else 0
+        recycle_after, refork_after = self.settings.max_requests, 0
+        if recycle_after:
+            # Not `random`, which takes much memory.
+            number = int.from_bytes(os.urandom(8), "big")
+            recycle_after += number % (self.settings.max_requests_jitter + 1)
+        worker = WorkerHandle(index, slot, channel, balances=shared)
+        if self.refork is not None:
+            refork_after, worker.generation = self.refork.after, self.refork.count
         context = WorkerContext(
-            index, slot, channel.child_fd, siblings, status, self._recycle_after(), refork_after
+            index, slot, channel.child_fd, siblings, status, recycle_after, refork_after
         )
-        worker = WorkerHandle(0, index, slot, channel, balances=shared)
-        orderer: Preloader | Spawner | None = self.preloader
-        if self.spawner is not None and self.spawner.orders:
-            orderer = self.spawner
+        is_ordered = False
         try:
-            if orderer is not None:
-                channel.expect_here()
-                is_ordered = orderer.order(context)
-            elif self.spawner is not None:
-                worker.pid = self.spawner.fork(context)
-            else:
+            if spawner is None:
                 parent = os.getpid()
                 self.service.share_imports()
-                worker.pid = fork.fork(lambda: start.run_worker(self.service, context, parent))
+                label, run = start.worker(self.service, context)
+                worker.pid = fork.fork(lambda: start.run_child(run, parent, label, self.service))
+            elif spawner.orders:
+                channel.expect_here()
+                is_ordered = spawner.order(context)
+            else:
+                worker.pid = spawner.fork(context)
         except OSError:
             channel.close()
             self.scoreboard.free(slot)
@@ -540,7 +516,7 @@ class WorkerPool:
         finally:
             channel.close_child_end()
         self.last_start = time.monotonic()
-        if orderer is None:
+        if worker.pid:
             self.workers[worker.pid] = worker
         elif is_ordered:
             self.ordered = worker
@@ -548,27 +524,15 @@ class WorkerPool:
         else:
             self._on_not_forked(worker, "cannot be ordered")
             return None
-        if self.refork is not None:
-            worker.generation = self.refork.count
         if self.draining:
             worker.channel.send(DRAIN)
         return worker
-
-    def _recycle_after(self) -> int:
-        settings = self.settings
-        if not settings.max_requests:
-            return 0
-        # Not `random`, which takes much memory.
-        number = int.from_bytes(os.urandom(8), "big")
-        return settings.max_requests + number % (settings.max_requests_jitter + 1)
 
     def _on_worker_exit(self, worker: WorkerHandle, code: int) -> None:
         """Log how a worker ended and its requests in flight, and schedule its replacement."""
         how = end_of(code)
         in_flight = self.scoreboard.in_flight(worker.slot)
-        for other in self.workers.values():
-            if other.successor is worker:
-                other.successor = None
+        self._forget_successor(worker)
         if self.refork is not None:
             self.refork.on_worker_exit(worker)
         if self.retiring or worker.kill_at:
@@ -626,14 +590,14 @@ class WorkerPool:
         assert preloader is not None
         preloader.tick(time.monotonic())
         preloader.channel.close()
-        if self.hooks is not None and (preloader.ready or self.complete):
+        if self.hooks is not None and (preloader.loaded or self.complete):
             self.hooks.preloader_exit(self, preloader, code)
         if self.retiring or preloader.retired:
             return
         if self.refork is not None:
             self.refork.on_preloader_exit()
         how = end_of(code)
-        if not self.complete and not preloader.ready:
+        if not self.complete and not preloader.loaded:
             if code <= 0:
                 log.write("error", f"the process that loads the application {how}; giving up")
             self.failed = max(code, 1)

@@ -7,8 +7,6 @@ wsgi.py            `package.module:callable`
 module.py          imports the module of an application
 static.py          `static:FOLDER`
 tcp.py             `tcp:module:handler`
-paste.py           `paste:FILE#NAME`
-folder.py          checks the folder of a target
 
 A target is `package.module:callable`, `path/to/file.py:callable`, or `SCHEME:rest`. Schemes are
 entries of the registry in the group `targets`; that of a plug-in is a `Target`, or only a function
@@ -19,7 +17,7 @@ from __future__ import annotations
 
 import os
 
-from poorhttp.config.registry import registry
+from poorhttp.config.registry import Entry, registry
 from poorhttp.config.settings import Settings
 from poorhttp.config.suggestions import nearest
 from poorhttp.errors import ApplicationError, ConfigError
@@ -56,16 +54,10 @@ def load(target: str, settings: Settings | None = None) -> WSGIApplication:
             "or dispatch:FOLDER"
         )
     scheme, colon, rest = target.partition(":")
-    own = of(target)
-    if own is not None and not _is_module_wsgi(scheme, rest):
-        application: WSGIApplication = (
-            own.load(rest, settings) if own.takes_settings else own.load(rest)
-        )
-        return application
+    entry = _entry(target)
+    if entry is not None and not _is_module_wsgi(scheme, rest):
+        return _load(entry, target, settings)
     if colon and scheme.isidentifier() and not wsgi.names_module(scheme, rest):
-        entry = registry.find("targets", scheme)
-        if entry is not None:
-            return _load_plugin(scheme, rest, settings)
         near = nearest(scheme, registry.names("targets"))
         if near is not None:
             raise ApplicationError(
@@ -78,74 +70,63 @@ def load(target: str, settings: Settings | None = None) -> WSGIApplication:
     return wsgi.load(target)
 
 
+def takes_settings(target: str) -> bool:
+    """Tell whether loading a target depends on options, which may differ between hosts."""
+    entry = _entry(target)
+    return entry is not None and _kind(entry, target).takes_settings
+
+
+def kind(target: str) -> str:
+    """Return what the rest of a target names; empty if it has no scheme that is known."""
+    entry = _entry(target)
+    return _kind(entry, target).kind if entry is not None else ""
+
+
 def _is_module_wsgi(scheme: str, rest: str) -> bool:
     name = rest.partition("(")[0]
     return scheme == "wsgi" and name.isidentifier() and wsgi.names_module(scheme, name)
 
 
-def of(target: str) -> Target | None:
-    """Return the kind of a target by its scheme, if the server itself has that scheme.
-
-    Raises:
-        ApplicationError: the plug-in of the server with this scheme is not installed.
-    """
-    scheme, colon, _ = target.partition(":")
-    entry = registry.known("targets", scheme) if colon else None
-    if entry is None or entry.plugin:
-        return None
-    try:
-        found: Target = entry.load()
-    except ConfigError as error:
-        raise ApplicationError(f"{target} cannot be loaded: {error}") from error
-    return found
-
-
-def takes_settings(target: str) -> bool:
-    """Tell whether loading a target depends on options, which may differ between hosts."""
-    own = of(target) or _of_others(target)
-    return own is not None and own.takes_settings
-
-
-def kind(target: str) -> str:
-    """Return what the rest of a target names; empty if it has no scheme that is known."""
-    own = of(target) or _of_others(target)
-    return own.kind if own is not None else ""
-
-
-def _of_others(target: str) -> Target | None:
-    """Return the kind of a target whose scheme a plug-in of others has."""
+def _entry(target: str) -> Entry | None:
+    """Return the entry of the scheme of a target; None for a module or a file."""
     scheme, colon, rest = target.partition(":")
+    known = registry.known("targets", scheme) if colon else None
+    if known is not None and not known.plugin:
+        return known
     if not (colon and scheme.isidentifier()) or wsgi.names_module(scheme, rest):
         return None
-    return _of_plugin(scheme) if registry.find("targets", scheme) else None
+    return registry.find("targets", scheme)
 
 
-def _of_plugin(scheme: str) -> Target:
-    """Return the target of a plug-in of others, whose entry is found."""
-    entry = registry.entries["targets"][scheme]
+def _kind(entry: Entry, target: str) -> Target:
+    """Return the kind of target that a scheme is; that of a plug-in may be a function alone."""
     try:
         found = entry.load()
     except ConfigError as error:
+        if not entry.plugin:
+            raise ApplicationError(f"{target} cannot be loaded: {error}") from error
         cause = error.__cause__
         why = f"cannot be loaded: {describe(cause)}" if cause is not None else entry.failure
-        raise ApplicationError(f'the plug-in of the scheme "{scheme}" {why}') from error
+        raise ApplicationError(f'the plug-in of the scheme "{entry.name}" {why}') from error
     if isinstance(found, Target):
         return found
     if not callable(found):
-        raise ApplicationError(f'the plug-in of the scheme "{scheme}" is not a function: {found!r}')
+        raise ApplicationError(
+            f'the plug-in of the scheme "{entry.name}" is not a function: {found!r}'
+        )
     return Target(found)
 
 
-def _load_plugin(scheme: str, rest: str, settings: Settings | None) -> WSGIApplication:
-    own = _of_plugin(scheme)
+def _load(entry: Entry, target: str, settings: Settings | None) -> WSGIApplication:
+    kind, rest = _kind(entry, target), target.partition(":")[2]
     try:
         application: WSGIApplication = (
-            own.load(rest, settings) if own.takes_settings else own.load(rest)
+            kind.load(rest, settings) if kind.takes_settings else kind.load(rest)
         )
-    except ApplicationError:
-        raise
     except Exception as error:
-        raise ApplicationError(f"{scheme}:{rest} cannot be loaded: {describe(error)}") from error
+        if isinstance(error, ApplicationError) or not entry.plugin:
+            raise
+        raise ApplicationError(f"{target} cannot be loaded: {describe(error)}") from error
     if not callable(application):
-        raise ApplicationError(f"{scheme}:{rest} is not an application: {application!r}")
+        raise ApplicationError(f"{target} is not an application: {application!r}")
     return application

@@ -15,13 +15,11 @@ from poorhttp.config.address import is_raw_tcp
 from poorhttp.config.registry import registry
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ApplicationError, ConfigError
+from poorhttp.targets.static import check_open, folder_of, not_found
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
-
-#: Origin of a route that was made by an argument of the library.
-APPLICATION_ARGUMENT = "the application"
 
 
 class Route:
@@ -49,8 +47,6 @@ class Route:
         self.target = target
         self.folder: str | None = None
         if target.startswith("static:"):
-            from poorhttp.targets.static import folder_of
-
             self.folder = folder_of(target.removeprefix("static:").strip(), origin)
 
 
@@ -79,15 +75,14 @@ class Routes:
         self.streamed_bodies = [*self._streamed_bodies()]
         self._folders = [(route.folder, route.origin) for route in self if route.folder]
         # Folders whose files an application may send.
-        for number, text in enumerate(settings.x_sendfile):
-            self._add_folder(text, settings.origin("x_sendfile", number))
-        for number, (_, text) in enumerate(settings.x_accel_redirect):
-            self._add_folder(text, settings.origin("x_accel_redirect", number))
-
-    def _add_folder(self, text: str, place: str) -> None:
-        from poorhttp.targets.static import folder_of
-
-        self._folders.append((folder_of(text, place), place))
+        sent = {
+            "x_sendfile": settings.x_sendfile,
+            "x_accel_redirect": [folder for _, folder in settings.x_accel_redirect],
+        }
+        for name, folders in sent.items():
+            for number, folder in enumerate(folders):
+                place = settings.origin(name, number)
+                self._folders.append((folder_of(folder, place), place))
 
     def __iter__(self) -> Iterator[Route]:
         return iter(self._routes)
@@ -154,16 +149,11 @@ class Routes:
             ApplicationError: an application cannot be loaded; with the place if there are several.
             ConfigError: this process may not enter a folder.
         """
-        if self._folders:
-            from poorhttp.targets.static import check_open
-
-            for folder, place in self._folders:
-                check_open(folder, place)
+        for folder, place in self._folders:
+            check_open(folder, place)
         applications = [route for route in self if not route.folder]
         if self._is_single_application:
             if not applications:
-                from poorhttp.targets.static import not_found
-
                 return not_found
             return self._given or _load(applications[0], wrap)
 
@@ -247,7 +237,7 @@ def _routes_of(
     host: str, settings: Settings, application: WSGIApplication | None
 ) -> Iterator[Route]:
     if application is not None:
-        yield Route(host, settings, APPLICATION_ARGUMENT, "", "")
+        yield Route(host, settings, "the application", "", "")
     elif settings.target:
         yield Route(host, settings, settings.origin("target"), "", settings.target)
     for number, (prefix, target) in enumerate(settings.mount):

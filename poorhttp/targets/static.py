@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 
 from poorhttp.config.parsers import path
+from poorhttp.config.suggestions import nearest
 from poorhttp.errors import ConfigError
 from poorhttp.process.privileges import closed_folder, user_name
 from poorhttp.targets.target import FILES, Target
@@ -13,8 +14,6 @@ from poorhttp.targets.target import FILES, Target
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
-
-SCHEME = "static:"
 
 
 def folder_of(text: str, place: str) -> str:
@@ -25,14 +24,24 @@ def folder_of(text: str, place: str) -> str:
         raise ConfigError(f"{place}: {error}; say static:FOLDER") from None
     if not os.path.isdir(folder):
         check_open(folder, place)
-        from poorhttp.targets.folder import similar_folder
-
         similar = similar_folder(path(text))
         hint = (
             f'did you mean "{similar}"?' if similar else f"relative paths start from {os.getcwd()}"
         )
         raise ConfigError(f'{place}: "{text}" is not a folder; {hint}')
     return folder
+
+
+def similar_folder(folder: str) -> str:
+    """Return the path of an existing folder with nearly the same name, in the same parent folder.
+
+    Relative to the same folder as `folder`. Empty if there is none, or the parent is not readable.
+    """
+    parent, name = os.path.split(os.path.abspath(folder))
+    if not os.access(parent, os.R_OK | os.X_OK):
+        return ""
+    near = nearest(name, [entry.name for entry in os.scandir(parent) if entry.is_dir()])
+    return os.path.join(os.path.dirname(folder.rstrip("/")), near) if near else ""
 
 
 def check_open(folder: str, place: str) -> None:
@@ -44,7 +53,7 @@ def check_open(folder: str, place: str) -> None:
 
 def load(folder: str) -> WSGIApplication:
     """Return the application for paths without a file; a ConfigError if there is no such folder."""
-    folder_of(folder, SCHEME + folder)
+    folder_of(folder, f"static:{folder}")
     return not_found
 
 

@@ -10,7 +10,6 @@ worker.py         creates the reactor for a mode
 wsgi.py           requests → WSGI application → responses
 hooks/            functions of the application that are called for events
 tcp.py            connections → handler of a raw TCP service
-websocket/        connections that applications get: WebSocket
 timeouts.py       interrupts requests that take too long
 stop_signals.py   signal handlers: graceful and quick stop, log rotation
 temp_dir.py       the folder for temporary files

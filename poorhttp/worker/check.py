@@ -13,7 +13,7 @@ from poorhttp.config.cpus import usable_cpus
 from poorhttp.config.help import entry
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.config.version import VERSION
-from poorhttp.net import sockets, tls
+from poorhttp.net import sockets, transport
 from poorhttp.net.running_servers import is_server, server_on
 from poorhttp.process.pidfile import PidFile
 from poorhttp.process.privileges import Privileges
@@ -60,14 +60,14 @@ def check(services: Sequence[Settings]) -> int:
             listener.close()
         for listener in of_plugins:
             listener.close()
-        certificates = tls.load(settings) if settings.wants_tls else None
+        carrier = transport.load(settings)
         code = run_as_user(settings, _load)
         if code:
             return code
         lines.append(f"poorhttp {VERSION} {summary(settings, routes)}")
-        if certificates is not None:
-            lines += ["\nTLS:\n", *certificates.describe()]
-            lines += [f"warning: {warning}\n" for warning in certificates.warnings()]
+        if carrier is not None:
+            lines += [f"\n{carrier.title}:\n", *carrier.describe()]
+            lines += [f"warning: {warning}\n" for warning in carrier.warnings()]
     print("".join(lines), end="")
     return 0
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 
-from poorhttp.config.registry import FINDER, registry
+from poorhttp.config.registry import FINDER, LeftOut, registry
 from poorhttp.config.settings import Settings
-from poorhttp.errors import ApplicationError, ConfigError, Failure, Stopped
+from poorhttp.errors import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
 
     from _typeshed.wsgi import WSGIApplication
 
+    from poorhttp._core import Request
     from poorhttp.config.address import Address
     from poorhttp.config.registry import Entry
     from poorhttp.net.listener import Listener
@@ -122,6 +122,33 @@ class WorkerHooks:
         """
         return application
 
+    def reactor_arguments(self, settings: Settings) -> dict[str, Any]:
+        """Return further arguments of `poorhttp._core.Reactor`, in the worker that makes it."""
+        return {}
+
+    def ready(self) -> None:
+        """Note that a server without a main process accepts connections."""
+
+    def offer_upgrade(
+        self,
+        environ: dict[str, Any],
+        request: Request,
+        application: object,
+        replace: Callable[[], bool] | None,
+    ) -> None:
+        """Offer the connection of a request for another protocol, in its environ.
+
+        `replace` starts a thread in the place of the present one, and returns whether it could;
+        `None`: there is no pool of threads.
+        """
+
+    def end_upgraded(self, request: Request, error: BaseException) -> None:
+        """End the connection of a request whose application has got it, and is through.
+
+        Raises:
+            ThreadReplaced: another thread serves in the place of this one.
+        """
+
     def stop(self, settings: Settings) -> None:
         """Release what a worker has, after its last request."""
 
@@ -131,8 +158,7 @@ def finder() -> WorkerHooks | None:
     entry = registry.known("worker_hooks", FINDER)
     try:
         found: WorkerHooks | None = entry.load() if entry is not None else None
-    except ConfigError:
-        # That plug-in was left out of this installation.
+    except LeftOut:
         return None
     return found
 
@@ -150,43 +176,18 @@ def used(settings: Settings) -> list[WorkerHooks]:
 
 def _hooks(entry: Entry) -> WorkerHooks:
     hooks: WorkerHooks = entry.load()
-    if not entry.plugin:
-        return hooks
     if not isinstance(hooks, WorkerHooks):
         raise ConfigError(f"{entry} is no object of a class that is derived from WorkerHooks")
-    named: Any = _OfOthers(entry, hooks)
-    of_others: WorkerHooks = named
-    return of_others
+    named: WorkerHooks = entry.named(hooks)
+    return named
 
 
-class _OfOthers:
-    """The hooks of a plug-in of others: an exception of a method names the plug-in."""
-
-    def __init__(self, entry: Entry, hooks: WorkerHooks) -> None:
-        self._entry = entry
-        self._hooks = hooks
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._hooks, name)
-        if not callable(found):
-            return found
-
-        def call(*arguments: object) -> object:
-            try:
-                with registry.calling(f"{self._entry}: {name}"):
-                    return found(*arguments)
-            except (Failure, Stopped):
-                raise
-            except BaseException as error:
-                # Also `SystemExit`, and what interrupts a method that does not return. Before there
-                # is a main process, the user may have pressed Ctrl-C.
-                if isinstance(error, KeyboardInterrupt) and registry.calling is nullcontext:
-                    raise
-                raise ApplicationError(
-                    f"{self._entry}: {name}: {type(error).__name__}: {error}"
-                ) from error
-
-        return call
+def reactor_arguments(hooks: Sequence[WorkerHooks], settings: Settings) -> dict[str, Any]:
+    """Return the arguments of the reactor that all hooks give."""
+    found: dict[str, Any] = {}
+    for each in hooks:
+        found |= each.reactor_arguments(settings)
+    return found
 
 
 def modules(services: Sequence[Settings]) -> list[str]:

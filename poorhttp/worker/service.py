@@ -14,7 +14,7 @@ from poorhttp.config.address import is_raw_tcp, url
 from poorhttp.config.settings import Settings
 from poorhttp.config.version import VERSION
 from poorhttp.errors import ConfigError
-from poorhttp.net import sockets
+from poorhttp.net import sockets, transport
 from poorhttp.net.listener import Listener, close_others
 from poorhttp.process.privileges import Privileges
 from poorhttp.process.worker_context import WorkerContext
@@ -27,7 +27,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
-    from poorhttp.net.tls import Tls
     from poorhttp.process.shared_imports import SharedImports
 
 
@@ -37,33 +36,27 @@ class Service:
     Attributes:
         listeners: its listening sockets.
         folder: the folder of its relative paths.
-        tls: its certificates; None if it has no address for TLS.
+        transport: what carries HTTP at its addresses of other protocols; None if there are none.
         routes: which application or folder answers.
-        application: None until it is loaded.
-        imports: which modules its workers share; None if they share none, or all that they will.
+        application: `None` until it is loaded.
         privileges: user and group of its workers.
-        loaded: the application is loaded, in this process or in the one that has forked it.
-        hooks: those of plug-ins, which may set the attributes from here on.
-        notice: further lines of the message that the server is ready; empty for none.
-        appended: what is appended to static HTML pages, the parts before and after the path prefix
-            of the client; None appends nothing.
-        own_paths: prefixes of paths that plug-ins answer, which static files do not hide.
-        takes_times: workers measure requests, and keep the slowest of them.
-        threads_end: seconds for which a worker that stops waits for threads of the application;
-            None: for `graceful_timeout`.
-        serving: the server as a whole serves, so errors go to the error log.
-        kills_stopped: workers that a signal has stopped are killed and replaced.
-        start_errors_muted: errors at the start of a worker are not logged: there were many of them.
+        hooks: those of plug-ins, which may set the attributes from `notice` on.
     """
 
-    notice = ""
+    #: Which modules its workers share; `None` if they share none, or all that they will.
+    imports: SharedImports | None = None
+    loaded = False  # the application is loaded, in this process or in the one that has forked it
+    notice = ""  # further lines of the message that the server is ready
+    #: Appended to static HTML pages: the parts before and after the path prefix of the client.
     appended: tuple[str, str] | None = None
-    own_paths: Sequence[str] = ()
-    takes_times = False
+    own_paths: Sequence[str] = ()  # prefixes that plug-ins answer, which static files do not hide
+    takes_times = False  # workers measure requests, and keep the slowest of them
+    #: Seconds for which a worker that stops waits for threads of the application; `None`: for
+    #: `graceful_timeout`.
     threads_end: float | None = None
-    serving = False
-    kills_stopped = True
-    start_errors_muted = False
+    serving = False  # the server as a whole serves, so errors go to the error log
+    kills_stopped = True  # workers that a signal has stopped are killed and replaced
+    start_errors_muted = False  # those of a worker are not logged: there were many of them
 
     def __init__(
         self,
@@ -83,9 +76,7 @@ class Service:
         self.folder = os.getcwd()
         self.routes = Routes(settings, application)
         self.application = self.routes.application
-        self.loaded = False
         check_refork(settings)
-        self.imports: SharedImports | None = None
         if self.application is None and settings.worker_count > 1:
             from poorhttp.process.shared_imports import SharedImports  # takes memory
 
@@ -93,13 +84,9 @@ class Service:
         self.mode = mode.load(settings)
         self.privileges = Privileges(settings)
         logs.make_access_log(settings, self.privileges.owner)
-        self.tls: Tls | None = None
-        if settings.wants_tls:
-            from poorhttp.net import tls  # takes memory
-
-            self.tls = tls.load(settings)
-            if self.tls is not None:
-                self.tls.log_warnings()
+        self.transport = transport.load(settings)
+        if self.transport is not None:
+            self.transport.log_warnings()
         self.listeners = sockets.open_listeners(
             settings, already_open, approve=plugin_hooks.approver(self.hooks)
         )
@@ -170,6 +157,9 @@ class Service:
         application = self.application
         for hooks in self.hooks:
             application = hooks.serve(application, self.settings)
+        arguments = plugin_hooks.reactor_arguments(self.hooks, self.settings)
+        if self.transport is not None:
+            arguments |= self.transport.reactor_arguments(listeners)
         worker = Worker(
             application,
             self.settings,
@@ -179,7 +169,7 @@ class Service:
             streamed_bodies=self.routes.streamed_bodies,
             appended=self.appended,
             takes_times=self.takes_times,
-            tls=self.tls,
+            arguments=arguments,
             ready=ready,
             signals=signals,
         )
@@ -191,11 +181,6 @@ class Service:
                 logs.exception("the end of a plug-in failed", error)
         return worker.promoted
 
-    def drop_application(self) -> None:
-        """Release the application before the exit: the stack still refers to the service."""
-        self.application = None
-        self.__dict__.pop("routes", None)
-
     @property
     def urls(self) -> list[str]:
         """The URLs of the listening sockets, without repetition."""
@@ -204,19 +189,17 @@ class Service:
 
     def announce(self, workers: int) -> None:
         """Print that all workers accept connections."""
-        where = ", ".join(self.urls)
         how = f"{self.settings.mode}, {workers} {'worker' if workers == 1 else 'workers'}"
         name = f": {self.settings.service}" if self.settings.service else ""
         # In one write: an old main process may be writing there as well.
-        notice = f"poorhttp {self.notice}\n" if self.notice else ""
-        text = f"poorhttp {VERSION} listening on {where} ({how}){name}\n{notice}"
+        text = f"poorhttp {VERSION} listening on {', '.join(self.urls)} ({how}){name}\n"
+        text += f"poorhttp {self.notice}\n" if self.notice else ""
         # The disk may be full, which must not keep systemd from being notified.
         with suppress(OSError):
             sys.stderr.write(text)
             sys.stderr.flush()
 
     def close(self) -> None:
-        """Close the listening sockets."""
         for listener in self.listeners:
             listener.close()
 

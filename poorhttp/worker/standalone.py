@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -9,17 +10,14 @@ from poorhttp import logs
 from poorhttp._core import set_process_title
 from poorhttp.config.command_line import title_words
 from poorhttp.config.settings import OPTIONS, Settings
-from poorhttp.errors import ConfigError
+from poorhttp.errors import ApplicationError, ConfigError
 from poorhttp.logs.sink import sink_of
-from poorhttp.net.systemd import Notifier
 from poorhttp.process.privileges import apply_umask
 from poorhttp.worker.service import Service
 from poorhttp.worker.stop_signals import StopSignals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from _typeshed.wsgi import WSGIApplication
 
     from poorhttp.process.pidfile import PidFile
@@ -32,7 +30,7 @@ def check(services: Sequence[Settings]) -> None:
         poorhttp.errors.ConfigError: one does.
     """
     settings = services[0]
-    sink = sink_of(settings, "access_log") if settings.log_config is None else None
+    sink = sink_of(settings, "access_log")
     conflicts = [
         name for name, option in OPTIONS.items() if option.needs_main and settings.is_enabled(name)
     ]
@@ -61,7 +59,6 @@ def run(
     settings = services[0]
     check(services)
     apply_umask(settings)
-    notifier = Notifier()
     pidfile: PidFile | None = None
     if settings.pidfile:
         from poorhttp.process.pidfile import PidFile  # takes memory
@@ -69,17 +66,28 @@ def run(
         pidfile = PidFile(settings.pidfile, settings.origin("pidfile"))
         pidfile.check()
     service = Service(settings, application)
-    signals.before_stop = notifier.stopping
 
-    hooks: ModuleType | None = None
-    if settings.hook_worker_start or settings.has_hooks:
-        from poorhttp.worker.hooks import standalone as hooks  # takes memory
+    def call_hooks(option: str, **values: object) -> None:
+        """Call the functions of an option here: there is no other process for them."""
+        if not getattr(settings, option):
+            return
+        from poorhttp.worker.hooks import functions  # takes memory
+        from poorhttp.worker.hooks.arguments import argument
+
+        told = argument(option, {"pid": os.getpid(), **values})
+        for number in range(len(getattr(settings, option))):
+            try:
+                functions.call_one(settings, option, number, told)
+            except ApplicationError as failure:
+                if option == "hook_worker_start":
+                    raise
+                logs.exception(str(failure.args[0]), failure.__cause__ or failure)
 
     def ready() -> None:
         service.announce(1)
-        notifier.ready()
-        if hooks is not None:
-            hooks.server_ready(settings, service.urls)
+        for each in service.hooks:
+            each.ready()
+        call_hooks("hook_server_ready", urls=service.urls, workers=1)
 
     try:
         if pidfile is not None:
@@ -89,21 +97,18 @@ def run(
         logs.begin_process(settings, "")
         if name := settings.proc_name:
             set_process_title(" ".join([f"{name}: standalone", *title_words(sys.argv[1:])]), name)
-        if service.tls is not None:
-            from poorhttp.net import certificate_watcher
-
-            certificate_watcher.watch_in_thread(service.tls)
+        if service.transport is not None:
+            service.transport.renew_in_thread()
         service.begin(signals)
         service.load()
-        if hooks is not None:
-            hooks.worker_start(settings)
+        worker = {"number": 1, "service": settings.service}
+        call_hooks("hook_worker_start", **worker)
         service.serve(ready, signals)
-        if hooks is not None:
-            hooks.worker_exit(settings)
+        # Not in a process that dies.
+        call_hooks("hook_worker_exit", **worker, reason="stopped", exit_code=0)
     finally:
         service.close()
         if pidfile is not None:
             pidfile.remove()
-        notifier.close()
         logs.close()
     return 0

@@ -16,8 +16,8 @@ from poorhttp.config.settings import Settings
 from poorhttp.errors import Failure, Stopped, printable
 from poorhttp.net.listener import close_others
 from poorhttp.process import threads
-from poorhttp.process.control_channel import SERVING, report_failure
-from poorhttp.process.fork import set_parent_death_signal
+from poorhttp.process.control_channel import HERE, SERVING, ControlChannel, report_failure
+from poorhttp.process.fork import fork, set_parent_death_signal
 from poorhttp.process.signals import (
     SIGNALS,
     ignore_at_exit,
@@ -37,20 +37,41 @@ if TYPE_CHECKING:
     Process: TypeAlias = tuple[str, Callable[[StopSignals], "Process | None"]]
 
 
-def run_worker(service: Service, context: WorkerContext, parent: int) -> NoReturn:
-    """Serve in this newly forked process; `parent` is the main process."""
-    label, run = worker(service, context)
-    run_child(run, parent, label, service)
+def fork_child(
+    run: Callable[[int, StopSignals], Process | None], label: str, service: Service
+) -> tuple[int, ControlChannel]:
+    """Fork a child for `run_child`; return its process ID, and the main process's end of a channel.
+
+    `run` gets the descriptor of the other end.
+
+    Raises:
+        OSError: it cannot be forked.
+    """
+    channel = ControlChannel()
+    parent, fd = os.getpid(), channel.child_fd
+    try:
+        pid = fork(lambda: run_child(lambda signals: run(fd, signals), parent, label, service))
+    except OSError:
+        channel.close()
+        raise
+    finally:
+        channel.close_child_end()
+    return pid, channel
 
 
 def worker(
     service: Service,
     context: WorkerContext,
-    promote: Callable[[StopSignals], Process | None] | None = None,
+    promote: Callable[[], Process | None] | None = None,
 ) -> Process:
-    """Return a worker, as `run_child` runs it; `promote` makes it the preloader."""
+    """Return a worker, as `run_child` runs it.
+
+    With `promote`, it reports itself, as it was forked by the preloader, and may become that.
+    """
 
     def run(signals: StopSignals) -> Process | None:
+        if promote is not None:
+            write(context, HERE)
         with reported(context.channel):
             return serve(signals)
 
@@ -66,7 +87,7 @@ def worker(
             # Until the preloader handles them; handlers for earlier signals have run after this.
             signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
             if not signals.stopping:
-                return "preloader", promote
+                return "preloader", lambda signals: promote()
         return None
 
     return f"worker {context.index + 1}", run
@@ -125,8 +146,7 @@ def run_child(
     """Call `run` in this child of the main process, and exit with the resulting code.
 
     A failure is printed on standard error until the server as a whole serves, and logged in the
-    error log from then on. `others`: services whose listeners are kept too; by default only those
-    of `service` are.
+    error log from then on. `others`: services whose listeners are kept, in place of `service`.
 
     If `run` returns a `Process`, with `SIGNALS` blocked, that begins from here: in this process, or
     in a fork of it. So the stack does not grow with each process that was forked from another.
@@ -152,7 +172,9 @@ def run_child(
                     name, label = "", name[1:]
                 full = f"{name} {label}".strip()
                 logs.begin_process(service.settings, full, configure=not service.loaded)
-                set_title(service.settings, label, name)
+                if title := service.settings.proc_name:
+                    text = f"{title}: {label}" + (f" [{name}]" if name else "")
+                    set_process_title(text, label, requests=title.requests)
                 process = run(signals)
         code = 0
     except Stopped:
@@ -174,15 +196,10 @@ def run_child(
             # A process that the application has forked, and that returned here: it must not run
             # the shutdown of its parent.
             os._exit(code)
-        service.drop_application()
+        # The stack still refers to the service: the application is released before the exit.
+        service.application = None
+        del service.routes
         exit_process(code, service.settings.graceful_timeout, service.threads_end)
-
-
-def set_title(settings: Settings, label: str, name: str) -> None:
-    """Set the title of this process from its label, such as `worker 2`, and its service."""
-    if settings.proc_name:
-        text = f"{settings.proc_name}: {label}" + (f" [{name}]" if name else "")
-        set_process_title(text, label, requests=settings.proc_name.requests)
 
 
 def exit_process(code: int, timeout: float, threads_end: float | None = None) -> NoReturn:
@@ -217,6 +234,14 @@ def exit_process(code: int, timeout: float, threads_end: float | None = None) ->
         threading: Any = sys.modules.get("threading")
         if threading is not None:
             threading._shutdown()
+        run_exit_functions(code)
+    finally:
+        os._exit(code)
+
+
+def run_exit_functions(code: int) -> NoReturn:
+    """End the process as Python's shutdown does, but for threads and objects."""
+    try:
         atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()
@@ -258,12 +283,7 @@ def wait_for_threads(timeout: float, code: int) -> None:
     except _ThreadsRemain:
         pass
     if remain:
-        try:
-            atexit._run_exitfuncs()
-            sys.stdout.flush()
-            sys.stderr.flush()
-        finally:
-            os._exit(code)
+        run_exit_functions(code)
 
 
 def _py_exit(code: int) -> None:

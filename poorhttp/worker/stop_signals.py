@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
@@ -26,10 +27,6 @@ SERVE_MODULES = ("poorhttp.worker.wsgi", "poorhttp.worker.tcp")
 GRACE = 0.5
 
 
-#: What follows from a replaced handler without a main process.
-ALONE = "without a supervisor nothing else stops the server"
-
-
 class StopSignals:
     """Installs signal handlers for the duration of a `with` block, in the main thread only.
 
@@ -38,9 +35,18 @@ class StopSignals:
     `drain_delay` it goes on serving for that time after TERM, or until the next stop signal.
     """
 
-    def __init__(
-        self, settings: Settings | None = None, *, supervised: bool = False, parent: int = 0
-    ) -> None:
+    reactor: Reactor | None = None
+    channel = -1  # the control channel to the main process; -1: there is none
+    wakeup_fd = -1
+    draining = False
+    stopping = False
+    orphaned = False  # the main process has ended, and this one has noticed
+    stopped_early = False  # before the reactor was attached; the exception may be lost
+    reopened = False  # USR1 came, perhaps before the reactor was attached
+    #: How often the main process wanted the logs reopened, by USR1 and by a message.
+    reopened_by_signal = reopened_by_message = 0
+
+    def __init__(self, settings: Settings, *, supervised: bool = False, parent: int = 0) -> None:
         """Prepare the handlers.
 
         Args:
@@ -49,34 +55,20 @@ class StopSignals:
             parent: that main process; when it has ended, this process enforces the timeout itself.
         """
         self.settings = settings
-        #: USR1 came before the reactor was attached.
-        self.reopened = False
-        #: How often the main process wanted the logs reopened, by USR1 and by a message.
-        self.reopened_by_signal = self.reopened_by_message = 0
-        self.timeout = 0.0 if settings is None else settings.graceful_timeout
         self.supervised = supervised
         self.parent = parent
-        self.reactor: Reactor | None = None
+        self.timeout = settings.graceful_timeout
         #: Seconds between TERM and the stop.
-        self.delay = 0.0 if supervised or settings is None else settings.drain_delay
+        self.delay = 0.0 if supervised else settings.drain_delay
         #: Called after the first stop signal, before the stop begins.
         self.before_stop: Callable[[], object] = lambda: None
-        self.draining = False
-        self.stopping = False
-        #: The main process has ended, and this one has noticed.
-        self.orphaned = False
-        #: A stop signal came before the reactor was attached, and its exception may be lost.
-        self.stopped_early = False
+        #: Calls a function that may block; gevent replaces it, whose hub must not block.
+        self.call_soon: Callable[[Callable[[], object]], object] = lambda function: function()
+        #: Called at the end of the `with` block.
+        self.cleanups: list[Callable[[], object]] = []
         self.previous_handlers: dict[int, Any] = {}
         #: Our handlers, as Python knows them and as the kernel does.
         self.handlers: dict[int, tuple[Any, int]] = {}
-        #: The control channel to the main process; -1: there is none.
-        self.channel = -1
-        self.wakeup_fd = -1
-        #: Called at the end of the `with` block.
-        self.cleanups: list[Callable[[], object]] = []
-        #: Calls a function that may block; gevent replaces it, whose hub must not block.
-        self.call_soon: Callable[[Callable[[], object]], object] = lambda function: function()
 
     def __enter__(self) -> StopSignals:
         for number in STOP_SIGNALS:
@@ -134,30 +126,28 @@ class StopSignals:
         self.reactor = reactor
         # The main thread runs handlers between two bytecodes, so the poll has to return.
         self.wakeup_fd = signals.set_wakeup_fd(reactor.wakeup_fd)
-        if self.reopened and self.settings is not None:
+        if self.reopened:
             logs.reopen(self.settings, reactor)
         if self.supervised:
             self.note_replaced()
         elif names := self.replaced():
-            logs.write("warning", f"the application has replaced the handler of {names}: {ALONE}")
+            then = "without a supervisor nothing else stops the server"
+            logs.write("warning", f"the application has replaced the handler of {names}: {then}")
 
     def reopen(self, number: int = 0, frame: FrameType | None = None) -> None:
         """Handle USR1, or the message that repeats it (0): reopen the logs, which were renamed."""
+        done = max(self.reopened_by_signal, self.reopened_by_message)
         if number:
             self.reopened_by_signal += 1
-            if self.reopened_by_signal <= self.reopened_by_message:
-                return
         else:
             self.reopened_by_message += 1
-            if self.reopened_by_message <= self.reopened_by_signal:
-                return
+        if max(self.reopened_by_signal, self.reopened_by_message) == done:
+            return
         self.reopened = True
-        settings, reactor = self.settings, self.reactor
-        if settings is not None:
-            self.call_soon(lambda: logs.reopen(settings, reactor))
+        reactor = self.reactor
+        self.call_soon(lambda: logs.reopen(self.settings, reactor))
 
     def stop(self, number: int, frame: FrameType | None) -> None:
-        """Handle TERM, INT and QUIT."""
         if self.reactor is None:
             self.stopped_early = True
             _silence_lost_stop()
@@ -168,7 +158,11 @@ class StopSignals:
             if not self.draining:
                 self.before_stop()
                 if self.delay and number == signal.SIGTERM:
-                    self.drain(self.reactor)
+                    self.draining = True
+                    then = f"the stop begins in {self.delay:g} s (TERM)"
+                    logs.write("info", f"not ready any more, and {then}")
+                    self.reactor.drain()
+                    self.set_alarm(self.delay)
                     return
             self.set_alarm(self.timeout + GRACE)
         elif self.parent and os.getppid() != self.parent and not self.orphaned:
@@ -183,13 +177,6 @@ class StopSignals:
             self.set_alarm(self.timeout + GRACE)
         self.stopping = True
         self.reactor.stop(graceful=number == signal.SIGTERM)
-
-    def drain(self, reactor: Reactor) -> None:
-        """Report that the server is not ready, and stop after `delay` seconds."""
-        self.draining = True
-        logs.write("info", f"not ready any more, and the stop begins in {self.delay:g} s (TERM)")
-        reactor.drain()
-        self.set_alarm(self.delay)
 
     def set_alarm(self, seconds: float) -> None:
         """Have `on_alarm` called then, also if the application has had alarms of its own."""
@@ -217,8 +204,6 @@ class StopSignals:
 
 def _silence_lost_stop() -> None:
     """Keep Python from reporting a `Stopped` that it discards; `attach` raises it again."""
-    import sys
-
     before = sys.unraisablehook
 
     def report(lost: sys.UnraisableHookArgs) -> None:
@@ -229,7 +214,6 @@ def _silence_lost_stop() -> None:
 
 
 def is_serve_loop(frame: FrameType) -> bool:
-    """Tell whether a frame is that of the serve loop."""
     return frame.f_code.co_name == "serve" and frame.f_globals.get("__name__") in SERVE_MODULES
 
 
@@ -239,7 +223,6 @@ def requests_in_flight(of: Reactor | None = None) -> str:
     Only those `of` a reactor, if that is given: a program may have several.
     """
     import gc
-    import sys
 
     frames: list[FrameType | None] = list(sys._current_frames().values())
     if "greenlet" in sys.modules:

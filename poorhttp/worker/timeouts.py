@@ -45,17 +45,16 @@ class ThreadInterrupter:
     """Interrupts applications that run in threads.
 
     Attributes:
-        current: returns the thread or greenlet that runs, which `report` gets later.
         main: the main thread, if it handles signals; otherwise 0.
         dumps: `DUMP_SIGNAL` is handled.
-        reactor: the reactor of the requests.
     """
 
+    #: Returns the thread or greenlet that runs, which `report` gets later.
     current: Callable[[], Any] = staticmethod(get_ident)
+    reactor: Reactor | None = None  # of the requests
 
     def __init__(self, signals: StopSignals | None) -> None:
         """Install handlers if the process belongs to the server; then this is its main thread."""
-        self.reactor: Reactor | None = None
         self.main = get_ident() if signals is not None else 0
         self.signals = signals
         self.dumps = signals is not None and self._handle_dump(signals)
@@ -106,7 +105,6 @@ class ThreadInterrupter:
         return self.thread_name(runner), stacks.pop(runner, None)
 
     def thread_name(self, ident: int) -> str:
-        """Return the name of a thread for the log."""
         # Not imported here: `threading` takes the thread that imports it for the main thread.
         threading = sys.modules.get("threading")
         thread = threading and threading._active.get(ident)
@@ -114,7 +112,6 @@ class ThreadInterrupter:
         return f"Thread {ident:#x}" + (f" ({name})" if name else "")
 
     def interruption(self, runner: Any) -> Interruption:
-        """Return how to interrupt a thread."""
         if runner == self.main and self.reaches_main():
             # A signal also interrupts system calls.
             return signal.pthread_kill, (runner, INTERRUPT_SIGNAL), None
@@ -146,7 +143,6 @@ class GreenletInterrupter(ThreadInterrupter):
         return f"Greenlet {id(runner):#x} (computing)", stacks.pop(self.main, None)
 
     def interruption(self, runner: Any) -> Interruption:
-        """Return how to interrupt a greenlet, which may wait or compute by then."""
         return self.interrupt, (runner,), None
 
     def interrupt(self, runner: greenlet) -> None:

@@ -9,7 +9,9 @@ from contextlib import suppress
 from poorhttp import logs
 from poorhttp._core import Reactor, Request, RequestName
 from poorhttp.config.address import is_raw_tcp
+from poorhttp.config.registry import UPGRADER, registry
 from poorhttp.config.settings import Settings
+from poorhttp.errors import ConfigError
 from poorhttp.net.listener import Listener
 from poorhttp.process.control_channel import GREENLETS, REFORK
 from poorhttp.process.fork import is_own, other_threads
@@ -25,10 +27,12 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
     from gevent.hub import Hub
 
-    from poorhttp.net.tls import Tls
 
 #: Signals for which an application may have handlers.
 OTHER_SIGNALS = signal.valid_signals().difference(STOP_SIGNALS)
+
+#: No further arguments of the reactor.
+NONE: Mapping[str, Any] = {}
 
 #: How often the threads of the application are looked at before a worker is not reforked.
 THREAD_CHECKS = 3
@@ -42,18 +46,17 @@ class Worker:
         settings: of this service.
         ready: called when requests can be served.
         signals: stops the reactor; `None` for a `poorhttp.Server`, which the program stops.
-        serve: calls the application for each request of the reactor.
-        promoted: it has stopped serving to become the preloader.
-        replace_thread: starts a thread in the place of the present one, which goes on with a
-            connection that the application has got; `None`: the mode has no pool of threads.
     """
 
-    promoted = False
+    #: Calls the application for each request of the reactor.
+    serve: Callable[[Any, Any], None] = staticmethod(wsgi.serve)
+    promoted = False  # it has stopped serving to become the preloader
+    #: Starts a thread in the place of the present one, which goes on with a connection that the
+    #: application has got; `None`: the mode has no pool of threads.
     replace_thread: Callable[[], bool] | None = None
+    _offers_upgrades = True
     _thread_checks = 0
     _threads: Mapping[int, str] = {}
-
-    serve: Callable[[Any, Any], None] = staticmethod(wsgi.serve)
 
     def __init__(
         self,
@@ -66,11 +69,14 @@ class Worker:
         streamed_bodies: Sequence[tuple[str, str, bool]] = (),
         appended: tuple[str, str] | None = None,
         takes_times: bool = False,
-        tls: Tls | None = None,
+        arguments: Mapping[str, Any] = NONE,
         ready: Callable[[], object] = lambda: None,
         signals: StopSignals | None = None,
     ) -> None:
-        """Take the application, its listeners, and what the main process gives, if there is one."""
+        """Take the application, its listeners, and what the main process gives, if there is one.
+
+        `arguments` are those of the reactor that plug-ins give.
+        """
         self.application = application
         self.settings = settings
         self.ready = ready
@@ -81,7 +87,7 @@ class Worker:
         self._streamed_bodies = streamed_bodies
         self._appended = appended
         self._takes_times = takes_times
-        self._tls = tls
+        self._arguments = arguments
         self._raw_tcp = is_raw_tcp(settings.target)
         if self._raw_tcp:
             # It imports all of `socket`, which HTTP workers do not need.
@@ -102,15 +108,14 @@ class Worker:
 
         Args:
             multithread: the application may be called several times at once.
-            wait_writable: see there.
-            wait_readable: see there.
-            external_loop: see there.
+            wait_writable, wait_readable, external_loop: see there.
             hub: the hub of gevent, if requests run in greenlets.
 
         Raises:
             ConfigError: a log file cannot be opened, or no temporary file created.
         """
         temp_dir.check(self.settings)
+        carried = registry.entries["transports"]
         bases = [
             (
                 listener.fileno(),
@@ -118,7 +123,7 @@ class Worker:
                     listener.server,
                     multithread=multithread,
                     multiprocess=self.settings.worker_count > 1,
-                    secure=listener.protocol == "https",
+                    secure=listener.protocol in carried,
                 ),
                 listener.protocol,
                 listener.proxy_protocol,
@@ -165,8 +170,7 @@ class Worker:
                 routes=self._routes,
                 streamed_bodies=self._streamed_bodies,
                 live_reload=self._appended,
-                tls=self._tls.config if self._tls is not None else None,
-                https_redirect=self._tls.redirect_port(self._listeners) if self._tls else None,
+                **self._arguments,
                 recycle_after=context.recycle_after if context else 0,
                 wait_writable=wait_writable,
                 wait_readable=wait_readable,
@@ -205,10 +209,16 @@ class Worker:
                 os.write(self._context.channel, GREENLETS.get(package, GREENLETS[""]))
 
     def _offer_upgrade(self, environ: dict[str, Any], request: Request) -> None:
-        # It imports all of `socket`, which few workers need.
-        from poorhttp.worker.websocket import protocol_upgrade
-
-        protocol_upgrade.offer(environ, request, self.application, self.replace_thread)
+        if not self._offers_upgrades:
+            return
+        try:
+            hooks: Any = registry.entries["worker_hooks"][UPGRADER].load()
+        except ConfigError as error:
+            self._offers_upgrades = False
+            logs.write("warning", f"applications get no connections (WebSocket): {error}")
+            return
+        wsgi.end_upgraded = hooks.end_upgraded
+        hooks.offer_upgrade(environ, request, self.application, self.replace_thread)
 
     def _on_refork_due(self) -> int:
         """Report that workers may be forked from this one, unless the application has threads.
@@ -264,7 +274,6 @@ class Worker:
 
 
 def log_greenlets(package: str, service: str = "") -> None:
-    """Log that the application replaces threads by greenlets, although the mode is `threading`."""
     logs.write(
         "warning",
         f"{service}the application replaces threads by greenlets ({package or 'unknown package'}): "
@@ -273,6 +282,5 @@ def log_greenlets(package: str, service: str = "") -> None:
 
 
 def log_not_reforked(threads: Iterable[str]) -> None:
-    """Log that no worker is forked from this process, because of its threads of these names."""
     names = ", ".join(sorted(threads))
     logs.write("warning", f"not reforked, because a thread does not survive that: {names}")

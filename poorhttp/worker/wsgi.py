@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from stat import S_ISREG
 
 from poorhttp import logs
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
     from _typeshed import WriteableBuffer
     from _typeshed.wsgi import WSGIApplication
+
+
+#: Ends the connection of a request whose application has got it, since one was offered:
+#: `WorkerHooks.end_upgraded`.
+end_upgraded: Callable[[Request, BaseException], object] | None = None
 
 
 class ThreadReplaced(BaseException):
@@ -108,9 +113,8 @@ def report_failure(request: Request, error: BaseException) -> None:
     if request.foreign:
         exit_forked_process(error)
     if request.upgraded:
-        from poorhttp.worker.websocket import protocol_upgrade
-
-        protocol_upgrade.end(request, error)
+        assert end_upgraded is not None
+        end_upgraded(request, error)
         return
     try:
         what = request.name
@@ -151,7 +155,6 @@ def report_failure(request: Request, error: BaseException) -> None:
 
 
 def log_unreported(number: int, error: BaseException, another: BaseException) -> None:
-    """Log that the error of a request could not be logged, because of another one."""
     names = f"{type(error).__name__}, and then {type(another).__name__}"
     logs.write("error", f"request {number}: {names} while it was reported")
 
@@ -231,7 +234,6 @@ class SpooledFile(io.FileIO):
     """File of which large reads cost few page faults."""
 
     def readinto(self, buffer: WriteableBuffer, /) -> int | None:
-        """Fill the buffer from the file."""
         advise_huge_pages(buffer)
         return super().readinto(buffer)
 
@@ -251,7 +253,6 @@ class StreamedBody(io.RawIOBase):
         self._ended = False
 
     def readable(self) -> bool:
-        """Return True."""
         return True
 
     def readinto(self, buffer: WriteableBuffer, /) -> int | None:
@@ -278,13 +279,8 @@ def base_environ(
 ) -> dict[str, Any]:
     """Return the environ of a request `GET / HTTP/1.1` to a listener.
 
-    The reactor copies it for each request, and sets the keys that differ.
-
-    Args:
-        server: SERVER_NAME and SERVER_PORT.
-        multithread: the application may be called by several threads (or greenlets) at once.
-        multiprocess: it may run in several processes.
-        secure: its connections speak TLS.
+    The reactor copies it for each request, and sets the keys that differ. `server`: SERVER_NAME and
+    SERVER_PORT; `secure`: its URLs begin with `https`.
     """
     environ: dict[str, Any] = {
         "REQUEST_METHOD": "GET",

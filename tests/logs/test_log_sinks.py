@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 from contextlib import suppress
 from pathlib import Path
@@ -17,7 +18,12 @@ pytestmark = pytest.mark.threading_only
 #: Sends the lines of both logs to a socket, `ship:PATH`; the others are wrong.
 SHIPPING = """\
 import socket
+import threading
+from contextlib import suppress
 
+from poorhttp._core import Sink
+from poorhttp.config.options.option import Option
+from poorhttp.config.parsers import or_off
 from poorhttp.logs.sink import LogSink
 
 class Ship(LogSink):
@@ -36,9 +42,60 @@ class Closed(LogSink):
     def open(self, settings, option):
         return 12345
 
-ship, main, closed, wrong = Ship(), Main(), Closed(), Ship
+class Options:
+    python_log = Option(or_off(str), "off", "Where lines go.", metavar="FILE")
+
+class Relay:
+    def __init__(self, path, label):
+        self.path, self.label = path, label
+        self.messages, self.sender = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.lines, self.requests = socket.socketpair()
+
+    def sink(self):
+        return Sink.records(self.sender.fileno())
+
+    def access_sink(self):
+        return Sink.lines(self.requests.fileno())
+
+    def start(self, *, in_greenlet):
+        threading.Thread(target=self.forward_requests, daemon=True).start()
+
+    def forward_requests(self):
+        while data := self.lines.recv(65536):
+            self.write("request", data)
+
+    def forward(self):
+        self.messages.setblocking(False)
+        with suppress(BlockingIOError):
+            while True:
+                self.write("message", self.messages.recv(65536))
+
+    def write(self, kind, data):
+        with open(self.path, "a") as file:
+            print(kind, "of", self.label, data, file=file)
+
+    def reopen(self):
+        self.write("reopen", b"")
+
+    def close(self):
+        self.forward()
+
+    def close_inherited(self):
+        self.messages.close()
+
+class Python(LogSink):
+    logs = ()
+    relays = True
+
+    def relay(self, settings, folder, label, *, configure):
+        if settings.value("python_log") == "broken":
+            raise RuntimeError("no relay")
+        return Relay(settings.value("python_log"), label)
+
+ship, main, closed, wrong, python_log = Ship(), Main(), Closed(), Ship, Python()
 """
-POINTS = "\n".join(f"{name} = shipping:{name}" for name in ("ship", "main", "closed", "wrong"))
+NAMES = ("ship", "main", "closed", "wrong", "python_log")
+POINTS = "\n".join(f"{name} = shipping:{name}" for name in NAMES)
 
 
 @pytest.fixture
@@ -46,7 +103,8 @@ def env(tmp_path: Path) -> dict[str, str]:
     """The environment with the plug-in, which `plugins` names."""
     site = tmp_path / "site"
     site.mkdir()
-    install(site, "shipping", {"log_sinks": POINTS}, {"shipping": SHIPPING})
+    points = {"log_sinks": POINTS, "options": "shipping = shipping:Options"}
+    install(site, "shipping", points, {"shipping": SHIPPING})
     (tmp_path / "app.py").write_text(
         "def application(environ, start_response):\n"
         "    environ['wsgi.errors'].write('a complaint\\n')\n"
@@ -83,6 +141,18 @@ def test_lines_of_both_logs(env: dict[str, str], tmp_path: Path) -> None:
             connection.close()
 
 
+def test_a_sink_of_an_option_gets_both_logs_in_python(env: dict[str, str], tmp_path: Path) -> None:
+    file = tmp_path / "lines"
+    options = ("--python-log", str(file), "--access-log", "-")
+    with Server("app.py", "threading", *options, cwd=tmp_path, env=env) as server:
+        assert server.get("/tea").status == 200
+        server.process.send_signal(signal.SIGUSR1)
+        wait_for(lambda: "reopen of worker 1" in file.read_text(), "the files are reopened")
+        text = file.read_text()
+        wanted = ("request of worker 1 b", "GET /tea", "message of worker 1 b", "a complaint")
+        assert [each for each in wanted if each not in text] == []
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -103,8 +173,13 @@ def test_lines_of_both_logs(env: dict[str, str], tmp_path: Path) -> None:
             ("--access-log", "main:x", "--supervisor", "off"),
             "without a supervisor one process serves, which is at odds with access_log = main:x",
         ),
+        (
+            ("--python-log", "broken"),
+            "--python-log: plug-in python_log of shipping (poorhttp.log_sinks): relay: "
+            "RuntimeError: no relay",
+        ),
     ],
-    ids=["raises", "no-descriptor", "no-sink", "needs-main"],
+    ids=["raises", "no-descriptor", "no-sink", "needs-main", "no-relay"],
 )
 def test_what_is_wrong_is_named(
     options: tuple[str, ...], message: str, env: dict[str, str], tmp_path: Path

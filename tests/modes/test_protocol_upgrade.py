@@ -266,7 +266,7 @@ def test_stop_sends_a_close_frame_between_two_frames(mode: str) -> None:
 #: An application whose connections end when a file with their name is there; two are many.
 ENDING_ONE_BY_ONE = """
 import os, sys, time
-from poorhttp.worker.websocket import protocol_upgrade as module
+from poorhttp.plugins.websocket import protocol_upgrade as module
 
 module.MANY = 2
 

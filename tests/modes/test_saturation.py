@@ -46,7 +46,7 @@ def start(
     mode: str, *options: str, env: dict[str, str] | None = None, bind: str = "127.0.0.1:0"
 ) -> Server:
     few = ("--workers", "1", "--threads", "2" if mode == "threading" else "1")
-    launcher = patched("poorhttp.supervisor.saturation", LONG=0.4, SHORTEST=0.4)
+    launcher = patched("poorhttp.plugins.monitor.saturation", LONG=0.4, SHORTEST=0.4)
     return Server(BUSY, mode, *few, *options, env=env, bind=(bind,), launcher=launcher)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import copy
 import json
 import os
 import pty
@@ -16,6 +17,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,9 @@ from poorhttp.plugins.monitor.ctl.arguments import SUBCOMMANDS, Arguments
 from poorhttp.plugins.monitor.ctl.client import Client
 from poorhttp.plugins.monitor.ctl.commands import SHOWN
 from poorhttp.plugins.monitor.ctl.find import Place
+from poorhttp.plugins.monitor.ctl.top_tables import TABLES
+from poorhttp.plugins.monitor.derived.notices import notices
+from poorhttp.plugins.monitor.derived.rates import Recent
 from tests.support.binary_upgrade import wait_for_end
 from tests.support.health_probe import ask, wait_status
 from tests.support.load import Load
@@ -536,6 +541,9 @@ def answer(head: str, body: str = "", kind: str = "application/json", length: in
     )
 
 
+#: What each document has, and then a member of this value.
+IN_A_DOCUMENT = '{"version": "1", "pid": 1, "services": [{}], "ok": true, "message": "", "x": %s}'
+
 CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 #: What another program may answer at the address.
@@ -547,6 +555,11 @@ OTHER_PROGRAMS = {
     "a gateway": answer("503 Service Unavailable", "<html>", "text/html"),
     "a redirect": answer("302 Found\r\nLocation: https://localhost/"),
     "a login": answer('401 Unauthorized\r\nWWW-Authenticate: Basic realm="router"'),
+    "a truth value for a number": answer("200 OK", '{"version": "1", "pid": true, "services": []}'),
+    **{
+        value[:9]: answer("200 OK", IN_A_DOCUMENT % value)
+        for value in ("NaN", "-Infinity", "1e999", "9" * 21, "[" * 900 + "]" * 900)
+    },
     "half a body": answer("200 OK", '{"ok":', length=100),
     "half a head": b"HTTP/1.1 200 OK\r\nContent-Ty",
     "half a chunk": CHUNKED + b'ff\r\n{"ok"',
@@ -592,6 +605,72 @@ def test_another_program(name: str, capsys: pytest.CaptureFixture[str]) -> None:
             assert said.err.startswith(begin), (word, said)
             assert said.err.count("\n") == 1
             assert not said.out
+
+
+@pytest.mark.parametrize("job", ["../é", "\ud800", "x" * 100_000, "a b\r\nX: y", "", 5, None])
+def test_a_job_with_a_name_of_no_server(job: object, capsys: pytest.CaptureFixture[str]) -> None:
+    text = json.dumps({"ok": True, "message": "", "job": job})
+    with answering(answer("202 Accepted", text)) as where:
+        assert main(["ctl", "--admin", where, "reload"]) == 5
+    assert "this is not the admin address of a poorhttp server" in capsys.readouterr().err
+
+
+def test_a_profile_that_would_control_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = dict.fromkeys(("text", "samples", "seconds"), "\x1b[2J")
+    text = json.dumps({"ok": True, "message": "", "result": result})
+    with answering(answer("200 OK", text)) as where:
+        output = ("--output", str(tmp_path / "profile"))
+        assert main(["ctl", "--admin", where, "profile", "1", *output]) == 0
+    assert capsys.readouterr().out.startswith(r"\x1b[2J samples of \x1b[2J s are in ")
+
+
+#: What may stand at each place of a document.
+HOSTILE_VALUES: tuple[Any, ...] = (
+    *(float("nan"), float("inf"), 10**400, 2**64, 1e300, -(2**63), -1, True),
+    *(None, "", "x\x1b[2J", [], {}),
+)
+
+
+def places(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Each container of a document with each of its keys, of lists the first."""
+    for key in value if isinstance(value, dict) else [0][: len(value)]:
+        yield value, key
+        if isinstance(value[key], (dict, list)):
+            yield from places(value[key])
+
+
+def test_a_document_with_hostile_values_is_refused_or_shown() -> None:
+    document: Any = DOCUMENTS["troubled"]()
+    del document["services"][1:]
+    for many in ("history", "workers", "slowest", "errors", "refusals"):
+        del document["services"][0][many][1:]
+    document["metrics"] = document["configuration"] = []
+    earlier = copy.deepcopy(document)
+    shown = 0
+    for container, key in list(places(document)):
+        before = container[key]
+        for value in HOSTILE_VALUES:
+            container[key] = value
+            found: Any = shape.read(json.dumps(document).encode())
+            if found is None or shape.missing(found, shape.STATUS):
+                continue
+            shown += 1
+            recent = Recent()
+            recent.add(earlier)
+            recent.add(found)
+            texts = [show(found) for show in SHOWN.values()]
+            for make in TABLES.values():
+                table = make()
+                texts += table.lines(table.rows(found, recent), 100, 0, 40)[1]
+            notices(found, recent)
+            for service in found["services"]:
+                recent.rates(service)
+            time.localtime(found["now"])
+            assert "\x1b" not in "".join(texts), (key, value)
+        container[key] = before
+    assert shown > 400
 
 
 def test_a_main_process_that_was_killed(
@@ -641,10 +720,13 @@ def test_the_shape_of_the_document(name: str) -> None:
     document: Any = DOCUMENTS[name]()
     assert shape.missing(document, shape.STATUS) == ""
     worker = document["services"][0]["workers"][0]
-    for value in (None, "1", True if name == "in order" else None):
+    place = "services[0].workers[0].figures.waiting.counts"
+    values: tuple[Any, ...] = (None, "1", True, [])
+    for value in values:
         worker["figures"]["waiting"]["counts"][3] = value
-        place = "services[0].workers[0].figures.waiting.counts[3]"
-        assert shape.missing(document, shape.STATUS) == ("" if value is True else place)
+        assert shape.missing(document, shape.STATUS) == f"{place}[3]"
+    del worker["figures"]["waiting"]["counts"][3]
+    assert shape.missing(document, shape.STATUS) == place
 
 
 def test_the_shape_is_that_of_the_model() -> None:

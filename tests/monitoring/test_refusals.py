@@ -145,14 +145,13 @@ def test_connections_that_wait_in_the_kernel(admin: Admin, folder: Path) -> None
 
 def test_where_netlink_is_forbidden(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """Unix sockets are left out; the document is made all the same."""
-    from poorhttp.net import sock_diag
     from poorhttp.net.listener import Listener
-    from poorhttp.plugins.monitor import accept_queue
+    from poorhttp.plugins.monitor import accept_queue, unread
 
     def fail(states: int) -> None:
         raise OSError(97, "Address family not supported by protocol")
 
-    monkeypatch.setattr(sock_diag, "unix_queues", fail)
+    monkeypatch.setattr(unread, "unix_queues", fail)
     unix, tcp = socket.socket(socket.AF_UNIX), socket.socket()
     unix.bind(str(folder / "socket"))
     tcp.bind(("127.0.0.1", 0))

@@ -121,7 +121,7 @@ def test_questions(mode: str, admin: Admin) -> None:
 @pytest.mark.threading_only
 def test_not_ready_when_nobody_answers(mode: str, admin: Admin) -> None:
     """One that is stopped does not answer, and no question is needed to know that."""
-    launcher = patched("poorhttp.supervisor.worker_handle", SILENCE=3600)
+    launcher = patched("poorhttp.plugins.monitor.answers", SILENCE=3600)
     with Server(GATE, mode, *admin.options, "--workers", "2", launcher=launcher) as server:
         one, other = workers(server.process.pid)
         os.kill(one, signal.SIGSTOP)

@@ -158,7 +158,7 @@ def test_an_orphan_of_the_application_is_no_successor() -> None:
     """Its command line is that of the server, but its user is not."""
     program = """
 import os, sys, time
-from poorhttp.supervisor import upgrade
+from poorhttp.supervisor import binary_upgrade
 def fork(uid):
     pid = os.fork()
     if pid == 0:
@@ -169,7 +169,7 @@ def fork(uid):
     return pid
 read, write = os.pipe()
 pids = fork(65534), fork(0)
-found = list(upgrade._children_of_same_command())
+found = list(binary_upgrade._children_of_same_command())
 for pid in pids:
     os.kill(pid, 9)
     os.waitpid(pid, 0)

@@ -403,7 +403,7 @@ def test_a_plug_in_whose_import_does_not_return_in_a_reload(
 
 #: Methods that change something of the main process, each once.
 CHANGING = """\
-import os, signal, threading, time
+import os, signal, socket, subprocess, threading, time
 from poorhttp.errors import Stopped
 from poorhttp.supervisor.component import Component
 
@@ -419,6 +419,17 @@ def wait_for_worker():
 def raise_stopped():
     raise Stopped
 
+def is_listener(fd):
+    try:
+        copy = socket.socket(fileno=os.dup(fd))
+        return copy.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+    except OSError:
+        return False
+
+def close_listener():
+    for fd in [fd for fd in map(int, os.listdir("/proc/self/fd")) if is_listener(fd)]:
+        os.close(fd)
+
 CHANGES = {
     "ignored": lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN),
     "default": lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL),
@@ -429,6 +440,13 @@ CHANGES = {
     "stopped": raise_stopped,
     "thread": lambda: threading.Thread(target=time.sleep, args=[3600], name="lasting").start(),
     "wait": wait_for_worker,
+    "alarm": lambda: signal.alarm(1),
+    "timer": lambda: signal.setitimer(signal.ITIMER_PROF, 0.01),
+    "blocked": lambda: signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM, signal.SIGCHLD]),
+    "closed": lambda: os.closerange(3, 1 << 16),
+    "listener": close_listener,
+    "program": lambda: subprocess.Popen(["sleep", "3600"]),
+    "deaf": lambda: subprocess.Popen(["sh", "-c", "trap '' TERM; sleep 3600; :"]),
 }
 
 def __getattr__(name):
@@ -451,6 +469,9 @@ def __getattr__(name):
         ("child", "begun has forked a process that did not end itself; it is ended"),
         ("stopped", "changes of demo (poorhttp.components): begun failed; the main process goes"),
         ("wait", "a plug-in has waited for process"),
+        ("alarm", "it has set a timer (setitimer or alarm), whose signal would end the main"),
+        ("timer", "it has set a timer (setitimer or alarm), whose signal would end the main"),
+        ("blocked", "it has blocked signals of the server: SIGTERM, SIGCHLD"),
     ],
 )
 def test_what_a_method_changes_in_the_main_process(
@@ -460,6 +481,128 @@ def test_what_a_method_changes_in_the_main_process(
     with serve(install(CHANGING, changes=change)) as server:
         assert "the new version serves" in reload(server)
         server.wait_log(named)
+        replace_worker(server)
+        server.process.terminate()
+        assert server.wait() == 0
+        server.kill()
+
+
+@pytest.mark.parametrize("change", ["closed", "listener"])
+@pytest.mark.parametrize("group", ["components", "worker_hooks"])
+def test_descriptors_of_the_server_that_are_closed(
+    change: str, group: str, install: Callable[..., dict[str, str]], tmp_path: Path
+) -> None:
+    """The server cannot go on: the method is named, and requests in flight are finished."""
+    text = f"{CHANGING}{CHANGING_HOOKS}" if group == "worker_hooks" else CHANGING
+    env = install(text, group, changes="HOOKS" if group == "worker_hooks" else change)
+    with serve({**env, "CHANGE": change}) as server:
+        (worker,) = children(server.process.pid)
+        connection = server.enter(gate := tmp_path / "gate")
+        Path(env["NOTES"]).touch()
+        server.process.send_signal(signal.SIGHUP)
+        method = "begun" if group == "components" else "check"
+        server.wait_log(f"demo (poorhttp.{group}): {method} has closed descriptors of the server: ")
+        gate.touch()
+        assert connection.response().json() == "waited"
+        server.leave()
+        assert server.wait() == 1
+        wait_for_end(worker)
+        server.kill()
+
+
+@pytest.mark.parametrize("change", ["program", "deaf"])
+def test_programs_that_are_left_running(
+    change: str, install: Callable[..., dict[str, str]]
+) -> None:
+    with serve(install(CHANGING, changes=change)) as server:
+        assert "the new version serves" in reload(server)
+        wait_for(lambda: len(children(server.process.pid)) == 2, "the worker and the program")
+        names = {pid: Path(f"/proc/{pid}/comm").read_text() for pid in children(server.process.pid)}
+        (left,) = (pid for pid, name in names.items() if name in ("sleep\n", "sh\n"))
+        server.process.terminate()
+        assert server.wait() == 0
+        text = f"plug-ins have left programs running, which are ended: {left} ("
+        assert text in server.log()
+        wait_for_end(left)
+        server.kill()
+
+
+#: Hooks that change something of the main process in a reload.
+CHANGING_HOOKS = """\
+from poorhttp.worker.plugin_hooks import WorkerHooks
+
+MAIN = os.getpid()
+
+class Hooks(WorkerHooks):
+    def check(self, settings):
+        if os.path.exists(os.environ["NOTES"]) and os.getpid() == MAIN:
+            CHANGES[os.environ["CHANGE"]]()
+
+HOOKS = Hooks()
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ("ignored", "check: it has replaced handlers of the server: SIGTERM"),
+        ("alarm", "check: it has set a timer (setitimer or alarm), whose signal would end"),
+        ("fork", "check has forked a process that did not end itself; it is ended"),
+    ],
+)
+def test_what_a_hook_changes_in_the_main_process(
+    change: str, named: str, install: Callable[..., dict[str, str]]
+) -> None:
+    env = install(CHANGING + CHANGING_HOOKS, "worker_hooks", changes="HOOKS")
+    with serve({**env, "CHANGE": change}) as server:
+        Path(env["NOTES"]).touch()
+        assert "the new version serves" in reload(server)
+        server.wait_log(f"changes of demo (poorhttp.worker_hooks): {named}")
+        replace_worker(server)
+        server.process.terminate()
+        assert server.wait() == 0
+        server.kill()
+
+
+def test_parsers_of_options_in_a_reload(
+    install: Callable[..., dict[str, str]], tmp_path: Path
+) -> None:
+    """Whatever a parser of others does, the previous version serves, and the option is named."""
+    text = (
+        "import os, signal\n"
+        "from poorhttp.config.options.option import Option, Repeatable\n"
+        "FAULTS['quit'] = lambda: (_ for _ in ()).throw(KeyboardInterrupt)\n"
+        "FAULTS['fork'] = os.fork\n"
+        "FAULTS['ignore'] = lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "FAULTS['type'] = lambda: {}[[]]\n"
+        "def parse(text):\n    FAULTS[text]()\n    return text\n"
+        "class Options:\n"
+        "    odd = Option(parse, 'fine', 'It.', metavar='X')\n"
+        "    odds = Repeatable(parse, [], 'They.', metavar='X')\n"
+    )
+    text = text.replace("class Options", "FAULTS['fine'] = int\nclass Options")
+    env = install(FAULTY + text, "options", odd="Options")
+    file = tmp_path / "poorhttp.ini"
+    head = "[http]\nplugins = demo\n"
+    file.write_text(head)
+    words = ("-c", str(file))
+    with Server("tests/apps/gate.py", "threading", *words, env=env, tracebacks=True) as server:
+        option = "plug-in odd of demo (poorhttp.options): option odd"
+        for fault, error in (
+            *(("exit", "SystemExit: 3"), ("quit", "KeyboardInterrupt"), ("type", "TypeError: ")),
+            ("sleep", "Interrupted: it would hold up the main process for ever"),
+        ):
+            for name in ("odd", "odds") if fault != "sleep" else ("odd",):
+                file.write_text(f"{head}{name} = {fault}\n")
+                result = reload(server)
+                assert "not reloaded; the previous version keeps serving: " in result
+                named = option.replace("option odd", f"option {name}")
+                assert f"poorhttp.ini:3: {name}: {named}: {error}" in result
+        assert f"{option} does not return (in " in server.log()
+        for fault, text in (("fork", "has forked"), ("ignore", "it has replaced handlers")):
+            file.write_text(f"{head}odd = {fault}\n")
+            assert "the new version serves" in reload(server)
+            server.wait_log(text)
         replace_worker(server)
         server.process.terminate()
         assert server.wait() == 0
@@ -579,3 +722,103 @@ def test_metrics(install: Callable[..., dict[str, str]], tmp_path: Path) -> None
         off = f"plug-in {name} of demo (poorhttp.metrics) is switched off until the next start"
         assert log.count(off) == 1, name
     assert log.count("plug-in the-slow of demo (poorhttp.metrics): read took 0.2") == 1
+
+
+#: Components for which the main process never waits, and sequences without an end.
+ENDLESS = """\
+import itertools, os, time
+from poorhttp.supervisor.component import Component
+from poorhttp.supervisor.metric import Metric
+
+class Past(Component):
+    def due(self):
+        return 0.0
+
+class Soon(Component):
+    def due(self):
+        return time.monotonic() + 1e-6
+
+class Leisurely(Past):
+    \"\"\"Is due again at once, and takes its time for that.\"\"\"
+
+    def tick(self, now):
+        time.sleep(0.05)
+
+class Readable(Component):
+    def open(self, services, have):
+        self.pipe = os.pipe()
+        os.close(self.pipe[1])
+
+    def filenos(self):
+        return self.pipe[:1]
+
+class Writable(Component):
+    def open(self, services, have):
+        self.pipe = os.pipe()
+
+    def filenos_to_write(self):
+        return self.pipe[1:]
+
+def repeating(found):
+    return lambda *arguments: itertools.repeat(found)
+
+for method in ("filenos", "filenos_to_write", "pools", "listeners", "memory"):
+    globals()[method] = type(method, (Component,), {method: repeating(0)})
+pairs = Metric("gauge", "Endless.", repeating(({}, 1)))
+counted = Metric("gauge", "Endless.", lambda main: (({"n": n}, n) for n in itertools.count()))
+twice = Metric("gauge", "Twice.", lambda main: [({"a": "b"}, 1), ({"a": "b"}, 2)])
+long = Metric("gauge", "Long.", lambda main: [({"a": "b" * 100_000}, 1)])
+huge = Metric("gauge", "Huge.", lambda main: 10 ** 400)
+"""
+
+
+def test_components_that_keep_the_main_process_from_waiting(
+    install: Callable[..., dict[str, str]],
+) -> None:
+    """Each is named, and switched off if it goes on."""
+    why = {
+        **dict.fromkeys(("Past", "Soon", "Leisurely"), "what `due` returned has passed"),
+        "Readable": "descriptor [0-9]+ of `filenos` is ready",
+        "Writable": "descriptor [0-9]+ of `filenos_to_write` is ready",
+    }
+    with serve(install(ENDLESS, **{name: name for name in why})) as server:
+        server.wait_log("switched off until the next start", len(why))
+        log = server.log()
+        for name, text in why.items():
+            waits = f"keeps the main process from waiting: {text}, each of [0-9]+ times in a second"
+            named = rf"plug-in {name} of demo \(poorhttp.components\)"
+            off = "is switched off until the next start of the server: it"
+            assert len(re.findall(f"{named} {waits}", log)) == 1, name
+            assert len(re.findall(f"{named} {off} {waits}", log)) == 1, name
+        replace_worker(server)
+
+
+def test_sequences_without_an_end(install: Callable[..., dict[str, str]], tmp_path: Path) -> None:
+    methods = ("filenos", "filenos_to_write", "pools", "listeners", "memory")
+    env = install(ENDLESS, **{f"the-{method}": method for method in methods})
+    with serve(env) as server:
+        replace_worker(server)
+        server.process.send_signal(signal.SIGUSR2)
+        server.wait_log("has taken over")
+        log = server.log()
+        for method in methods:
+            named = f"plug-in the-{method} of demo (poorhttp.components): {method} failed"
+            assert named in log, method
+        server.wait()
+        taken = re.search(r"process (\d+) has taken over", log)
+        assert taken is not None
+        os.kill(int(taken[1]), signal.SIGTERM)
+        wait_for_end(int(taken[1]))
+        server.kill()
+
+
+def test_metrics_without_an_end(install: Callable[..., dict[str, str]], tmp_path: Path) -> None:
+    names = ("pairs", "counted", "twice", "long", "huge")
+    env = install(ENDLESS, "metrics", **{name: name for name in names})
+    with serve(env, "--admin", f"unix:{tmp_path}/admin") as server:
+        text = ask(str(tmp_path / "admin"), "/-/metrics")
+        assert "_plugin_" not in text
+        log = server.log()
+        for name in names:
+            assert f"plug-in {name} of demo (poorhttp.metrics): read failed" in log, name
+        assert "does not return" not in log

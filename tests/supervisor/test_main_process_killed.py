@@ -22,6 +22,8 @@ def hang(how):
     if how == "/deaf":
         for each in signal.valid_signals() - {9, 19}:
             ctypes.CDLL(None).signal(each, 1)
+    if how == "/blocked":
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     print("hangs", file=sys.stderr, flush=True)
     if how != "/native":
         time.sleep(100_000)
@@ -116,11 +118,12 @@ def test_an_application_that_handles_or_blocks_all_signals(
         server.kill()
 
 
-def test_a_request_after_which_all_signals_are_ignored(tmp_path: Path) -> None:
-    """Another thread finds that the control channel has ended."""
+@pytest.mark.parametrize("how", ["/deaf", "/blocked"])
+def test_a_request_that_ignores_or_blocks_all_signals(how: str, mode: str, tmp_path: Path) -> None:
+    """In some modes no other thread is there that finds the end of the control channel."""
     (tmp_path / "hung.py").write_text(APPLICATION)
-    with Server("hung:application", "threading", *LIMIT, cwd=tmp_path) as server:
-        server.connect().send_request("GET", "/deaf")
+    with Server("hung:application", mode, *LIMIT, cwd=tmp_path) as server:
+        server.connect().send_request("GET", how)
         server.wait_log("hangs")
         wait_for_end(kill_main(server))
         server.kill()

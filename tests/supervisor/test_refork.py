@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -111,11 +112,23 @@ class Application(Server):
         return set(children(self.process.pid))
 
     def hold(self) -> list[Connection]:
-        """Have requests begin that wait for the gate, at least one in each worker."""
+        """Have requests wait for the gate, at least one in each worker and half of its threads.
+
+        A worker whose threads are all taken may accept before one that has not run for a while.
+        """
         held: list[Connection] = []
-        while len(set(re.findall(r"process (\d+) entered", self.log()))) < 3:
-            held.append(self.enter(self.gate))
-            self.wait_log(f"entered {self.gate}\n", len(held))
+        workers = Counter[str]()
+        while len(workers) < 3:
+            gate = self.gate.with_name(f"gate-{workers.total()}")
+            connection = self.enter(gate)
+            (worker,) = re.findall(rf"process (\d+) entered {gate}\n", self.log())
+            workers[worker] += 1
+            if workers[worker] > 4:
+                gate.touch()
+                assert connection.response().status == 200
+            else:
+                gate.symlink_to(self.gate)
+                held.append(connection)
         return held
 
     def begun(self) -> list[int]:

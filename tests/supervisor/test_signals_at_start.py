@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from poorhttp.config.settings import Settings
 from poorhttp.errors import Stopped
 from poorhttp.worker.stop_signals import StopSignals
 from tests.testkit.client import HANG
@@ -27,7 +28,7 @@ def test_a_stop_that_is_lost_in_a_callback_is_remembered(
 ) -> None:
     lost: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda one: lost.append(one.exc_type))
-    with StopSignals(supervised=True) as signals:
+    with StopSignals(Settings(), supervised=True) as signals:
         thing = Thing()
         reference = weakref.ref(thing, lambda _: signal.raise_signal(signal.SIGTERM))
         # Python goes on behind a callback that raises.

@@ -277,13 +277,13 @@ def test_without_descriptors_it_goes_on(versions: Versions) -> None:
 #: A server in which tasks of the main process fail each time.
 FAILING = """\
 import sys
-from poorhttp.net.systemd import Notifier
-from poorhttp.supervisor import saturation, watchdog
+from poorhttp.plugins.monitor.saturation import Saturation
+from poorhttp.supervisor.supervisor import Supervisor
 
 def fail(*_):
     raise RuntimeError("expected")
 
-watchdog.Watchdog.tick = saturation.Saturation.tick = Notifier.stopping = fail
+Supervisor._check_deferred = Saturation.tick = Saturation.stopping = fail
 from poorhttp.cli import main
 sys.argv = sys.argv[5:]
 sys.exit(main())
@@ -324,13 +324,16 @@ def test_a_failing_task_keeps_no_other_from_running(mode: str) -> None:
         os.kill(before, signal.SIGKILL)
         wait_for(lambda: children(server.process.pid) not in ([], [before]), "another worker")
         assert server.get("/").status == 200
-        server.wait_log("the watchdog failed; the main process goes on: RuntimeError: expected")
+        failed = "failed; the main process goes on: RuntimeError: expected"
+        server.wait_log(f"the handling of deferred signals {failed}")
+        component = "plug-in saturation (poorhttp.components)"
+        server.wait_log(f"{component}: tick {failed}")
         server.leave()
         server.process.terminate()
         assert server.wait() == 0
-        assert "the notice to systemd failed; the main process goes on" in server.log()
+        assert f"{component}: stopping {failed}" in server.log()
         # Not each time.
-        assert server.log().count("the watchdog failed") == 1
+        assert server.log().count(f"{component}: tick {failed}") == 1
         server.kill()
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from poorhttp.net.systemd import Notifier
+from poorhttp.plugins.systemd.notifier import Notifier
 from tests.packages import need
 from tests.support.certificate import certificate
 from tests.support.tls_client import told, write

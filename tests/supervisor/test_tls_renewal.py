@@ -15,6 +15,7 @@ import pytest
 from tests.support.binary_upgrade import end, upgrade
 from tests.support.certificate import certificate
 from tests.support.nobody import IS_ROOT, Nobody
+from tests.support.proxies import reserve
 from tests.support.tls_client import APP, BIND, Asking, names, told, write
 from tests.testkit.client import HANG
 from tests.testkit.process import children, opened
@@ -94,6 +95,36 @@ def test_an_upgrade(tmp_path: Path) -> None:
         server.wait_log(RENEWED)
         wait_for(lambda: "two.example" in names(server, "localhost"), "the new certificate")
         end(server, pid)
+
+
+def test_a_reload_begins_to_use_certificates_and_ends_it(tmp_path: Path) -> None:
+    """The main process watches their files as long as a service has some."""
+    renewed(tmp_path, "file", "one.example")
+    ini = tmp_path / "poorhttp.ini"
+    plain, pair = "[http]\nbind = 127.0.0.1:0\n", f"tls_certificate = {tmp_path}/both.pem\n"
+    ini.write_text(plain)
+    with (
+        reserve() as reserved,
+        Server(APP, "threading", "--config", str(ini), bind=()) as server,
+    ):
+        port = reserved.getsockname()[1]
+
+        def watches() -> bool:
+            return any("inotify" in link for link in opened(server.process.pid))
+
+        assert not watches()
+        for time, host in enumerate(("two.example", "three.example")):
+            ini.write_text(f"[http]\nbind = https://127.0.0.1:{port}\n{pair}")
+            server.process.send_signal(signal.SIGHUP)
+            server.wait_log("reloaded: the new version serves", 2 * time + 1)
+            wait_for(watches, "the watch")
+            renewed(tmp_path, "file", host)
+            server.wait_log(RENEWED, time + 1)
+            wait_for(lambda: host in names(port, "localhost"), host)  # noqa: B023
+            ini.write_text(plain)
+            server.process.send_signal(signal.SIGHUP)
+            server.wait_log("reloaded: the new version serves", 2 * time + 2)
+            wait_for(lambda: not watches(), "the end of the watch")
 
 
 def test_broken_files_are_refused_and_the_old_ones_stay(tmp_path: Path) -> None:

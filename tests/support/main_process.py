@@ -105,7 +105,7 @@ def main(mode_name: str, *options: str) -> None:
                 theirs.send(b"+")
                 theirs.close()
 
-            with StopSignals(supervised=True) as signals:
+            with StopSignals(settings, supervised=True) as signals:
                 worker = Worker(
                     app,
                     settings,

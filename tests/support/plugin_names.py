@@ -16,6 +16,7 @@ NOUNS = frozenset(
     (
         *("admin", "otel", "opentelemetry", "statsd", "inspection", "prometheus"),
         *("reloader", "autoreload", "console", "terminal", "profiler", "debugger", "livereload"),
+        *("tls", "certificate", "certificates", "alpn", "hsts"),
         *("development", "discovery", "django", "flask", "migrate", "completion", "cgi", "pages"),
     )
 )

@@ -76,7 +76,7 @@ def told(server: Server, host: str = "localhost", made: ssl.SSLContext | None = 
         return ask(sock)[1]
 
 
-def names(server: Server, host: str) -> set[str]:
+def names(server: Server | int, host: str) -> set[str]:
     """The hosts of the certificate that a client gets, which is not verified."""
     made = context()
     made.check_hostname = False

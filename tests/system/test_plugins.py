@@ -9,13 +9,15 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 from zipfile import ZipFile
 
 import pytest
 
+from poorhttp.config.registry import registry
 from tests.support.installed import examples
 from tests.support.nobody import IS_ROOT, Nobody
-from tests.support.plug_in import install
+from tests.support.plug_in import install, known
 from tests.testkit.client import Connection
 from tests.testkit.server import ROOT, Program, Server, command, run, wait_for
 
@@ -353,7 +355,10 @@ def test_a_metric_that_fails_is_named_and_switched_off(site: Path, tmp_path: Pat
 
 
 def test_what_is_no_object_of_its_group_is_named(site: Path, tmp_path: Path) -> None:
-    groups = ("commands", "components", "log_sinks", "metrics", "modes", "options", "worker_hooks")
+    groups = (
+        *("commands", "components", "log_sinks", "metrics", "modes", "options", "transports"),
+        "worker_hooks",
+    )
     points = {group: f"wrong = wrongly:{group}" for group in groups}
     text = "".join(f"{group} = 5\n" for group in groups if group != "options")
     install(site, "wrong", points, {"wrongly": f"{text}class options:\n    GROUP = 'X'\n"})
@@ -442,3 +447,222 @@ def test_a_user_need_not_name_it(
         assert "Text behind each echo." in nobody.run("serve", "--help-all").stdout
         assert "Print what TARGET, echo:TEXT, answers." in nobody.run("--help").stdout
         assert "poorhttp-echo" not in nobody.run("plugins", cwd=folder).stdout
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        "/proc/self/cwd/site",
+        "//proc/self/cwd/site",
+        "/proc/thread-self/cwd/site",
+        "/proc/self/../self/cwd/../cwd/site",
+        "{tmp}/link/site",
+        "{tmp}/other/../site/../site",
+        "{site}",
+        "{tmp}/alias",
+    ],
+)
+def test_the_current_folder_by_another_spelling(spelled: str, site: Path, tmp_path: Path) -> None:
+    """What depends on it is not looked into; the last three are the folder itself."""
+    ran = tmp_path / "ran"
+    install(site, "noted", ALL, {"noting": NOTED.format(str(ran))})
+    (tmp_path / "link").symlink_to("/proc/self/cwd")
+    (tmp_path / "alias").symlink_to(site)
+    (tmp_path / "other").mkdir()
+    cwd = tmp_path if "cwd" in spelled or "link" in spelled else site
+    entry = spelled.format(tmp=tmp_path, site=site)
+    env = {"PYTHONPATH": f"{ROOT}:{entry}", "POORHTTP_PLUGINS": "noted"}
+    done = run(*command("plugins"), cwd=cwd, env=env)
+    assert 'no plug-in "noted" is installed' in done.stderr
+    assert not ran.exists()
+
+
+def test_folders_by_links_are_looked_into(site: Path, tmp_path: Path) -> None:
+    install(site, "noted", ALL, {"noting": ""})
+    (tmp_path / "link").symlink_to("site")
+    for path in (tmp_path / "link", tmp_path / "site" / ".." / "site"):
+        assert "noted 1.2" in started("plugins", path=path, cwd=Path("/")).stdout
+
+
+def test_zip_archives_and_links_of_eggs(site: Path, tmp_path: Path) -> None:
+    points = {"targets": "noted = noting:load"}
+    install(site, "noted", points, {"noting": "def load(rest): ..."})
+    archive = tmp_path / "noted.zip"
+    with ZipFile(archive, "w") as packed:
+        for file in sorted(site.rglob("*")):
+            packed.write(file, file.relative_to(site))
+    listed = started("plugins", "noted", path=archive, cwd=tmp_path)
+    assert f"noted 1.2, from {archive}" in listed.stdout
+    assert "cannot be loaded" not in listed.stdout
+    # Python follows no such link, but `easy-install.pth` beside it in site-packages.
+    linked = tmp_path / "linked"
+    linked.mkdir()
+    (linked / "noted.egg-link").write_text(f"{site}\n.\n")
+    assert "noted 1.2" not in started("plugins", path=linked, cwd=tmp_path).stdout
+
+
+def test_a_name_that_is_there_twice(site: Path, tmp_path: Path) -> None:
+    install(site, "noted", {"targets": "a = noting:x\nb = noting:y\na = noting:z"}, {"noting": ""})
+    done = started("check", "a:", "--plugins", "noted", path=site, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "noted adds a (poorhttp.targets) twice: noting:x and noting:z" in done.stderr
+
+
+def test_two_plug_ins_that_add_the_same(nobody: Nobody, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is guessed."""
+    text = (
+        "from poorhttp.config.options.option import Option\n"
+        "class Options:\n    same = Option(str, '', 'It.', metavar='TEXT')\n"
+        "def load(rest):\n    from wsgiref.simple_server import demo_app\n    return demo_app\n"
+    )
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        points = {"targets": "same = {0}:load", "options": "same = {0}:Options"}
+        for name in ("one", "two"):
+            named = {group: line.format(name) for group, line in points.items()}
+            install(Path(folder), name, named, {name: text})
+        path = nobody.env.get("PYTHONPATH", str(ROOT))
+        monkeypatch.setitem(nobody.env, "PYTHONPATH", f"{path}:{folder}")
+        for words in (("same:x",), (APPLICATION, "--same", "1")):
+            done = nobody.run("check", *words, "--bind", "127.0.0.1:0")
+            assert "are plug-ins that add same: name the one to use" in done.stderr
+            assert "one" in done.stderr
+            assert "two" in done.stderr
+        chosen = nobody.run("check", "same:x", "--bind", "127.0.0.1:0", "--plugins", "two")
+        assert (chosen.returncode, chosen.stderr) == (0, "")
+
+
+def test_of_other_distributions_no_metadata_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There may be thousands; those without entry points of ours are not parsed."""
+    from importlib.metadata import Distribution
+
+    read: list[str] = []
+    before: Any = Distribution.metadata
+
+    def metadata(distribution: Distribution) -> object:
+        read.append(str(distribution.locate_file("")))
+        return before.fget(distribution)
+
+    for number in range(20):
+        (tmp_path / f"other{number}-1.dist-info").mkdir()
+    install(tmp_path, "noted", {"targets": "noted = noting:x"}, {"noting": ""})
+    monkeypatch.setattr(Distribution, "metadata", property(metadata))
+    with known(tmp_path, monkeypatch):
+        assert "noted" in [plugin.name for plugin in registry.installed()]
+    assert 0 < read.count(str(tmp_path)) < 20
+
+
+def test_control_characters_of_declarations_are_escaped(site: Path, tmp_path: Path) -> None:
+    """In `--help`, completions, man pages and the reference."""
+    text = (
+        "from poorhttp.config.command import Command\n"
+        "from poorhttp.config.options.option import Option\n"
+        "E = '\\x1b]0;title\\x07\\x9b31m\\u202e'\n"
+        "def words():\n"
+        "    return {'options': [('-o, --out' + E, E)], 'subcommands': {'s' + E: (E, [E])}}\n"
+        "A = Command(lambda line: 0, 'One' + E, finding=E, common=['bad'])\n"
+        "B = Command(lambda line: 0, 'Two' + E, own_words=True, words=words)\n"
+        "class Options:\n    GROUP = 'Group' + E\n"
+        "    bad = Option(str, E, 'Three' + E, metavar='M' + E, reason='R' + E, ini_name='i' + E,\n"
+        "                 aliases=['al' + E], fixed={'f' + E: ''}, common=True)\n"
+    )
+    points = {"commands": "aa\x1b[1m = bad:A\nbb = bad:B", "options": "bad = bad:Options"}
+    install(site, "bad", points, {"bad": text})
+    for words in (
+        *(("--help",), ("serve", "--help"), ("serve", "--help-all"), ("man", "1"), ("man", "5")),
+        *(("completion", shell) for shell in ("bash", "zsh", "fish")),
+    ):
+        done = started(*words, path=site, cwd=tmp_path, POORHTTP_PLUGINS="bad")
+        assert done.returncode == 0, done.stderr
+        assert {*done.stdout} & {*"\x1b\x07\x9b\u202e"} == set(), words
+        assert "bad" in done.stdout or "bb" in done.stdout, words
+    env = {"PYTHONPATH": f"{ROOT}:{site}", "POORHTTP_PLUGINS": "bad"}
+    page = run(sys.executable, "-m", "poorhttp.config.help", cwd=tmp_path, env=env).stdout
+    assert "Three\\x1b]0;title" in page
+    assert {*page} & {*"\x1b\x07\x9b\u202e"} == set()
+
+
+@pytest.mark.parametrize(
+    ("group", "place", "why"),
+    [
+        ("targets", "string:digits", "is not a function: '0123456789'"),
+        ("modes", "string", "is no mode, which has a function run: <module 'string'"),
+        ("modes", "odd:RUNS", "is no mode, which has a function run: "),
+        ("components", "os:getpid", "is no class derived from poorhttp.supervisor.component"),
+        ("components", "os:PathLike", "is no class derived from poorhttp.supervisor.component"),
+        ("options", "os:getpid", "is no class with options, but <built-in function getpid>"),
+        ("metrics", "odd:ODD", "cannot be used: ZeroDivisionError: division by zero"),
+        ("modes", "odd:ODD", "cannot be used: ZeroDivisionError: division by zero"),
+    ],
+)
+def test_objects_that_are_something_else(
+    group: str, place: str, why: str, site: Path, tmp_path: Path
+) -> None:
+    text = (
+        "class Odd:\n"
+        "    def __getattr__(self, name):\n        1 / 0\n"
+        "    def __repr__(self):\n        1 / 0\n"
+        "class Runs:\n    run = 5\n"
+        "ODD, RUNS = Odd(), Runs()\n"
+    )
+    install(site, "other", {group: f"other = {place}"}, {"odd": text})
+    listed = started("plugins", path=site, cwd=tmp_path, POORHTTP_PLUGINS="other")
+    if group == "options":
+        assert f"plug-in other of other (poorhttp.options) {why}" in listed.stderr
+    else:
+        assert (listed.returncode, listed.stderr) == (0, "")
+        assert f"plug-in other of other (poorhttp.{group}) {why}" in listed.stdout
+
+
+def test_a_fault_of_our_own_options_is_seen(tmp_path: Path) -> None:
+    """It is no plug-in that was left out."""
+    program = (
+        "import sys, types\n"
+        "def __getattr__(name): raise TypeError('a fault of ours')\n"
+        "module = types.ModuleType('poorhttp.plugins.monitor.options')\n"
+        "module.__getattr__ = __getattr__\n"
+        "sys.modules[module.__name__] = module\n"
+        "from poorhttp.cli import main\n"
+        "sys.exit(main(['check', 'x:y', '--admin', '8081']))\n"
+    )
+    done = run(sys.executable, "-c", program, cwd=tmp_path, env={"PYTHONPATH": str(ROOT)})
+    assert done.returncode != 0
+    assert "TypeError: a fault of ours" in done.stderr
+    assert "no plug-in monitor" not in done.stderr
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="only root has to name plug-ins")
+def test_root_takes_no_names_from_a_file_of_others(site: Path, tmp_path: Path) -> None:
+    """Also if `-c` names the file, and at a reload: the plug-ins run as root, the file does not."""
+    ran = tmp_path / "ran"
+    install(site, "noted", ALL, {"noting": NOTED.format(str(ran))})
+    folder = tmp_path / "project"
+    folder.mkdir()
+    file = folder / "poorhttp.ini"
+    text = f"[http]\ntarget = {APPLICATION}\nbind = 127.0.0.1:0\n"
+    file.write_text(f"{text}plugins = noted\n")
+    for owner, mode, folder_mode in ((65534, 0o644, 0o755), (0, 0o666, 0o755), (0, 0o644, 0o777)):
+        os.chown(file, owner, owner)
+        file.chmod(mode)
+        folder.chmod(folder_mode)
+        for words in (("-c", "poorhttp.ini"), ("-c", str(file)), ()):
+            done = started("check", *words, path=site, cwd=folder)
+            assert done.returncode == 3, words
+            if words:
+                assert "poorhttp.ini:4: plugins: root runs the code of plug-ins" in done.stderr
+            assert not ran.exists()
+    folder.chmod(0o755)
+    os.chown(file, 65534, 65534)
+    file.write_text(text)
+    env = {"PYTHONPATH": f"{ROOT}:{site}"}
+    with Server(APPLICATION, "threading", "-c", str(file), env=env) as server:
+        file.write_text(f"{text}plugins = noted\n")
+        server.process.send_signal(signal.SIGHUP)
+        server.wait_log("does not take their names from this file, because it belongs to user")
+        assert not ran.exists()
+    os.chown(file, 0, 0)
+    # Of root alone: the names are taken. This plug-in lacks what it adds.
+    assert "has no attribute 'Noted'" in started("check", path=site, cwd=folder).stderr
+    assert ran.exists()

@@ -71,6 +71,8 @@ def test_all_of_the_package_is_inside_and_nothing_else(wheel: Path) -> None:
     assert {
         "poorhttp/py.typed",
         "poorhttp/_core.pyi",
+        "poorhttp/config/help.md",
+        "poorhttp/config/other_servers/advice.txt",
         "poorhttp/plugins/monitor/page/page.css",
         f"{files}conf/poorhttp.service",
         f"{files}proxy/nginx/site.conf",

@@ -27,7 +27,8 @@ def application(environ, start_response):
 def core(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
     """The environment of a program that imports the copy."""
     folder = tmp_path_factory.mktemp("core")
-    left_out = shutil.ignore_patterns("plugins", "__pycache__")
+    # With what is compiled: the paths within are not compared, times of files are.
+    left_out = shutil.ignore_patterns("plugins")
     shutil.copytree(ROOT / "poorhttp", folder / "poorhttp", ignore=left_out, copy_function=link)
     return {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -57,6 +58,34 @@ def test_the_core_serves(mode: str, core: Mapping[str, str], tmp_path: Path) -> 
 
 
 @pytest.mark.threading_only
+def test_a_request_for_another_protocol_is_one_as_any(
+    core: Mapping[str, str], tmp_path: Path
+) -> None:
+    """The log says once what is missing."""
+    write(tmp_path, "first")
+    with Server("alone", "threading", env=core, cwd=tmp_path) as server:
+        for _ in range(2):
+            assert server.get("/", "Connection: upgrade", "Upgrade: websocket").body == b"first"
+        server.wait_log("(WebSocket): plug-in websocket (poorhttp.worker_hooks) is left out")
+        assert server.log().count("(WebSocket)") == 1
+
+
+@pytest.mark.threading_only
+@pytest.mark.parametrize("options", [(), ("--supervisor", "off")], ids=["supervised", "alone"])
+def test_a_manager_that_waits_for_a_notice_is_answered_in_a_sentence(
+    options: tuple[str, ...], core: Mapping[str, str], tmp_path: Path
+) -> None:
+    """A unit with Type=notify would wait for it in vain."""
+    write(tmp_path, "first")
+    words = ("serve", "alone", "--bind", "127.0.0.1:0", *options)
+    env = {**core, "NOTIFY_SOCKET": str(tmp_path / "notify")}
+    done = run(*command(*words), env=env, cwd=tmp_path)
+    assert done.returncode == 3
+    assert "plug-in systemd (poorhttp." in done.stderr
+    assert "is left out of this installation" in done.stderr
+
+
+@pytest.mark.threading_only
 def test_the_core_checks_and_helps(core: Mapping[str, str], tmp_path: Path) -> None:
     write(tmp_path, "first")
     checked = run(*command("check", "alone", "--bind", "127.0.0.1:0"), env=core, cwd=tmp_path)
@@ -78,13 +107,22 @@ def test_the_core_checks_and_helps(core: Mapping[str, str], tmp_path: Path) -> N
         *(((name, "x"), f"plug-in {name}") for name in ("compile", "man", "migrate")),
         *(
             (("serve", f"{scheme}:."), f"{scheme}:. cannot be loaded: plug-in {scheme}")
-            for scheme in ("dispatch", "pages", "cgi")
+            for scheme in ("dispatch", "pages", "cgi", "paste")
         ),
         (("serve", "alone", "--mount", "/x=pages:."), "plug-in pages"),
         (("serve", "alone", "--admin", "127.0.0.1:0"), 'unknown option "--admin"'),
+        (("serve", "alone", "--log-config", "x.ini"), 'unknown option "--log-config"'),
         (("serve", "alone", "--debug"), 'unknown option "--debug"'),
         (("serve", "--django"), 'unknown option "--django"'),
         (("serve", "alone", "--access-log", "terminal"), "plug-in dev"),
+        (
+            ("serve", "alone", "--bind", "https://127.0.0.1:0"),
+            "--bind: https://127.0.0.1:0: plug-in https (poorhttp.transports) is left out",
+        ),
+        (("check", "alone", "--bind", "https+unix:sock"), "plug-in https (poorhttp.transports)"),
+        (("serve", "alone", "--tls-certificate", "x"), 'unknown option "--tls-certificate"'),
+        (("serve", "alone", "--certfile", "x"), 'unknown option "--certfile"'),
+        (("serve", "alone", "--redirect-to-https"), 'unknown option "--redirect-to-https"'),
         (("serve",), "there is nothing to serve"),
         (("serve", "-c", "monitored.ini"), 'monitored.ini:3: unknown option "otel"'),
     ],
@@ -95,7 +133,7 @@ def test_a_word_of_a_missing_plug_in_is_answered_in_a_sentence(
 ) -> None:
     write(tmp_path, "first")
     (tmp_path / "monitored.ini").write_text("[http]\ntarget = alone\notel = on\n")
-    address = ("--bind", "127.0.0.1:0") if words[0] == "serve" else ()
+    address = ("--bind", "127.0.0.1:0") if words[0] == "serve" and "--bind" not in words else ()
     done = run(*command(*words, *address), env=core, cwd=tmp_path)
     assert done.returncode != 0
     *_, sentence = done.stderr.splitlines()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from poorhttp.config.address import PROTOCOLS, UNIX_PATH_MAX, Address, parse, protocol_of
+from poorhttp.config.address import UNIX_PATH_MAX, Address, parse, protocol_of, protocols
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ WHERE = st.one_of(
 )
 
 
-@given(WHERE, st.sampled_from(["http", *PROTOCOLS]))
+@given(WHERE, st.sampled_from(["http", *protocols()]))
 def test_any_address_is_read_as_it_is_written(address: Address, protocol: str) -> None:
     host = f"[{address.host}]" if ":" in address.host else address.host
     text = {
@@ -131,7 +131,7 @@ def test_any_address_is_read_as_it_is_written(address: Address, protocol: str) -
 PIECES = [
     *("unix:", "fd:", "http://", "https://", "://", "+", ":", "[", "]", "%", "@", "/", "\0"),
     *("127.0.0.1", "localhost", "[::1]", "::", "web", "-", "0", "80", "65535", "65536", "٣"),
-    *PROTOCOLS,
+    *protocols(),
 ]
 
 

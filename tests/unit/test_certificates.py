@@ -14,8 +14,9 @@ from cryptography.hazmat.primitives import serialization
 from poorhttp._core import TlsConfig, TlsSettings
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
-from poorhttp.net import tls
-from poorhttp.net.certificate_watcher import folders_of
+from poorhttp.plugins.tls.certificate_watcher import folders_of
+from poorhttp.plugins.tls.certificates import Certificates
+from poorhttp.plugins.tls.options import Tls
 from poorhttp.process.safe_open import open_regular
 from tests.support.certificate import certificate
 
@@ -63,7 +64,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def load(folder: Path, **options: object) -> tls.Tls:
+def load(folder: Path, **options: object) -> Certificates:
     """The certificates of these options, whose files are in a folder."""
     for name in ("tls_certificate", "tls_key", "tls_client_ca", "tls_ocsp"):
         given = options.get(name)
@@ -71,7 +72,7 @@ def load(folder: Path, **options: object) -> tls.Tls:
             options[name] = str(folder / given)
         elif isinstance(given, list):
             options[name] = [str(folder / each) for each in given]
-    found = tls.load(Settings(bind="https://127.0.0.1:0", target="x:y", **options))
+    found = Certificates.of(Settings(bind="https://127.0.0.1:0", target="x:y", **options))
     assert found is not None
     return found
 
@@ -124,7 +125,7 @@ def test_mistakes(files: Path, options: dict[str, object], complaint: str) -> No
 )
 def test_options_without_an_address(options: dict[str, object], complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
-        tls.load(Settings(target="x:y", **options))
+        Certificates.of(Settings(target="x:y", **options))
 
 
 def test_what_is_checked_is_what_is_used(files: Path, tmp_path: Path) -> None:
@@ -140,14 +141,14 @@ def test_what_is_checked_is_what_is_used(files: Path, tmp_path: Path) -> None:
 
 
 def test_a_service_without_tls_has_none() -> None:
-    assert tls.load(Settings(target="x:y")) is None
-    assert tls.load(Settings(target="x:y", hsts="off", tls_certificate="")) is None
+    assert Certificates.of(Settings(target="x:y")) is None
+    assert Certificates.of(Settings(target="x:y", hsts="off", tls_certificate="")) is None
 
 
 def test_raw_tcp_is_refused() -> None:
     settings = Settings(bind="https://127.0.0.1:0", target="tcp:x:y", tls_certificate="x")
     with pytest.raises(ConfigError, match="reads its connections itself"):
-        tls.load(settings)
+        Certificates.of(settings)
 
 
 @pytest.mark.parametrize(
@@ -167,14 +168,14 @@ def test_wrong_hsts(text: str, complaint: str) -> None:
 
 
 def test_hsts() -> None:
-    assert Settings(hsts="60").hsts == "max-age=60"
+    assert Settings(hsts="60").of(Tls).hsts == "max-age=60"
     text = "max-age=31536000; includeSubDomains; preload"
-    assert Settings(hsts=text).hsts == text
+    assert Settings(hsts=text).of(Tls).hsts == text
 
 
 @pytest.mark.parametrize(("text", "port"), [("off", 0), ("on", -1), ("443", 443), ("65535", 65535)])
 def test_redirect(text: str, port: int) -> None:
-    assert Settings(redirect_to_https=text).redirect_to_https == port
+    assert Settings(redirect_to_https=text).of(Tls).redirect_to_https == port
 
 
 @pytest.mark.parametrize("text", ["0", "65536", "yes!", "-1", "https"])

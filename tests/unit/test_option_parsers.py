@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from poorhttp.config import parsers
+from poorhttp.plugins.compression import options as compression
 
 
 @pytest.mark.parametrize(("text", "number"), [("1", 1), ("10", 10), ("007", 7)])
@@ -67,36 +68,36 @@ def test_not_a_boolean() -> None:
     ],
 )
 def test_codings(text: str, codings: tuple[str, ...]) -> None:
-    assert parsers.codings(text) == codings
+    assert compression.codings(text) == codings
 
 
 @pytest.mark.parametrize("text", ["", "deflate", "gzip, off", "gzip=5", " , "])
 def test_no_codings(text: str) -> None:
     with pytest.raises(ValueError, match="on"):
-        parsers.codings(text)
+        compression.codings(text)
 
 
 @pytest.mark.parametrize("text", ["gzip=0", "gzip=10", "br=7", "zstd=10", "zstd=-8"])
 def test_a_level_out_of_range(text: str) -> None:
     with pytest.raises(ValueError, match=f'"{text}": write a level of'):
-        parsers.coding_level(text)
+        compression.coding_level(text)
 
 
 @pytest.mark.parametrize("text", ["", "5", "gzip", "deflate=5", "=5"])
 def test_no_level(text: str) -> None:
     with pytest.raises(ValueError, match="is not CODING=LEVEL"):
-        parsers.coding_level(text)
+        compression.coding_level(text)
 
 
 @pytest.mark.parametrize("text", ["text/html", "text/*", "+json", "*"])
 def test_media_types(text: str) -> None:
-    assert parsers.media_types(text) == text
+    assert compression.media_types(text) == text
 
 
 @pytest.mark.parametrize("text", ["", "html", "/html", "text/", "+"])
 def test_no_media_type(text: str) -> None:
     with pytest.raises(ValueError, match="is not a media type"):
-        parsers.media_types(text)
+        compression.media_types(text)
 
 
 @pytest.mark.parametrize(("text", "bits"), [("0660", 0o660), ("22", 0o22), ("0o666", 0o666)])
@@ -198,10 +199,10 @@ def test_a_prefix_is_no_pattern() -> None:
 
 
 def test_compression_of_static_files_alone() -> None:
-    assert parsers.codings("static") == ("static", "zstd", "br", "gzip")
-    assert parsers.codings("br, static") == ("br", "static")
+    assert compression.codings("static") == ("static", "zstd", "br", "gzip")
+    assert compression.codings("br, static") == ("br", "static")
     with pytest.raises(ValueError, match="neither on nor off nor static nor a list"):
-        parsers.codings("statics")
+        compression.codings("statics")
 
 
 @given(st.integers(0, 2**63 - 1), st.sampled_from([1, *parsers.UNITS.values()]))

@@ -15,6 +15,7 @@ from poorhttp.config.options.proxies import FORWARDED_HEADERS
 from poorhttp.config.options.server import MODES
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.errors import ConfigError
+from poorhttp.plugins.compression.options import Compression
 from poorhttp.worker import mode as modes
 from tests.support.plug_in import install, known
 from tests.testkit.client import HANG
@@ -131,7 +132,7 @@ def test_defaults() -> None:
         "static_hidden": False,
         "static_cache": 4 << 20,
         "compress": (),
-        "compress_types": Settings.compress_types,
+        "compress_types": Compression.compress_types,
         "compress_min_size": 1 << 10,
         "compress_level": (("zstd", 3), ("br", 5), ("gzip", 5)),
         "x_sendfile": (),
@@ -236,7 +237,7 @@ def test_mode_of_a_plug_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         tmp_path,
         "turbo",
         {"modes": "turbo = turbo:Mode"},
-        {"turbo": "class Mode:\n    run = None\n"},
+        {"turbo": "class Mode:\n    run = print\n"},
     )
     with known(tmp_path, monkeypatch):
         assert Settings(mode="turbo").mode == "turbo"

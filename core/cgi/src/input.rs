@@ -1,4 +1,4 @@
-//! Standard input of a program: the request body.
+//! Standard input of a CGI program: the body of the request.
 
 use std::fs::File;
 use std::io::{self, Write};

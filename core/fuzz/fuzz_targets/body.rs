@@ -1,4 +1,4 @@
-//! `poorhttp_fuzz::body` under libFuzzer.
+//! Program of libFuzzer that calls the fuzz target `body` with arbitrary bytes.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! `poorhttp_fuzz::compress` under libFuzzer.
+//! Program of libFuzzer that calls the fuzz target `compress` with arbitrary bytes.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! `poorhttp_fuzz::compressed_fields` under libFuzzer.
+//! Program of libFuzzer that calls the fuzz target `compressed_fields` with arbitrary bytes.
 
 #![no_main]
 

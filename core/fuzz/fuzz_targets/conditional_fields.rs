@@ -1,4 +1,4 @@
-//! `poorhttp_fuzz::conditional_fields` under libFuzzer.
+//! Program of libFuzzer that calls the fuzz target `conditional_fields` with arbitrary bytes.
 
 #![no_main]
 

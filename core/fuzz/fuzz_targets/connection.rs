@@ -1,4 +1,4 @@
-//! `poorhttp_fuzz::connection` under libFuzzer.
+//! Program of libFuzzer that calls the fuzz target `connection` with arbitrary bytes.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! `poorhttp_fuzz::forwarded` under libFuzzer.
+//! Program of libFuzzer that calls the fuzz target `forwarded` with arbitrary bytes.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! `poorhttp_fuzz::gateway` under libFuzzer.
+//! Program of libFuzzer that calls the fuzz target `gateway` with arbitrary bytes.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! `poorhttp_fuzz::head` under libFuzzer.
+//! Program of libFuzzer that calls the fuzz target `head` with arbitrary bytes.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! `poorhttp_fuzz::proxy_protocol` under libFuzzer.
+//! Program of libFuzzer that calls the fuzz target `proxy_protocol` with arbitrary bytes.
 
 #![no_main]
 

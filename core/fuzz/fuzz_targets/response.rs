@@ -1,4 +1,4 @@
-//! `poorhttp_fuzz::response` under libFuzzer.
+//! Program of libFuzzer that calls the fuzz target `response` with arbitrary bytes.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! `poorhttp_fuzz::streamed` under libFuzzer.
+//! Program of libFuzzer that calls the fuzz target `streamed` with arbitrary bytes.
 
 #![no_main]
 

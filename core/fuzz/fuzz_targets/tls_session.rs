@@ -1,4 +1,4 @@
-//! `poorhttp_fuzz::tls_session` under libFuzzer.
+//! Program of libFuzzer that calls the fuzz target `tls_session` with arbitrary bytes.
 
 #![no_main]
 

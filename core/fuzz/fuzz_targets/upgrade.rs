@@ -1,4 +1,4 @@
-//! `poorhttp_fuzz::upgrade` under libFuzzer.
+//! Program of libFuzzer that calls the fuzz target `upgrade` with arbitrary bytes.
 
 #![no_main]
 

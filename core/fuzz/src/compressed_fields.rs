@@ -1,4 +1,4 @@
-//! Target `compressed_fields`: header fields of responses that may be compressed.
+//! Fuzz target `compressed_fields`: header fields of responses that may be compressed.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Targets `forwarded` and `proxy_protocol`: header fields and PROXY protocol headers of proxies.
+//! Fuzz targets `forwarded` and `proxy_protocol`: header fields and PROXY protocol headers of proxies.
 
 use std::net::SocketAddr;
 

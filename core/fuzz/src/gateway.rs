@@ -1,4 +1,4 @@
-//! Target `gateway`: requests from web servers.
+//! Fuzz target `gateway`: requests that web servers pass on by FastCGI and SCGI.
 
 use poorhttp_http::{Event, Limits, Protocol, RequestParser};
 

@@ -1,4 +1,4 @@
-//! Target `streamed`: request bodies that an application receives while it runs.
+//! Fuzz target `streamed`: request bodies that an application receives while it runs.
 
 use poorhttp_http::{Event, Limits, Protocol, ReadBuffer, RequestParser};
 

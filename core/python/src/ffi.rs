@@ -66,8 +66,14 @@ static ORPHAN_TIMER_OF: AtomicI32 = AtomicI32::new(0);
 /// Milliseconds for which this process may go on when its parent has ended.
 static ORPHAN_TIME: AtomicU64 = AtomicU64::new(0);
 
-/// Has the kernel send `number` to this process when its parent ends. Then this process gets TERM, and is killed after
-/// `milliseconds`, also if its threads are in code that no signal interrupts.
+/// The signal of threads that are cancelled (`SIGCANCEL`; musl: `SIGTIMER`). C libraries keep it for themselves: their functions
+/// neither change its action nor block it, so an application that ignores or blocks all signals leaves it alone.
+const RESERVED: i32 = 32;
+/// Bytes of a set of signals, as the kernel counts them.
+const SIGNAL_SET: usize = 8;
+
+/// Has a signal sent to this process when its parent ends. Then this process gets TERM, and is killed after `milliseconds`, also if
+/// its threads are in code that no signal interrupts. The signal is [`RESERVED`], or `number` if the former is in use.
 pub(crate) fn end_after_parent(number: i32, milliseconds: u64) -> io::Result<()> {
     ORPHAN_TIME.store(milliseconds.max(1), Ordering::Relaxed);
     let own = std::process::id() as i32;
@@ -82,20 +88,48 @@ pub(crate) fn end_after_parent(number: i32, milliseconds: u64) -> io::Result<()>
             unsafe { libc::syscall(libc::SYS_timer_create, libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer) };
         ORPHAN_TIMER.store(if failed == 0 { timer } else { -1 }, Ordering::Relaxed);
     }
-    // SAFETY: zero is a valid value of each field, and the function does only what is allowed in a handler.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = on_end_of_parent as extern "C" fn(libc::c_int) as usize;
-        // On the thread's alternate stack, if it has one: the stack of a coroutine may have no room for a handler.
-        action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
-        if libc::sigaction(number, &raw const action, std::ptr::null_mut()) != 0 {
-            return Err(io::Error::last_os_error());
-        }
+    // SAFETY: zero is a valid value of each field.
+    let (mut action, mut before): (libc::sigaction, libc::sigaction) = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = on_end_of_parent as extern "C" fn(libc::c_int) as usize;
+    // On the thread's alternate stack, if it has one: the stack of a coroutine may have no room for a handler.
+    action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
+    // SAFETY: the handler does only what is allowed in one.
+    if unsafe { libc::sigaction(number, &raw const action, &raw mut before) } != 0 {
+        return Err(io::Error::last_os_error());
     }
+    let sent = if copy_action_to_reserved(number) {
+        // SAFETY: the action was in force before. The application may use the signal.
+        unsafe { libc::sigaction(number, &raw const before, std::ptr::null_mut()) };
+        RESERVED
+    } else {
+        number
+    };
+    let unblocked = 1_u64 << (sent - 1);
+    let nothing = std::ptr::null_mut::<u64>();
+    // SAFETY: the kernel reads as many bytes as `unblocked` has. The C library would leave a reserved signal blocked.
+    unsafe { libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_UNBLOCK, &raw const unblocked, nothing, SIGNAL_SET) };
     // SAFETY: it takes numbers only.
-    match unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, number as libc::c_ulong) } {
+    match unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, sent as libc::c_ulong) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Gives [`RESERVED`] the action of the signal `number`, unless it has one: that of the C library, in its versions before 2.34 or
+/// when a library has cancelled a thread.
+fn copy_action_to_reserved(number: i32) -> bool {
+    // The kernel's structure, of 32 bytes at most, which begins with the handler. The C library has filled the rest.
+    let (mut ours, mut reserved) = ([0_usize; 8], [0_usize; 8]);
+    let nothing = std::ptr::null_mut::<usize>();
+    // SAFETY: the kernel writes a structure that has room in each array, and reads the one that it wrote.
+    unsafe {
+        let exchange = |signal: i32, new: *mut usize, old: *mut usize| {
+            libc::syscall(libc::SYS_rt_sigaction, signal, new, old, SIGNAL_SET) == 0
+        };
+        exchange(number, nothing, ours.as_mut_ptr())
+            && exchange(RESERVED, nothing, reserved.as_mut_ptr())
+            && (reserved[0] == libc::SIG_DFL || reserved[0] == ours[0])
+            && exchange(RESERVED, ours.as_mut_ptr(), nothing)
     }
 }
 
@@ -113,7 +147,7 @@ extern "C" fn on_end_of_parent(_: libc::c_int) {
 }
 
 /// Has the kernel kill this process after the time of [`end_after_parent`], if that was called in it. Its signal may not have come:
-/// the application may have blocked it, or have replaced its handler. Does only what is allowed in a handler.
+/// the kernel sends none after a change of the user, and where `RESERVED` is in use the application may have blocked it. Does only what is allowed in a handler.
 pub(crate) fn arm_orphan_timer() {
     let time = ORPHAN_TIME.load(Ordering::Relaxed);
     // SAFETY: the kernel reads `spec`, which on machines of 64 bits has the form of the C library. No timer has the number -1.

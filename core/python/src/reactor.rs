@@ -25,7 +25,7 @@ use crate::ffi::{arm_orphan_timer, duplicate, since_input, unacknowledged};
 use crate::gil_queue::GilQueue;
 use crate::interrupter::{Interrupter, OverdueRequests};
 use crate::request::{Request, Waits};
-use crate::settings::{compression, microseconds, milliseconds, option, queue_limit};
+use crate::settings::{CompressionArguments, compressions, microseconds, milliseconds, option, queue_limit};
 use crate::sink::Sink;
 use crate::static_files::{Route, open_routes, open_sendfile_roots};
 use crate::tls::TlsConfig;
@@ -222,7 +222,7 @@ fn streamed_routes(rows: Vec<(String, String, bool)>) -> Option<Routes<()>> {
 #[pymethods]
 impl Reactor {
     #[new]
-    #[pyo3(signature = (listeners, settings, error_log, *, access_log = None, temp_dir = PathBuf::from("/tmp"), accept_balance = None, worker_status = None, takes_times = false, wait_writable = None, wait_readable = None, external_loop = false, multithread = false, raw_tcp = false, channel = None, fd_handoff = None, recycle_after = 0, interrupter = None, refork = None, offer_upgrade = None, reopen_logs = None, note_stop = None, end_line = None, routes = Vec::new(), streamed_bodies = Vec::new(), live_reload = None, tls = None, https_redirect = None, request_context = None))]
+    #[pyo3(signature = (listeners, settings, error_log, *, access_log = None, temp_dir = PathBuf::from("/tmp"), accept_balance = None, worker_status = None, takes_times = false, wait_writable = None, wait_readable = None, external_loop = false, multithread = false, raw_tcp = false, channel = None, fd_handoff = None, recycle_after = 0, interrupter = None, refork = None, offer_upgrade = None, reopen_logs = None, note_stop = None, end_line = None, routes = Vec::new(), streamed_bodies = Vec::new(), live_reload = None, tls = None, https_redirect = None, hsts = None, compression = None, request_context = None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -253,6 +253,8 @@ impl Reactor {
         live_reload: Option<(String, String)>,
         tls: Option<Bound<'_, TlsConfig>>,
         https_redirect: Option<u16>,
+        hsts: Option<String>,
+        compression: Option<CompressionArguments>,
         request_context: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let request_ids = option::<bool>(settings, "request_id")?.then(RequestIds::default);
@@ -275,7 +277,7 @@ impl Reactor {
         let metrics = status.map(|status| &status.counters.metrics);
         let cache = Cache::new(option(settings, "static_cache")?).counting(metrics.map(|metrics| &metrics.cache));
         let cache = Arc::new(cache);
-        let (compression_of_files, compression) = compression(settings)?;
+        let (compression_of_files, compression) = compressions(compression)?;
         let temp_dir = TempDir(temp_dir);
         let live_reload = live_reload.map(|(before, behind)| LiveReload { before, behind });
         let server: String = option(settings, "server_header")?;
@@ -315,7 +317,7 @@ impl Reactor {
             records: status.filter(|_| takes_times),
             health: option(settings, "health")?,
             https_redirect: https_redirect.filter(|&port| port > 0),
-            hsts: option(settings, "hsts")?,
+            hsts: hsts.unwrap_or_default(),
             spool: Arc::new(
                 Spool::new(
                     temp_dir.clone(),
@@ -358,13 +360,12 @@ impl Reactor {
         };
         let (mut opened, mut bases) = (Vec::new(), Vec::new());
         for (fd, base, protocol, proxied) in listeners {
-            let tls = match (protocol.as_str(), &tls) {
-                ("https", Some(config)) => Some(Arc::clone(&config.get().inner)),
-                _ => None,
+            let (protocol, tls) = match (Protocol::named(&protocol), &tls) {
+                (Some(protocol), _) => (protocol, None),
+                // That of a transport, which carries HTTP.
+                (None, Some(config)) => (Protocol::Http, Some(Arc::clone(&config.get().inner))),
+                (None, None) => return Err(value_error(format_args!("an unknown protocol, {protocol:?}"))),
             };
-            let spoken = if tls.is_some() { "http" } else { &protocol };
-            let protocol = Protocol::named(spoken)
-                .ok_or_else(|| value_error(format_args!("an unknown protocol, {protocol:?}")))?;
             opened.push(Listener { socket: duplicate(fd)?.into(), protocol, proxied, tls });
             bases.push(base);
         }

@@ -1,4 +1,4 @@
-//! A request, as a Python class.
+//! The Python class of a request, which worker threads take from the reactor and answer.
 
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd, RawFd};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

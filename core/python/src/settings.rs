@@ -1,4 +1,4 @@
-//! Functions that read single options from Python settings: times, `queue_timeout`, compression. `reactor.rs` calls them.
+//! Functions that read single options from Python settings: times, `queue_timeout`; and the arguments of compression. `reactor.rs` calls them.
 
 use std::sync::Arc;
 
@@ -47,9 +47,12 @@ pub(crate) fn microseconds(settings: &Bound<'_, PyAny>, name: &str) -> PyResult<
 /// Compression of static files and of all other responses. `None`: they are not compressed.
 pub(crate) type Compressions = (Option<Arc<Compression>>, Option<Arc<Compression>>);
 
-/// Reads the options of compression.
-pub(crate) fn compression(settings: &Bound<'_, PyAny>) -> PyResult<Compressions> {
-    let mut names: Vec<String> = option(settings, "compress")?;
+/// The codings in order of preference, perhaps with `static`; their levels; media types; the smallest length.
+pub(crate) type CompressionArguments = (Vec<String>, Vec<(String, i32)>, Vec<String>, u64);
+
+/// Reads what the plug-in of compression gives.
+pub(crate) fn compressions(arguments: Option<CompressionArguments>) -> PyResult<Compressions> {
+    let Some((mut names, given_levels, types, min_size)) = arguments else { return Ok((None, None)) };
     let all = names.len();
     names.retain(|name| name != "static");
     let only_files = names.len() < all;
@@ -61,10 +64,9 @@ pub(crate) fn compression(settings: &Bound<'_, PyAny>) -> PyResult<Compressions>
     };
     let codings = names.iter().map(coding).collect::<PyResult<Vec<_>>>()?;
     let mut levels = Levels::default();
-    for (name, level) in option::<Vec<(String, i32)>>(settings, "compress_level")? {
+    for (name, level) in given_levels {
         levels.set(coding(&name)?, level);
     }
-    let types = MediaTypes::new(option::<Vec<String>>(settings, "compress_types")?);
-    let compression = Arc::new(Compression::new(codings, types, option(settings, "compress_min_size")?, levels));
+    let compression = Arc::new(Compression::new(codings, MediaTypes::new(types), min_size, levels));
     Ok((Some(Arc::clone(&compression)), (!only_files).then_some(compression)))
 }

@@ -1,4 +1,4 @@
-"""Our clients in C.
+"""Load clients of the lab in C: they are compiled when a study needs them.
 
 - `fetch`: for large responses, and for traces: the outcome of every request (`fetch.c`).
 - `replay`: sends given requests, as fast as they are answered or at a rate (`replay.c`).

@@ -1,4 +1,4 @@
-"""Servers of the studies of WebSocket, TLS, uploads and compression."""
+"""Servers that the studies of WebSocket, TLS, uploads and compression measure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reports of `bench` and `show`: promised figures, cost of a request, time to the answer."""
+"""Tables of the studies `bench` and `show`: promised figures, cost of a request, latency."""
 
 from __future__ import annotations
 

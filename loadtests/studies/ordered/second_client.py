@@ -1,4 +1,4 @@
-"""Comparison of our client with Apache Bench, the client of the old study."""
+"""Compares the lab's client with Apache Bench (ab), the client of the study of 2005."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options that limit time and size."""
+"""The options that limit time and size, with the flags that other servers have for them."""
 
 from __future__ import annotations
 

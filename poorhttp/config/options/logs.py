@@ -9,7 +9,6 @@ from poorhttp.config.parsers import (
     line,
     log_place,
     or_off,
-    path,
     prefix,
     seconds,
     share,
@@ -136,19 +135,4 @@ class Logs:
         "moment when the server has read the whole request, so the time that a client takes to "
         "send it does not count. While all threads are busy, the server may read a request late.",
         aliases=("slow-requests",),
-    )
-    log_config = Option(
-        or_off(path),
-        "off",
-        "Configuration file of Python's `logging` (`.ini`, `.json`, `.toml`) for both logs.",
-        shared=True,
-        metavar="FILE",
-        reason="The loggers `poorhttp.error` and `poorhttp.access` then get the lines instead of "
-        "`error_log` and `access_log`. The application's own loggers are set up before it is "
-        "loaded. Requests are logged only if `access_log` is not `off`, at level `INFO` and in "
-        "`access_log_format`. Records have the attributes `worker`, `request` (its number, or "
-        "`None`), `request_id`, `trace_id` and `span_id`. `log_level` still applies. USR1 makes "
-        "handlers reopen their files. With `user`, handlers run as that user only, and the main "
-        "process, which stays root, logs to `error_log`. `conf/logging.json` writes JSON lines.",
-        aliases=("log-config-json",),
     )

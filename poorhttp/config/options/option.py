@@ -60,6 +60,8 @@ class Option(Generic[T_co]):
         aliases: more names on the command line, without hyphens, as other servers have them. Some
             read their value differently (`poorhttp.config.other_servers.translations`).
         translate: reads the value of an alias, where it differs from that of the option.
+        settle: completes other options if an alias was written, or raises a ValueError; takes the
+            texts of all options, and what was written for each.
         fixed: further ones that take no value, and the text for which each stands.
         shared: the same for all services of a server, so it is set in `[http]` only.
         hosted: may also be set for a virtual host, in `[host:NAME]`.
@@ -69,6 +71,7 @@ class Option(Generic[T_co]):
         needs_main: it needs a main process, so that it is at odds with `supervisor = off`.
         words: values that may follow the flag of a switch, which means `on` without any; empty for
             all other options.
+        plugin: the plug-in of others that declares it, as messages name it; empty for ours.
     """
 
     repeatable = False
@@ -76,6 +79,7 @@ class Option(Generic[T_co]):
     group = ""
     available = ""
     instead = ""
+    plugin = ""
 
     def __init__(
         self,
@@ -89,6 +93,7 @@ class Option(Generic[T_co]):
         short: str = "",
         aliases: Sequence[str] = (),
         translate: Callable[[str], str] | None = None,
+        settle: Callable[[dict[str, list[str]], dict[str, list[str]]], None] | None = None,
         fixed: Mapping[str, str] = NONE,
         shared: bool = False,
         hosted: bool = False,
@@ -106,6 +111,7 @@ class Option(Generic[T_co]):
         self.short = short
         self.aliases = tuple(aliases)
         self.translate = translate
+        self.settle = settle
         self.fixed = fixed
         self.shared = shared
         self.hosted = hosted
@@ -224,7 +230,7 @@ def parse_at(
     except ValueError as error:
         for inside in (text, text.strip("[]()")):
             parts = [part.strip(LISTS) for part in inside.replace(",", " ").split()]
-            if several and len(parts) > 1 and _all_parse(parse, parts):
+            if several and len(parts) > 1 and all_parse(parse, parts):
                 raise ValueError(
                     f'{where}: "{text}" has {len(parts)} values; write each by itself: the option '
                     "once more on the command line, a line of its own in a file or a variable"
@@ -234,7 +240,7 @@ def parse_at(
         # A call, a:b(), has brackets at its end only.
         bare = text.strip(f"{LISTS}[]() ") if text[:1] in f"{LISTS}[(" else text
         for near in (text.strip(LISTS), bare, unquoted):
-            if near != text and _all_parse(parse, [near]):
+            if near != text and all_parse(parse, [near]):
                 raise ValueError(
                     f'{where}: "{text}" has quotes, commas or brackets that do not belong to it; '
                     f"write {near}"
@@ -242,7 +248,8 @@ def parse_at(
         raise ValueError(f"{where}: {error}") from None
 
 
-def _all_parse(parse: Callable[[str], object], texts: Sequence[str]) -> bool:
+def all_parse(parse: Callable[[str], object], texts: Sequence[str]) -> bool:
+    """Tell whether all texts can be parsed."""
     try:
         for text in texts:
             parse(text)

@@ -1,4 +1,4 @@
-"""Values of other servers' options, translated to those of ours.
+"""Translates values of other servers' options: worker classes to modes, log formats and more.
 
 An option declares its `aliases`. `TRANSLATIONS` has those whose values read differently; `settle`
 does what depends on several options of a command line. Imported only where an alias is used.
@@ -13,6 +13,9 @@ from poorhttp.config.settings import OPTIONS
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import re
+
+    #: Texts by the name of their option.
+    Texts = dict[str, list[str]]
 
 #: gunicorn's names of workers that run one request in each process.
 SYNC = ("sync", "gunicorn.workers.sync.SyncWorker")
@@ -55,9 +58,6 @@ USUAL_HEADERS = "x-forwarded-for x-forwarded-proto"
 
 #: The largest value of `max_request_line` and `max_header_size`.
 LARGEST = "65000"
-
-_TLS_VERIFY = {"1": "optional", "2": "required"}
-_TLS_VERIFY |= {f"CERT_{word.upper()}": word for word in _TLS_VERIFY.values()}
 
 
 def worker_class(text: str) -> str:
@@ -128,24 +128,9 @@ def timeout(text: str) -> str:
     return text
 
 
-def keep_alive(text: str) -> str:
-    """Translate a time for which connections stay open: 0 closes them at once elsewhere."""
-    return "0.001" if text in ("0", "0.0") else text
-
-
 def unlimited(text: str) -> str:
     """Translate a limit of gunicorn of which 0 is none."""
     return LARGEST if text == "0" else text
-
-
-def milliseconds(text: str) -> str:
-    """Translate milliseconds to seconds."""
-    return f"{int(text) / 1000:g}" if text.isdigit() else text
-
-
-def mebibytes(text: str) -> str:
-    """Translate a number of MiB to a size."""
-    return f"{text}M" if text.isdigit() else text
 
 
 def proxies(text: str) -> str:
@@ -185,15 +170,6 @@ def syslog(text: str) -> str:
     )
 
 
-def client_certificates(text: str) -> str:
-    """Translate what is asked of clients, in the numbers and names of Python's `ssl`."""
-    if text in ("0", "CERT_NONE"):
-        raise ValueError(
-            "then clients are asked for no certificate; leave it out, and the file of issuers too"
-        )
-    return _TLS_VERIFY.get(text.rpartition(".")[2], text)
-
-
 #: By the name of an alias, or the letter of a short form; for those of plug-ins see `Option`.
 TRANSLATIONS: dict[str, Callable[[str], str]] = {
     **dict.fromkeys(("k", "worker-class"), worker_class),
@@ -205,17 +181,19 @@ TRANSLATIONS: dict[str, Callable[[str], str]] = {
     "socket": uwsgi_socket,
     "p": pidfile,
     "t": timeout,
-    **dict.fromkeys(OPTIONS["keepalive_timeout"].aliases, keep_alive),
+    # 0 closes connections at once elsewhere.
+    **dict.fromkeys(
+        OPTIONS["keepalive_timeout"].aliases,
+        lambda text: "0.001" if text in ("0", "0.0") else text,
+    ),
     **dict.fromkeys(OPTIONS["max_request_line"].aliases, unlimited),
     **dict.fromkeys(OPTIONS["max_header_size"].aliases, unlimited),
-    "http1-header-read-timeout": milliseconds,
-    **dict.fromkeys(OPTIONS["max_rss"].aliases, mebibytes),
+    "http1-header-read-timeout": lambda ms: f"{int(ms) / 1000:g}" if ms.isdigit() else ms,
+    **dict.fromkeys(OPTIONS["max_rss"].aliases, lambda mib: f"{mib}M" if mib.isdigit() else mib),
     **dict.fromkeys(OPTIONS["trusted_proxies"].aliases, proxies),
     **dict.fromkeys(OPTIONS["forwarded_headers"].aliases, str.lower),
     "access-logformat": log_format,
     "log-syslog-to": syslog,
-    **dict.fromkeys(OPTIONS["tls_client_auth"].aliases, client_certificates),
-    "ssl-protocol-min": lambda text: text.lower().removeprefix("tls"),
 }
 
 
@@ -234,9 +212,7 @@ def translate(name: str, text: str) -> str:
     return text if known is None else known(text)
 
 
-def settle(
-    values: dict[str, list[str]], flags: dict[str, list[str]], given: Mapping[str, str]
-) -> list[str]:
+def settle(values: Texts, flags: Texts, given: Mapping[str, str]) -> list[str]:
     """Complete options that depend on others of the same command line.
 
     Args:
@@ -251,23 +227,14 @@ def settle(
         ValueError: two of them contradict each other, or the second is missing.
     """
     _host_and_port(values, flags, given)
-    if "tls_certificate" in values and _is_alias("tls_certificate", flags):
-        # Others serve TLS at every address as soon as there is a certificate.
-        values.setdefault("https", ["on"])
-        flags.setdefault("https", flags["tls_certificate"][:1])
-    is_checked = "tls_client_ca" not in values or "tls_client_auth" in values
-    if not is_checked and _is_alias("tls_client_ca", flags):
-        raise ValueError(
-            f"{flags['tls_client_ca'][-1]} alone asks clients for no certificate in other "
-            "servers, but for one here; write --tls-client-ca if it is required, or leave it out "
-            "(docs/guides/tls.md)"
-        )
+    for name in [*values]:
+        settled = OPTIONS[name].settle
+        if settled is not None and _is_alias(name, flags):
+            settled(values, flags)
     return [*_proxies(values, flags, given), *_timeout(values, flags, given)]
 
 
-def _proxies(
-    values: dict[str, list[str]], flags: dict[str, list[str]], given: Mapping[str, str]
-) -> list[str]:
+def _proxies(values: Texts, flags: Texts, given: Mapping[str, str]) -> list[str]:
     """Use no more headers of proxies than others do, unless some are named."""
     if "trusted_proxies" not in values or not _is_alias("trusted_proxies", flags):
         return []
@@ -282,9 +249,7 @@ def _proxies(
     ]
 
 
-def _host_and_port(
-    values: dict[str, list[str]], flags: dict[str, list[str]], given: Mapping[str, str]
-) -> None:
+def _host_and_port(values: Texts, flags: Texts, given: Mapping[str, str]) -> None:
     """Make one address of `--host` and `--port`."""
     if "host" not in given and "port" not in given:
         return
@@ -299,9 +264,7 @@ def _host_and_port(
     values["bind"], flags["bind"] = [f"{host}:{port}"], [flag]
 
 
-def _timeout(
-    values: dict[str, list[str]], flags: dict[str, list[str]], given: Mapping[str, str]
-) -> list[str]:
+def _timeout(values: Texts, flags: Texts, given: Mapping[str, str]) -> list[str]:
     """Apply gunicorn's `timeout` as it would, which depends on its worker.
 
     With `sync` a worker is silent while it runs a request, and is ended with it. Others are silent

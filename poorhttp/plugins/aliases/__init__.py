@@ -5,6 +5,7 @@
 dispatch.py       `poorhttp.dispatch`
 pages.py          `poorhttp.pages`
 frameworks/       `poorhttp.frameworks.django`, an entry of Django's INSTALLED_APPS
+logs/             `poorhttp.logs.json_formatter`, in files for `log_config`
 dev/              `poorhttp.dev.discovery`, in targets that `poorhttp init` has written
 former_names.py   makes a package known under a second name
 """

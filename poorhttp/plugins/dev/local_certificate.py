@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from poorhttp._core import TlsConfig, TlsSettings, self_signed
 from poorhttp.config.address import Address
-from poorhttp.config.settings import Settings
+from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.errors import ConfigError
 from poorhttp.process.safe_open import make_folders, open_regular, write_file
 
@@ -35,7 +35,8 @@ def apply(settings: Settings) -> None:
     """
     addresses = [_secure(address) for address in settings.bind]
     settings.set("bind", [(settings.origin("bind", n), text) for n, text in enumerate(addresses)])
-    if not settings.tls_certificate:
+    # Without the plug-in that has the option, the address is refused in a sentence.
+    if "tls_certificate" in OPTIONS and not settings.value("tls_certificate"):
         hosts = [address.host for address in settings.bind if address.kind == "tcp"]
         place = settings.origin("https")
         settings.set("tls_certificate", [(place, _kept(hosts, place))])

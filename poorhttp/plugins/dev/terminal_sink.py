@@ -41,4 +41,4 @@ SINK = TerminalSink()
 
 def is_shown(settings: Settings) -> bool:
     """Tell whether the main process shows the access log of a service."""
-    return settings.access_log == "terminal" and settings.log_config is None
+    return settings.access_log == "terminal" and not settings.is_enabled("log_config")

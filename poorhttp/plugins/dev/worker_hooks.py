@@ -52,8 +52,8 @@ class DevelopmentHooks(WorkerHooks):
 
             # Here, so that all processes that are forked from this one have the same PIN.
             service.notice = options.check(service.settings) or pin.announcement()
-        if settings.https and service.tls is not None:
-            lines = [service.tls.fingerprint, service.notice]
+        if settings.https and service.transport is not None:
+            lines = [service.transport.identity, service.notice]
             service.notice = "\npoorhttp ".join(filter(None, lines))
         if settings.live or settings.profile or settings.autoreload != "off":
             service.own_paths = (*service.own_paths, PREFIX)

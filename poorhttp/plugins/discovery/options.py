@@ -1,4 +1,4 @@
-"""The options of finding an application."""
+"""Options of the plug-in that finds the application in a folder (`django` and others)."""
 
 from __future__ import annotations
 

@@ -144,7 +144,7 @@ def search(
     if not target:
         return _in_folder(".", debug=debug)
     if target.endswith("/") and not os.path.exists(target):
-        from poorhttp.targets.folder import similar_folder
+        from poorhttp.targets.static import similar_folder
 
         near = similar_folder(target)
         raise UsageError(

@@ -6,7 +6,11 @@ worker_hooks.py   what the options do in workers
 component.py      what it does in the main process
 admin/            the address `admin`: health checks, status, commands
 metrics/          metrics for Prometheus, StatsD and OpenTelemetry
+answers.py        which workers answer pings in time
 accept_queue.py   connections that wait in the kernel to be accepted
+unread.py         connections in which requests wait to be read
+saturation.py     log lines when all threads of a worker are busy
+pings.py          pings the workers while somebody asks
 derived/          computed from figures and documents: quantiles, rates, the last hour, notices
 page/             the status page and its events
 ctl/              `poorhttp ctl` and `poorhttp top`, clients of the address

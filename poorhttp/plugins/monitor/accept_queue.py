@@ -50,10 +50,10 @@ def unread(listeners: Iterable[Listener]) -> int:
 
     0 if netlink cannot be used.
     """
-    from poorhttp.net import sock_diag  # takes memory
+    from poorhttp.plugins.monitor import unread as sockets  # takes memory
 
     try:
-        return sock_diag.unread(listeners)
+        return sockets.unread(listeners)
     except OSError:
         return 0
 
@@ -66,12 +66,14 @@ def _of_tcp(sock: socket.socket) -> tuple[int, int]:
 
 def _of_unix() -> dict[bytes, tuple[int, int]]:
     """Return length and limit of the queue of each Unix socket that listens, by its name."""
-    from poorhttp.net import sock_diag  # takes memory
+    # They take memory.
+    from poorhttp.net.sock_diag import LISTEN
+    from poorhttp.plugins.monitor import unread as sockets
 
     try:
         return {
             name.rstrip(b"\0"): (waiting, limit)
-            for name, waiting, limit in sock_diag.unix_queues(1 << sock_diag.LISTEN)
+            for name, waiting, limit in sockets.unix_queues(1 << LISTEN)
         }
     except OSError:
         return {}

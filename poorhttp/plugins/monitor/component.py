@@ -10,7 +10,9 @@ from contextlib import suppress
 from poorhttp import logs
 from poorhttp.config.settings import Settings
 from poorhttp.net.listener import Listener
+from poorhttp.plugins.monitor.answers import answering, full
 from poorhttp.plugins.monitor.options import Monitoring
+from poorhttp.plugins.monitor.pings import Pings
 from poorhttp.supervisor.component import Component
 
 TYPE_CHECKING = False
@@ -21,8 +23,8 @@ if TYPE_CHECKING:
     from poorhttp.plugins.monitor.admin.endpoint import AdminEndpoint
     from poorhttp.plugins.monitor.admin.status import StatusDocument
     from poorhttp.plugins.monitor.derived.history import History, Inherited
+    from poorhttp.supervisor.binary_upgrade import Memory
     from poorhttp.supervisor.component import Main, Reloads
-    from poorhttp.supervisor.upgrade import Memory
     from poorhttp.supervisor.worker_pool import WorkerPool
 
     class Past(TypedDict):
@@ -53,6 +55,7 @@ class Monitor(Component):
         #: Reloads of main processes before this one.
         self._reloads: Reloads = {"succeeded": 0, "failed": 0, "last": None}
         self.history: History | None = None
+        self._pings = Pings()
         #: Clients are accepted.
         self._started = False
         #: Made when they are needed for the first time: they take memory.
@@ -155,11 +158,11 @@ class Monitor(Component):
             return "an operator has drained the server"
         now = time.monotonic()
         pools = main.generations.serving
-        silent = next((pool for pool in pools if not pool.responsive(now)), None)
+        silent = next((pool for pool in pools if not answering(pool, now)), None)
         if silent is None:
             return ""
-        if full := silent.full(now):
-            workers = "the worker" if silent.count == 1 else f"{full} of {silent.count} workers"
+        if number := full(silent, now):
+            workers = "the worker" if silent.count == 1 else f"{number} of {silent.count} workers"
             return f"{silent.name}all threads of {workers} run requests, and no worker answers"
         return f"{silent.name}no worker answers"
 
@@ -192,7 +195,8 @@ class Monitor(Component):
     def due(self) -> float:
         """Return when `tick` has to be called, besides the pools."""
         kept = self.history.due if self.history is not None else float("inf")
-        return min(kept, self._commands.due() if self._commands is not None else float("inf"))
+        asked = self._commands.due() if self._commands is not None else float("inf")
+        return min(kept, asked, self._pings.due())
 
     def tick(self, now: float) -> None:
         """Do what is due for the processes, answer their questions, and note what has happened."""
@@ -208,6 +212,7 @@ class Monitor(Component):
         if self.history is not None:
             self.history.tick(self.main.generations, now)
         self._log_readiness()
+        self._pings.tick(self.main.generations.serving, time.monotonic())
 
     def _keep_history(self) -> None:
         """Begin to keep the last hour, if somebody can ask for it; go on with what is known."""
@@ -226,7 +231,7 @@ class Monitor(Component):
         from poorhttp.plugins.monitor.admin import questions
 
         if kind in (questions.READY, questions.STATUS):
-            self.main.ping()
+            self._pings.on_question()
         if kind == questions.READY:
             return self.why_not_ready()
         if kind == questions.STATUS:

@@ -15,9 +15,8 @@ from poorhttp import logs
 from poorhttp.config.options.hooks import IN_OWN_PROCESS
 from poorhttp.errors import ApplicationError, Stopped
 from poorhttp.net.listener import close_others
-from poorhttp.process import fork, signals
+from poorhttp.process import signals
 from poorhttp.process.c_socket import socket
-from poorhttp.process.control_channel import ControlChannel
 from poorhttp.process.signals import STOP_SIGNALS, signal
 from poorhttp.worker import start
 from poorhttp.worker.hooks import functions
@@ -44,17 +43,9 @@ class HookProcess:
         Raises:
             OSError: it cannot be forked.
         """
-        self.channel = ControlChannel()
         self.kill_at = 0.0
-        parent, child_fd = os.getpid(), self.channel.child_fd
-        run = lambda signals: _run(service, child_fd, signals)  # noqa: E731
-        try:
-            self.pid = fork.fork(lambda: start.run_child(run, parent, "hooks", service))
-        except OSError:
-            self.channel.close()
-            raise
-        finally:
-            self.channel.close_child_end()
+        run = lambda fd, signals: _run(service, fd, signals)  # noqa: E731
+        self.pid, self.channel = start.fork_child(run, "hooks", service)
 
     def end(self, kill_at: float) -> None:
         """Have it end when it has called what was sent to it; it is killed at `kill_at`."""
@@ -62,7 +53,6 @@ class HookProcess:
         self.kill_at = kill_at
 
     def kill(self) -> None:
-        """Kill it."""
         signals.send(self.pid, signal.SIGKILL)
 
 
@@ -101,7 +91,6 @@ def _run(service: Service, channel_fd: int, signals: StopSignals) -> None:
 
 
 def _lines(channel: socket.socket) -> Iterator[bytes]:
-    """Yield the lines that arrive, until the channel is closed."""
     rest = b""
     while data := channel.recv(1 << 16):
         *lines, rest = (rest + data).split(b"\n")

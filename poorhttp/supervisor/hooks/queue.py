@@ -45,19 +45,18 @@ class Event:
 
     Attributes:
         service: the service, in the version that the event is about.
-        option: the option that names the function, and which one of its functions.
+        option: the option that names the function; `number`: which one of its functions.
         values: attributes of the argument.
-        attempts: how often it was sent to a process.
-        begun: the process has called the function.
     """
+
+    attempts = 0  # how often it was sent to a process
+    begun = False  # the process has called the function
 
     def __init__(self, service: Service, option: str, number: int, values: dict[str, Any]) -> None:
         self.service = service
         self.option = option
         self.number = number
         self.values = values
-        self.attempts = 0
-        self.begun = False
 
     def __str__(self) -> str:
         known = {name: value for name, value in self.values.items() if value not in ("", None)}
@@ -68,22 +67,19 @@ class Event:
 class HookQueue:
     """The events that wait, and the processes that call their functions."""
 
+    _busy: HookProcess | None = None  # the first event was sent to it
+    _limit_at = 0.0  # it is killed then
+    _retry_at = 0.0  # when a process may be forked again
+    _stop_until = 0.0  # the server was told to stop, and its workers are killed then
+    _ends_at = 0.0  # the last worker has ended; events not delivered by then are only logged
+
     def __init__(self) -> None:
         self._events: list[Event] = []
         self._processes: dict[Service, HookProcess] = {}
         #: Processes that were told to end, or were killed.
         self._ending: list[HookProcess] = []
-        #: The first event was sent to this process, which is killed at that time.
-        self._busy: HookProcess | None = None
-        self._limit_at = 0.0
-        #: When a process may be forked again.
-        self._retry_at = 0.0
         #: Services whose process is to be forked, although it has no event yet.
         self._wanted: list[Service] = []
-        #: When the server was told to stop, and its workers are killed then.
-        self._stop_until = 0.0
-        #: The last worker has ended; events that are not delivered by then are only logged.
-        self._ends_at = 0.0
 
     # Events
 
@@ -106,7 +102,6 @@ class HookQueue:
         self._add(pools[0].service, "hook_reload", values)
 
     def worker_exit(self, pool: WorkerPool, worker: WorkerHandle, code: int) -> None:
-        """Have the functions of `worker_exit` called."""
         values = _worker(pool, worker, _exit_reason(pool, worker, code))
         self._add_exit(pool, values, code)
 
@@ -143,7 +138,6 @@ class HookQueue:
         self._add(pool.service, "hook_worker_exit", values)
 
     def _add(self, service: Service, option: str, values: dict[str, Any]) -> None:
-        """Have the functions of an option called."""
         for number in range(len(getattr(service.settings, option))):
             event = Event(service, option, number, values)
             if len(self._events) < MOST:
@@ -156,10 +150,7 @@ class HookQueue:
     def tick(self, now: float, services: Collection[Service], *, last: bool) -> None:
         """Deliver what waits.
 
-        Args:
-            now: monotonic time.
-            services: those that have workers, or will have them again.
-            last: no worker is left, and the server stops.
+        `services` have workers, or will again; `last`: no worker is left, and the server stops.
         """
         if last and not self._ends_at:
             self._ends_at = max(self._stop_until, now + LEAST)
@@ -190,12 +181,10 @@ class HookQueue:
         self._wanted.clear()
 
     def signal(self, number: int) -> None:
-        """Pass a signal on to the processes."""
         for process in (*self._processes.values(), *self._ending):
             signals.send_if_handled(process.pid, number)
 
     def due(self) -> float:
-        """Return when `tick` has to be called, even if no message arrives."""
         times = [process.kill_at for process in self._ending]
         if self._ends_at:
             times.append(self._ends_at)
@@ -206,7 +195,6 @@ class HookQueue:
         return min(times, default=float("inf"))
 
     def filenos(self) -> list[int]:
-        """Return the descriptors that are readable when a process has sent something."""
         channels = (process.channel for process in self._processes.values())
         return [channel.fileno() for channel in channels if channel.is_readable]
 
@@ -217,11 +205,9 @@ class HookQueue:
 
     @property
     def ended(self) -> bool:
-        """Whether the last event was delivered, and the processes have ended."""
         return bool(self._ends_at) and not (self._events or self._processes or self._ending)
 
     def reap(self, pid: int, code: int) -> bool:
-        """Handle the end of a child; return `False` if it is none of these processes."""
         for process in self._ending:
             if process.pid == pid:
                 self._ending.remove(process)
@@ -236,7 +222,6 @@ class HookQueue:
         return False
 
     def _receive(self) -> None:
-        """Handle the answers of the process that has an event."""
         for process in self._processes.values():
             received = process.channel.receive()
             if process is self._busy:
@@ -263,7 +248,10 @@ class HookQueue:
                 self._busy = self._processes[service]
                 self._limit_at = now + _limit(service)
                 event.attempts += 1
-                self._busy.channel.send(_line(event))
+                import json  # takes memory
+
+                line = json.dumps([event.option, event.number, event.values])
+                self._busy.channel.send(f"{line}\n".encode())
                 return
             self._wanted.pop(0)
 
@@ -307,14 +295,7 @@ class HookQueue:
 
 
 def _limit(service: Service) -> float:
-    """Return how many seconds a function of a service may take."""
     return max(LEAST, service.settings.graceful_timeout)
-
-
-def _line(event: Event) -> bytes:
-    import json
-
-    return json.dumps([event.option, event.number, event.values]).encode() + b"\n"
 
 
 def _worker(pool: WorkerPool, worker: WorkerHandle, reason: str) -> dict[str, Any]:

@@ -2,5 +2,4 @@
 
 arguments.py    the arguments of the functions: WorkerInfo, ServerInfo, ReloadInfo
 functions.py    finds the functions that options name, and calls them
-standalone.py   the hooks of a server without a main process
 """

@@ -23,7 +23,6 @@ OPTIONS = (*WITHOUT_ARGUMENTS, "hook_worker_start", *IN_OWN_PROCESS)
 
 
 def place(settings: Settings, option: str, number: int) -> str:
-    """Return where a function was named, and its name."""
     return f"{settings.origin(option, number)}: {getattr(settings, option)[number]}"
 
 

@@ -1,4 +1,4 @@
-//! Checks and writes the header fields of an application.
+//! Checks and writes the header fields of an application's response.
 
 use crate::grammar::{content_length, is_field_content, is_tchar, is_token, trim};
 use crate::reject::Invalid;

@@ -1,4 +1,4 @@
-//! Requests that are answered without the application.
+//! Answers that need no application: health checks, redirects to https, static files, refusals of queued requests.
 //!
 //! ```text
 //! health.rs         `PREFIX/live` and `PREFIX/ready`

@@ -1,4 +1,4 @@
-//! Metrics of one worker in shared memory: counters, gauges and histograms.
+//! Metrics of one worker, TLS included: the table of counters, gauges and histograms in shared memory.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

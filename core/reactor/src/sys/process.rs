@@ -1,4 +1,4 @@
-//! Process state: detects forks, and reads the limit of file descriptors.
+//! Detects that this process was forked (fork(2)), and reads the limit of file descriptors (getrlimit(2)).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

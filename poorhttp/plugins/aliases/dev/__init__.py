@@ -1,1 +1,1 @@
-"""`poorhttp.dev`: targets in files that `poorhttp init` has written begin with it."""
+"""`poorhttp.dev`, the old path of targets in files that `poorhttp init` has written."""

@@ -1,4 +1,4 @@
-"""A folder of programs as a WSGI application."""
+"""WSGI application that runs the CGI programs of a folder."""
 
 from __future__ import annotations
 

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from poorhttp.config.options.option import Option, Repeatable
-from poorhttp.config.parsers import assignment, boolean, integer, seconds
+from poorhttp.config.parsers import boolean, integer, line, seconds
+
+
+def assignment(text: str) -> tuple[str, str | None]:
+    """Read `NAME` or `NAME=VALUE`; without a value it is None."""
+    name, equals, value = text.partition("=")
+    if not (name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit()):
+        raise ValueError(f'"{text}" is not a variable; write it as NAME or NAME=VALUE')
+    return name, line(value) if equals else None
 
 
 class CgiPrograms:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from poorhttp.config.settings import Settings
-from poorhttp.targets.folder import check_folder
+from poorhttp.plugins.apps.folder import check_folder
 from poorhttp.targets.target import PROGRAMS, Target
 
 TYPE_CHECKING = False

@@ -6,8 +6,8 @@ import os
 
 from poorhttp.config.suggestions import nearest
 from poorhttp.errors import ApplicationError
+from poorhttp.plugins.apps.folder import check_folder
 from poorhttp.targets import module
-from poorhttp.targets.folder import check_folder
 from poorhttp.targets.target import CODE, Target
 
 TYPE_CHECKING = False

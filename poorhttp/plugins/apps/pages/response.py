@@ -1,4 +1,4 @@
-"""Status, headers and cookies of a response."""
+"""The response of a template page: status, headers and cookies."""
 
 from __future__ import annotations
 

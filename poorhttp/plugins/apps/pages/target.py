@@ -6,9 +6,9 @@ from importlib.util import find_spec
 
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ApplicationError, how_to_install
+from poorhttp.plugins.apps.folder import check_folder
 from poorhttp.plugins.apps.pages.options import TemplatePages
 from poorhttp.targets import SECRET
-from poorhttp.targets.folder import check_folder
 from poorhttp.targets.target import TEMPLATES, Target
 
 TYPE_CHECKING = False

@@ -1,4 +1,4 @@
-"""Finds the file, folder or module that a target names, without loading it."""
+"""Finds the file, folder or module that a target names, without importing it."""
 
 from __future__ import annotations
 

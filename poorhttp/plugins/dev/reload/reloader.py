@@ -90,6 +90,8 @@ class Reloader:
         self._waits_until = 0.0
         #: Pools with an error page, to be loaded once more when older versions have ended.
         self._blocked: list[WorkerPool] = []
+        #: Pools that answer with a progress page while a slow version loads.
+        self._progress: list[WorkerPool] = []
         adopt_orphans()
 
     def spawners(self, services: Sequence[Service]) -> list[VersionSpawner]:
@@ -253,7 +255,9 @@ class Reloader:
         elif code or outside:
             self._start_generation(_file_names(code or outside, shared))
         elif "asset" in paths:
-            self.generations.reload_browsers()
+            # Open pages in browsers reload themselves.
+            for pool in self.generations.serving:
+                pool.end_long_polls()
 
     def _announce_pause(self, paths: Sequence[str], pause: float, shared: SharedState) -> None:
         """Say, once for each file, that the application writes it and how to leave it out."""
@@ -300,7 +304,9 @@ class Reloader:
     def _start_generation(self, reason: str, page: str = "") -> None:
         """Replace the serving generation by a new one."""
         assert self._shared is not None
-        self.generations.replace(self._next_generation(reason, page))
+        self._end_progress()
+        for old, spawner in zip(self._pools, self._next_generation(reason, page), strict=True):
+            self.generations.replace_pool(old, spawner)
         self._note_older(self._shared)
 
     # Older versions, which may hold a port or a lock that the latest one needs
@@ -335,7 +341,7 @@ class Reloader:
             for each in older:
                 if not each.retiring:
                     # A reload, whose error page would replace it anyway.
-                    self.generations.detach_pool(each)
+                    each.detach("reloaded")
         elif spawner.is_last or spawner.page:
             return False
         elif not older:
@@ -360,6 +366,7 @@ class Reloader:
         self._waits_until = 0.0
         spawner = VersionSpawner(self._number, self._shared, which, fork_server=self._fork_server)
         spawner.is_last = is_last
+        spawner.service.serving = True
         self.generations.replace_pool(pool, spawner)
         self._note_older(self._shared)
         if is_last:
@@ -391,16 +398,16 @@ class Reloader:
             self._start_generation(self._reason, f"{why[0].upper()}{why[1:]}")
             self._blocked = [self._pools[index] for index in blocked]
         elif all(pool.complete for pool in pools):
-            self.generations.end_progress()
+            self._end_progress()
             took = f"in {(now - self._loading_since) * 1000:.0f} ms"
-            if any(pool.broken for pool in pools):
+            if any(map(_is_broken, pools)):
                 self._say(f"an error page {took}: {self._reason or 'the application'}", "bad")
             elif self._reason:
                 self._say(f"reloaded {took}: {self._reason}", "good")
             self._loading_since = 0.0
             self._check_at = float("inf")
             self._blocked += [
-                pool for pool in pools if pool.broken and pool.again and self._older(pool.service)
+                pool for pool in pools if _is_broken(pool, again=True) and self._older(pool.service)
             ]
             if self._blocked:
                 self._say(
@@ -436,21 +443,33 @@ class Reloader:
             # The generation before it still serves.
             return
         text = f"{heading[0].upper()}{heading[1:]}"
-        early = []
         for index, pool in enumerate(pools):
             if not pool.complete:
                 shown = (
                     f"\n{trace or place}" if pool.settings.of(Development).debug != "off" else ""
                 )
                 page = PlainPage(text + shown, retry_after=RETRY_AFTER)
-                early.append(VersionSpawner(self._number, self._shared, index, page, early=True))
-        self.generations.show_progress(early)
+                spawner = VersionSpawner(self._number, self._shared, index, page, early=True)
+                self._progress.append(self.generations.add(spawner))
+
+    def _end_progress(self) -> None:
+        for pool in self._progress:
+            pool.detach("reloaded")
+        self._progress.clear()
 
 
 def _spawner(pool: WorkerPool) -> VersionSpawner:
     """Return the spawner of a pool: all pools of the application have one of these."""
     assert isinstance(pool.spawner, VersionSpawner)
     return pool.spawner
+
+
+def _is_broken(pool: WorkerPool, *, again: bool = False) -> bool:
+    """Whether a worker serves an error page; `again`: the application may be loadable later."""
+    workers = [each for each in pool.workers.values() if not each.kill_at]
+    return any(each.broken for each in workers) and (
+        not again or any(each.again for each in workers)
+    )
 
 
 def _has_terminal() -> bool:

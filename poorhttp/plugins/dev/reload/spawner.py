@@ -177,7 +177,7 @@ class VersionSpawner(Spawner):
         """Show exceptions in colours if the error log is the terminal."""
         settings = self.service.settings
         is_on = settings.of(Development).debug != "off"
-        if is_on and settings.error_log == "-" and settings.log_config is None:
+        if is_on and settings.error_log == "-" and not settings.is_enabled("log_config"):
 
             def show(message: str, error: BaseException) -> None:
                 # A large module, imported only when there is an exception.

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from poorhttp._core import Reactor
     from poorhttp.config.address import Address
     from poorhttp.plugins.monitor.metrics.export import SharedMemory
-    from poorhttp.supervisor.upgrade import Memory
+    from poorhttp.supervisor.binary_upgrade import Memory
 
 #: Settings of the process: requests are one line, and responses a few kilobytes.
 LIMITS: dict[str, object] = {

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Iterator
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.config.version import VERSION
 from poorhttp.plugins.monitor.accept_queue import accept_queues, unread
+from poorhttp.plugins.monitor.admin.finished import finished
 from poorhttp.plugins.monitor.admin.model import no_figures
+from poorhttp.plugins.monitor.answers import answering, answers, full
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +62,11 @@ class StatusDocument:
             "host_name": os.uname().nodename,
             "services": [self._service(pool, now) for pool in generations.serving],
             "reloads": self._monitor.reloads,
-            "log_lines_lost": generations.lines_lost(),
+            "log_lines_lost": sum(
+                status.lines_lost()
+                for service in generations.totals
+                for status in generations.statuses(service)
+            ),
             "metrics": [
                 {
                     "name": entry.name,
@@ -77,12 +83,12 @@ class StatusDocument:
         settings, totals = serving.settings, serving.totals
         generations = self._monitor.main.generations
         pools = [pool for pool in generations if pool.settings.service == settings.service]
-        slowest, errors, refusals = generations.finished(settings.service)
-        tls = serving.service.tls
-        certificates = tls.config.certificates if tls is not None else []
+        slowest, errors, refusals = finished(generations.statuses(settings.service))
+        transport = serving.service.transport
+        expiries = transport.expiries() if transport is not None else ()
         history = self._monitor.history
         present = generations.figures(settings.service)
-        full = any(pool.is_full(each) for pool in pools for each in pool.workers.values())
+        is_full = any(pool.is_full(each) for pool in pools for each in pool.workers.values())
         return {
             "name": settings.service,
             "mode": settings.mode,
@@ -91,8 +97,8 @@ class StatusDocument:
             "threads": settings.threads,
             "wanted": serving.count,
             "alive": serving.serving,
-            "answering": serving.responsive(now),
-            "full": serving.full(now),
+            "answering": answering(serving, now),
+            "full": full(serving, now),
             "capacity": capacity(serving),
             "figures": present,
             "workers": [
@@ -101,13 +107,13 @@ class StatusDocument:
                 for worker in sorted(pool.workers.values(), key=lambda worker: worker.index)
             ],
             "accept_queues": accept_queues(serving.service.listeners),
-            "unread": unread(serving.service.listeners) if full else 0,
+            "unread": unread(serving.service.listeners) if is_full else 0,
             "restarts": totals.restarts,
             "reforks": totals.reforks,
             "slowest": slowest,
             "errors": errors,
             "refusals": refusals,
-            "certificates": [{"file": file, "expires": end} for file, _, _, end, _ in certificates],
+            "certificates": [{"file": file, "expires": end} for file, end in expiries],
             "history": history.slots(settings.service, present, totals.restarts["died"])
             if history is not None
             else [],
@@ -122,7 +128,7 @@ class StatusDocument:
             "index": worker.index,
             "state": state(worker),
             "age": now - worker.started,
-            "answers": worker.serves and not worker.kill_stopped_at and not worker.is_silent(now),
+            "answers": answers(worker, now),
             "full": pool.is_full(worker),
             "requests": figures["requests"],
             "connections": sum(figures["connections"].values()),
@@ -130,7 +136,7 @@ class StatusDocument:
             "cpu": cpu,
             "rss": rss,
             "pss": self._pss.get(worker.pid, (0.0, 0))[1],
-            "working_on": pool.scoreboard.requests(worker.slot),
+            "working_on": status.requests() if status is not None else [],
             "figures": figures,
         }
 

@@ -105,10 +105,7 @@ class Client:
             Failure: it cannot be had.
         """
         document = self.document()
-        place = shape.missing(document, shape.STATUS)
-        if not place and document["reloads"]["last"] is not None:
-            place = shape.missing(document["reloads"]["last"], shape.RELOAD, "reloads.last")
-        if place:
+        if place := shape.missing(document, shape.STATUS):
             version = visible(document["version"])[:40]
             raise Unreachable(
                 f"{self.place.address}: this is poorhttp {version}, whose status has another form "
@@ -213,11 +210,8 @@ class Client:
         status, content_type, text = self.request(method, path, body)
         if status == 503 and text.startswith(b"not ready: "):
             raise Unavailable(f"{where}: the main process does not answer")
-        try:
-            found = json.loads(text) if content_type == "application/json" else None
-        except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, dict):
+        found = shape.read(text) if content_type == "application/json" else None
+        if found is None:
             raise Stranger(self.place)
         return status, found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 import sys
 import time
@@ -31,6 +32,9 @@ TAKEOVER = 10.0
 
 #: Seconds for which a process may still be there that does not answer any more.
 ENDING = 5.0
+
+#: The name of a job, a part of a path.
+JOB = re.compile(r"[\w-]{1,64}", re.ASCII)
 
 #: Subcommands that show parts of the status document.
 SHOWN: dict[str, Callable[[Status], str]] = {
@@ -103,7 +107,9 @@ def _control(client: Client, arguments: Arguments, *, as_json: bool) -> int:
         members["form"] = arguments.options["--format"]
     before = client.pid() if command in ("stop", "restart") else 0
     status, answer = client.command(command, members)
-    if status == 202 and isinstance(answer.get("job"), str):
+    if status == 202 and "job" in answer:
+        if not isinstance(answer["job"], str) or not JOB.fullmatch(answer["job"]):
+            raise Stranger(client.place)
         answer = _result(client, answer["job"], before)
     elif command == "stop" and answer["ok"]:
         answer = _ended(client, before)
@@ -195,7 +201,8 @@ def _print_result(command: str, result: dict[str, Any], output: str) -> None:
             file.write(result["text"].encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise Failure(f"--output: {output}: {error.strerror}") from error
-    _print(f"{result['samples']} samples of {result['seconds']} s are in {output}\n")
+    samples = f"{result['samples']} samples of {result['seconds']} s"
+    _print(f"{visible(samples)} are in {output}\n")
 
 
 def _print_json(value: object) -> None:

@@ -1,4 +1,4 @@
-"""Warnings for operators: states and figures of a server that are out of order."""
+"""Warnings for operators, computed from the status document: what is out of order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stacks of a worker: which one runs which request, and stacks as lines of a profile."""
+"""Stacks of a worker's threads: which runs which request, and stacks as lines of a profile."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from poorhttp.plugins.monitor.admin.model import Status
     from poorhttp.plugins.monitor.metrics.changes import Numbers
     from poorhttp.plugins.monitor.metrics.otlp import Exporter
-    from poorhttp.supervisor.upgrade import Memory
+    from poorhttp.supervisor.binary_upgrade import Memory
 
     Metrics = Sequence[tuple[Family, Sequence[Sample]]]
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from poorhttp.config.options.option import Option
 from poorhttp.config.settings import OPTIONS
 from poorhttp.config.version import VERSION
+from poorhttp.errors import visible
 from poorhttp.plugins.setup.shell.vocabulary import Switch, Word, alike
 
 #: A code span of Markdown, or a link to a page.
@@ -191,7 +192,7 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 def _text(text: str) -> str:
     """Return a text with its code spans in bold, and nothing that roff would act on."""
-    text = " ".join(text.split("\n")).replace("\\", r"\e").replace("-", r"\-")
+    text = visible(text.replace("\n", " ")).replace("\\", r"\e").replace("-", r"\-")
     text = text.replace("'", r"\(aq").replace("^", r"\(ha").replace("~", r"\(ti")
     text = MARKUP.sub(lambda found: rf"\fB{found[1]}\fR" if found[1] else found[2] or "", text)
     text = text.replace("`", r"\(ga").replace("…", "...")

@@ -14,10 +14,11 @@ from poorhttp.config.command_line import (
 from poorhttp.config.options.option import Option
 from poorhttp.config.registry import registry
 from poorhttp.config.settings import OPTIONS
+from poorhttp.errors import ConfigError, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from poorhttp.config.command import Command
+    from poorhttp.config.command import Command, Words
 
 # What a word can be completed with, if its values are not known one by one.
 NOTHING, FILE, FOLDER, TARGET = "nothing", "file", "folder", "target"
@@ -58,14 +59,14 @@ class Switch:
         off: str = "",
         aliases: Sequence[str] = (),
     ) -> None:
-        self.names = list(names)
+        self.names = list(map(visible, names))
         self.summary = plain(summary)
-        self.metavar = metavar
-        self.choices = list(choices)
+        self.metavar = visible(metavar)
+        self.choices = list(map(visible, choices))
         self.optional = optional
         self.repeatable = repeatable
         self.off = off
-        self.aliases = list(aliases)
+        self.aliases = list(map(visible, aliases))
 
     @property
     def place(self) -> str:
@@ -95,17 +96,17 @@ class Word:
         choices: Sequence[str] = (),
         words: Sequence[Word] = (),
     ) -> None:
-        self.name = name
+        self.name = visible(name)
         self.summary = plain(summary)
         self.switches = list(switches)
         self.argument = argument
-        self.choices = list(choices)
+        self.choices = list(map(visible, choices))
         self.words = list(words)
 
 
 def plain(text: str) -> str:
-    """Return a text of the table of options without its markup."""
-    return text.replace("`", "")
+    """Return a text of a declaration without its markup, and without control characters."""
+    return visible(text.replace("`", ""))
 
 
 def commands() -> list[Word]:
@@ -122,7 +123,16 @@ def commands() -> list[Word]:
 
 def _own_words(name: str, command: Command) -> Word:
     """Return a command that parses its own words, as it describes them."""
-    words = command.words() if command.words is not None else {}
+    entry = registry.known("commands", name)
+    try:
+        return _described_words(name, command, command.words() if command.words is not None else {})
+    except Exception as error:
+        if entry is None or not entry.plugin:
+            raise
+        raise ConfigError(f"{entry}: words: {type(error).__name__}: {error}") from error
+
+
+def _described_words(name: str, command: Command, words: Words) -> Word:
     return Word(
         name,
         command.summary,

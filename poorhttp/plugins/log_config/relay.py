@@ -18,7 +18,8 @@ from contextlib import suppress
 
 from poorhttp._core import Sink
 from poorhttp.errors import printable
-from poorhttp.logs.logging_config import ERRORS, REQUESTS, ServerLogger
+from poorhttp.plugins.log_config import configuration
+from poorhttp.plugins.log_config.configuration import ERRORS, REQUESTS, ServerLogger
 from poorhttp.process.threads import create
 from poorhttp.process.unpatched import poll
 
@@ -101,6 +102,10 @@ class Relay:
         """Wake the thread with an empty datagram, which is no message."""
         with suppress(OSError):
             os.write(self._sender, b"")
+
+    def reopen(self) -> None:
+        """Make handlers that write to files reopen them."""
+        configuration.reopen()
 
     def close(self) -> None:
         """Wait until all output is forwarded, at most `CLOSE_TIMEOUT` seconds."""

@@ -3,7 +3,62 @@
 from __future__ import annotations
 
 from poorhttp.config.options.option import Option, WordList
-from poorhttp.config.parsers import coding_level, codings, media_types, size
+from poorhttp.config.parsers import boolean, size
+from poorhttp.config.suggestions import suggestion
+
+#: Content codings in order of preference, with their lowest and highest level.
+CODINGS = {"zstd": (-7, 9), "br": (0, 6), "gzip": (1, 9)}
+
+
+def codings(text: str) -> tuple[str, ...]:
+    """Read content codings with commas or spaces; `on` is all of them, `off` none.
+
+    `static` among them limits compression to static files; alone it is all codings.
+    """
+    try:
+        return tuple(CODINGS) if boolean(text) else ()
+    except ValueError:
+        names = tuple(dict.fromkeys(text.lower().replace(",", " ").split()))
+    if names == ("static",):
+        return ("static", *CODINGS)
+    for name in names:
+        if name == "static":
+            continue
+        if name not in CODINGS:
+            raise ValueError(
+                f'"{text}" is neither on nor off nor static nor a list of {", ".join(CODINGS)}'
+                f"{suggestion(name, tuple(CODINGS))}"
+            )
+    if not names:
+        raise ValueError(f"write on, off, static or a list of {', '.join(CODINGS)}")
+    return names
+
+
+codings.words = ("on", "off", "static")  # type: ignore[attr-defined]
+
+
+def coding_level(text: str) -> tuple[str, int]:
+    """Read `CODING=LEVEL`."""
+    name, equals, level = text.partition("=")
+    lowest, highest = CODINGS.get(name, (0, 0))
+    if not equals or name not in CODINGS:
+        raise ValueError(f'"{text}" is not CODING=LEVEL, such as gzip=6, of {", ".join(CODINGS)}')
+    if not _is_level(level) or not lowest <= int(level) <= highest:
+        raise ValueError(f'"{text}": write a level of {name} from {lowest} to {highest}')
+    return name, int(level)
+
+
+def media_types(text: str) -> str:
+    """Read a media type, `TYPE/*`, `+SUFFIX` or `*`."""
+    kind, slash, subtype = text.partition("/")
+    if text == "*" or (text.startswith("+") and len(text) > 1 and not slash) or (kind and subtype):
+        return text
+    raise ValueError(f'"{text}" is not a media type; write text/html, text/*, +json or *')
+
+
+def _is_level(text: str) -> bool:
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and len(digits) <= 19
 
 
 class Compression:

@@ -38,7 +38,7 @@ def load(rest: str, settings: Settings | None = None) -> WSGIApplication:
         ) from error
     prepend_to_path(os.getcwd())
     try:
-        if settings is None or not settings.log_config:
+        if settings is None or not settings.is_enabled("log_config"):
             _configure_logging(path)
         application: WSGIApplication = loadapp(
             "config:" + path.replace("%", "%25"), name=name or None

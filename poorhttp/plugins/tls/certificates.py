@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from weakref import WeakSet
 
@@ -15,18 +15,29 @@ from poorhttp.config.address import is_raw_tcp
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
 from poorhttp.net.listener import Listener
+from poorhttp.net.transport import Transport
+from poorhttp.plugins.tls.options import Tls
 from poorhttp.process.fork import after_fork_in_child
 from poorhttp.process.privileges import Privileges
 from poorhttp.process.safe_open import open_regular
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 #: Days before the end of a certificate from which on a warning is logged.
 WARN_DAYS = 14
 
 DAY = 24 * 3600
 
+#: Options without effect if no address is for TLS.
+NEED_ADDRESS = (
+    *("tls_certificate", "tls_key", "tls_ocsp", "tls_client_ca", "redirect_to_https", "hsts"),
+)
+
 #: All that exist, in the main process. A child closes their descriptors: it could send them to a
 #: client that names a file of `/proc/self/fd`.
-_loaded: WeakSet[Tls] = WeakSet()
+_loaded: WeakSet[Certificates] = WeakSet()
 
 
 #: The warnings that were logged last, by service: a reload repeats none that still holds.
@@ -34,14 +45,14 @@ _warned: dict[str, list[str]] = {}
 
 
 def _close_all() -> None:
-    for tls in _loaded:
-        tls.close()
+    for certificates in _loaded:
+        certificates.close()
 
 
 after_fork_in_child.append(_close_all)
 
 
-class Tls:
+class Certificates(Transport):
     """The certificates of a service, which running workers share.
 
     Attributes:
@@ -51,6 +62,8 @@ class Tls:
             the files have been read again.
     """
 
+    title = "TLS"
+
     def __init__(self, settings: Settings) -> None:
         """Read the files.
 
@@ -58,14 +71,15 @@ class Tls:
             ConfigError: one of them cannot be used.
         """
         self._settings = settings
-        keys = settings.tls_key or settings.tls_certificate
-        if len(keys) != len(settings.tls_certificate):
+        self._options = options = settings.of(Tls)
+        keys = options.tls_key or options.tls_certificate
+        if len(keys) != len(options.tls_certificate):
             raise ConfigError(
                 f"{settings.origin('tls_key')}: {_count(keys, 'key')} for "
-                f"{_count(settings.tls_certificate, 'certificate')}; write one for each, in the "
+                f"{_count(options.tls_certificate, 'certificate')}; write one for each, in the "
                 "same order"
             )
-        if len(settings.tls_ocsp) > len(keys):
+        if len(options.tls_ocsp) > len(keys):
             raise ConfigError(
                 f"{settings.origin('tls_ocsp')}: more responses than certificates; write one for "
                 "each, in the same order"
@@ -74,10 +88,10 @@ class Tls:
         self.paths = [
             os.path.abspath(path)
             for path in (
-                *settings.tls_certificate,
+                *options.tls_certificate,
                 *keys,
-                *settings.tls_ocsp,
-                *filter(None, [settings.tls_client_ca]),
+                *options.tls_ocsp,
+                *filter(None, [options.tls_client_ca]),
             )
         ]
         count = len(keys)
@@ -85,13 +99,13 @@ class Tls:
         self._files = (
             certificates,
             self._keys,
-            self.paths[2 * count : 2 * count + len(settings.tls_ocsp)],
-            os.path.abspath(settings.tls_client_ca) if settings.tls_client_ca else None,
+            self.paths[2 * count : 2 * count + len(options.tls_ocsp)],
+            os.path.abspath(options.tls_client_ca) if options.tls_client_ca else None,
         )
         self._version = self._identities()
         #: Versions and ciphers for which the kernel encrypts. While this process may still load its
         #: module, and before workers are forked.
-        self._kernel = use_kernel_tls() if settings.kernel_tls else []
+        self._kernel = use_kernel_tls() if options.kernel_tls else []
         self.number = 0
         self.fd = -1
         _loaded.add(self)
@@ -100,15 +114,43 @@ class Tls:
         except (OSError, ValueError) as error:
             raise ConfigError(f"{settings.origin('tls_certificate')}: {error}") from None
 
+    @classmethod
+    def of(cls, settings: Settings) -> Certificates | None:
+        """Read the certificates of a service; `None` if it has no address for TLS.
+
+        Raises:
+            ConfigError: a file cannot be used, or the options are at odds with each other.
+        """
+        secure = [address for address in settings.bind if address.protocol == "https"]
+        if not secure:
+            for name in NEED_ADDRESS:
+                if settings.is_set(name) and settings.value(name):
+                    raise ConfigError(
+                        f"{settings.origin(name)}: no address of bind speaks TLS; write one as "
+                        "https://HOST:PORT, or for a socket of systemd as https+fd:NAME"
+                    )
+            return None
+        if not settings.of(Tls).tls_certificate:
+            raise ConfigError(
+                f"{settings.origin('bind')}: {secure[0]} needs a certificate; name its file with "
+                "tls_certificate, and that of its key with tls_key"
+            )
+        if is_raw_tcp(settings.target):
+            raise ConfigError(
+                f"{settings.origin('bind')}: {settings.target} reads its connections itself, and "
+                f"they come without TLS; write {secure[0]} without https"
+            )
+        return cls(settings)
+
     def _read(self) -> TlsSettings:
-        settings = self._settings
+        options = self._options
         return TlsSettings(
             *self._files,
-            client_auth_required=settings.tls_client_auth == "required",
-            only_tls13=settings.tls_min_version == "1.3",
+            client_auth_required=options.tls_client_auth == "required",
+            only_tls13=options.tls_min_version == "1.3",
             # Rounded up: 0 has another meaning than half a second.
-            session_timeout=-int(-settings.tls_session_timeout // 1),
-            kernel=settings.kernel_tls,
+            session_timeout=-int(-options.tls_session_timeout // 1),
+            kernel=options.kernel_tls,
             opener=open_regular,
         )
 
@@ -186,19 +228,37 @@ class Tls:
                 "chown root and chmod 600 protect it from an application that is taken over"
             )
 
+    def reactor_arguments(self, listeners: Sequence[Listener]) -> dict[str, Any]:
+        """Return the arguments of `poorhttp._core.Reactor`."""
+        return {
+            "tls": self.config,
+            "https_redirect": self.redirect_port(listeners),
+            "hsts": self._options.hsts,
+        }
+
+    def renew_in_thread(self) -> None:
+        """Read the files again when they change, in a thread of its own."""
+        from poorhttp.plugins.tls.certificate_watcher import watch_in_thread  # takes memory
+
+        watch_in_thread(self)
+
     def redirect_port(self, listeners: Iterable[Listener]) -> int:
         """Return the port to which plain requests are redirected; 0: they are not."""
-        port = self._settings.redirect_to_https
+        port = self._options.redirect_to_https
         if port >= 0:
             return port
         ports = [each.server[1] for each in listeners if each.url.startswith("https://")]
         return int(ports[0]) if ports else 443
 
     @property
-    def fingerprint(self) -> str:
+    def identity(self) -> str:
         """What tells the first certificate from others, for people."""
         file, _, _, _, digest = self.config.certificates[0]
         return f"has the certificate {file}, SHA-256 {digest}"
+
+    def expiries(self) -> list[tuple[str, float]]:
+        """Return the files, with the end of each certificate."""
+        return [(file, end) for file, _, _, end, _ in self.config.certificates]
 
     def describe(self) -> list[str]:
         """Return a line for each certificate: its hosts, and how long it is valid."""
@@ -209,7 +269,7 @@ class Tls:
             until = time.strftime("%Y-%m-%d", time.gmtime(end))
             rest = f"expired {_ago(now - end)}" if end <= now else f"valid for {_days(end - now)}"
             lines.append(f"certificate {file} for {hosts}: {rest} ({until})\n")
-        if self._settings.kernel_tls:
+        if self._options.kernel_tls:
             lines.append(f"kernel TLS: {', '.join(self._kernel) or 'not in this kernel'}\n")
         return lines
 
@@ -222,39 +282,6 @@ class Tls:
     def __del__(self) -> None:
         if getattr(self, "fd", -1) >= 0:
             os.close(self.fd)
-
-
-def load(settings: Settings) -> Tls | None:
-    """Read the certificates of a service; `None` if it has no address for TLS.
-
-    Raises:
-        ConfigError: a file cannot be used, or the options are at odds with each other.
-    """
-    secure = [address for address in settings.bind if address.protocol == "https"]
-    others = [name for name in NEED_CERTIFICATE if settings.is_set(name)]
-    if not secure:
-        for name in ("tls_certificate", *others):
-            if settings.is_set(name) and getattr(settings, name):
-                raise ConfigError(
-                    f"{settings.origin(name)}: no address of bind speaks TLS; write one as "
-                    "https://HOST:PORT, or for a socket of systemd as https+fd:NAME"
-                )
-        return None
-    if not settings.tls_certificate:
-        raise ConfigError(
-            f"{settings.origin('bind')}: {secure[0]} needs a certificate; name its file with "
-            "tls_certificate, and that of its key with tls_key"
-        )
-    if is_raw_tcp(settings.target):
-        raise ConfigError(
-            f"{settings.origin('bind')}: {settings.target} reads its connections itself, and they "
-            f"come without TLS; write {secure[0]} without https"
-        )
-    return Tls(settings)
-
-
-#: Options without effect if no address is for TLS.
-NEED_CERTIFICATE = ("tls_key", "tls_ocsp", "tls_client_ca", "redirect_to_https", "hsts")
 
 
 def _expired(config: TlsConfig) -> str:

@@ -8,7 +8,6 @@ the old one finishes its requests and ends. If the new one fails, the old one go
 from __future__ import annotations
 
 import os
-import select
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -17,7 +16,7 @@ from poorhttp import logs
 from poorhttp.errors import visible
 from poorhttp.net import inherited
 from poorhttp.net.listener import Listener
-from poorhttp.process import fork, signals
+from poorhttp.process import fork, orphans, signals
 from poorhttp.process.privileges import user_ids
 
 TYPE_CHECKING = False
@@ -42,12 +41,7 @@ KEPT = "_POORHTTP_KEPT"
 
 
 class Upgrade:
-    """The new main process, as the old one sees it.
-
-    Attributes:
-        pid: its process.
-        fd: readable when it serves, or has failed.
-    """
+    """The new main process, as the old one sees it; `fd` is readable when it serves or failed."""
 
     def __init__(
         self,
@@ -93,22 +87,13 @@ class Upgrade:
             raise
         finally:
             os.close(ready)
-        fork.after_fork_in_child.append(self._close_after_fork)
-
-    def _close_after_fork(self) -> None:
-        """Close the descriptor in workers, which could read the report."""
-        if self.fd >= 0:
-            # Not again in a process that this child forks.
-            os.close(self.fd)
-            self.fd = -1
+        # Workers could read the report.
+        fork.keep_from_children(self.fd)
 
     def close(self) -> None:
-        """Close the descriptor, when the new main process has failed."""
-        fork.after_fork_in_child.remove(self._close_after_fork)
-        os.close(self.fd)
+        fork.close_own(self.fd)
 
     def serves(self) -> bool:
-        """Whether it has reported that it serves."""
         try:
             report = os.read(self.fd, LONGEST_REASON)
         except BlockingIOError:
@@ -140,9 +125,11 @@ class Takeover:
         self.born = born
         self.listeners = listeners
         self.memory = memory
-        #: Descriptors that only the main process has.
+        #: An application that had them could report for this process.
         self._fds = [ready, *(fd for _, _, _, fd in memory)]
-        fork.after_fork_in_child.append(self._close)
+        for fd in self._fds:
+            os.set_inheritable(fd, False)
+            fork.keep_from_children(fd)
 
     def done(self) -> None:
         """Report to the old main process that all workers serve."""
@@ -151,18 +138,13 @@ class Takeover:
         # The old main process may have been killed.
         with suppress(BrokenPipeError):
             os.write(self._ready, SERVES)
-        fork.after_fork_in_child.remove(self._close)
-        self._close()
+        while self._fds:
+            fork.close_own(self._fds.pop())
 
     def fail(self, why: str) -> None:
         """Report to the old main process why this one ends."""
         if self._fds:
             _report(self._ready, why)
-
-    def _close(self) -> None:
-        """Close the descriptors; in children too, or an application could report for this."""
-        while self._fds:
-            os.close(self._fds.pop())
 
 
 def report_failure(why: str) -> None:
@@ -189,43 +171,28 @@ def takeover() -> Takeover | None:
     # An older version leaves nothing else.
     born, *rows = json.loads(os.environ.pop(KEPT, "[0]"))
     memory: list[Memory] = [(kind, service, pid, fd) for kind, service, pid, fd in rows]
-    for fd in (int(ready), *(fd for _, _, _, fd in memory)):
-        os.set_inheritable(fd, False)
     return Takeover(int(ready), inherited.listeners_from_json(listeners), memory, born)
 
 
-def wait_for_successor(successor: int, pending: list[int], wakeups: int) -> int:
+def wait_for_successor(successor: int, pending: list[int]) -> int:
     """Wait for the end of the new main process, because a container ends with its first process.
 
-    Orphans are reaped, and signals passed on. If the new main process has been upgraded as well,
-    its successor has become a child of this process when it ends.
-
-    Args:
-        successor: process ID.
-        pending: signals that have arrived.
-        wakeups: readable when a signal has arrived or a child has ended.
-
-    Returns:
-        The exit code of the last successor.
+    If the new main process was upgraded as well, its successor has become a child of this process
+    when it ends. Signals, and those that are `pending`, are passed on. Returns the exit code of the
+    last successor.
     """
+    signals.signal.pthread_sigmask(signals.signal.SIG_BLOCK, orphans.WAITED)
     code = 0
-    while True:
-        try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return code
-        if pid == successor:
-            code = os.waitstatus_to_exitcode(status)
-            code = code if code >= 0 else 1
-            successor = next(_children_of_same_command(), 0) if code == 0 else 0
-        while pending and successor:
-            signals.send(successor, pending.pop(0))
-        if pid:
-            continue
-        poller = select.poll()
-        poller.register(wakeups, select.POLLIN)
-        poller.poll()
-        os.read(wakeups, 4096)
+    with suppress(ChildProcessError):
+        while True:
+            while pending:
+                signals.send(successor, pending.pop(0))
+            ended = orphans.wait_for(successor)
+            code = ended if ended >= 0 else 1
+            # No process has the ID -1: then the last children are waited for, such as workers whose
+            # main process was killed.
+            successor = next(_children_of_same_command(), -1) if code == 0 else -1
+    return code
 
 
 def _children_of_same_command() -> Iterator[int]:

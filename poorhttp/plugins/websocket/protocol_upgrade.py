@@ -167,7 +167,7 @@ def offer(
     for name in NAMES:
         environ[name] = offered
     if not IS_NATIVE and find_spec("geventwebsocket"):
-        from poorhttp.worker.websocket import gevent_websocket
+        from poorhttp.plugins.websocket import gevent_websocket
 
         gevent_websocket.offer(environ, offered, application)
         offered._finish = partial(gevent_websocket.end, environ)

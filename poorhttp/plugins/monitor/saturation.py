@@ -7,12 +7,15 @@ wakeups. A ping that no thread has answered shows that none was free since.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from poorhttp import logs
-from poorhttp._core import WorkerStatus
-from poorhttp.supervisor.worker_handle import WorkerHandle
-from poorhttp.supervisor.worker_pool import WorkerPool
+from poorhttp.supervisor.component import Component
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from poorhttp._core import WorkerStatus
+    from poorhttp.supervisor.component import Main
+    from poorhttp.supervisor.worker_handle import WorkerHandle
+    from poorhttp.supervisor.worker_pool import WorkerPool
 
 #: Seconds for which all threads must have been busy.
 LONG = 1.0
@@ -52,20 +55,21 @@ class Check:
         return self.next <= now or (self.reported and not worker.pinged)
 
 
-class Saturation:
+class Saturation(Component):
     """Checks the workers that have sent `FULL`."""
 
-    def __init__(self) -> None:
+    def __init__(self, main: Main) -> None:
+        super().__init__(main)
         self._checks: dict[WorkerHandle, Check] = {}
 
     def due(self) -> float:
         """Return when `tick` has to be called."""
         return min((check.next for check in self._checks.values()), default=float("inf"))
 
-    def tick(self, pools: Sequence[WorkerPool], now: float) -> None:
+    def tick(self, now: float) -> None:
         """Start to check workers that have sent `FULL`, and do the checks that are due."""
         alive: dict[WorkerHandle, WorkerPool] = {}
-        for pool in pools:
+        for pool in self.main.generations.serving:
             alive.update((each, pool) for each in pool.workers.values() if not each.kill_at)
         for worker in [worker for worker in self._checks if worker not in alive]:
             del self._checks[worker]
@@ -118,7 +122,7 @@ class Saturation:
         self, pool: WorkerPool, worker: WorkerHandle, status: WorkerStatus, now: float
     ) -> bool:
         """Log that all threads are busy, if requests wait; return whether they do."""
-        from poorhttp.net.sock_diag import waiting
+        from poorhttp.plugins.monitor.unread import waiting
 
         try:
             count, longest = waiting(pool.service.listeners)

@@ -1,4 +1,4 @@
-"""The option `log_config`: a configuration file of Python's `logging`."""
+"""Applies a configuration file of Python's `logging`, and keeps its handlers open."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from configparser import Error as IniError
 from importlib import import_module
 
 from poorhttp.config.ini import read_file
-from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
 
 TYPE_CHECKING = False
@@ -21,14 +20,14 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def apply(settings: Settings, folder: str) -> None:
-    """Configure `logging` from the file; a relative path is relative to `folder`.
+def apply(path: str, place: str, folder: str) -> None:
+    """Configure `logging` from a file; a relative path is relative to `folder`.
+
+    `place` is where the file was named.
 
     Raises:
         ConfigError: with file and line of a syntax error, otherwise with the message of `logging`.
     """
-    path = str(settings.log_config)
-    place = settings.origin("log_config")
     suffix = os.path.splitext(path)[1]
     if suffix not in READERS:
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""Socket activation and notification of systemd: sd_listen_fds(3), sd_notify(3)."""
+"""Sends the state of the server to systemd: sd_notify(3)."""
 
 from __future__ import annotations
 
@@ -7,40 +7,6 @@ import time
 from contextlib import suppress
 
 from poorhttp.process.c_socket import socket
-
-#: The first descriptor that is passed.
-LISTEN_FDS_START = 3
-
-
-#: The environment variables of socket activation.
-VARIABLES = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PIDFDID")
-
-_passed: list[tuple[int, str]] = []
-
-
-def passed_sockets() -> list[tuple[int, str]]:
-    """Return descriptors and names of the sockets that systemd has passed to this process.
-
-    The variables are read once and removed from the environment, so that programs that this process
-    starts do not take them for theirs. The descriptors are never closed.
-    """
-    if any(name in os.environ for name in VARIABLES):
-        _passed[:] = _take()
-    return _passed
-
-
-def _take() -> list[tuple[int, str]]:
-    pid, number, fd_names, _ = (os.environ.pop(name, "") for name in VARIABLES)
-    if pid != str(os.getpid()) or not (number.isascii() and number.isdigit()):
-        return []
-    called = fd_names.split(":")
-    found = []
-    for index in range(int(number)):
-        fd = LISTEN_FDS_START + index
-        with suppress(OSError):
-            os.set_inheritable(fd, False)
-        found.append((fd, called[index] if index < len(called) else ""))
-    return found
 
 
 class Notifier:

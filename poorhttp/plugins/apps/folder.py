@@ -1,11 +1,11 @@
-"""Checks the folder of a target, and suggests similar names for a misspelt one."""
+"""Checks the folder of a target."""
 
 from __future__ import annotations
 
 import os
 
-from poorhttp.config.suggestions import nearest
 from poorhttp.errors import ApplicationError
+from poorhttp.targets.static import similar_folder
 
 
 def check_folder(scheme: str, folder: str, content: str) -> None:
@@ -25,15 +25,3 @@ def check_folder(scheme: str, folder: str, content: str) -> None:
     similar = similar_folder(folder)
     hint = f'; did you mean "{scheme}:{similar}"?' if similar else ""
     raise ApplicationError(f"there is no folder {folder}{hint}")
-
-
-def similar_folder(folder: str) -> str:
-    """Return the path of an existing folder with nearly the same name, in the same parent folder.
-
-    Relative to the same folder as `folder`. Empty if there is none, or the parent is not readable.
-    """
-    parent, name = os.path.split(os.path.abspath(folder))
-    if not os.access(parent, os.R_OK | os.X_OK):
-        return ""
-    near = nearest(name, [entry.name for entry in os.scandir(parent) if entry.is_dir()])
-    return os.path.join(os.path.dirname(folder.rstrip("/")), near) if near else ""

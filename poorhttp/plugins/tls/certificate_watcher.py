@@ -16,7 +16,7 @@ from select import POLLIN, poll
 
 from poorhttp import logs
 from poorhttp._core import Inotify, advance_tickets
-from poorhttp.net.tls import Tls
+from poorhttp.plugins.tls.certificates import Certificates
 from poorhttp.process.fork import after_fork_in_child
 
 #: Seconds from the first change until the files are read: key and certificate are replaced one
@@ -45,6 +45,11 @@ class CertificateWatcher:
         """Close it in children: they could take the events, or make a read of it block."""
         self._inotify = None
 
+    def close(self) -> None:
+        """End the watch."""
+        self._inotify = None
+        after_fork_in_child.remove(self._close_after_fork)
+
     def filenos(self) -> list[int]:
         """Return the descriptor to wait for, none while a change waits to be read."""
         if self._inotify is None or self._due != float("inf"):
@@ -55,17 +60,17 @@ class CertificateWatcher:
         """Return when `tick` has to be called, even if no descriptor is readable."""
         return self._due
 
-    def tick(self, now: float, services: Sequence[Tls]) -> None:
+    def tick(self, now: float, services: Sequence[Certificates]) -> None:
         """Read files that have changed."""
         advance_tickets()
         if self._inotify is None:
             return
-        paths = [path for tls in services for path in tls.paths]
+        paths = [path for each in services for path in each.paths]
         if paths != self._paths:
             self._paths = paths
             self._watch()
             # What changed before it was watched.
-            self._due = now + DELAY if any(tls.changed for tls in services) else float("inf")
+            self._due = now + DELAY if any(each.changed for each in services) else float("inf")
         elif self._due == float("inf"):
             try:
                 if self._inotify.read() != {}:
@@ -76,8 +81,8 @@ class CertificateWatcher:
             self._due = float("inf")
             # Before the files are read, so that no later change is missed.
             self._watch()
-            for tls in services:
-                tls.reload()
+            for each in services:
+                each.reload()
 
     def _watch(self) -> None:
         assert self._inotify is not None
@@ -97,16 +102,16 @@ class CertificateWatcher:
         )
 
 
-def watch_in_thread(tls: Tls) -> None:
+def watch_in_thread(certificates: Certificates) -> None:
     """Read certificates of this process again when their files change, in a thread of its own.
 
-    The reactor takes new ones from `tls.config`. Only for a process without a main process.
+    The reactor takes new ones from its `config`. Only for a process without a main process.
     """
     watcher = CertificateWatcher()
 
     def run() -> None:
         while True:
-            watcher.tick(time.monotonic(), [tls])
+            watcher.tick(time.monotonic(), [certificates])
             poller = poll()
             for fd in watcher.filenos():
                 poller.register(fd, POLLIN)

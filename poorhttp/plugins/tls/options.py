@@ -43,6 +43,41 @@ def hsts(text: str) -> str:
     return text
 
 
+#: What `ssl` of Python calls the words of `tls_client_auth`, and their numbers.
+_VERIFY = {"1": "optional", "2": "required", "CERT_OPTIONAL": "optional"}
+_VERIFY["CERT_REQUIRED"] = "required"
+
+
+def client_certificates(text: str) -> str:
+    """Translate what is asked of clients, in the numbers and names of Python's `ssl`."""
+    if text in ("0", "CERT_NONE"):
+        raise ValueError(
+            "then clients are asked for no certificate; leave it out, and the file of issuers too"
+        )
+    return _VERIFY.get(text.rpartition(".")[2], text)
+
+
+def oldest_version(text: str) -> str:
+    """Translate a version as `TLSv1.2` or `tls1.2` of others."""
+    return text.lower().removeprefix("tls")
+
+
+def secure_all(values: dict[str, list[str]], flags: dict[str, list[str]]) -> None:
+    """Serve TLS at every address, as others do as soon as there is a certificate."""
+    values.setdefault("https", ["on"])
+    flags.setdefault("https", flags["tls_certificate"][:1])
+
+
+def check_client_auth(values: dict[str, list[str]], flags: dict[str, list[str]]) -> None:
+    """Refuse issuers of client certificates, without which others ask clients for none."""
+    if "tls_client_auth" not in values:
+        raise ValueError(
+            f"{flags['tls_client_ca'][-1]} alone asks clients for no certificate in other "
+            "servers, but for one here; write --tls-client-ca if it is required, or leave it out "
+            "(docs/guides/tls.md)"
+        )
+
+
 class Tls:
     """TLS, for addresses of `bind` that begin with `https`."""
 
@@ -61,6 +96,8 @@ class Tls:
         "When they change, running workers get the new ones; broken files are refused and logged, "
         "and the old certificates stay. See docs/guides/tls.md.",
         aliases=(*("certfile", "ssl-certfile", "ssl-certificate", "ssl-certificate-file", "cert"),),
+        settle=secure_all,
+        common=True,
     )
     tls_key = Repeatable(
         path,
@@ -71,6 +108,7 @@ class Tls:
         reason="The file must not be encrypted, and only the user who starts the server should be "
         "able to read it: the server logs a warning if everybody or the user of the workers can.",
         aliases=("keyfile", "ssl-keyfile", "ssl-certificate-key-file", "key"),
+        common=True,
     )
     tls_ocsp = Repeatable(
         path,
@@ -91,6 +129,7 @@ class Tls:
         "`SSL_CLIENT_...` of Apache's mod_ssl. If empty, the server asks no client for a "
         "certificate.",
         aliases=("ca-certs", "ssl-ca-certs", "ssl-ca", "ssl-ca-certificate-file"),
+        settle=check_client_auth,
     )
     tls_client_auth = Option(
         choice("required", "optional"),
@@ -101,6 +140,7 @@ class Tls:
         reason="With `optional` the application decides by `SSL_CLIENT_VERIFY`, which is "
         "`SUCCESS` or `NONE`. A certificate of another issuer is always refused.",
         aliases=("cert-reqs", "ssl-cert-reqs"),
+        translate=client_certificates,
     )
     tls_min_version = Option(
         choice("1.2", "1.3"),
@@ -110,6 +150,7 @@ class Tls:
         reason="Earlier versions are forbidden (RFC 8996). With TLS 1.2, only cipher suites with "
         "forward secrecy and authenticated encryption are accepted. Also 1.2 in nginx.",
         aliases=("ssl-protocol-min",),
+        translate=oldest_version,
     )
     tls_session_timeout = Option(
         session_timeout,

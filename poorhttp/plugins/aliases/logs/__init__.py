@@ -1,0 +1,1 @@
+"""Modules of `poorhttp.logs` under their former names, which files for `log_config` have."""
