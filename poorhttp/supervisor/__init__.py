@@ -12,7 +12,6 @@ hangs.py                a thread that notices a plug-in that does not return, an
 spawner.py              what forks the workers of a service in place of the main process
 worker_pool.py          the workers of one service
 worker_handle.py        one worker, as the main process sees it
-preloader.py            the process that is forked for each worker (`preload`)
 scoreboard.py           requests in flight and counters of each worker, in shared memory
 backoff.py              pauses between restarts after early crashes
 binary_upgrade.py      starts a new main process that takes over (USR2)
