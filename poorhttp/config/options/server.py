@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from poorhttp.config import address
+from poorhttp.config.options.hooks import FUNCTION
 from poorhttp.config.options.option import Option, Repeatable, WordList
 from poorhttp.config.parsers import (
     boolean,
@@ -220,7 +221,7 @@ class Workers:
         (),
         "Function to call in each worker after it was forked and the application was loaded, "
         "`package.module:function`.",
-        metavar="FUNCTION",
+        metavar=FUNCTION,
         reason="It is called without arguments. If it fails, the worker does not serve.",
     )
     max_requests = Option(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from poorhttp.config.options.hooks import FUNCTION
 from poorhttp.config.options.option import IN_PROCESSES, Option, Repeatable, WordList
 from poorhttp.config.parsers import boolean, integer, line
 
@@ -39,7 +40,7 @@ class Preloading:
         (),
         "Function to call in a worker from which others are about to be forked, "
         "`package.module:function`.",
-        metavar="FUNCTION",
+        metavar=FUNCTION,
         reason="It closes connections and ends threads, which do not survive a fork. It is called "
         "without arguments when the worker has finished its requests. If it fails, or if threads "
         "remain, no worker is forked from this one. Each fork calls `after_fork`.",
