@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 #: Options of processes, which a Server in threads of its program does not have.
 PROCESS_OPTIONS = frozenset(
     (
-        *("chdir", "pythonpath", "env", "workers", "preload", "after_fork", "max_requests"),
+        *("chdir", "pythonpath", "env", "workers", "after_fork", "max_requests"),
         *("max_requests_jitter", "max_rss", "max_lifetime", "user", "group", "umask", "pidfile"),
         *("drain_timeout", "drain_delay", "proc_name", "hook_worker_start", *IN_OWN_PROCESS),
         *(option.name for option in OPTIONS.values() if option.available == IN_PROCESSES),

@@ -18,7 +18,7 @@ COLUMN = 32
 
 #: The options that `--help` shows, beside those of plug-ins that say so; `--help-all` shows all.
 COMMON = (
-    *("bind", "mode", "workers", "threads", "preload", "max_requests", "env", "user"),
+    *("bind", "mode", "workers", "threads", "max_requests", "env", "user"),
     *("request_timeout", "graceful_timeout", "max_body"),
     *("trusted_proxies", "access_log", "error_log", "log_level", "mount", "static"),
 )

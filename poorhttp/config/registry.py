@@ -67,12 +67,14 @@ OURS: Mapping[str, Mapping[str, str]] = {
         "cgi": "plugins.apps.cgi.options:CgiPrograms",
         "pages": "plugins.apps.pages.options:TemplatePages",
         "dev": "plugins.dev.options:Development",
+        "preload": "plugins.preload.options:Preloading",
     },
     "components": {
         "systemd": "plugins.systemd.component:Systemd",
         "tls": "plugins.tls.component:Renewal",
         "monitor": "plugins.monitor.component:Monitor",
         "dev": "plugins.dev.component:DevServer",
+        "preload": "plugins.preload.component:Preload",
         "saturation": "plugins.monitor.saturation:Saturation",
     },
     "worker_hooks": {
@@ -81,6 +83,7 @@ OURS: Mapping[str, Mapping[str, str]] = {
         "traces": "plugins.monitor.otel.worker_hooks:HOOKS",
         "systemd": "plugins.systemd.worker_hooks:HOOKS",
         "dev": "plugins.dev.worker_hooks:HOOKS",
+        "preload": "plugins.preload.worker_hooks:HOOKS",
         "compression": "plugins.compression.worker_hooks:HOOKS",
         "websocket": "plugins.websocket.worker_hooks:HOOKS",
     },
@@ -121,6 +124,7 @@ USED: Mapping[str, Sequence[str]] = {
     "discovery": ("django", "debug"),
     "monitor": ("admin", "statsd", "otel", "tracemalloc"),
     "traces": ("otel",),
+    "preload": ("preload", "refork_after"),
     "dev": ("autoreload", "debug", "live", "profile", "https", "open", "access_log=terminal"),
 }
 

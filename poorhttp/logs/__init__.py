@@ -173,7 +173,7 @@ def begin_process(settings: Settings, label: str, *, configure: bool = True) -> 
     before, error_log.relay = error_log.relay, relay
     error_log.opened.reopen(relay.sink())
     if before is not None:
-        # It has a thread if this process was a worker, and becomes the preloader.
+        # It has a thread if this process was a worker, and forks workers now.
         before.close()
         before.close_inherited()
     else:

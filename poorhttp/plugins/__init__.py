@@ -10,6 +10,7 @@ websocket/     connections that applications get: WebSocket
 paste/         files of PasteDeploy
 systemd/       notifications of systemd, and its watchdog
 compression/   codings of responses
+preload/       workers are forked from a process that has loaded the application
 tls/           addresses that begin with `https`, and their certificates
 testing/       fixtures for tests of applications
 aliases/       modules under the names of earlier releases

@@ -22,7 +22,7 @@ PING = b"?"
 DRAIN = b"d"
 UNDRAIN = b"u"
 RETIRE = b"r"  # finish its requests, and end
-PROMOTE = b"p"  # the same, and become the preloader
+PROMOTE = b"p"  # the same, and become the process that forks workers
 DETACH = b"H"  # retire, and leave idle connections to the successor
 END_LONG_POLLS = b"l"
 RENEW = b"T"  # with a descriptor of what a transport uses anew, `poorhttp/net/transport.py`
@@ -41,7 +41,7 @@ RECYCLE = b"m"  # it has begun `max_requests` requests
 ACTIVE = b"a"  # it has begun a request: `max_rss` is to be checked
 FULL = b"f"  # all threads are busy, and nobody checks for that (`WorkerHandle.full`)
 STUCK = b"t"  # a request cannot be interrupted
-REFORK = b"k"  # it has begun `refork_after` requests
+REFORK = b"k"  # workers may be forked from it
 PROMOTED = b"P"  # it has finished its requests, and waits for the listening sockets
 REPLACED = b"g"  # the application has replaced the handler of a signal to stop
 #: It cannot begin: all that follows is the reason; from one that has served, only what is received

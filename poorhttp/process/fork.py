@@ -234,7 +234,7 @@ def set_parent_death_signal(parent: int, timeout: float | None = None) -> None:
     with signals. That is to be called again when an application has been loaded, which may have
     changed its user.
     """
-    # The kernel is about to make the main process the parent of one that a preloader has forked.
+    # The kernel is about to make the main process the parent of one that another has forked.
     deadline = time.monotonic() + 5
     while os.getppid() != parent and time.monotonic() < deadline:
         sleep(0.0001)

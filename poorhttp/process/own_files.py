@@ -42,8 +42,7 @@ _NOT_NEEDED = (
 #: Those that are needed only with an option.
 _BY_OPTION = {
     "supervisor/hooks": IN_OWN_PROCESS,
-    "worker/hooks": (*IN_OWN_PROCESS, "hook_worker_start", "before_refork", "after_fork"),
-    "supervisor/preloader.py": ("preload",),
+    "worker/hooks": (*IN_OWN_PROCESS, "hook_worker_start", "after_fork"),
 }
 
 #: Files besides modules.

@@ -51,11 +51,8 @@ class SharedImports:
 
     @classmethod
     def of(cls, settings: Settings) -> SharedImports | None:
-        """Return it if each worker loads the application by itself, in a mode that patches nothing.
-
-        Otherwise return None.
-        """
-        return cls() if not settings.preload and settings.mode in MODES else None
+        """Return it in a mode that patches nothing; otherwise return None."""
+        return cls() if settings.mode in MODES else None
 
     def report(self) -> None:
         """Write the names, in the first worker, which has loaded the application."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from poorhttp._core import SharedStatuses, WorkerStatus
 
 
@@ -16,8 +18,11 @@ class WorkerContext:
             accepts are not balanced.
         status: shared memory in which it records its requests in flight.
         recycle_after: requests after which it asks to be replaced; 0: never.
-        refork_after: requests after which other workers may be forked from it; 0: never.
     """
+
+    #: A number of requests, and what is called in the worker when it has begun them; that returns
+    #: after how many more it is to be called again (0: never).
+    on_requests: tuple[int, Callable[[], int]] | None = None
 
     #: Descriptors of the sockets over which it receives and passes on idle connections, and the
     #: number of its version; `None` if it does neither.
@@ -31,7 +36,6 @@ class WorkerContext:
         siblings: SharedStatuses | None,
         status: WorkerStatus | None,
         recycle_after: int,
-        refork_after: int = 0,
     ) -> None:
         self.index = index
         self.slot = slot
@@ -39,4 +43,3 @@ class WorkerContext:
         self.siblings = siblings
         self.status = status
         self.recycle_after = recycle_after
-        self.refork_after = refork_after

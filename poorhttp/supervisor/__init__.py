@@ -9,10 +9,9 @@ metric.py               what plug-ins add to the metrics
 supervised_process.py   one process of a component: forked, and replaced when it dies
 components.py           runs components: one that fails, is slow or hangs is named
 hangs.py                a thread that notices a plug-in that does not return, and stops the server
-spawner.py              what forks the workers of a service in place of the main process
+spawner.py              what forks the workers of a service: the main process, or another one
 worker_pool.py          the workers of one service
 worker_handle.py        one worker, as the main process sees it
-preloader.py            the process that is forked for each worker (`preload`)
 scoreboard.py           requests in flight and counters of each worker, in shared memory
 backoff.py              pauses between restarts after early crashes
 binary_upgrade.py      starts a new main process that takes over (USR2)

@@ -244,7 +244,10 @@ class Component:
     # How versions of the application come to be
 
     def spawners(self, services: Sequence[Service]) -> Sequence[Spawner] | None:
-        """Return what forks the workers of each service; `None`: the main process does it."""
+        """Return what forks the workers of services; the main process forks those of the others.
+
+        If it returns `None`, the next component is asked.
+        """
         return None
 
     def grace(self, number: int) -> float:

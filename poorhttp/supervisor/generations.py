@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from poorhttp import logs
-from poorhttp._core import adopt_orphans
 from poorhttp.config.settings import Settings
 from poorhttp.net.handshakes import drain_handshakes
 from poorhttp.net.listener import Listener
@@ -53,7 +52,7 @@ class Generations:
         Args:
             have: listeners that are open; they are closed if no service wants them.
             application: if it is loaded already.
-            spawners: returns what forks the workers of each service; `None`: the main process.
+            spawners: see `Component.spawners`.
             report: see `WorkerPool`.
 
         Raises:
@@ -260,14 +259,9 @@ class Generations:
                 for listener in set(service.listeners).difference(have):
                     listener.close()
             raise
-        if any(settings.preload for settings in services):
-            adopt_orphans()
-            self.adopts = True
-        spawners = self._make_spawners(made)
-        if spawners is not None:
-            self.adopts = True
-            return [self._make_pool(spawner.service, spawner) for spawner in spawners]
-        return [self._make_pool(service) for service in made]
+        spawners = {each.service: each for each in self._make_spawners(made) or ()}
+        self.adopts |= bool(spawners)
+        return [self._make_pool(service, spawners.get(service)) for service in made]
 
     def _make_pool(self, service: Service, spawner: Spawner | None = None) -> WorkerPool:
         totals = self.totals.setdefault(service.settings.service, Totals())

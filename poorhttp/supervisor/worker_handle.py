@@ -16,9 +16,7 @@ from poorhttp.process.control_channel import (
     GREENLETS,
     PING,
     PONG,
-    PROMOTED,
     RECYCLE,
-    REFORK,
     REPLACED,
     RETIRE,
     SERVING,
@@ -54,6 +52,7 @@ class WorkerHandle:
         balances: its accepts are balanced with those of its siblings.
         started: when it was forked.
         last_answer: when it last answered a ping, or began to serve.
+        reported: all messages that it has sent, also those for the spawner.
     """
 
     pid = 0  # its process ID; 0 as long as it is not known (`WorkerPool.ordered`)
@@ -67,14 +66,11 @@ class WorkerHandle:
     full = False  # all its threads have requests, and it is not being checked yet
     broken = False  # it serves an error page, because its application could not be loaded
     again = False  # its application could not be loaded, perhaps because an older version runs
-    refork_due = False  # it has begun `refork_after` requests
-    promoted = False  # it has finished its requests, and waits to become the preloader
     replaced = False  # the application has replaced the handler of a signal to stop
     greenlets: str | None = None  # the package by whose greenlets it has replaced threads
 
     # How it goes on
 
-    generation = 0  # reforks that came before it
     recycle_reason = ""  # why it is to be replaced
     successor: WorkerHandle | None = None  # the worker that replaces it
     timeout = ""  # why it is given up, in words
@@ -89,6 +85,7 @@ class WorkerHandle:
         self.slot = slot
         self.channel = channel
         self.balances = balances
+        self.reported: set[int] = set()
         self.started = self.last_answer = time.monotonic()
 
     def receive(self, now: float) -> None:
@@ -105,8 +102,7 @@ class WorkerHandle:
             self.pinged = 0.0
         if RECYCLE in received:
             self.recycle_reason = self.recycle_reason or "it has begun max_requests requests"
-        self.refork_due |= REFORK in received
-        self.promoted |= PROMOTED in received
+        self.reported.update(received)
         self.replaced |= REPLACED in received
         for package, message in GREENLETS.items():
             if message in received:

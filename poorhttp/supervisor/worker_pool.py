@@ -23,10 +23,10 @@ from poorhttp.process.exit_status import CRASHES, end_of
 from poorhttp.process.signals import signal
 from poorhttp.process.worker_context import WorkerContext
 from poorhttp.supervisor.backoff import PAUSE, Backoff
-from poorhttp.supervisor.scoreboard import Scoreboard, Totals
+from poorhttp.supervisor.scoreboard import Totals
+from poorhttp.supervisor.spawner import MainSpawner, Spawner
 from poorhttp.supervisor.tasks import attempt
 from poorhttp.supervisor.worker_handle import ASKED, CANNOT_WAIT, WorkerHandle
-from poorhttp.worker import start
 from poorhttp.worker.service import Service
 from poorhttp.worker.stop_signals import GRACE
 from poorhttp.worker.worker import log_greenlets
@@ -35,17 +35,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp._core import WorkerStatus
     from poorhttp.supervisor.hooks.queue import HookQueue
-    from poorhttp.supervisor.preloader import Preloader, Refork
-    from poorhttp.supervisor.spawner import Spawner
+    from poorhttp.supervisor.spawner import SpawnerProcess
 
 #: Seconds between two SIGTERMs to a worker that is still loading its application.
 TERM_INTERVAL = 1.0
 
 #: Seconds in which a worker has to report itself that another process was told to fork.
 FORK_TIMEOUT = 30.0
-
-#: Seconds after which a preloader that has no more workers to fork is ended.
-IDLE = 0.5
 
 
 class WorkerPool:
@@ -56,7 +52,7 @@ class WorkerPool:
         totals: counters over all pools of this service.
         count: how many workers there should be.
         workers: those that are alive, by process ID, including those that are about to end.
-        spawner: forks them; `None`: the main process or the preloader does.
+        spawner: forks them; by default from the main process.
         report: called with the name of an event (`worker_started`, `worker_ended`) and its
             arguments, see `Component`.
     """
@@ -75,10 +71,8 @@ class WorkerPool:
     stopping = False  # it was stopped by a signal
     end_reason = "stopped"  # why its workers end when it retires, one word for the hooks
     hooks: HookQueue | None = None  # gets the events of its workers, for functions of hooks
-    preloader: Preloader | None = None
-    refork: Refork | None = None  # replaces workers by forks of one that has served
-    #: The worker that the preloader or the spawner was told to fork, until it has reported itself:
-    #: its process ID is not known before.
+    #: The worker that another process was told to fork, until it has reported itself: its process
+    #: ID is not known before.
     ordered: WorkerHandle | None = None
     _ordered_until = 0.0
     last_start = 0.0
@@ -92,17 +86,13 @@ class WorkerPool:
     ) -> None:
         self.service = service
         self.totals = totals
-        self.spawner = spawner
+        self.spawner = spawner or MainSpawner(service)
+        self.spawner.pool = self
         self.report = report
         self.settings = service.settings
         self.count = service.settings.worker_count
         self.workers: dict[int, WorkerHandle] = {}
-        if self.settings.refork_after and self._uses_preloader:
-            from poorhttp.supervisor.preloader import Refork
-
-            self.refork = Refork(self)
-        # Twice as many slots, because successors start before workers end.
-        self.scoreboard = spawner.scoreboard if spawner else Scoreboard(2 * self.count + 8)
+        self.scoreboard = self.spawner.scoreboard
         self.backoff = Backoff()
 
     # State
@@ -124,23 +114,18 @@ class WorkerPool:
 
     @property
     def ended(self) -> bool:
-        processes = self.workers or self.preloader or self.ordered
+        processes = self.workers or self.spawner.process or self.ordered
         return self.retiring and not processes
-
-    @property
-    def _uses_preloader(self) -> bool:
-        is_loaded = self.service.application is not None
-        return self.settings.preload and not is_loaded and self.spawner is None
 
     @property
     def _present(self) -> Iterator[WorkerHandle]:
         return (worker for worker in self.workers.values() if not worker.kill_at)
 
     @property
-    def _processes(self) -> Iterator[WorkerHandle | Preloader]:
+    def _processes(self) -> Iterator[WorkerHandle | SpawnerProcess]:
         yield from self.workers.values()
-        if self.preloader is not None:
-            yield self.preloader
+        if self.spawner.process is not None:
+            yield self.spawner.process
 
     def is_responsive(self, since: float) -> bool:
         """Whether at least one worker has answered a ping since then, or is busy."""
@@ -194,14 +179,9 @@ class WorkerPool:
                 log_greenlets(worker.greenlets, self.name)
             if worker.timeout and self.hooks is not None:
                 self.hooks.worker_timeout(self, worker)
-        if self.preloader is not None:
-            self.preloader.tick(now)
-        if self.refork is not None:
-            self.refork.tick(now)
+        self.spawner.tick(now)
         if self.retiring:
             return
-        if self.preloader is not None and self._preloader_idle_at() <= now:
-            self.preloader.retire(now + self.stop_timeout)
         self._spawn_missing(now)
         if self.serving >= self.count:
             if not self.complete and all(each.greenlets is None for each in self.workers.values()):
@@ -226,7 +206,7 @@ class WorkerPool:
                 times.append(self.backoff.until)
             elif self.backoff.count and self.serving >= self.count:
                 times.append(self.last_start + PAUSE)
-            times.append(self._preloader_idle_at())
+            times.append(self.spawner.due())
             times += [worker.limits_due(self.settings) for worker in self._present]
         return min(times, default=float("inf"))
 
@@ -259,8 +239,7 @@ class WorkerPool:
         self.retiring = True
         for worker in list(self._present):
             self._retire(worker)
-        if self.preloader is not None:
-            self.preloader.stop(signal.SIGTERM, time.monotonic() + self.stop_timeout)
+        self.spawner.stop(signal.SIGTERM, time.monotonic() + self.stop_timeout)
 
     def detach(self, reason: str) -> None:
         """Retire, and leave idle connections to other workers; kill those that do not serve yet.
@@ -292,10 +271,9 @@ class WorkerPool:
             worker.kill_at = min(worker.kill_at or until, until)
             worker.stop(number)
             worker.channel.send(STOP if number == signal.SIGTERM else QUICK_STOP)
-            if self.spawner is not None and not worker.has_served():
+            if self.spawner.kills_unready and not worker.has_served():
                 self._kill(worker)
-        if self.preloader is not None:
-            self.preloader.stop(number, until)
+        self.spawner.stop(number, until)
 
     def reopen_logs(self) -> None:
         """Have all processes reopen their logs: by a signal, and by a message if that is lost."""
@@ -303,20 +281,19 @@ class WorkerPool:
             signals.send_if_handled(each.pid, signal.SIGUSR1)
         for worker in self.workers.values():
             worker.channel.send(REOPEN_LOGS)
-        if self.preloader is not None:
-            self.preloader.reopen_logs()
+        self.spawner.reopen_logs()
 
     def on_stopped(self, pid: int, number: int) -> None:
         """Handle that a signal has stopped a process, or that it was continued (0)."""
-        if self.preloader is not None and self.preloader.pid == pid:
-            self.preloader.on_stopped(number)
+        if self._is_of_spawner(pid):
+            self.spawner.on_stopped(number)
         elif worker := self.workers.get(pid):
             worker.on_stopped(number, kill=self.service.kills_stopped)
 
     def reap(self, pid: int, code: int) -> bool:
         """Handle the end of a child; return `False` if it is not of this pool."""
-        if self.preloader is not None and self.preloader.pid == pid:
-            self._on_preloader_exit(code)
+        if self._is_of_spawner(pid):
+            self.spawner.on_exit(code)
             return True
         worker = self.workers.pop(pid, None)
         if worker is None:
@@ -331,6 +308,9 @@ class WorkerPool:
         self._on_worker_exit(worker, code)
         self.scoreboard.free(worker.slot)
         return True
+
+    def _is_of_spawner(self, pid: int) -> bool:
+        return self.spawner.process is not None and self.spawner.process.pid == pid
 
     def admit(self, now: float) -> None:
         """Handle that the worker that was ordered has reported itself, or cannot any more.
@@ -359,7 +339,7 @@ class WorkerPool:
         worker.pid = pid
         self.workers[pid] = worker
         if self.retiring:
-            if self.spawner is not None:
+            if self.spawner.kills_unready:
                 self._detach(worker)
             else:
                 self._retire(worker)
@@ -372,8 +352,8 @@ class WorkerPool:
         self._forget_successor(worker)
         if self.retiring:
             return
-        if self.preloader is not None:
-            signals.send(self.preloader.pid, signal.SIGKILL)
+        if self.spawner.process is not None:
+            signals.send(self.spawner.process.pid, signal.SIGKILL)
         if self.backoff.fail():
             log.write("error", f"{self.name}a worker {why}{self.backoff.text()}")
 
@@ -382,14 +362,13 @@ class WorkerPool:
             if other.successor is worker:
                 other.successor = None
 
-    def on_promoted(self, worker: WorkerHandle, preloader: Preloader) -> None:
-        """Handle that a worker has become the preloader; there is no other one."""
+    def on_promoted(self, worker: WorkerHandle) -> None:
+        """Handle that a worker has become the process that forks the others."""
         del self.workers[worker.pid]
         if self.hooks is not None:
             self.hooks.worker_promoted(self, worker)
         self.totals.add_ended(self.scoreboard.status(worker.slot))
         self.scoreboard.free(worker.slot)
-        self.preloader = preloader
 
     def _retire(self, worker: WorkerHandle) -> None:
         self.scoreboard.stop_accepting(worker.slot)
@@ -420,9 +399,9 @@ class WorkerPool:
         taken = {worker.index for worker in self._present}
         if self.ordered is not None:
             taken.add(self.ordered.index)
-        if self.refork is not None and self.refork.worker is not None:
+        if self.spawner.promoting is not None:
             # The first fork of that worker takes its place.
-            taken.add(self.refork.worker.index)
+            taken.add(self.spawner.promoting.index)
         for index in range(self.count):
             if index in taken:
                 continue
@@ -443,7 +422,7 @@ class WorkerPool:
                 self.totals.count_restart(why)
                 self._retire(worker)
         recycling = any(worker.successor for worker in self.workers.values())
-        recycling |= self.refork is not None and self.refork.worker is not None
+        recycling |= self.spawner.promoting is not None
         for worker in list(self._present):
             if worker.recycle_reason and worker.successor is None and self.backoff.until <= now:
                 if recycling and worker.recycle_reason != CANNOT_WAIT:
@@ -471,14 +450,8 @@ class WorkerPool:
         if self.ordered is not None:
             return None
         self.service.start_errors_muted = not self.backoff.logs
-        spawner = self.spawner
-        if self._uses_preloader:
-            if self.preloader is None:
-                from poorhttp.supervisor.preloader import Preloader
-
-                self.preloader = Preloader(self.service, self.scoreboard)
-            spawner = self.preloader
-        if spawner is not None and not spawner.ready:
+        self.spawner.prepare()
+        if not self.spawner.ready:
             return None
         channel = ControlChannel()
         slot = self.scoreboard.take()
@@ -486,29 +459,20 @@ class WorkerPool:
         shared = self.count > 1 and not self.settings.reuse_port
         siblings = self.scoreboard.memory if shared else None
         status = self.scoreboard.open(slot)
-        recycle_after, refork_after = self.settings.max_requests, 0
+        recycle_after = self.settings.max_requests
         if recycle_after:
             # Not `random`, which takes much memory.
             number = int.from_bytes(os.urandom(8), "big")
             recycle_after += number % (self.settings.max_requests_jitter + 1)
         worker = WorkerHandle(index, slot, channel, balances=shared)
-        if self.refork is not None:
-            refork_after, worker.generation = self.refork.after, self.refork.count
-        context = WorkerContext(
-            index, slot, channel.child_fd, siblings, status, recycle_after, refork_after
-        )
+        context = WorkerContext(index, slot, channel.child_fd, siblings, status, recycle_after)
         is_ordered = False
         try:
-            if spawner is None:
-                parent = os.getpid()
-                self.service.share_imports()
-                label, run = start.worker(self.service, context)
-                worker.pid = fork.fork(lambda: start.run_child(run, parent, label, self.service))
-            elif spawner.orders:
+            if self.spawner.orders:
                 channel.expect_here()
-                is_ordered = spawner.order(context)
+                is_ordered = self.spawner.order(context)
             else:
-                worker.pid = spawner.fork(context)
+                worker.pid = self.spawner.fork(context)
         except OSError:
             channel.close()
             self.scoreboard.free(slot)
@@ -533,8 +497,7 @@ class WorkerPool:
         how = end_of(code)
         in_flight = self.scoreboard.in_flight(worker.slot)
         self._forget_successor(worker)
-        if self.refork is not None:
-            self.refork.on_worker_exit(worker)
+        self.spawner.worker_ended(worker)
         if self.retiring or worker.kill_at:
             if in_flight:
                 log.write("error", f"{self.noun} {worker.pid} {how}; it had in flight: {in_flight}")
@@ -547,7 +510,7 @@ class WorkerPool:
                 self.held = True
                 return
             # It would fail again. A worker that ends with a code above 0 has logged why.
-            if code <= 0 and self.spawner is None:
+            if code <= 0 and not self.spawner.kills_unready:
                 log.write("error", f"{self.noun} {worker.pid} {how} before it served; giving up")
             self.failed = max(code, 1)
             self.failure = how
@@ -570,39 +533,3 @@ class WorkerPool:
                 count = self.backoff.count
                 log.write("info", f"{self.name}all workers serve again; {count} had died early")
             self.backoff.succeed()
-
-    def _preloader_idle_at(self) -> float:
-        """Return when the preloader is to end, because it has no more workers to fork."""
-        recycles = ("max_requests", "max_rss", "max_lifetime")
-        if (
-            any(self.settings.is_enabled(name) for name in recycles)
-            or self.preloader is None
-            or self.preloader.retired
-            or self.ordered is not None
-            or self.serving < self.count
-            or any(worker.recycle_reason and worker.successor is None for worker in self._present)
-        ):
-            return float("inf")
-        return self.last_start + IDLE
-
-    def _on_preloader_exit(self, code: int) -> None:
-        preloader, self.preloader = self.preloader, None
-        assert preloader is not None
-        preloader.tick(time.monotonic())
-        preloader.channel.close()
-        if self.hooks is not None and (preloader.loaded or self.complete):
-            self.hooks.preloader_exit(self, preloader, code)
-        if self.retiring or preloader.retired:
-            return
-        if self.refork is not None:
-            self.refork.on_preloader_exit()
-        how = end_of(code)
-        if not self.complete and not preloader.loaded:
-            if code <= 0:
-                log.write("error", f"the process that loads the application {how}; giving up")
-            self.failed = max(code, 1)
-            self.cause = preloader.channel.reason or f"the process that loads it {how}"
-            return
-        if self.backoff.fail():
-            how += f" and is replaced{self.backoff.text()}"
-            log.write("error", f"the process that has loaded the application {how}")

@@ -100,7 +100,7 @@ class WorkerHooks:
         """Prepare a worker, before the application is loaded in it, or was loaded."""
 
     def before_loading(self, settings: Settings) -> None:
-        """Prepare the process that loads the application: a worker, or the preloader."""
+        """Prepare the process that loads the application: a worker, or one that forks them."""
 
     def wrap_target(
         self, application: WSGIApplication, target: str, settings: Settings

@@ -10,10 +10,9 @@ from contextlib import suppress
 from poorhttp import logs
 from poorhttp._core import trim_memory
 from poorhttp.config import loader
-from poorhttp.config.address import is_raw_tcp, url
+from poorhttp.config.address import url
 from poorhttp.config.settings import Settings
 from poorhttp.config.version import VERSION
-from poorhttp.errors import ConfigError
 from poorhttp.net import sockets, transport
 from poorhttp.net.listener import Listener, close_others
 from poorhttp.process.privileges import Privileges
@@ -76,11 +75,6 @@ class Service:
         self.folder = os.getcwd()
         self.routes = Routes(settings, application)
         self.application = self.routes.application
-        check_refork(settings)
-        if self.application is None and settings.worker_count > 1:
-            from poorhttp.process.shared_imports import SharedImports  # takes memory
-
-            self.imports = SharedImports.of(settings)
         self.mode = mode.load(settings)
         self.privileges = Privileges(settings)
         logs.make_access_log(settings, self.privileges.owner)
@@ -111,7 +105,7 @@ class Service:
     def load(self) -> None:
         """Prepare this process, which serves or is forked, and load the application.
 
-        Does nothing if the preloader has loaded it before the fork.
+        Does nothing if it was loaded before the fork.
 
         Raises:
             poorhttp.errors.Failure: the mode or the application cannot be used.
@@ -133,11 +127,6 @@ class Service:
             self.imports.report()
         self.loaded = True
 
-    def share_imports(self) -> None:
-        """Import in the main process what the first worker has imported of the standard library."""
-        if self.imports is not None and self.imports.repeat():
-            self.imports = None
-
     def serve(
         self,
         ready: Callable[[], object],
@@ -147,7 +136,7 @@ class Service:
         """Serve in this process, which has loaded the application, until a stop signal.
 
         Returns:
-            Whether the main process has stopped it to make it the preloader.
+            Whether the main process has stopped it to promote it.
         """
         assert self.application is not None
         listeners = self.listeners
@@ -202,19 +191,3 @@ class Service:
     def close(self) -> None:
         for listener in self.listeners:
             listener.close()
-
-
-def check_refork(settings: Settings) -> None:
-    """Check that a worker can be forked after it has served.
-
-    Raises:
-        ConfigError: `refork_after` is at odds with another option.
-    """
-    if settings.refork_after:
-        where = f"{settings.origin('refork_after')}: workers are forked from one that has served"
-        if not settings.preload:
-            raise ConfigError(f"{where} only with preload = on")
-        if is_raw_tcp(settings.target):
-            raise ConfigError(f"{where} only if they serve HTTP: other connections may never end")
-        if settings.mode == "gevent":
-            raise ConfigError(f"{where} not in mode gevent, whose hub and greenlets they would run")

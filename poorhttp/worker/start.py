@@ -62,32 +62,33 @@ def fork_child(
 def worker(
     service: Service,
     context: WorkerContext,
-    promote: Callable[[], Process | None] | None = None,
+    promoted: Process | None = None,
 ) -> Process:
     """Return a worker, as `run_child` runs it.
 
-    With `promote`, it reports itself, as it was forked by the preloader, and may become that.
+    With `promoted`, it reports itself, as another process has forked it, and goes on as `promoted`
+    if the main process promotes it.
     """
 
     def run(signals: StopSignals) -> Process | None:
-        if promote is not None:
+        if promoted is not None:
             write(context, HERE)
         with reported(context.channel):
             return serve(signals)
 
     def serve(signals: StopSignals) -> Process | None:
-        # The preloader receives it only for this process.
+        # The process that has forked it receives it only for this one.
         note_fd(context.channel)
         service.begin(signals)
         service.load()
         call_start_hooks(service.settings, context.index)
         set_parent_death_signal(signals.parent, signals.timeout + 2 * GRACE)
 
-        if service.serve(lambda: write(context, SERVING), signals, context) and promote is not None:
-            # Until the preloader handles them; handlers for earlier signals have run after this.
+        if service.serve(lambda: write(context, SERVING), signals, context):
+            # Until `promoted` handles them; handlers for earlier signals have run after this.
             signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
             if not signals.stopping:
-                return "preloader", lambda signals: promote()
+                return promoted
         return None
 
     return f"worker {context.index + 1}", run

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from poorhttp import logs
@@ -13,8 +13,7 @@ from poorhttp.config.registry import UPGRADER, registry
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
 from poorhttp.net.listener import Listener
-from poorhttp.process.control_channel import GREENLETS, REFORK
-from poorhttp.process.fork import is_own, other_threads
+from poorhttp.process.control_channel import GREENLETS
 from poorhttp.process.signals import STOP_SIGNALS, signal
 from poorhttp.process.worker_context import WorkerContext
 from poorhttp.worker import temp_dir, wsgi
@@ -34,9 +33,6 @@ OTHER_SIGNALS = signal.valid_signals().difference(STOP_SIGNALS)
 #: No further arguments of the reactor.
 NONE: Mapping[str, Any] = {}
 
-#: How often the threads of the application are looked at before a worker is not reforked.
-THREAD_CHECKS = 3
-
 
 class Worker:
     """The argument of a mode: everything that it needs to serve.
@@ -50,13 +46,11 @@ class Worker:
 
     #: Calls the application for each request of the reactor.
     serve: Callable[[Any, Any], None] = staticmethod(wsgi.serve)
-    promoted = False  # it has stopped serving to become the preloader
+    promoted = False  # it has stopped serving, because the main process promotes it
     #: Starts a thread in the place of the present one, which goes on with a connection that the
     #: application has got; `None`: the mode has no pool of threads.
     replace_thread: Callable[[], bool] | None = None
     _offers_upgrades = True
-    _thread_checks = 0
-    _threads: Mapping[int, str] = {}
 
     def __init__(
         self,
@@ -183,9 +177,7 @@ class Worker:
                 note_stop=self.signals.note_replaced if self.signals is not None else None,
                 end_line=logs.end_line,
                 request_context=request_context,
-                refork=(context.refork_after, self._on_refork_due)
-                if context and context.refork_after
-                else None,
+                refork=context.on_requests if context else None,
             )
             if interrupter is not None:
                 interrupter.reactor = reactor
@@ -219,27 +211,6 @@ class Worker:
             return
         wsgi.end_upgraded = hooks.end_upgraded
         hooks.offer_upgrade(environ, request, self.application, self.replace_thread)
-
-    def _on_refork_due(self) -> int:
-        """Report that workers may be forked from this one, unless the application has threads.
-
-        Threads that come and go do not count, nor do any if a function of `before_refork` may end
-        them. Returns after how many requests to look again; 0: not any more.
-        """
-        assert self._context is not None
-        found = {tid: name for tid, name in other_threads().items() if not is_own(name)}
-        if self._thread_checks:
-            found = {tid: name for tid, name in found.items() if tid in self._threads}
-        self._threads = found
-        self._thread_checks += 1
-        if self.settings.before_refork or not found:
-            with suppress(OSError):
-                os.write(self._context.channel, REFORK)
-        elif self._thread_checks < THREAD_CHECKS:
-            return self._context.refork_after // 10 + 1
-        else:
-            log_not_reforked(found.values())
-        return 0
 
     def run(self, serve: Callable[[], object], reactor: Reactor) -> None:
         """Report that requests can be served, and call `serve` in the main thread.
@@ -279,8 +250,3 @@ def log_greenlets(package: str, service: str = "") -> None:
         f"{service}the application replaces threads by greenlets ({package or 'unknown package'}): "
         "requests run in threads nevertheless; mode = gevent runs them in greenlets of gevent",
     )
-
-
-def log_not_reforked(threads: Iterable[str]) -> None:
-    names = ", ".join(sorted(threads))
-    logs.write("warning", f"not reforked, because a thread does not survive that: {names}")

@@ -138,7 +138,7 @@ def test_a_configuration_that_is_there_decides(tmp_path: Path) -> None:
     for name in ("deploy/container.ini", "deploy/kubernetes/poorhttp.ini"):
         (settings,) = loader.load({}, {}, str(project / name))
         assert (settings.target, settings.mode, settings.workers) == ("other:app", "forking", 3)
-        assert settings.preload
+        assert settings.value("preload")
         assert not settings.is_set("threads")
     assert "reverse_proxy 127.0.0.1:9999 {" in (project / "deploy/Caddyfile").read_text()
     assert "ListenStream=127.0.0.1:9999\n" in (project / "deploy/my-flask.socket").read_text()

@@ -83,6 +83,19 @@ def test_check(function: str, complaint: str, tmp_path: Path) -> None:
     assert complaint in said
 
 
+@pytest.mark.parametrize("option", ["after-fork", "before-refork"])
+@pytest.mark.parametrize(
+    ("function", "complaint"),
+    [
+        ("tests.apps.hooked:none", "has failed: AttributeError: module 'tests.apps.hooked' has no"),
+        ("tests.apps.hooked:worker_exit", "is called with no arguments: missing a required"),
+    ],
+)
+def test_check_of_functions_without_arguments(option: str, function: str, complaint: str) -> None:
+    words = ("check", "tests.apps.hooked", "--bind", "127.0.0.1:0", f"--{option}", function)
+    assert f"--{option}: {function} {complaint}" in says(4, *words)
+
+
 def test_check_of_what_is_right(tmp_path: Path) -> None:
     file = tmp_path / "x.ini"
     file.write_text(

@@ -18,7 +18,7 @@ from tests.testkit.server import Program, Server, command, wait_for
 #: A module that forges, once, what the preloader reports when it is told to fork.
 FORGING = """
 import os, socket, time
-from poorhttp.supervisor import preloader
+from poorhttp.plugins.preload import preloader
 
 VICTIM, FORGERY, DONE = os.environ["VICTIM"], os.environ["FORGERY"], os.environ["DONE"]
 receive = preloader.receive

@@ -16,7 +16,7 @@ NOUNS = frozenset(
     (
         *("admin", "otel", "opentelemetry", "statsd", "inspection", "prometheus"),
         *("reloader", "autoreload", "console", "terminal", "profiler", "debugger", "livereload"),
-        *("tls", "certificate", "certificates", "alpn", "hsts"),
+        *("tls", "certificate", "certificates", "alpn", "hsts", "preload", "preloader"),
         *("development", "discovery", "django", "flask", "migrate", "completion", "cgi", "pages"),
     )
 )

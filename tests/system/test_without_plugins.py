@@ -111,6 +111,8 @@ def test_the_core_checks_and_helps(core: Mapping[str, str], tmp_path: Path) -> N
         ),
         (("serve", "alone", "--mount", "/x=pages:."), "plug-in pages"),
         (("serve", "alone", "--admin", "127.0.0.1:0"), 'unknown option "--admin"'),
+        (("serve", "alone", "--preload"), 'unknown option "--preload"'),
+        (("serve", "alone", "--refork-after", "9"), 'unknown option "--refork-after"'),
         (("serve", "alone", "--log-config", "x.ini"), 'unknown option "--log-config"'),
         (("serve", "alone", "--debug"), 'unknown option "--debug"'),
         (("serve", "--django"), 'unknown option "--django"'),

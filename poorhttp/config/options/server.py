@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from poorhttp.config import address
+from poorhttp.config.options.hooks import FUNCTION
 from poorhttp.config.options.option import Option, Repeatable, WordList
 from poorhttp.config.parsers import (
     boolean,
@@ -215,43 +216,12 @@ class Workers:
         "In `gevent` only `max_connections` limits them; in `single` and `forking` such a "
         "connection keeps the whole worker busy. See docs/guides/websockets.md.",
     )
-    preload = Option(
-        boolean,
-        "off",
-        "Load the application once, before the workers are forked, so that they share its memory.",
-        reason="A separate process loads it. A reload (HUP) starts a new one, so changes still "
-        "take effect. Off, because database connections and threads that the application opens "
-        "while it is loaded do not survive a fork: open them in `hook_worker_start`.",
-        needs_main=True,
-    )
-    refork_after = WordList(
-        integer(1, 2**63 - 1),
-        (),
-        "With `preload`: when a worker has begun this many requests, replace the others by forks "
-        "of it. Several numbers apply to successive generations of workers.",
-        metavar="N",
-        reason="Workers then also share what requests have imported, compiled and cached. The "
-        "worker finishes its requests first, and no request is lost. Off, because each fork "
-        "inherits everything that the worker has opened: close it in `before_refork` "
-        "(docs/guides/memory.md). `1000, 10000` suits most applications. pitchfork "
-        "`refork_after`, puma `fork_worker`.",
-    )
-    before_refork = Repeatable(
-        line,
-        (),
-        "Function to call in a worker from which others are about to be forked, "
-        "`package.module:function`.",
-        metavar="FUNCTION",
-        reason="It closes connections and ends threads, which do not survive a fork. It is called "
-        "without arguments when the worker has finished its requests. If it fails, or if threads "
-        "remain, no worker is forked from this one. Each fork calls `after_fork`.",
-    )
     after_fork = Repeatable(
         line,
         (),
         "Function to call in each worker after it was forked and the application was loaded, "
         "`package.module:function`.",
-        metavar="FUNCTION",
+        metavar=FUNCTION,
         reason="It is called without arguments. If it fails, the worker does not serve.",
     )
     max_requests = Option(

@@ -22,7 +22,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from poorhttp.supervisor.preloader import Preloader
     from poorhttp.supervisor.worker_handle import WorkerHandle
     from poorhttp.supervisor.worker_pool import WorkerPool
 
@@ -105,19 +104,14 @@ class HookQueue:
         values = _worker(pool, worker, _exit_reason(pool, worker, code))
         self._add_exit(pool, values, code)
 
-    def preloader_exit(self, pool: WorkerPool, preloader: Preloader, code: int) -> None:
+    def spawner_exit(self, pool: WorkerPool, pid: int, reason: str, code: int) -> None:
         """Have the functions of `worker_exit` called for the process that forks the workers."""
-        ends = pool.end_reason if pool.retiring else "stopped" if preloader.retired else "exited"
-        values = {
-            "number": 0,
-            "pid": preloader.pid,
-            "service": pool.settings.service,
-            "reason": ends if code >= 0 else "killed",
-        }
+        reason = reason if code >= 0 else "killed"
+        values = {"number": 0, "pid": pid, "service": pool.settings.service, "reason": reason}
         self._add_exit(pool, values, code)
 
     def worker_promoted(self, pool: WorkerPool, worker: WorkerHandle) -> None:
-        """Have the functions of `worker_exit` called: its process goes on as the preloader."""
+        """Have the functions of `worker_exit` called: its process forks the others now."""
         self._add(pool.service, "hook_worker_exit", _worker(pool, worker, "promoted"))
 
     def worker_timeout(self, pool: WorkerPool, worker: WorkerHandle) -> None:

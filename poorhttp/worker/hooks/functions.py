@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from poorhttp.config import loader
-from poorhttp.config.options.hooks import IN_OWN_PROCESS
-from poorhttp.config.settings import Settings
+from poorhttp.config.options.hooks import FUNCTION, PREFIX
+from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.errors import ApplicationError, Stopped
 from poorhttp.targets import module as modules
 from poorhttp.targets import wsgi
@@ -15,15 +15,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from poorhttp.worker.hooks.arguments import Argument
 
-#: The options whose functions are called without arguments.
-WITHOUT_ARGUMENTS = ("before_refork", "after_fork")
-
-#: All options that name functions to call.
-OPTIONS = (*WITHOUT_ARGUMENTS, "hook_worker_start", *IN_OWN_PROCESS)
-
 
 def place(settings: Settings, option: str, number: int) -> str:
-    return f"{settings.origin(option, number)}: {getattr(settings, option)[number]}"
+    return f"{settings.origin(option, number)}: {settings.value(option)[number]}"
 
 
 def find(settings: Settings, option: str, number: int) -> Callable[..., object]:
@@ -32,7 +26,7 @@ def find(settings: Settings, option: str, number: int) -> Callable[..., object]:
     Raises:
         ApplicationError: it cannot be found, or its module cannot be imported.
     """
-    name: str = getattr(settings, option)[number]
+    name: str = settings.value(option)[number]
     where = place(settings, option, number)
     module, _, function = name.partition(":")
     if not (module and function):
@@ -72,7 +66,7 @@ def call(settings: Settings, option: str, *arguments: Argument) -> None:
     Raises:
         ApplicationError: one of them cannot be found, or has failed.
     """
-    for number in range(len(getattr(settings, option))):
+    for number in range(len(settings.value(option))):
         call_one(settings, option, number, *arguments)
 
 
@@ -100,7 +94,7 @@ def check(settings: Settings) -> None:
     import inspect
 
     for option, number in named(settings):
-        arguments = () if option in WITHOUT_ARGUMENTS else (None,)
+        arguments = (None,) if option.startswith(PREFIX) else ()
         try:
             signature = inspect.signature(find(settings, option, number))
         except (TypeError, ValueError):
@@ -115,10 +109,14 @@ def check(settings: Settings) -> None:
 
 
 def named(settings: Settings) -> Iterator[tuple[str, int]]:
-    """Yield the option of each function of hooks, and its number there."""
-    for option in OPTIONS:
-        for number in range(len(getattr(settings, option))):
-            yield option, number
+    """Yield the option of each function of hooks, and its number there.
+
+    Not of plug-ins of others, whose functions may get anything.
+    """
+    for name, option in OPTIONS.items():
+        if option.metavar == FUNCTION and not option.plugin:
+            for number in range(len(settings.value(name))):
+                yield name, number
 
 
 def _failure(where: str, error: BaseException) -> ApplicationError:

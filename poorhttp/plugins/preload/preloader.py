@@ -1,16 +1,10 @@
 """A process that has loaded the application, and is forked for each worker (`preload`).
 
 The main process loads no application, so that a reload can load another one, and so that a fault of
-an application never hits the main process. If workers are recycled regularly, the preloader stays;
-otherwise it ends when the last worker serves, because its own copies of the pages to which all
-workers have written would be the largest part of a small server. A worker is forked twice: the
-first child ends at once, and the main process becomes the parent of the second. That process
-reports itself, so that the kernel tells its process ID: nothing that the preloader sends is
-trusted, as code of the application runs in it.
-
-A refork (`refork_after`) replaces the workers by forks of one that has served for a while, so that
-they share also what requests have loaded and changed. That worker finishes its requests and becomes
-the preloader itself.
+an application never hits the main process. A worker is forked twice: the first child ends at once,
+and the main process becomes the parent of the second. That process reports itself, so that the
+kernel tells its process ID: nothing that the preloader sends is trusted, as code of the application
+runs in it.
 """
 
 from __future__ import annotations
@@ -24,10 +18,11 @@ from functools import partial
 from poorhttp import logs
 from poorhttp._core import forget_fd, trim_memory
 from poorhttp.errors import ApplicationError, Stopped
+from poorhttp.plugins.preload.options import Preloading
+from poorhttp.plugins.preload.threads import ThreadCheck, log_not_reforked
 from poorhttp.process import fork, signals
 from poorhttp.process.c_socket import socket
 from poorhttp.process.control_channel import (
-    PROMOTE,
     PROMOTED,
     REOPEN_LOGS,
     SERVING,
@@ -38,41 +33,35 @@ from poorhttp.process.signals import Disposition, signal
 from poorhttp.process.unpatched import sleep
 from poorhttp.process.worker_context import WorkerContext
 from poorhttp.supervisor.scoreboard import Scoreboard
-from poorhttp.supervisor.spawner import Spawner
 from poorhttp.supervisor.worker_handle import STOPPED, WorkerHandle
 from poorhttp.worker import start
 from poorhttp.worker.service import Service
 from poorhttp.worker.stop_signals import GRACE
-from poorhttp.worker.worker import log_not_reforked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from poorhttp.supervisor.worker_pool import WorkerPool
     from poorhttp.worker.start import Process
+    from poorhttp.worker.stop_signals import StopSignals
 
 #: Seconds in which threads must have ended before a fork: a thread that was joined exists for some
 #: moments still, and the server's own threads end when they have been idle for some time.
 THREADS_TIMEOUT = 0.5
 OWN_THREADS_TIMEOUT = 10.0
 
-#: Why workers are replaced after one was promoted.
-REFORKED = "it is forked anew from a worker that has served"
-
 #: Ends each message to the process: an order, `STOP` or `REOPEN_LOGS`.
 LINE_END = b"\n"
 
 
-class Preloader(Spawner):
-    """The preloader, as the main process sees it: it forks the workers of a pool.
+class Preloader:
+    """The preloader, as the main process sees it.
 
     Attributes:
         pid: process ID.
+        channel: the control channel.
         loaded: it has loaded the application.
         retired: it has been told to end, because there are no more workers to fork.
         kill_at: when it is killed, because it was told to end or is stopped (SIGSTOP); 0: never.
     """
-
-    orders = True
 
     def __init__(
         self, service: Service, scoreboard: Scoreboard, promoted: WorkerHandle | None = None
@@ -81,7 +70,7 @@ class Preloader(Spawner):
 
         Its workers get slots of `scoreboard`.
         """
-        super().__init__(service, scoreboard)
+        self.service = service
         self.loaded = promoted is not None
         self.retired = False
         self.kill_at = 0.0
@@ -94,6 +83,7 @@ class Preloader(Spawner):
 
     @property
     def ready(self) -> bool:
+        """Whether it can fork a worker now."""
         return self.loaded and not (self.retired or self._stopped)
 
     def tick(self, now: float) -> None:
@@ -123,6 +113,7 @@ class Preloader(Spawner):
         self.channel.send(STOP + LINE_END)
 
     def reopen_logs(self) -> None:
+        """Have it reopen its logs, by a message."""
         self.channel.send(REOPEN_LOGS + LINE_END)
 
     def on_stopped(self, number: int) -> None:
@@ -137,130 +128,13 @@ class Preloader(Spawner):
         self.kill_at = kill_at
         self.channel.close()
 
-    def order(self, context: WorkerContext) -> bool:
+    def order(self, context: WorkerContext, refork_after: int) -> bool:
+        """Have it fork a worker, which may be promoted after so many requests (0: never)."""
         muted = int(self.service.start_errors_muted)
         shared = int(context.siblings is not None)
-        numbers = context.index, context.slot, shared, context.recycle_after, context.refork_after
+        numbers = context.index, context.slot, shared, context.recycle_after, refork_after
         message = " ".join(map(str, (*numbers, muted)))
         return self.channel.send_fd(f"{message}\n".encode(), context.channel)
-
-
-class Refork:
-    """The reforks of a worker pool: promote a worker, and replace the others by forks of it."""
-
-    count = 0  # how many there were, also those that have failed
-    worker: WorkerHandle | None = None  # finishes its requests to become the preloader
-    _untried: Preloader | None = None  # was promoted, until the first of its forks serves
-    _before: int | None = None  # bytes of all workers before the refork under way
-
-    def __init__(self, pool: WorkerPool) -> None:
-        self._pool = pool
-
-    @property
-    def after(self) -> int:
-        """Requests after which a worker that is forked now may be promoted; 0: it is not."""
-        numbers = self._pool.settings.refork_after
-        return numbers[self.count] if self.count < len(numbers) else 0
-
-    def tick(self, now: float) -> None:
-        """Begin a refork that is due, or go on with the one under way."""
-        pool = self._pool
-        if self.worker is None:
-            self._replace()
-            if (worker := self._due()) is not None:
-                self._begin(worker, now + pool.stop_timeout)
-        elif self.worker.promoted:
-            if pool.retiring:
-                self.worker.channel.close()
-            elif pool.preloader is None:
-                self._promote(self.worker)
-            elif not pool.preloader.retired:
-                pool.preloader.retire(now + pool.stop_timeout)
-                self.worker.kill_at = pool.preloader.kill_at + 2 * GRACE
-
-    def on_worker_exit(self, worker: WorkerHandle) -> None:
-        """Give the refork up if the worker was to be promoted, or is the first fork of that one."""
-        pool = self._pool
-        if worker is self.worker:
-            self.worker = None
-            self.count += 1
-        elif (
-            self._untried is not None
-            and self._untried is pool.preloader
-            and worker.generation == self.count
-            and not worker.serves
-        ):
-            # The next one is forked from a process that has only loaded the application.
-            self._untried.retire(time.monotonic() + pool.stop_timeout)
-            self._untried = None
-        else:
-            return
-        self._before = None
-        if not pool.retiring:
-            logs.write("warning", f"not reforked, because worker {worker.pid} has ended")
-
-    def on_preloader_exit(self) -> None:
-        """Keep the workers that were to be replaced by forks of it."""
-        self._untried = self._before = None
-        for worker in self._pool.workers.values():
-            if worker.recycle_reason == REFORKED and worker.successor is None:
-                worker.recycle_reason = ""
-
-    def _due(self) -> WorkerHandle | None:
-        pool = self._pool
-        workers = pool.workers.values()
-        if (
-            pool.retiring
-            or pool.draining
-            or pool.ordered is not None
-            or pool.count < 2
-            or pool.serving != len(workers)
-            or pool.serving < pool.count
-            or pool.backoff.count
-            or any(each.recycle_reason for each in workers)
-        ):
-            return None
-        due = (each for each in workers if each.refork_due and each.generation == self.count)
-        return next(due, None)
-
-    def _begin(self, worker: WorkerHandle, kill_at: float) -> None:
-        pool = self._pool
-        self.worker = worker
-        self._before = sum(each.pss() for each in pool.workers.values())
-        pool.scoreboard.stop_accepting(worker.slot)
-        worker.retire(kill_at, PROMOTE)
-        requests = pool.scoreboard.begun(worker.slot)
-        logs.write(
-            "info",
-            f"{pool.name}worker {worker.pid} has begun {requests} requests, and finishes: workers "
-            f"are forked from it (refork {self.count + 1})",
-        )
-
-    def _promote(self, worker: WorkerHandle) -> None:
-        pool = self._pool
-        self.worker = None
-        self.count += 1
-        self._untried = Preloader(pool.service, pool.scoreboard, worker)
-        for listener in pool.service.listeners:
-            if not worker.channel.send_fd(b"listener\n", listener.fileno()):
-                signals.send(worker.pid, signal.SIGKILL)
-        pool.on_promoted(worker, self._untried)
-
-    def _replace(self) -> None:
-        """Have the other workers replaced once the first fork serves; log when all are."""
-        workers = self._pool.workers.values()
-        forks = [each for each in workers if each.generation == self.count]
-        if self._untried is not None and any(each.serves for each in forks):
-            self._untried = None
-            for each in workers:
-                if each not in forks:
-                    each.recycle_reason = each.recycle_reason or REFORKED
-        if self._before is not None and 0 < len(forks) == len(workers) == self._pool.serving:
-            before, self._before = self._before, None
-            self._pool.totals.count_refork()
-            now = sum(each.pss() for each in workers)
-            memory = f": {before >> 20} MiB (PSS) before, {now >> 20} MiB now" if before else ""
-            logs.write("info", f"{self._pool.name}reforked {len(workers)} workers{memory}")
 
 
 def _load(service: Service, scoreboard: Scoreboard, channel_fd: int) -> Process:
@@ -276,13 +150,15 @@ def _load(service: Service, scoreboard: Scoreboard, channel_fd: int) -> Process:
     return _fork_workers(service, scoreboard, channel)
 
 
-def _promote(service: Service, scoreboard: Scoreboard, context: WorkerContext) -> Process | None:
+def _promote(
+    service: Service, scoreboard: Scoreboard, context: WorkerContext, signals: StopSignals
+) -> Process | None:
     """Be the preloader in a worker that has finished its requests; return in the workers.
 
     Returns `None` in this process if no worker can be forked from it, or is to be.
     """
     try:
-        if service.settings.before_refork:
+        if service.settings.of(Preloading).before_refork:
             from poorhttp.worker.hooks import functions  # needed only here
 
             functions.call(service.settings, "before_refork")
@@ -345,13 +221,16 @@ def _fork_workers(service: Service, scoreboard: Scoreboard, channel: socket.sock
             siblings = scoreboard.memory if shared else None
             status = scoreboard.open(slot)
             fd = fds.pop(0)
-            context = WorkerContext(index, slot, fd, siblings, status, recycle_after, refork_after)
+            context = WorkerContext(index, slot, fd, siblings, status, recycle_after)
+            if refork_after:
+                check = ThreadCheck(service.settings, refork_after, fd)
+                context.on_requests = (refork_after, check.run)
             try:
                 if fork.fork_orphan():
                     forget_fd(channel.fileno())
                     channel.close()
-                    promote = partial(_promote, service, scoreboard, context)
-                    return start.worker(service, context, promote)
+                    promoted = partial(_promote, service, scoreboard, context)
+                    return start.worker(service, context, ("preloader", promoted))
             except OSError as error:
                 logs.write("error", f"a worker cannot be forked: {error}")
             # This tells the main process if no process has it.

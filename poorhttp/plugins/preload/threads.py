@@ -1,0 +1,60 @@
+"""Tells whether the threads of an application keep workers from being forked from its process.
+
+Threads do not survive a fork.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+
+from poorhttp import logs
+from poorhttp.plugins.preload.options import Preloading
+from poorhttp.process.control_channel import REFORK
+from poorhttp.process.fork import is_own, other_threads
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from poorhttp.config.settings import Settings
+
+#: How often the threads are looked at before a worker is not reforked.
+CHECKS = 3
+
+
+class ThreadCheck:
+    """Looks at the threads of a worker when it has begun `refork_after` requests."""
+
+    def __init__(self, settings: Settings, after: int, channel: int) -> None:
+        """Take the number of requests, and the descriptor of the control channel."""
+        self._settings = settings
+        self._after = after
+        self._channel = channel
+        self._count = 0
+        self._threads: Mapping[int, str] = {}
+
+    def run(self) -> int:
+        """Report that workers may be forked from this one, unless the application has threads.
+
+        Threads that come and go do not count, nor do any if a function of `before_refork` may end
+        them. Returns after how many requests to look again; 0: not any more.
+        """
+        found = {tid: name for tid, name in other_threads().items() if not is_own(name)}
+        if self._count:
+            found = {tid: name for tid, name in found.items() if tid in self._threads}
+        self._threads = found
+        self._count += 1
+        if self._settings.of(Preloading).before_refork or not found:
+            with suppress(OSError):
+                os.write(self._channel, REFORK)
+        elif self._count < CHECKS:
+            return self._after // 10 + 1
+        else:
+            log_not_reforked(found.values())
+        return 0
+
+
+def log_not_reforked(threads: Iterable[str]) -> None:
+    """Log which threads keep workers from being forked from this process."""
+    names = ", ".join(sorted(threads))
+    logs.write("warning", f"not reforked, because a thread does not survive that: {names}")
