@@ -787,12 +787,8 @@ class Request:
     line: Final[str]
     #: The running number of the request in its worker, as in the access log.
     number: Final[int]
-    #: Whether `start_response` was called.
-    started: Final[bool]
     #: Whether the head was sent, so that it can no longer be replaced.
     committed: Final[bool]
-    #: Whether the request was answered or aborted.
-    over: Final[bool]
     #: Whether it belongs to the process that forked this one.
     foreign: Final[bool]
     #: Whether the client disconnected before it was answered.

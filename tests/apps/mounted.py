@@ -7,7 +7,8 @@ import os
 from collections.abc import Iterable
 from urllib.parse import unquote_to_bytes
 
-from poorhttp.targets.mounts import LOCAL_REDIRECT, Mount, Mounts
+from poorhttp.plugins.apps.cgi.local_redirect import LOCAL_REDIRECT, mount
+from poorhttp.targets.mounts import Mounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,4 +47,6 @@ def program(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable
 
 
 #: A program beside another application.
-programs = Mounts({"": [Mount("/program", program, redirects=True), Mount("", one)]})
+programs: WSGIApplication = Mounts(
+    {"": {"/program": mount(program, "/program", lambda *request: programs(*request)), "": one}}
+)

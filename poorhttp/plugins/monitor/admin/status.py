@@ -27,9 +27,6 @@ ONE_AT_A_TIME = ("single", "forking")
 #: Options that are shown even if they are not set.
 ALWAYS_SHOWN = ("target", "bind", "mode", "workers", "threads")
 
-#: Options whose values may be secrets, behind a name and an equals sign.
-SECRET = ("cgi_environment",)
-
 #: Seconds after which the PSS of a worker is read again: the kernel walks all its pages for that.
 PSS_INTERVAL = 10.0
 
@@ -208,7 +205,7 @@ def _value(settings: Settings, name: str) -> tuple[str, str]:
     if not settings.is_set(name):
         return ", ".join(OPTIONS[name].default_texts), "default"
     texts = settings.written(name)
-    if name in SECRET:
+    if OPTIONS[name].secret:
         texts = [_masked(text) for text in texts]
     return ", ".join(texts), settings.origin(name)
 
