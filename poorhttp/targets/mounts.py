@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-    #: Applications by their prefixes: as in PATH_INFO, bytes as Latin-1, without a slash at the end.
+    #: Applications by their prefixes: as in PATH_INFO (bytes as Latin-1), no slash at the end.
     Table = Mapping[str, WSGIApplication]
 
 
