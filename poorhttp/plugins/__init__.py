@@ -12,5 +12,6 @@ systemd/       notifications of systemd, and its watchdog
 compression/   codings of responses
 tls/           addresses that begin with `https`, and their certificates
 testing/       fixtures for tests of applications
+native.py      what the extension module has for several of them
 aliases/       modules under the names of earlier releases
 """

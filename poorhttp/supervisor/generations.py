@@ -18,9 +18,11 @@ from poorhttp.worker.service import Service
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from _typeshed.wsgi import WSGIApplication
 
-    from poorhttp._core import Figures, WorkerStatus
+    from poorhttp._core import WorkerStatus
     from poorhttp.supervisor.binary_upgrade import Memory
     from poorhttp.supervisor.hooks.queue import HookQueue
     from poorhttp.supervisor.spawner import Spawner
@@ -114,7 +116,7 @@ class Generations:
             return float("inf")
         return 0.0 if self._has_no_workers and not self.hooks.is_ending else self.hooks.due()
 
-    def figures(self, service: str) -> Figures:
+    def figures(self, service: str) -> Any:
         """Return the figures of all workers of a service, including those that have ended."""
         return self.totals[service].figures(self._alive(service))
 

@@ -20,7 +20,8 @@ from poorhttp._core import SharedStatuses, WorkerStatus, sum_figures
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from poorhttp._core import Figures
+    from typing import Any
+
     from poorhttp.supervisor.binary_upgrade import Memory
 
 #: Requests in a log line, the newest first; of more only the number is given.
@@ -140,7 +141,7 @@ class Totals:
     def _ended(self) -> list[WorkerStatus]:
         return [self.ended, *(each.ended for each in self._before)]
 
-    def figures(self, alive: Sequence[WorkerStatus]) -> Figures:
+    def figures(self, alive: Sequence[WorkerStatus]) -> Any:
         """Return the sums of everything, and of these workers, which are alive."""
         self._fold()
         for _ in range(TRIES):

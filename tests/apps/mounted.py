@@ -46,7 +46,9 @@ def program(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable
     return everything({**environ, **asked}, start_response)
 
 
+def _whole(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    return programs(environ, start_response)
+
+
 #: A program beside another application.
-programs: WSGIApplication = Mounts(
-    {"": {"/program": mount(program, "/program", lambda *request: programs(*request)), "": one}}
-)
+programs = Mounts({"": {"/program": mount(program, "/program", _whole), "": one}})

@@ -244,8 +244,10 @@ def test_only_programs_are_told_how() -> None:
         start_response("200 OK", [("Content-Type", "text/plain")])
         return []
 
-    program = mount(mounted.program, "/p", lambda *request: application(*request))
-    application = Mounts({"": {"/p": program, "": look}})
+    def whole(*request: Any) -> Any:
+        return application(*request)
+
+    application = Mounts({"": {"/p": mount(mounted.program, "/p", whole), "": look}})
     ask(application)
     ask(application, "/p?/")
     assert seen == [False, False]

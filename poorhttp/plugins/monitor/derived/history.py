@@ -17,8 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypedDict
 
-    from poorhttp._core import Figures
-    from poorhttp.plugins.monitor.admin.model import Slot
+    from poorhttp.plugins.monitor.admin.model import Figures, Slot
     from poorhttp.supervisor.generations import Generations
     from poorhttp.supervisor.worker_handle import WorkerHandle
 
