@@ -193,12 +193,6 @@ class LogWriter:
     #: The name of this process.
     label: Final[str]
 
-def share_log_level(memory: memoryview) -> None:
-    """Keep the level of `set_log_level` in the first byte of `memory`, which processes share."""
-
-def set_log_level(level: str) -> None:
-    """Set the lowest level that each `LogWriter` writes; empty: each its own."""
-
 @final
 class SharedStatuses:
     """The statuses of several workers, in a file in memory that processes share."""
@@ -217,9 +211,6 @@ class SharedStatuses:
 
     def fileno(self) -> int: ...
     def __len__(self) -> int: ...
-
-def sum_figures(alive: Sequence[WorkerStatus], ended: Sequence[WorkerStatus]) -> Any:
-    """Return the sum of figures; of workers that have ended only what they have counted."""
 
 @final
 class WorkerStatus:

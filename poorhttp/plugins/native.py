@@ -7,6 +7,9 @@ from poorhttp._core import (
     UpgradedConnection,
     advance_tickets,
     self_signed,
+    set_log_level,
+    share_log_level,
+    sum_figures,
     use_kernel_tls,
 )
 
@@ -17,5 +20,8 @@ __all__ = [
     "UpgradedConnection",
     "advance_tickets",
     "self_signed",
+    "set_log_level",
+    "share_log_level",
+    "sum_figures",
     "use_kernel_tls",
 ]

@@ -1,8 +1,19 @@
 # Types of the functions and classes of `_core` that only plug-ins of the server use.
 from collections.abc import Callable, Sequence
-from typing import Final, Literal, final
+from typing import Any, Final, Literal, final
 
 from _typeshed import ReadableBuffer
+
+from poorhttp._core import WorkerStatus
+
+def share_log_level(memory: memoryview) -> None:
+    """Keep the level of `set_log_level` in the first byte of `memory`, which processes share."""
+
+def set_log_level(level: str) -> None:
+    """Set the lowest level that each `LogWriter` writes; empty: each its own."""
+
+def sum_figures(alive: Sequence[WorkerStatus], ended: Sequence[WorkerStatus]) -> Any:
+    """Return the sum of figures; of workers that have ended only what they have counted."""
 
 @final
 class Inotify:

@@ -80,7 +80,10 @@ def identifiers(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 
 def strings(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """Strings that are one name, `cgi`, `cgi:`, `--cgi` or `a.b:c`; from longer ones, names of plug-ins' modules."""
+    """Strings that are one name: `cgi`, `cgi:`, `--cgi`, `a.b:c`.
+
+    From longer ones, names of plug-ins' modules.
+    """
     documents = {
         id(node.body[0].value)
         for node in nodes
