@@ -6,9 +6,9 @@ Each process has one `Reactor`, which yields complete requests. A `Request` is a
 
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Any, ClassVar, Final, Literal, TypedDict, final, overload
+from typing import Any, ClassVar, Final, Literal, final, overload
 
-from _typeshed import OptExcInfo, ReadableBuffer, WriteableBuffer
+from _typeshed import OptExcInfo, WriteableBuffer
 
 build_profile: Literal["debug", "release"]
 """Whether the extension was compiled with optimisation, for benchmarks."""
@@ -108,94 +108,6 @@ def forget_fd(fd: int) -> None:
     """Forget a descriptor, before it is closed or given away."""
 
 @final
-class Inotify:
-    """Watcher of the files in folders, but not in their subfolders (inotify(7)).
-
-    All methods may raise OSError. EMFILE: `max_user_instances` is reached. ENOSPC:
-    `max_user_watches` is reached, and which folders are watched is not known.
-    """
-
-    def fileno(self) -> int:
-        """Return a descriptor that is readable when `read` has changes to return."""
-
-    def watch(self, folders: Sequence[str]) -> bool:
-        """Watch these folders only; return `False` if one of them does not exist.
-
-        Unreadable folders are left out. Earlier changes can still be read.
-        """
-
-    def read(self) -> dict[str, Literal["written", "touched", "changed"]] | None:
-        """Return the changed paths, without waiting; `None`: the queue has overflowed.
-
-        `written`: the file was written to and is still open. `touched`: it was closed after
-        writing, or its attributes changed; compare its time and size. `changed`: it was created,
-        removed or replaced; a watched folder was replaced or removed.
-        """
-
-@final
-class TlsSettings:
-    """Contents of certificate and key files, wiped with this object, and options of TLS."""
-
-    def __init__(
-        self,
-        certificates: Sequence[str],
-        keys: Sequence[str],
-        ocsp: Sequence[str] = (),
-        client_ca: str | None = None,
-        *,
-        opener: Callable[[str], int],
-        client_auth_required: bool = False,
-        only_tls13: bool = False,
-        session_timeout: int = 0,
-        kernel: bool = False,
-    ) -> None:
-        """Read the files, which have to be regular ones of a limited size.
-
-        Args:
-            certificates: paths, each with one in `keys`, and the first ones with one of an OCSP
-                response in `ocsp`.
-            client_ca: path of the issuers of client certificates.
-            opener: as that of `open`; decides which symbolic links are followed.
-            session_timeout: in seconds; 0 for no tickets.
-            kernel: see `use_kernel_tls`.
-
-        Raises:
-            ValueError: with a sentence that begins with the name of a file.
-        """
-
-@final
-class TlsConfig:
-    """Certificates of a service. Processes that are forked have them too."""
-
-    def __init__(self, settings: TlsSettings) -> None:
-        """Use the certificates; raise ValueError as `replace` does."""
-
-    def replace(self, settings: TlsSettings) -> int:
-        """Use others for new connections; return a descriptor with them, for other processes.
-
-        Raises:
-            ValueError: with a sentence that begins with the name of a file; nothing has changed.
-            OSError: the descriptor cannot be made.
-        """
-
-    #: The file of each certificate, its hosts, begin and end (time stamps), and SHA-256.
-    certificates: Final[list[tuple[str, list[str], int, int, str]]]
-    #: What is wrong with the files, although they can be used: sentences.
-    warnings: Final[list[str]]
-
-def use_kernel_tls() -> list[str]:
-    """Have the kernel encrypt what this process and its children send, where it can.
-
-    It loads its module for that, if this process may. Return the versions and ciphers.
-    """
-
-def self_signed(names: Sequence[str], year: int) -> tuple[str, str]:
-    """Make a certificate for hosts and addresses, valid around a year; return it and its key."""
-
-def advance_tickets() -> None:
-    """Wipe keys of session tickets whose time is over; using tickets does it too."""
-
-@final
 class Sink:
     """Destination of a log. It can be used for one log only."""
 
@@ -281,12 +193,6 @@ class LogWriter:
     #: The name of this process.
     label: Final[str]
 
-def share_log_level(memory: memoryview) -> None:
-    """Keep the level of `set_log_level` in the first byte of `memory`, which processes share."""
-
-def set_log_level(level: str) -> None:
-    """Set the lowest level that each `LogWriter` writes; empty: each its own."""
-
 @final
 class SharedStatuses:
     """The statuses of several workers, in a file in memory that processes share."""
@@ -306,114 +212,6 @@ class SharedStatuses:
     def fileno(self) -> int: ...
     def __len__(self) -> int: ...
 
-def sum_figures(alive: Sequence[WorkerStatus], ended: Sequence[WorkerStatus]) -> Figures:
-    """Return the sum of figures; of workers that have ended only what they have counted."""
-
-class Histogram(TypedDict):
-    """Durations. `counts` has one number for each bucket, not cumulative."""
-
-    counts: list[int]
-    sum: float
-
-class Figures(TypedDict):
-    """Counters, gauges and histograms, of one worker or of a service.
-
-    Counters of a service begin with the first main process: they outlive workers, reloads and
-    upgrades.
-    """
-
-    # Counters
-    requests: int
-    #: Responses by `1xx` to `5xx`.
-    responses: dict[str, int]
-    #: Requests that the server itself has refused, by status; see `REFUSED` of the status document.
-    refused: dict[str, int]
-    #: Requests that `request_timeout` has ended (504).
-    timed_out: int
-    #: Requests whose client left before anything of the response came there (499). That of a
-    #: quick request is noticed only if sending fails, and in `responses` it is counted with
-    #: the status of the application then.
-    departed: int
-    bytes_received: int
-    bytes_sent: int
-    #: Connections accepted.
-    accepted: int
-    tls_handshakes: int
-    tls_failures: int
-    #: Connections that applications have got, to speak another protocol.
-    upgrades: int
-    #: Bytes of bodies and responses written to temporary files.
-    spooled_bytes: int
-    cache_hits: int
-    cache_misses: int
-    #: Seconds for which threads have waited for the interpreter.
-    interpreter_wait: float
-    # Gauges
-    #: Requests that the application has.
-    in_flight: int
-    #: Requests that wait for a thread or for the interpreter.
-    queued: int
-    #: Seconds since the oldest request in flight began.
-    oldest: float
-    #: Connections by state; one of `CONNECTIONS` there.
-    connections: dict[str, int]
-    # Histograms
-    #: From the complete head to the call of the application.
-    waiting: Histogram
-    #: From the call to its return, or to the end of the response.
-    application: Histogram
-    #: From there until the kernel has the last byte; 0 for a response that is sent at once.
-    sending: Histogram
-
-class InFlight(TypedDict):
-    """A request in flight, or an upgraded connection."""
-
-    number: int
-    #: Method and target, as `GET /x`, escaped.
-    line: str
-    #: Seconds since it began.
-    seconds: float
-    #: Native thread ID; 0: unknown.
-    thread: int
-    #: The request ID; empty without one.
-    id: str
-    #: The application has its connection, to speak another protocol.
-    upgraded: bool
-
-class Finished(TypedDict):
-    """A request that has ended. Times are in seconds."""
-
-    #: Seconds since 1970.
-    when: float
-    line: str
-    status: int
-    waited: float
-    application: float
-    sending: float
-    #: Bytes.
-    sent: int
-    pid: int
-    number: int
-    id: str
-
-class Refusal(TypedDict):
-    """A request that the server itself has refused."""
-
-    #: Seconds since 1970.
-    when: float
-    status: int
-    #: As in the error log.
-    reason: str
-    #: Address and port, or what is known of them; empty for a Unix socket.
-    client: str
-    #: The request line as far as it has come, escaped and cut; of uwsgi, SCGI and FastCGI only
-    #: method and target.
-    line: str
-    pid: int
-    number: int
-    #: The request ID; empty without one.
-    id: str
-
 @final
 class WorkerStatus:
     """Counters, requests in flight and slow requests of a worker, in memory that outlives it."""
@@ -430,16 +228,16 @@ class WorkerStatus:
     def in_flight(self) -> list[tuple[int, str]]:
         """Return number and line (escaped) of the newest 64 requests, the newest first."""
 
-    def requests(self) -> list[InFlight]:
+    def requests(self) -> Any:
         """Return requests in flight and upgraded connections, the oldest first."""
 
-    def finished(self) -> tuple[list[Finished], list[Finished], list[Refusal]]:
+    def finished(self) -> tuple[Any, Any, Any]:
         """Return the slowest requests of the last hour, and the last errors and refusals.
 
         Empty, unless the reactor takes times. The slowest come first, the others newest first.
         """
 
-    def figures(self) -> Figures:
+    def figures(self) -> Any:
         """Return what the worker has counted.
 
         Without `takes_times`, those of bytes, durations and waiting connections stay zero.
@@ -518,7 +316,7 @@ class Reactor:
         routes: Sequence[tuple[str, str, str | None, object]] = (),
         streamed_bodies: Sequence[tuple[str, str, bool]] = (),
         live_reload: tuple[str, str] | None = None,
-        tls: TlsConfig | None = None,
+        tls: object = None,
         https_redirect: int | None = None,
         hsts: str | None = None,
         compression: tuple[Sequence[str], Sequence[tuple[str, int]], Sequence[str], int]
@@ -682,26 +480,6 @@ class Connection:
     disconnected: Final[bool]
 
 @final
-class UpgradedConnection:
-    """What a socket tells the core of which an application has got the connection."""
-
-    def begin(self) -> None:
-        """Note that the application is about to send.
-
-        Raises:
-            BrokenPipeError: the server stops, and has sent a Close frame.
-        """
-
-    def end(self, data: ReadableBuffer, sent: int) -> None:
-        """Note that so many bytes of `data` were sent; -1: it is not known how many."""
-
-    def lose_track(self) -> None:
-        """Note that something is sent that is not reported."""
-
-    def detach(self) -> None:
-        """Note that the application keeps the descriptor when its request ends."""
-
-@final
 class Request:
     """A complete request. Dropping it without a response closes its connection."""
 
@@ -758,7 +536,7 @@ class Request:
             ValueError: the request was answered, or belongs to the parent process.
         """
 
-    def take_over(self, *, in_pool: bool) -> tuple[int, UpgradedConnection]:
+    def take_over(self, *, in_pool: bool) -> tuple[int, Any]:
         """Give the connection to the application; return a descriptor, and what its socket tells.
 
         The response is discarded from now on. `in_pool`: the request still counts as in flight.
@@ -787,12 +565,8 @@ class Request:
     line: Final[str]
     #: The running number of the request in its worker, as in the access log.
     number: Final[int]
-    #: Whether `start_response` was called.
-    started: Final[bool]
     #: Whether the head was sent, so that it can no longer be replaced.
     committed: Final[bool]
-    #: Whether the request was answered or aborted.
-    over: Final[bool]
     #: Whether it belongs to the process that forked this one.
     foreign: Final[bool]
     #: Whether the client disconnected before it was answered.

@@ -130,22 +130,17 @@ class Server:
         for hooks in self._hooks:
             hooks.complete([self._settings])
             hooks.check(self._settings)
-            hooks.before_loading(self._settings)
         routes = Routes(self._settings, given)
-        application = routes.load(plugin_hooks.target_wrapper(self._hooks))
-        for hooks in self._hooks:
-            application = hooks.wrap(application, self._settings)
+        application = plugin_hooks.load_application(self._hooks, self._settings, routes)
         carrier = transport.load(self._settings)
         self._listeners = sockets.open_listeners(
             self._settings, approve=plugin_hooks.approver(self._hooks)
         )
         logs.error_log.open(self._settings)
         logs.begin_process(self._settings, "", configure=False)
-        for hooks in self._hooks:
-            application = hooks.serve(application, self._settings)
-        arguments = plugin_hooks.reactor_arguments(self._hooks, self._settings)
-        if carrier is not None:
-            arguments |= carrier.reactor_arguments(self._listeners)
+        application, arguments = plugin_hooks.serving(
+            self._hooks, self._settings, application, carrier, self._listeners
+        )
         worker = Worker(
             application,
             self._settings,

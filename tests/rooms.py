@@ -31,6 +31,9 @@ ORDER = (
 #: Plug-ins, above all of the core. They do not import each other, but `aliases` may import any.
 ANY = "plugins/aliases"
 
+#: What the extension has for several plug-ins, with its types: any of them may import it.
+NATIVE = "plugins/native"
+
 #: The one file of the core that names plug-ins, as strings.
 REGISTRY = "poorhttp.config.registry"
 
@@ -59,7 +62,7 @@ def is_up(left: str, right: str) -> bool:
     if left in (right, ANY):
         return False
     if right.startswith("plugins"):
-        return True
+        return right != NATIVE or not left.startswith("plugins")
     return not left.startswith("plugins") and ORDER.index(left) < ORDER.index(right)
 
 

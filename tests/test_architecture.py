@@ -212,10 +212,12 @@ def serve(settings, services, reloader=None):
     self.open_console()
     settings.debug, services[0].origin("live"), path.open(), log.debug("the console is closed")
     getattr(settings, "open"), "otel", "poorhttp.plugins.dev:install", "alive"
+    path.startswith("cgi:"), "static:", "--cgi-environment", "--env"
 '''
     assert plugin_names(source, {"debug", "live", "open"}) == {
         *("reloader", "open_console", "settings.debug", "settings.live", "settings.open"),
         *("otel", "poorhttp.plugins.dev", "poorhttp.plugins.dev:install"),
+        *("cgi:", "--cgi-environment"),
     }
 
 

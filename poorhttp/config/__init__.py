@@ -13,6 +13,6 @@ parsers.py        turn the text of an option into its value
 address.py        addresses to listen on
 other_servers/    values and advice for who knows other servers
 suggestions.py    suggestions for misspelt words
-help.py           the text of `--help` and docs/reference/options.md
+help.py           the text of `--help`
 version.py        the version of the server
 """

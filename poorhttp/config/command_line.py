@@ -24,9 +24,6 @@ HELP_ALL_FLAG = "--help-all"
 VERSION_FLAGS = ("-v", "--version")
 FILE_FLAGS = ("-c", "--config")
 PLUGINS_FLAG = "--plugins"
-#: Options whose values may be passwords.
-VARIABLE_FLAGS = ("--env", "-e", "--cgi-environment")
-
 #: Files of other servers that `-c` names there.
 FOREIGN_FILES = (".py", ".toml", ".yaml", ".yml", ".xml")
 
@@ -225,12 +222,15 @@ def _is_target(word: str) -> bool:
 
 def title_words(words: Sequence[str]) -> list[str]:
     """Return arguments as a process title shows them: no values of environment variables."""
+    secret = [option for option in OPTIONS.values() if option.secret]
+    flags = [option.flag for option in secret]
+    flags += [f"-{option.short}" for option in secret if option.short]
     shown = []
     before = ""
     for word in words:
         # `-e NAME=VALUE`, `-eNAME=VALUE` or `--env=NAME=VALUE`; a name has at least one letter.
-        start = 1 if before in VARIABLE_FLAGS else 0
-        for flag in VARIABLE_FLAGS:
+        start = 1 if before in flags else 0
+        for flag in flags:
             if word.startswith(flag) and word != flag:
                 start = len(flag) + 1
         end = word.find("=", start) if start else -1

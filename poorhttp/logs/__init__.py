@@ -20,8 +20,6 @@ from poorhttp._core import (
     Reactor,
     RequestName,
     Sink,
-    set_log_level,
-    share_log_level,
 )
 from poorhttp.config.registry import registry
 from poorhttp.config.settings import Settings
@@ -52,7 +50,6 @@ class ErrorLog:
         relay: handles both logs in Python; None if no plug-in does.
         show: prints an exception in place of its traceback in the log.
         errors_first: an exception is logged before its request is.
-        shares_level: `set_level` has an effect in this process.
         lost: counts lines of the main process that are lost.
     """
 
@@ -63,7 +60,6 @@ class ErrorLog:
     folder = "."
     relay: Relay | None = None
     errors_first = False
-    shares_level = False
     lost: WorkerStatus | None = None
 
     def open(self, settings: Settings, owner: tuple[int, int] | None = None) -> LogWriter:
@@ -288,21 +284,6 @@ def close() -> None:
         error_log.writer.close()
     if error_log.relay is not None:
         error_log.relay.close()
-
-
-def share_level() -> None:
-    """Prepare `set_level` in this process and those that it forks from now on; may be repeated."""
-    if not error_log.shares_level:
-        from mmap import mmap
-
-        share_log_level(memoryview(mmap(-1, 1)))
-        error_log.shares_level = True
-
-
-def set_level(level: str) -> None:
-    """Set the lowest level of all processes, after `share_level`; empty: that of their settings."""
-    if error_log.shares_level:
-        set_log_level(level)
 
 
 #: Returns the name of the request that this thread or greenlet runs, with `request_id`.

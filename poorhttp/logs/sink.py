@@ -14,7 +14,7 @@ from poorhttp.errors import ConfigError, Failure, Stopped
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any, Protocol
+    from typing import Protocol
 
     from poorhttp.config.registry import Entry
 
@@ -103,7 +103,7 @@ def sink_of(settings: Settings, option: str) -> LogSink | None:
     # In a main process without a relay, the error log has its destination nevertheless.
     if entry is None or (option == "access_log" and has_relay(settings)):
         return None
-    sink = _load(entry)
+    sink: LogSink = entry.load()
     return sink if option in sink.logs else None
 
 
@@ -139,7 +139,8 @@ def open_relay(settings: Settings, folder: str, label: str, *, configure: bool) 
     if entry is None:
         return None
     with _calling(entry, "relay", settings.origin(entry.name)):
-        return _load(entry).relay(settings, folder, label, configure=configure)
+        relay: Relay = entry.load().relay(settings, folder, label, configure=configure)
+        return relay
 
 
 def _named(settings: Settings, option: str) -> Entry | None:
@@ -148,16 +149,9 @@ def _named(settings: Settings, option: str) -> Entry | None:
 
 def _with_option(settings: Settings) -> Entry | None:
     for name, entry in registry.entries["log_sinks"].items():
-        if settings.is_enabled(name) and _load(entry).relays:
+        if settings.is_enabled(name) and entry.load().relays:
             return entry
     return None
-
-
-def _load(entry: Entry) -> LogSink:
-    sink: Any = entry.load()
-    if not isinstance(sink, LogSink):
-        raise ConfigError(f"{entry} is no object of a class that is derived from LogSink")
-    return sink
 
 
 @contextmanager

@@ -13,5 +13,6 @@ compression/   codings of responses
 preload/       workers are forked from a process that has loaded the application
 tls/           addresses that begin with `https`, and their certificates
 testing/       fixtures for tests of applications
+native.py      what the extension module has for several of them
 aliases/       modules under the names of earlier releases
 """

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Protocol, TypedDict
+    from collections.abc import Callable
+    from typing import Any, Protocol, TypedDict
 
     from poorhttp.config.registry import Entry
     from poorhttp.config.settings import Settings
@@ -86,8 +87,8 @@ if TYPE_CHECKING:
         def has_application(self) -> bool:
             """A program has loaded the application already, which cannot be loaded again."""
 
-        def metrics(self) -> list[tuple[Entry, Metric, list[tuple[dict[str, str], float]]]]:
-            """Read the metrics of plug-ins of others: labels and numbers of each."""
+        def metrics(self, convert: Callable[[Any], object]) -> list[tuple[Entry, Metric, Any]]:
+            """Read the metrics of plug-ins of others; `convert` checks what each reads."""
 
         @property
         def file(self) -> str | None:

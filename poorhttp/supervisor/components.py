@@ -317,12 +317,11 @@ class Components:
     def say(self, text: str, style: str) -> bool:
         return any(self._values("say", bool, text, style))
 
-    def metrics(self) -> list[tuple[Entry, Metric, list[tuple[dict[str, str], float]]]]:
-        """Return the metrics of plug-ins of others, each with labels and numbers."""
-        if not registry.entries["metrics"]:
-            return []
-        from poorhttp.supervisor.metric import samples  # takes memory
+    def metrics(self, convert: Callable[[Any], object]) -> list[tuple[Entry, Metric, Any]]:
+        """Return the metrics of plug-ins of others, with what they read, as `convert` returns it.
 
+        `convert` may raise what the plug-in has to answer for.
+        """
         found = []
         for entry in registry.entries["metrics"].values():
             member = self._metrics.setdefault(entry.name, Member(entry))
@@ -331,7 +330,7 @@ class Components:
                 member.component = self._call(member, "import", None, made=entry.load)
                 if member.component is None:
                     self._switch_off(member, "it cannot be loaded")
-            read = self._call(member, "read", None, self._main, convert=samples)
+            read = self._call(member, "read", None, self._main, convert=convert)
             if read is not None:
                 found.append((entry, member.component, read))
         return found

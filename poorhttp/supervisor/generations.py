@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
-    from poorhttp._core import Figures, WorkerStatus
+    from poorhttp._core import WorkerStatus
     from poorhttp.supervisor.binary_upgrade import Memory
     from poorhttp.supervisor.hooks.queue import HookQueue
     from poorhttp.supervisor.spawner import Spawner
@@ -113,19 +113,8 @@ class Generations:
             return float("inf")
         return 0.0 if self._has_no_workers and not self.hooks.is_ending else self.hooks.due()
 
-    def figures(self, service: str) -> Figures:
-        """Return the figures of all workers of a service, including those that have ended."""
-        return self.totals[service].figures(self._alive(service))
-
-    def died(self, service: str) -> int:
-        """Return how many workers of a service have died so far."""
-        return self.totals[service].restarts["died"]
-
-    def statuses(self, service: str) -> list[WorkerStatus]:
-        """Return the statuses of all workers of a service, also of those that have ended."""
-        return [*self._alive(service), *self.totals[service].statuses]
-
-    def _alive(self, service: str) -> list[WorkerStatus]:
+    def alive(self, service: str) -> list[WorkerStatus]:
+        """Return the statuses of the workers of a service."""
         pools = (pool for pool in self if pool.settings.service == service)
         return [status for pool in pools for status in pool.statuses()]
 

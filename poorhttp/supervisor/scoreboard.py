@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
-from poorhttp._core import SharedStatuses, WorkerStatus, sum_figures
+from poorhttp._core import SharedStatuses, WorkerStatus
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from poorhttp._core import Figures
     from poorhttp.supervisor.binary_upgrade import Memory
 
 #: Requests in a log line, the newest first; of more only the number is given.
@@ -36,11 +35,6 @@ REFORKS = 8
 #: Seconds after which the memory of a main process before is read for the last time when that has
 #: ended: its workers end with it, but not in the same moment.
 SETTLED = 5.0
-
-#: How often and after which pause (in seconds) figures are added again, because a worker of the
-#: main process before has ended meanwhile.
-TRIES = 20
-PAUSE = 0.001
 
 #: What a new main process inherits: the totals of a service, and the statuses of workers.
 TOTALS = "totals"
@@ -104,6 +98,7 @@ class Totals:
 
     Attributes:
         ended: the sums of the workers that have ended, as a status.
+        before: main processes before, as long as their workers may count.
         greenlets: the package for which it was logged that threads are greenlets; None: for none.
     """
 
@@ -112,7 +107,7 @@ class Totals:
     def __init__(self) -> None:
         self._memory = SharedStatuses(1)
         self.ended = WorkerStatus(self._memory, 0)
-        self._before: list[Predecessor] = []
+        self.before: list[Predecessor] = []
 
     def add_ended(self, status: WorkerStatus | None) -> None:
         if status is not None:
@@ -135,42 +130,27 @@ class Totals:
         return self._own_number(REFORKS)
 
     def _own_number(self, which: int) -> int:
-        return sum(each.own_number(which) for each in self._ended())
+        return sum(each.own_number(which) for each in self.all_ended())
 
-    def _ended(self) -> list[WorkerStatus]:
-        return [self.ended, *(each.ended for each in self._before)]
+    def all_ended(self) -> list[WorkerStatus]:
+        """Return `ended`, and that of each main process before."""
+        return [self.ended, *(each.ended for each in self.before)]
 
-    def figures(self, alive: Sequence[WorkerStatus]) -> Figures:
-        """Return the sums of everything, and of these workers, which are alive."""
-        self._fold()
-        for _ in range(TRIES):
-            moves = [each.ended.moves() for each in self._before]
-            ended, others = self._ended(), list(alive)
-            for each in self._before:
-                (others if each.is_alive() else ended).extend(each.workers)
-            figures = sum_figures(others, ended)
-            # One that stays odd is that of a main process that was killed then.
-            is_moving = any(number % 2 for number in moves)
-            if not is_moving and moves == [each.ended.moves() for each in self._before]:
-                break
-            time.sleep(PAUSE)
-        return figures
-
-    def _fold(self) -> None:
+    def fold(self) -> None:
         """Move what main processes that have ended have left here, and free their memory."""
         now = time.monotonic()
-        for each in [each for each in self._before if each.has_settled(now)]:
+        for each in [each for each in self.before if each.has_settled(now)]:
             for status in each.workers:
                 self.ended.absorb(status)
             self.ended.absorb(each.ended)
             for which in (*range(len(RESTARTS)), REFORKS):
                 self.ended.add_to_own_number(which, each.ended.own_number(which))
-            self._before.remove(each)
+            self.before.remove(each)
 
     @property
     def statuses(self) -> list[WorkerStatus]:
         """Those of workers that have ended, and of workers of the main processes before."""
-        return [*self._ended(), *(status for each in self._before for status in each.workers)]
+        return [*self.all_ended(), *(status for each in self.before for status in each.workers)]
 
     def memory(self, service: str, scoreboards: Iterable[Scoreboard]) -> Iterator[Memory]:
         """Yield what the next main process inherits: nothing that a limit of file sizes forbids."""
@@ -178,7 +158,7 @@ class Totals:
         for kind, memory in shared:
             if memory.fileno() >= 0:
                 yield kind, service, os.getpid(), memory.fileno()
-        for each in self._before:
+        for each in self.before:
             yield from each.memory(service)
 
     def inherit(self, memory: Iterable[Memory]) -> None:
@@ -187,9 +167,9 @@ class Totals:
             # Another version of this package has other memory.
             with suppress(OSError, ValueError):
                 if kind == TOTALS:
-                    self._before.append(Predecessor(pid, SharedStatuses.inherited(fd)))
-                elif kind == WORKERS and self._before and self._before[-1].pid == pid:
-                    self._before[-1].add(SharedStatuses.inherited(fd))
+                    self.before.append(Predecessor(pid, SharedStatuses.inherited(fd)))
+                elif kind == WORKERS and self.before and self.before[-1].pid == pid:
+                    self.before[-1].add(SharedStatuses.inherited(fd))
 
 
 class Predecessor:

@@ -373,8 +373,8 @@ class Supervisor:
         if not self.components.say(text, style):
             logs.write({"bad": "error", "warning": "warning"}.get(style, "info"), text)
 
-    def metrics(self) -> list[tuple[Entry, Metric, list[tuple[dict[str, str], float]]]]:
-        return self.components.metrics()
+    def metrics(self, convert: Callable[[Any], object]) -> list[tuple[Entry, Metric, Any]]:
+        return self.components.metrics(convert)
 
     # Plug-ins of others whose methods do not return
 

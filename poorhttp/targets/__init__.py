@@ -16,11 +16,12 @@ that takes the rest and returns an application.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from poorhttp.config.registry import Entry, registry
 from poorhttp.config.settings import Settings
 from poorhttp.config.suggestions import nearest
-from poorhttp.errors import ApplicationError, ConfigError
+from poorhttp.errors import ApplicationError, ConfigError, Failure
 from poorhttp.targets import wsgi
 from poorhttp.targets.module import describe
 from poorhttp.targets.target import Target
@@ -28,6 +29,9 @@ from poorhttp.targets.target import Target
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
+
+#: The kind of a target without a scheme.
+MODULE = Target(wsgi.load, "")
 
 #: A random key, with which targets sign data of clients. The main process creates it when it
 #: imports this module, so that all workers have the same, also after a reload.
@@ -70,16 +74,21 @@ def load(target: str, settings: Settings | None = None) -> WSGIApplication:
     return wsgi.load(target)
 
 
-def takes_settings(target: str) -> bool:
-    """Tell whether loading a target depends on options, which may differ between hosts."""
+def find(target: str) -> Target:
+    """Return the kind of a target, whose plug-in is loaded for that; `MODULE` without a scheme."""
     entry = _entry(target)
-    return entry is not None and _kind(entry, target).takes_settings
+    return _kind(entry, target) if entry is not None else MODULE
 
 
-def kind(target: str) -> str:
-    """Return what the rest of a target names; empty if it has no scheme that is known."""
-    entry = _entry(target)
-    return _kind(entry, target).kind if entry is not None else ""
+def whole_body(target: str) -> str:
+    """Return why an application cannot receive a body while it runs; mostly empty.
+
+    Before modules can be imported, so that of a plug-in of others only if that is named.
+    """
+    entry = registry.known("targets", target.partition(":")[0])
+    with suppress(Failure):
+        return "" if entry is None else _kind(entry, target).whole_body
+    return ""
 
 
 def _is_module_wsgi(scheme: str, rest: str) -> bool:

@@ -8,7 +8,7 @@ application answers the rest; it may be combined of several (`mounts.py`).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from poorhttp import targets
 from poorhttp.config.address import is_raw_tcp
@@ -19,7 +19,7 @@ from poorhttp.targets.static import check_open, folder_of, not_found
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from _typeshed.wsgi import WSGIApplication
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 
 class Route:
@@ -90,7 +90,7 @@ class Routes:
     @property
     def application(self) -> WSGIApplication | None:
         """The application that was passed in, if no other has to be loaded; else None."""
-        return self._given if self._is_single_application else None
+        return self._given if self._given and self._is_single_application else None
 
     def table(self, own_paths: Sequence[str] = ()) -> list[tuple[str, str, str | None, Settings]]:
         """Return the routes for the core, the longest prefix first; empty without folders.
@@ -125,14 +125,14 @@ class Routes:
                 found = prefix
                 while found and found not in routes:
                     found = found.rpartition("/")[0]
-                if found in routes and _needs_whole_body(routes[found].target):
+                why_not = targets.whole_body(routes[found].target) if found in routes else ""
+                if why_not:
                     raise ConfigError(
                         f"{settings.origin('stream_request_body', number)}: the target of "
-                        f"{routes[found].origin} cannot receive a body while it runs: CGI "
-                        "programs get it whole, TCP services have none"
+                        f"{routes[found].origin} cannot receive a body while it runs: {why_not}"
                     )
             for prefix, route in routes.items():
-                if _needs_whole_body(route.target):
+                if targets.whole_body(route.target):
                     rows[prefix] = False
             yield from ((host, prefix, streamed) for prefix, streamed in rows.items())
 
@@ -157,13 +157,16 @@ class Routes:
                 return not_found
             return self._given or _load(applications[0], wrap)
 
-        from poorhttp.targets.mounts import Mount, Mounts
+        from poorhttp.targets.mounts import Mounts
+
+        def whole(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+            return mounts(environ, start_response)
 
         loaded: dict[object, WSGIApplication] = {}
-        mounts: dict[str, list[Mount]] = {host: [] for host in self._hosts}
+        tables: dict[str, dict[str, WSGIApplication]] = {host: {} for host in self._hosts}
         for route in applications:
             key: object = route.target
-            if targets.takes_settings(route.target):
+            if targets.find(route.target).takes_settings:
                 key = route.target, id(route.settings)
             if not route.target and self._given is not None:
                 loaded[key] = self._given
@@ -172,10 +175,13 @@ class Routes:
                     loaded[key] = _load(route, wrap)
                 except ApplicationError as error:
                     raise ApplicationError(f"{route.origin}: {error}") from error
-            mounts[route.host].append(
-                Mount(route.prefix, loaded[key], route.target.startswith("cgi:"))
+            prefix = route.prefix.encode().decode("latin-1")
+            mount = targets.find(route.target).mount
+            tables[route.host][prefix] = (
+                mount(loaded[key], prefix, whole) if mount is not None else loaded[key]
             )
-        return Mounts(mounts)
+        mounts = Mounts(tables)
+        return mounts
 
     @property
     def _is_single_application(self) -> bool:
@@ -183,14 +189,9 @@ class Routes:
         applications = [route for route in self if not route.folder]
         if len(self._hosts) > 1 or any(route.prefix for route in applications):
             return False
-        # A CGI program may redirect to a static file, which `Mounts` handles.
         return len(self._routes) == 1 or not any(
-            route.target.startswith("cgi:") for route in applications
+            targets.find(route.target).mount for route in applications
         )
-
-
-def _needs_whole_body(target: str) -> bool:
-    return target.startswith("cgi:") or is_raw_tcp(target)
 
 
 def _load(

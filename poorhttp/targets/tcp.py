@@ -38,4 +38,4 @@ def load(target: str) -> Any:
     return handler
 
 
-TARGET = Target(load, CALLABLE)
+TARGET = Target(load, CALLABLE, whole_body="TCP services have none")

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 from poorhttp.config.registry import FINDER, LeftOut, registry
 from poorhttp.config.settings import Settings
-from poorhttp.errors import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,8 +15,9 @@ if TYPE_CHECKING:
 
     from poorhttp._core import Request
     from poorhttp.config.address import Address
-    from poorhttp.config.registry import Entry
     from poorhttp.net.listener import Listener
+    from poorhttp.net.transport import Transport
+    from poorhttp.targets.routes import Routes
     from poorhttp.worker.service import Service
     from poorhttp.worker.stop_signals import StopSignals
 
@@ -171,23 +171,9 @@ def used(settings: Settings) -> list[WorkerHooks]:
     """
     if settings.service.startswith("/"):
         return []
-    return [_hooks(entry) for entry in registry.used("worker_hooks", settings.is_enabled)]
-
-
-def _hooks(entry: Entry) -> WorkerHooks:
-    hooks: WorkerHooks = entry.load()
-    if not isinstance(hooks, WorkerHooks):
-        raise ConfigError(f"{entry} is no object of a class that is derived from WorkerHooks")
-    named: WorkerHooks = entry.named(hooks)
-    return named
-
-
-def reactor_arguments(hooks: Sequence[WorkerHooks], settings: Settings) -> dict[str, Any]:
-    """Return the arguments of the reactor that all hooks give."""
-    found: dict[str, Any] = {}
-    for each in hooks:
-        found |= each.reactor_arguments(settings)
-    return found
+    return [
+        entry.named(entry.load()) for entry in registry.used("worker_hooks", settings.is_enabled)
+    ]
 
 
 def modules(services: Sequence[Settings]) -> list[str]:
@@ -216,3 +202,35 @@ def target_wrapper(
         return application
 
     return wrap
+
+
+def load_application(
+    hooks: Sequence[WorkerHooks],
+    settings: Settings,
+    routes: Routes,
+    application: WSGIApplication | None = None,
+) -> WSGIApplication:
+    """Load what the routes name, as all hooks want it; `application`: if it is loaded already."""
+    for each in hooks:
+        each.before_loading(settings)
+    application = application or routes.load(target_wrapper(hooks))
+    for each in hooks:
+        application = each.wrap(application, settings)
+    return application
+
+
+def serving(
+    hooks: Sequence[WorkerHooks],
+    settings: Settings,
+    application: WSGIApplication,
+    transport: Transport | None,
+    listeners: Sequence[Listener],
+) -> tuple[WSGIApplication, dict[str, Any]]:
+    """Return the application that a worker calls, and what plug-ins give its reactor."""
+    arguments: dict[str, Any] = {}
+    for each in hooks:
+        application = each.serve(application, settings)
+        arguments |= each.reactor_arguments(settings)
+    if transport is not None:
+        arguments |= transport.reactor_arguments(listeners)
+    return application, arguments

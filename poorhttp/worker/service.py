@@ -115,12 +115,9 @@ class Service:
         loader.set_variables(self.settings)
         loader.extend_path(self.settings)
         mode.prepare(self.mode, self.settings)
-        for hooks in self.hooks:
-            hooks.before_loading(self.settings)
-        application = self.application or self.routes.load(plugin_hooks.target_wrapper(self.hooks))
-        for hooks in self.hooks:
-            application = hooks.wrap(application, self.settings)
-        self.application = application
+        self.application = plugin_hooks.load_application(
+            self.hooks, self.settings, self.routes, self.application
+        )
         # Compiling what has no bytecode yet leaves holes of a megabyte.
         trim_memory()
         if self.imports is not None:
@@ -143,12 +140,9 @@ class Service:
         if context is not None:
             listeners = sockets.listeners_of(listeners, context.index)
             close_others(listeners)
-        application = self.application
-        for hooks in self.hooks:
-            application = hooks.serve(application, self.settings)
-        arguments = plugin_hooks.reactor_arguments(self.hooks, self.settings)
-        if self.transport is not None:
-            arguments |= self.transport.reactor_arguments(listeners)
+        application, arguments = plugin_hooks.serving(
+            self.hooks, self.settings, self.application, self.transport, listeners
+        )
         worker = Worker(
             application,
             self.settings,

@@ -7,7 +7,8 @@ import os
 from collections.abc import Iterable
 from urllib.parse import unquote_to_bytes
 
-from poorhttp.targets.mounts import LOCAL_REDIRECT, Mount, Mounts
+from poorhttp.plugins.apps.cgi.local_redirect import LOCAL_REDIRECT, mount
+from poorhttp.targets.mounts import Mounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,5 +46,9 @@ def program(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable
     return everything({**environ, **asked}, start_response)
 
 
+def _whole(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    return programs(environ, start_response)
+
+
 #: A program beside another application.
-programs = Mounts({"": [Mount("/program", program, redirects=True), Mount("", one)]})
+programs = Mounts({"": {"/program": mount(program, "/program", _whole), "": one}})

@@ -23,8 +23,7 @@ from tests.testkit.process import workers
 from tests.testkit.server import Server, join, patched, wait_for
 
 if TYPE_CHECKING:
-    from poorhttp._core import Figures
-    from poorhttp.plugins.monitor.admin.model import Service
+    from poorhttp.plugins.monitor.admin.model import Figures, Service
 
 APP = "tests.apps.statuses:application"
 

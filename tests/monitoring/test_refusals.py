@@ -18,7 +18,7 @@ from tests.testkit.process import workers
 from tests.testkit.server import Server, run, wait_for
 
 if TYPE_CHECKING:
-    from poorhttp._core import Refusal
+    from poorhttp.plugins.monitor.admin.model import Refusal
 
 APP = "tests.apps.statuses:application"
 

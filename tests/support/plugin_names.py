@@ -27,7 +27,7 @@ OF_THE_CORE = frozenset(("terminal_modes", "advise_huge_pages"))
 WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 #: What names the package of plug-ins, also within a longer string.
 OF_PLUGINS = re.compile(r"\bpoorhttp\.plugins[\w.]*|\bplugins/(?!aliases)[\w/]*")
-ONE_NAME = re.compile(r"\w+([-.:/]\w+)*")
+ONE_NAME = re.compile(r"-{0,2}\w+([-.:/]\w+)*:?")
 
 
 def options(folder: Path) -> set[str]:
@@ -80,7 +80,10 @@ def identifiers(nodes: Iterable[ast.AST]) -> Iterator[str]:
 
 
 def strings(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """Strings that are one name, `cgi` or `a.b:c`; from longer ones, names of plug-ins' modules."""
+    """Strings that are one name: `cgi`, `cgi:`, `--cgi`, `a.b:c`.
+
+    From longer ones, names of plug-ins' modules.
+    """
     documents = {
         id(node.body[0].value)
         for node in nodes

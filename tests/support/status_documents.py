@@ -10,8 +10,17 @@ from typing import TYPE_CHECKING
 from poorhttp.plugins.monitor.admin.model import BOUNDS, no_figures
 
 if TYPE_CHECKING:
-    from poorhttp._core import Figures, Finished, Histogram, InFlight, Refusal
-    from poorhttp.plugins.monitor.admin.model import Service, Slot, Status, Worker
+    from poorhttp.plugins.monitor.admin.model import (
+        Figures,
+        Finished,
+        Histogram,
+        InFlight,
+        Refusal,
+        Service,
+        Slot,
+        Status,
+        Worker,
+    )
 
 #: Seconds since 1970, of every document.
 NOW = 1_790_000_000.0

@@ -10,8 +10,7 @@ from tests.testkit.client import Connection
 from tests.testkit.server import wait_for
 
 if TYPE_CHECKING:
-    from poorhttp._core import Figures
-    from poorhttp.plugins.monitor.admin.model import Service, Status
+    from poorhttp.plugins.monitor.admin.model import Figures, Service, Status
 
 
 class Admin:

@@ -71,7 +71,7 @@ def test_all_of_the_package_is_inside_and_nothing_else(wheel: Path) -> None:
     assert {
         "poorhttp/py.typed",
         "poorhttp/_core.pyi",
-        "poorhttp/config/help.md",
+        "poorhttp/plugins/setup/options.md",
         "poorhttp/config/other_servers/advice.txt",
         "poorhttp/plugins/monitor/page/page.css",
         f"{files}conf/poorhttp.service",

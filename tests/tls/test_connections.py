@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from poorhttp._core import use_kernel_tls
+from poorhttp.plugins.native import use_kernel_tls
 from tests.apps import streamed
 from tests.support.certificate import certificate
 from tests.testkit.client import HANG, Connection

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from poorhttp.config import address
-from poorhttp.config import help as reference
 from poorhttp.config.cpus import usable_cpus
+from poorhttp.config.help import WIDTH, option_help
 from poorhttp.config.options.proxies import FORWARDED_HEADERS
 from poorhttp.config.options.server import MODES
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.errors import ConfigError
 from poorhttp.plugins.compression.options import Compression
+from poorhttp.plugins.setup.options_page import page
 from poorhttp.worker import mode as modes
 from tests.support.plug_in import install, known
 from tests.testkit.client import HANG
@@ -267,13 +268,13 @@ def test_every_option_is_explained(name: str) -> None:
     option = OPTIONS[name]
     assert option.summary.endswith(".")
     assert option.metavar.isupper()
-    assert f"\n### {name}\n" in reference.page()
-    assert f" {option.flag or option.metavar}" in reference.option_help()
+    assert f"\n### {name}\n" in page()
+    assert f" {option.flag or option.metavar}" in option_help()
 
 
 def test_the_reference_page_is_current() -> None:
     made = subprocess.run(
-        [sys.executable, "-m", "poorhttp.config.help"],
+        [sys.executable, "-m", "poorhttp.plugins.setup.options_page"],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -282,9 +283,9 @@ def test_the_reference_page_is_current() -> None:
     )
     assert made.stderr == ""
     assert (ROOT / "docs/reference/options.md").read_text() == made.stdout, (
-        "run: python -m poorhttp.config.help > docs/reference/options.md"
+        "run: python -m poorhttp.plugins.setup.options_page > docs/reference/options.md"
     )
 
 
 def test_help_fits_the_width() -> None:
-    assert max(len(line) for line in reference.option_help().splitlines()) <= reference.WIDTH
+    assert max(len(line) for line in option_help().splitlines()) <= WIDTH

@@ -12,7 +12,8 @@ import pytest
 from poorhttp.config import loader
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ApplicationError, ConfigError
-from poorhttp.targets.mounts import LOCAL_REDIRECT, Mount, Mounts, host_of
+from poorhttp.plugins.apps.cgi.local_redirect import LOCAL_REDIRECT, mount
+from poorhttp.targets.mounts import Mounts, host_of
 from poorhttp.targets.routes import Routes
 from poorhttp.targets.static import not_found
 from tests.apps import mounted
@@ -153,8 +154,8 @@ def test_the_longest_prefix_of_whole_segments(path: str, name: str, script: str,
 
 
 def test_below_a_script_name_that_is_there_already() -> None:
-    inner = Mounts({"": [Mount("/b", mounted.one)]})
-    outer = Mounts({"": [Mount("/a", inner)]})
+    inner = Mounts({"": {"/b": mounted.one}})
+    outer = Mounts({"": {"/a": inner}})
     found = told(outer, "/a/b/c")
     assert (found["SCRIPT_NAME"], found["PATH_INFO"]) == ("/a/b", "/c")
 
@@ -243,7 +244,10 @@ def test_only_programs_are_told_how() -> None:
         start_response("200 OK", [("Content-Type", "text/plain")])
         return []
 
-    application = Mounts({"": [Mount("/p", mounted.program, redirects=True), Mount("", look)]})
+    def whole(*request: Any) -> Any:
+        return application(*request)
+
+    application = Mounts({"": {"/p": mount(mounted.program, "/p", whole), "": look}})
     ask(application)
     ask(application, "/p?/")
     assert seen == [False, False]

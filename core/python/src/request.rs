@@ -341,18 +341,8 @@ impl Request {
     }
 
     #[getter]
-    fn started(&self, py: Python<'_>) -> bool {
-        self.dispatched.exchange(py).response().is_started()
-    }
-
-    #[getter]
     fn committed(&self, py: Python<'_>) -> bool {
         self.dispatched.exchange(py).response().is_committed()
-    }
-
-    #[getter]
-    fn over(&self, py: Python<'_>) -> bool {
-        self.dispatched.exchange(py).is_over()
     }
 
     #[getter]

@@ -68,6 +68,7 @@ class Option(Generic[T_co]):
         quotes: a value may begin and end with a quote.
         local: the server is for this machine only, if it is set.
         common: `--help` shows it, not only `--help-all`.
+        secret: values may be passwords, behind a name and an equals sign.
         needs_main: it needs a main process, so that it is at odds with `supervisor = off`.
         words: values that may follow the flag of a switch, which means `on` without any; empty for
             all other options.
@@ -100,6 +101,7 @@ class Option(Generic[T_co]):
         quotes: bool = False,
         local: bool = False,
         common: bool = False,
+        secret: bool = False,
         needs_main: bool = False,
     ) -> None:
         self.parse = parse
@@ -118,6 +120,7 @@ class Option(Generic[T_co]):
         self.quotes = quotes
         self.local = local
         self.common = common
+        self.secret = secret
         self.needs_main = needs_main
         self.words: tuple[str, ...] = getattr(parse, "words", ())
         self.default = self.read([("default", text) for text in self.default_texts])

@@ -98,6 +98,7 @@ class Application:
         reason="Set in each worker before the application is loaded. Other users of the machine "
         "can see a command line, so write passwords into a file. gunicorn `raw_env`, uWSGI `env`.",
         short="e",
+        secret=True,
     )
 
 

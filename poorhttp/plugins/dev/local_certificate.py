@@ -11,10 +11,10 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-from poorhttp._core import TlsConfig, TlsSettings, self_signed
 from poorhttp.config.address import Address
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.errors import ConfigError
+from poorhttp.plugins.native import TlsConfig, TlsSettings, self_signed
 from poorhttp.process.safe_open import make_folders, open_regular, write_file
 
 #: Names of this machine for itself.

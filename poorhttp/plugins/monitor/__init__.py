@@ -9,6 +9,7 @@ metrics/          metrics for Prometheus, StatsD and OpenTelemetry
 answers.py        which workers answer pings in time
 accept_queue.py   connections that wait in the kernel to be accepted
 unread.py         connections in which requests wait to be read
+log_level.py      the level of the error log, which `ctl log-level` sets
 saturation.py     log lines when all threads of a worker are busy
 pings.py          pings the workers while somebody asks
 derived/          computed from figures and documents: quantiles, rates, the last hour, notices

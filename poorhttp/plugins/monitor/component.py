@@ -10,6 +10,7 @@ from contextlib import suppress
 from poorhttp import logs
 from poorhttp.config.settings import Settings
 from poorhttp.net.listener import Listener
+from poorhttp.plugins.monitor import log_level
 from poorhttp.plugins.monitor.answers import answering, full
 from poorhttp.plugins.monitor.options import Monitoring
 from poorhttp.plugins.monitor.pings import Pings
@@ -125,7 +126,7 @@ class Monitor(Component):
             self._previous.append(previous)
         elif previous is not None:
             previous.close()
-        logs.set_level("")
+        log_level.set_level("")
         self.tick(time.monotonic())
 
     def cancel(self) -> None:
@@ -311,7 +312,7 @@ class Monitor(Component):
         from poorhttp.plugins.monitor.admin.endpoint import AdminEndpoint
         from poorhttp.plugins.monitor.inspection.worker import area, handler
 
-        logs.share_level()
+        log_level.share()
         # Before workers are forked.
         area.area.open()
         handler.ignore()

@@ -10,12 +10,12 @@ from contextlib import suppress
 from weakref import WeakSet
 
 from poorhttp import logs
-from poorhttp._core import TlsConfig, TlsSettings, use_kernel_tls
 from poorhttp.config.address import is_raw_tcp
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
 from poorhttp.net.listener import Listener
 from poorhttp.net.transport import Transport
+from poorhttp.plugins.native import TlsConfig, TlsSettings, use_kernel_tls
 from poorhttp.plugins.tls.options import Tls
 from poorhttp.process.fork import after_fork_in_child
 from poorhttp.process.privileges import Privileges

@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from types import MethodDescriptorType
 
 from poorhttp import logs
-from poorhttp._core import Request, UpgradedConnection
+from poorhttp._core import Request
 from poorhttp.worker.wsgi import ThreadReplaced, log_unreported
 
 TYPE_CHECKING = False
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from _typeshed import ReadableBuffer
+
+    from poorhttp.plugins.native import UpgradedConnection
 
 #: Names of the socket in the environ: that for authors, and those of Werkzeug and gunicorn.
 NAMES = ("poorhttp.upgrade", "werkzeug.socket", "gunicorn.socket")

@@ -58,5 +58,6 @@ class CgiPrograms:
         "Variable of the server's environment to pass on, `NAME`, or to set, `NAME=VALUE`.",
         metavar="VARIABLE",
         hosted=True,
+        secret=True,
         reason="Programs get no other variables, because these may hold passwords.",
     )

@@ -12,6 +12,7 @@ from poorhttp import logs
 from poorhttp._core import Request
 from poorhttp.errors import NoResponse, RequestTimeout
 from poorhttp.plugins.apps.cgi.error_responses import log_name, log_problem, request_name, respond
+from poorhttp.plugins.apps.cgi.local_redirect import LOCAL_REDIRECT
 from poorhttp.plugins.apps.native import CgiProgram, split_target
 
 TYPE_CHECKING = False
@@ -212,7 +213,7 @@ class ProgramRun:
                 "poorhttp.local_redirects": earlier + 1,
             }
         )
-        router: WSGIApplication | None = environ.get("poorhttp.local_redirect")
+        router: WSGIApplication | None = environ.get(LOCAL_REDIRECT)
         if router is not None:
             return router(environ, self.start_response)
         # Under another server, only this folder of programs is known.

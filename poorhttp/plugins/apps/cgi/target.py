@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from poorhttp.config.settings import Settings
+from poorhttp.plugins.apps.cgi.local_redirect import mount
 from poorhttp.plugins.apps.folder import check_folder
 from poorhttp.targets.target import PROGRAMS, Target
 
@@ -26,4 +27,6 @@ def load(folder: str, settings: Settings | None = None) -> Programs:
     return Programs(folder, settings or Settings())
 
 
-TARGET = Target(load, PROGRAMS, takes_settings=True)
+TARGET = Target(
+    load, PROGRAMS, takes_settings=True, whole_body="CGI programs get it whole", mount=mount
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from poorhttp.config.settings import Settings
-from poorhttp.targets import kind, wsgi
+from poorhttp.targets import find, wsgi
 from poorhttp.targets.target import CALLABLE, CONFIGURATION
 
 # Kinds of what a target names, beside those of a `Target`.
@@ -15,7 +15,7 @@ MODULE = "module"
 
 def named(target: str) -> tuple[str, str]:
     """Return the kind of what a target names, and its path or dotted name; empty if it is wrong."""
-    known, rest = kind(target), target.partition(":")[2]
+    known, rest = find(target).kind, target.partition(":")[2]
     if known == CONFIGURATION:
         return CONFIGURATION, rest.partition("#")[0]
     if known and known != CALLABLE:

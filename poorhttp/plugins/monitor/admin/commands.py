@@ -11,6 +11,7 @@ import os
 
 from poorhttp import logs
 from poorhttp.plugins.monitor.admin.questions import to_json
+from poorhttp.plugins.monitor.log_level import set_level
 from poorhttp.process.signals import signal
 
 TYPE_CHECKING = False
@@ -210,7 +211,7 @@ class Commands:
     def _log_level(self, level: str = "") -> Answer:
         if level not in LEVELS:
             raise Refused(400, f"level has to be one of {', '.join(LEVELS)}")
-        logs.set_level(level)
+        set_level(level)
         # Above every level, so that the line is there whatever it is now.
         _log(
             f"log-level {level}, until the next reload", "error" if level == "error" else "warning"

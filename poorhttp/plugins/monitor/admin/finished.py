@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from poorhttp._core import Finished, Refusal, WorkerStatus
+    from poorhttp._core import WorkerStatus
+    from poorhttp.plugins.monitor.admin.model import Finished, Refusal
 
 #: Entries of each of them.
 MOST = 20

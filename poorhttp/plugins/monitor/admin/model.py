@@ -37,8 +37,114 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypedDict
 
-    from poorhttp._core import Figures, Finished, InFlight, Refusal
     from poorhttp.supervisor.component import Reloads
+
+    # What the extension module counts, `poorhttp._core.WorkerStatus`.
+
+    class Histogram(TypedDict):
+        """Durations. `counts` has one number for each bucket, not cumulative."""
+
+        counts: list[int]
+        sum: float
+
+    class Figures(TypedDict):
+        """Counters, gauges and histograms, of one worker or of a service.
+
+        Counters of a service begin with the first main process: they outlive workers, reloads and
+        upgrades.
+        """
+
+        # Counters
+        requests: int
+        #: Responses by `1xx` to `5xx`.
+        responses: dict[str, int]
+        #: Requests that the server itself has refused, by status; see `REFUSED`.
+        refused: dict[str, int]
+        #: Requests that `request_timeout` has ended (504).
+        timed_out: int
+        #: Requests whose client left before anything of the response came there (499). That of a
+        #: quick request is noticed only if sending fails, and in `responses` it is counted with
+        #: the status of the application then.
+        departed: int
+        bytes_received: int
+        bytes_sent: int
+        #: Connections accepted.
+        accepted: int
+        tls_handshakes: int
+        tls_failures: int
+        #: Connections that applications have got, to speak another protocol.
+        upgrades: int
+        #: Bytes of bodies and responses written to temporary files.
+        spooled_bytes: int
+        cache_hits: int
+        cache_misses: int
+        #: Seconds for which threads have waited for the interpreter.
+        interpreter_wait: float
+        # Gauges
+        #: Requests that the application has.
+        in_flight: int
+        #: Requests that wait for a thread or for the interpreter.
+        queued: int
+        #: Seconds since the oldest request in flight began.
+        oldest: float
+        #: Connections by state; one of `CONNECTIONS`.
+        connections: dict[str, int]
+        # Histograms
+        #: From the complete head to the call of the application.
+        waiting: Histogram
+        #: From the call to its return, or to the end of the response.
+        application: Histogram
+        #: From there until the kernel has the last byte; 0 for a response that is sent at once.
+        sending: Histogram
+
+    class InFlight(TypedDict):
+        """A request in flight, or an upgraded connection."""
+
+        number: int
+        #: Method and target, as `GET /x`, escaped.
+        line: str
+        #: Seconds since it began.
+        seconds: float
+        #: Native thread ID; 0: unknown.
+        thread: int
+        #: The request ID; empty without one.
+        id: str
+        #: The application has its connection, to speak another protocol.
+        upgraded: bool
+
+    class Finished(TypedDict):
+        """A request that has ended. Times are in seconds."""
+
+        #: Seconds since 1970.
+        when: float
+        line: str
+        status: int
+        waited: float
+        application: float
+        sending: float
+        #: Bytes.
+        sent: int
+        pid: int
+        number: int
+        id: str
+
+    class Refusal(TypedDict):
+        """A request that the server itself has refused."""
+
+        #: Seconds since 1970.
+        when: float
+        status: int
+        #: As in the error log.
+        reason: str
+        #: Address and port, or what is known of them; empty for a Unix socket.
+        client: str
+        #: The request line as far as it has come, escaped and cut; of uwsgi, SCGI and FastCGI only
+        #: method and target.
+        line: str
+        pid: int
+        number: int
+        #: The request ID; empty without one.
+        id: str
 
     class AcceptQueue(TypedDict):
         """Connections that wait in the kernel until a worker accepts them."""

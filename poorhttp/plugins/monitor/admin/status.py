@@ -10,9 +10,11 @@ from collections.abc import Iterable, Iterator
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.config.version import VERSION
 from poorhttp.plugins.monitor.accept_queue import accept_queues, unread
+from poorhttp.plugins.monitor.admin.figures import figures, statuses
 from poorhttp.plugins.monitor.admin.finished import finished
 from poorhttp.plugins.monitor.admin.model import no_figures
 from poorhttp.plugins.monitor.answers import answering, answers, full
+from poorhttp.plugins.monitor.metrics.samples import samples
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,9 +28,6 @@ ONE_AT_A_TIME = ("single", "forking")
 
 #: Options that are shown even if they are not set.
 ALWAYS_SHOWN = ("target", "bind", "mode", "workers", "threads")
-
-#: Options whose values may be secrets, behind a name and an equals sign.
-SECRET = ("cgi_environment",)
 
 #: Seconds after which the PSS of a worker is read again: the kernel walks all its pages for that.
 PSS_INTERVAL = 10.0
@@ -65,16 +64,16 @@ class StatusDocument:
             "log_lines_lost": sum(
                 status.lines_lost()
                 for service in generations.totals
-                for status in generations.statuses(service)
+                for status in statuses(generations, service)
             ),
             "metrics": [
                 {
                     "name": entry.name,
                     "kind": metric.kind,
                     "description": metric.description,
-                    "samples": samples,
+                    "samples": read,
                 }
-                for entry, metric, samples in main.metrics()
+                for entry, metric, read in main.metrics(samples)
             ],
             "configuration": list(_configuration([pool.settings for pool in generations.serving])),
         }
@@ -83,11 +82,11 @@ class StatusDocument:
         settings, totals = serving.settings, serving.totals
         generations = self._monitor.main.generations
         pools = [pool for pool in generations if pool.settings.service == settings.service]
-        slowest, errors, refusals = finished(generations.statuses(settings.service))
+        slowest, errors, refusals = finished(statuses(generations, settings.service))
         transport = serving.service.transport
         expiries = transport.expiries() if transport is not None else ()
         history = self._monitor.history
-        present = generations.figures(settings.service)
+        present = figures(generations, settings.service)
         is_full = any(pool.is_full(each) for pool in pools for each in pool.workers.values())
         return {
             "name": settings.service,
@@ -121,7 +120,7 @@ class StatusDocument:
 
     def _worker(self, pool: WorkerPool, worker: WorkerHandle, now: float) -> Worker:
         status = pool.scoreboard.status(worker.slot)
-        figures = status.figures() if status is not None else no_figures()
+        found = status.figures() if status is not None else no_figures()
         cpu, rss = usage(worker.pid)
         return {
             "pid": worker.pid,
@@ -130,14 +129,14 @@ class StatusDocument:
             "age": now - worker.started,
             "answers": answers(worker, now),
             "full": pool.is_full(worker),
-            "requests": figures["requests"],
-            "connections": sum(figures["connections"].values()),
-            "in_flight": figures["in_flight"],
+            "requests": found["requests"],
+            "connections": sum(found["connections"].values()),
+            "in_flight": found["in_flight"],
             "cpu": cpu,
             "rss": rss,
             "pss": self._pss.get(worker.pid, (0.0, 0))[1],
             "working_on": status.requests() if status is not None else [],
-            "figures": figures,
+            "figures": found,
         }
 
     def _read_pss(self, workers: Iterable[WorkerHandle], now: float) -> None:
@@ -208,7 +207,7 @@ def _value(settings: Settings, name: str) -> tuple[str, str]:
     if not settings.is_set(name):
         return ", ".join(OPTIONS[name].default_texts), "default"
     texts = settings.written(name)
-    if name in SECRET:
+    if OPTIONS[name].secret:
         texts = [_masked(text) for text in texts]
     return ", ".join(texts), settings.origin(name)
 

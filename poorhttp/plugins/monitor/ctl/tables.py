@@ -9,8 +9,7 @@ from poorhttp.plugins.monitor.derived.rates import quantile, queue_length
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from poorhttp._core import Finished, Histogram
-    from poorhttp.plugins.monitor.admin.model import Service, Status
+    from poorhttp.plugins.monitor.admin.model import Finished, Histogram, Service, Status
 
 #: Rows of slow, failed and refused requests below the services.
 MOST_FINISHED = 5

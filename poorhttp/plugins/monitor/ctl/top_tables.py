@@ -10,8 +10,7 @@ from poorhttp.plugins.monitor.derived.rates import Recent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from poorhttp._core import Finished
-    from poorhttp.plugins.monitor.admin.model import Status
+    from poorhttp.plugins.monitor.admin.model import Finished, Status
 
 #: Cells that the last column has at least; other columns are left out for it.
 LEAST_REST = 24

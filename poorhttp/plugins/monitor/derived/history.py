@@ -11,14 +11,14 @@ from __future__ import annotations
 import time
 from collections import deque
 
+from poorhttp.plugins.monitor.admin.figures import figures
 from poorhttp.plugins.monitor.admin.model import BOUNDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypedDict
 
-    from poorhttp._core import Figures
-    from poorhttp.plugins.monitor.admin.model import Slot
+    from poorhttp.plugins.monitor.admin.model import Figures, Slot
     from poorhttp.supervisor.generations import Generations
     from poorhttp.supervisor.worker_handle import WorkerHandle
 
@@ -68,7 +68,7 @@ class History:
         self._slots: dict[str, deque[Ended]] = {}
         #: The figures at the beginning of the slot under way.
         self._before = {
-            service: _sample(generations.figures(service), generations.died(service))
+            service: _sample(figures(generations, service), _died(generations, service))
             for service in {pool.settings.service for pool in generations.serving}
         }
         self._begin = time.time()
@@ -159,8 +159,8 @@ class History:
         end = time.time()
         goes_on = False
         for service in {pool.settings.service for pool in generations.serving}:
-            present = generations.figures(service)
-            sample = _sample(present, generations.died(service))
+            present = figures(generations, service)
+            sample = _sample(present, _died(generations, service))
             difference = _difference(sample, self._before.get(service, NOTHING))
             self._before[service] = sample
             slots = self._slots.setdefault(service, deque(maxlen=MOST_SLOTS))
@@ -197,6 +197,10 @@ def _sample(figures: Figures, died: int) -> Sample:
         *figures["application"]["counts"],
         *figures["sending"]["counts"],
     )
+
+
+def _died(generations: Generations, service: str) -> int:
+    return generations.totals[service].restarts["died"]
 
 
 def _difference(later: Sample, before: Sample) -> Sample:

@@ -11,8 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypedDict
 
-    from poorhttp._core import Figures
-    from poorhttp.plugins.monitor.admin.model import Service, Status
+    from poorhttp.plugins.monitor.admin.model import Figures, Service, Status
 
     class Rates(TypedDict):
         """Per second: requests, responses with 5xx, and bytes."""

@@ -1,5 +1,6 @@
 """Metrics, made from the status document: read by Prometheus, sent to StatsD and OpenTelemetry.
 
+samples.py      checks what a metric of a plug-in has returned
 families.py     each metric: name, type, description, where its samples come from
 reference.py    the table of docs/reference/metrics.md
 exposition.py   the text formats of Prometheus and OpenMetrics

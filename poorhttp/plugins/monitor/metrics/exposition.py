@@ -9,8 +9,7 @@ from poorhttp.plugins.monitor.metrics.families import PREFIX, WORKER, collect
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from poorhttp._core import Histogram
-    from poorhttp.plugins.monitor.admin.model import Status
+    from poorhttp.plugins.monitor.admin.model import Histogram, Status
 
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"

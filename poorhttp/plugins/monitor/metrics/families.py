@@ -14,8 +14,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Literal, TypeAlias
 
-    from poorhttp._core import Histogram
-    from poorhttp.plugins.monitor.admin.model import PluginMetric, Service, Status, Worker
+    from poorhttp.plugins.monitor.admin.model import (
+        Histogram,
+        PluginMetric,
+        Service,
+        Status,
+        Worker,
+    )
 
     Kind: TypeAlias = Literal["counter", "gauge", "histogram", "info"]
 

@@ -11,8 +11,7 @@ from poorhttp.plugins.monitor.page.html import Html, code, html, join, row, tabl
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from poorhttp._core import Finished, Refusal
-    from poorhttp.plugins.monitor.admin.model import Service, Slot, Worker
+    from poorhttp.plugins.monitor.admin.model import Finished, Refusal, Service, Slot, Worker
 
 #: The parts of the time of a request: name, class, its histogram in a slot.
 PARTS: tuple[tuple[str, str, Callable[[Slot], list[int]]], ...] = (

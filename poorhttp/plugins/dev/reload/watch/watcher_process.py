@@ -9,10 +9,11 @@ import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
-from poorhttp._core import Inotify, end_with_parent
+from poorhttp._core import end_with_parent
 from poorhttp.plugins.dev.reload.watch.filesystems import Mounts, delay, is_forced, limit_message
 from poorhttp.plugins.dev.reload.watch.project import FOLDERS
 from poorhttp.plugins.dev.reload.watch.snapshot import Snapshot
+from poorhttp.plugins.native import Inotify
 from poorhttp.process.signals import SIGNALS, signal
 
 TYPE_CHECKING = False

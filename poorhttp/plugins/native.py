@@ -1,0 +1,27 @@
+"""Functions and classes of the extension module `_core` that only plug-ins of the server use."""
+
+from poorhttp._core import (
+    Inotify,
+    TlsConfig,
+    TlsSettings,
+    UpgradedConnection,
+    advance_tickets,
+    self_signed,
+    set_log_level,
+    share_log_level,
+    sum_figures,
+    use_kernel_tls,
+)
+
+__all__ = [
+    "Inotify",
+    "TlsConfig",
+    "TlsSettings",
+    "UpgradedConnection",
+    "advance_tickets",
+    "self_signed",
+    "set_log_level",
+    "share_log_level",
+    "sum_figures",
+    "use_kernel_tls",
+]
