@@ -353,7 +353,7 @@ def test_the_file_is_what_was_measured(project: Path, configuration: Configurati
     (settings,) = loader.load({}, {}, str(file))
     measured = target.command(configuration, 1)
     assert (settings.mode, settings.workers) == (configuration.mode, configuration.workers)
-    assert settings.preload == configuration.preload
+    assert settings.value("preload") == configuration.preload
     if configuration.mode == "threading":
         assert settings.threads == configuration.threads
     assert settings.target == "app:application"
