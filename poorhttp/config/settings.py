@@ -12,11 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 
 from poorhttp.config import address, cpus
-from poorhttp.config.options.content import (
-    Mounts,
-    RequestBodies,
-    StaticFiles,
-)
+from poorhttp.config.options.content import Mounts, RequestBodies, StaticFiles
 from poorhttp.config.options.hooks import IN_OWN_PROCESS, Hooks
 from poorhttp.config.options.limits import SizeLimits, TimeLimits
 from poorhttp.config.options.logs import Logs
