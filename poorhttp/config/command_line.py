@@ -8,8 +8,8 @@ from contextlib import suppress
 
 from poorhttp.config.options.option import Option
 from poorhttp.config.registry import LeftOut, registry
-from poorhttp.config.settings import OPTIONS
-from poorhttp.config.suggestions import option_suggestion, suggestion
+from poorhttp.config.settings import OPTIONS, option_suggestion
+from poorhttp.config.suggestions import suggestion
 from poorhttp.config.version import VERSION
 from poorhttp.errors import ConfigError, UsageError, printable
 
@@ -197,7 +197,7 @@ def _option(flag: str) -> tuple[Option[object], str | None]:
     spellings = {each.name: each.flag for each in OPTIONS.values() if each.flag}
     spellings |= {"config": FILE_FLAGS[-1], "help": HELP_FLAGS[-1], "version": VERSION_FLAGS[-1]}
     spellings |= {name: f"--{name}" for each in OPTIONS.values() for name in each.aliases}
-    raise UsageError(f'unknown option "{flag}"{option_suggestion(name, spellings, OPTIONS)}')
+    raise UsageError(f'unknown option "{flag}"{option_suggestion(name, spellings)}')
 
 
 def _translated(flag: str, text: str) -> str:

@@ -9,8 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from poorhttp.config.address import is_raw_tcp
 from poorhttp.config.options.hooks import PREFIX as HOOK_PREFIX
 from poorhttp.config.registry import STARTED_BY_ROOT
-from poorhttp.config.settings import OPTIONS, PLATFORM_PORT, Settings, is_option
-from poorhttp.config.suggestions import nearest, option_suggestion
+from poorhttp.config.settings import (
+    OPTIONS,
+    PLATFORM_PORT,
+    Settings,
+    in_file,
+    is_option,
+    option_suggestion,
+)
+from poorhttp.config.suggestions import nearest
 from poorhttp.errors import ConfigError, UsageError
 
 TYPE_CHECKING = False
@@ -219,7 +226,7 @@ def _environ(settings: Settings, environ: Mapping[str, str]) -> None:
             continue
         if not is_option(name):
             spellings = {each: option.variable for each, option in OPTIONS.items()}
-            meant = option_suggestion(name, spellings, OPTIONS)
+            meant = option_suggestion(name, spellings)
             raise ConfigError(f'unknown environment variable "{variable}"{meant}')
         texts = environ[variable].strip().split("\n")
         settings.set(name, [(variable, text.strip()) for text in texts])
@@ -272,7 +279,7 @@ def _sections(file: str, opener: ini.Opener | None) -> list[ini.Section]:
 
 
 def _section(settings: Settings, section: ini.Section, file: str) -> None:
-    options = {option.ini_name or option.name: option for option in OPTIONS.values()} | OPTIONS
+    options = in_file()
     if section.name == HOOKS:
         hooks = [name for name in OPTIONS if name.startswith(HOOK_PREFIX)]
         options = {name.removeprefix(HOOK_PREFIX): OPTIONS[name] for name in hooks}
@@ -283,7 +290,7 @@ def _section(settings: Settings, section: ini.Section, file: str) -> None:
         if section.name != HOOKS and entry.name not in options and is_option(entry.name):
             options[entry.name] = OPTIONS[entry.name]
         if entry.name not in options:
-            meant = option_suggestion(entry.name, {name: name for name in options}, OPTIONS)
+            meant = option_suggestion(entry.name, {name: name for name in options})
             raise ConfigError(f'{file}:{entry.line}: unknown option "{entry.name}"{meant}')
         option = options[entry.name]
         first = seen.setdefault(option.name, entry)

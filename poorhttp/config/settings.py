@@ -8,15 +8,11 @@ reads.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 
 from poorhttp.config import address, cpus
-from poorhttp.config.options.content import (
-    Mounts,
-    RequestBodies,
-    StaticFiles,
-)
+from poorhttp.config.options.content import Mounts, RequestBodies, StaticFiles
 from poorhttp.config.options.hooks import IN_OWN_PROCESS, Hooks
 from poorhttp.config.options.limits import SizeLimits, TimeLimits
 from poorhttp.config.options.logs import Logs
@@ -24,7 +20,7 @@ from poorhttp.config.options.option import Option
 from poorhttp.config.options.proxies import Proxies, Responses
 from poorhttp.config.options.server import Application, Listening, Processes, Workers
 from poorhttp.config.registry import LeftOut, registry
-from poorhttp.config.suggestions import option_suggestion
+from poorhttp.config.suggestions import nearest, plain
 from poorhttp.errors import ConfigError, Failure, Stopped
 
 TYPE_CHECKING = False
@@ -82,7 +78,7 @@ class Settings(
         for name in sorted(overrides, key=lambda name: name != "plugins"):
             value = overrides[name]
             if not is_option(name):
-                meant = option_suggestion(name, {name: name for name in OPTIONS}, OPTIONS)
+                meant = option_suggestion(name)
                 raise ConfigError(f'unknown setting "{name}"{meant}')
             values: Sequence[object] = [value]
             if OPTIONS[name].repeatable and isinstance(value, (list, tuple)):
@@ -190,6 +186,38 @@ def is_option(name: str) -> bool:
         ConfigError: the plug-in that has it cannot be used.
     """
     return name in OPTIONS or registry.add_for_option(name)
+
+
+def in_file() -> dict[str, Option[object]]:
+    """Return all options by their names in an ini file, of which some have two."""
+    return {each.ini_name or each.name: each for each in OPTIONS.values()} | OPTIONS
+
+
+def option_suggestion(word: str, spellings: Mapping[str, str] | None = None) -> str:
+    """Return `; did you mean "X"?` for an unknown option, or an empty text.
+
+    For a name of another server, what to write or to do instead.
+
+    Args:
+        word: the unknown name, without a prefix.
+        spellings: the name of each option in the same source, by its name in `OPTIONS`; by
+            default the same.
+    """
+    from poorhttp.config.other_servers.advice import advice  # needed only after an error
+
+    spellings = spellings or {name: name for name in OPTIONS}
+    for name, option in OPTIONS.items():
+        if any(plain(other) == plain(word) for other in (*option.aliases, *option.fixed)):
+            return f'; here it is "{spellings.get(name, name)}"'
+    if instead := advice(word):
+        return f"; {instead}"
+    near = nearest(word, spellings)
+    meant = f'; did you mean "{spellings[near]}"?' if near else ""
+    left_out = [name for name, entry in registry.entries["options"].items() if entry.failure]
+    if left_out:
+        meant += f"; this installation has no plug-in {', '.join(left_out)}"
+    unnamed = registry.unnamed_options()
+    return f"{meant}; {unnamed}" if unnamed else meant
 
 
 def add_options(declared: type, plugin: str = "") -> None:

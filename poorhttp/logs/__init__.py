@@ -15,12 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from poorhttp import _core
-from poorhttp._core import (
-    LogWriter,
-    Reactor,
-    RequestName,
-    Sink,
-)
+from poorhttp._core import LogWriter, Reactor, RequestName, Sink
 from poorhttp.config.registry import registry
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError, printable

@@ -18,13 +18,7 @@ from poorhttp.net.listener import close_others
 from poorhttp.process import threads
 from poorhttp.process.control_channel import HERE, SERVING, ControlChannel, report_failure
 from poorhttp.process.fork import fork, set_parent_death_signal
-from poorhttp.process.signals import (
-    SIGNALS,
-    ignore_at_exit,
-    install,
-    install_ignored,
-    signal,
-)
+from poorhttp.process.signals import SIGNALS, ignore_at_exit, install, install_ignored, signal
 from poorhttp.process.worker_context import WorkerContext
 from poorhttp.worker.service import Service
 from poorhttp.worker.stop_signals import GRACE, StopSignals

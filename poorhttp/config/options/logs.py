@@ -3,16 +3,7 @@
 from __future__ import annotations
 
 from poorhttp.config.options.option import Option, WordList
-from poorhttp.config.parsers import (
-    boolean,
-    choice,
-    line,
-    log_place,
-    or_off,
-    prefix,
-    seconds,
-    share,
-)
+from poorhttp.config.parsers import boolean, choice, line, log_place, or_off, prefix, seconds, share
 
 #: The named formats of the access log; anything else is a format string.
 LOG_FORMATS = ("common", "combined", "json")

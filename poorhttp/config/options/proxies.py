@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from poorhttp.config import address
 from poorhttp.config.options.option import Option, WordList
-from poorhttp.config.parsers import (
-    boolean,
-    choice,
-    header,
-    network,
-    or_off,
-    prefix,
-    seconds,
-)
+from poorhttp.config.parsers import boolean, choice, header, network, or_off, prefix, seconds
 
 #: Headers in which proxies name their client.
 FORWARDED_HEADERS = (

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 
 from poorhttp.api import serve_settings
 from poorhttp.config.options.option import ON_COMMAND_LINE
-from poorhttp.config.settings import OPTIONS, Settings
-from poorhttp.config.suggestions import option_suggestion
+from poorhttp.config.settings import Settings, in_file, option_suggestion
 from poorhttp.errors import ConfigError
 from poorhttp.process.standard_streams import open_standard_streams
 from poorhttp.targets.wsgi import refuse_asgi
@@ -37,12 +36,12 @@ def serve_paste(
     file = os.path.basename((global_conf or {}).get("__file__", "")) or "[server:main]"
     settings = Settings()
     # As in a file, with those of earlier releases.
-    options = {each.ini_name or each.name: each for each in OPTIONS.values()} | OPTIONS
+    options = in_file()
     for name, given in _addresses(texts).items():
         option = options.get(name)
         place = f"{file}: {name}"
         if option is None:
-            meant = option_suggestion(name, {name: name for name in options}, OPTIONS)
+            meant = option_suggestion(name, {name: name for name in options})
             raise ConfigError(f'{file}: unknown option "{name}"{meant}')
         if option.name == "target" or option.available == ON_COMMAND_LINE:
             raise ConfigError(f"{place}: leave it out; the application of this file is served")

@@ -6,13 +6,13 @@ from itertools import islice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from poorhttp.supervisor.metric import Found
+    from typing import Any
 
 #: Of one metric: pairs of labels and a number, labels of each, and letters of their texts.
 MOST_SAMPLES, MOST_LABELS, MOST_LETTERS = 1000, 20, 1000
 
 
-def samples(found: Found) -> list[tuple[dict[str, str], float]]:
+def samples(found: Any) -> list[tuple[dict[str, str], float]]:
     """Return what `Metric.read` has returned as labels with a number each.
 
     Raises:
