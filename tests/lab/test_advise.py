@@ -607,10 +607,10 @@ def test_the_command(project: Path) -> None:
     assert "<table>" in (project / "out.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.usefixtures("nothing_left")
 def test_a_recommendation_that_cannot_be_written_is_told(
-    project: Path, capsys: pytest.CaptureFixture[str]
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(command, "advise", lambda *_: advised({Configuration("single"): 1000}))
     parser = argparse.ArgumentParser()
     command.add(parser.add_subparsers())
     words = ["--budget=2", "--modes=single", "--connections=2", "--write=none/poorhttp.ini"]
