@@ -10,6 +10,7 @@ import pytest
 from poorhttp.errors import UsageError
 from poorhttp.plugins.discovery.search import search
 from tests.support.development import DEV, Started, save, write
+from tests.support.forked_command import run_command
 from tests.testkit.server import run, wait_for
 
 #: Answers who it is; with the folder in which it runs.
@@ -61,7 +62,9 @@ PACKED = "packed in project"
 
 def fails(folder: Path, *words: str, env: dict[str, str] | None = None) -> str:
     """What is said where nothing can be served: one line, and the exit code of a usage error."""
-    done = run(*DEV, *words, cwd=folder, env={"POORHTTP_BIND": "127.0.0.1:0", **(env or {})})
+    done = run_command(
+        "dev", *words, cwd=folder, env={"POORHTTP_BIND": "127.0.0.1:0", **(env or {})}
+    )
     assert done.returncode == 2, done.stderr
     assert done.stderr.startswith("poorhttp: ")
     assert done.stderr.count("\n") == 1, done.stderr
@@ -442,8 +445,8 @@ def test_the_python_path_that_was_given_stays(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_read_is_served_if_it_is_meant_to_be(tmp_path: Path) -> None:
     write(tmp_path, {"app.py": "def app(:\n", "other.py": "def app(:\n"})
-    done = run(
-        *DEV, cwd=tmp_path, env={"POORHTTP_BIND": "127.0.0.1:0", "POORHTTP_AUTORELOAD": "off"}
+    done = run_command(
+        "dev", cwd=tmp_path, env={"POORHTTP_BIND": "127.0.0.1:0", "POORHTTP_AUTORELOAD": "off"}
     )
     assert done.returncode == 4
     assert (
@@ -519,19 +522,19 @@ def test_nothing(tmp_path: Path, files: dict[str, str], said: str) -> None:
 def test_a_target_that_is_not_there(tmp_path: Path, target: str, code: int, said: str) -> None:
     write(tmp_path, {"shop/app.py": APP})
     env = {"POORHTTP_BIND": "127.0.0.1:0", "POORHTTP_AUTORELOAD": "off"}
-    done = run(*DEV, target, cwd=tmp_path, env=env)
+    done = run_command("dev", target, cwd=tmp_path, env=env)
     assert (done.returncode, done.stderr) == (code, f"poorhttp: {said.format(folder=tmp_path)}\n")
 
 
 def test_serve_finds_nothing_and_says_who_does(tmp_path: Path) -> None:
     write(tmp_path, {"app.py": APP})
-    done = run(*DEV[:-1], "serve", cwd=tmp_path)
+    done = run_command("serve", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.endswith("; poorhttp dev finds it by itself\n")
 
 
 def test_the_help_tells_what_is_looked_for(tmp_path: Path) -> None:
-    done = run(*DEV, "--help", cwd=tmp_path)
+    done = run_command("dev", "--help", cwd=tmp_path)
     assert done.stdout.startswith("Usage: poorhttp dev [TARGET] [OPTION ...]\n")
     assert "manage.py of a Django project, FLASK_APP, dispatch_table.py" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 100

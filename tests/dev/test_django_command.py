@@ -10,6 +10,7 @@ import pytest
 from poorhttp.errors import Failure
 from poorhttp.plugins.discovery.dev_command import DevCommand
 from tests.support.development import DEV, Started, save, write
+from tests.support.forked_command import run_command
 from tests.testkit.client import Response
 from tests.testkit.server import Server, run, wait_for
 
@@ -187,7 +188,7 @@ def test_files_that_somebody_else_serves(project: Path) -> None:
 def test_files_of_which_django_does_not_know_where_they_are(project: Path) -> None:
     settings = SETTINGS + "MEDIA_URL = '/static/'\n"
     write(project, {"site1/settings/__init__.py": settings})
-    done = run(*DEV, "--autoreload=off", "--bind=127.0.0.1:0", cwd=project)
+    done = run_command("dev", "--autoreload=off", "--bind=127.0.0.1:0", cwd=project)
     assert done.returncode == 4
     assert "poorhttp: site1.wsgi:application: static files: The MEDIA_URL" in done.stderr
 
@@ -195,7 +196,7 @@ def test_files_of_which_django_does_not_know_where_they_are(project: Path) -> No
 def test_nothing_of_the_project_is_run_to_find_it(project: Path) -> None:
     write(project, dict.fromkeys(("site1/__init__.py",), "raise SystemExit('this was run')\n"))
     write(project, {"manage.py": f"raise SystemExit('this was run')\n{MANAGE}"})
-    done = run(*DEV, "--autoreload=off", "--bind=127.0.0.1:0", cwd=project)
+    done = run_command("dev", "--autoreload=off", "--bind=127.0.0.1:0", cwd=project)
     assert done.returncode == 4
     assert done.stderr.startswith(f"poorhttp: {WITH_FILES}\npoorhttp: site1.wsgi cannot be ")
 
@@ -212,7 +213,7 @@ def test_manage(project: Path, before: str, after: str, said: str) -> None:
     manage = MANAGE.replace(before, after)
     assert manage != MANAGE
     write(project, {"manage.py": manage, "site1/wsgi.py": "1 / 0"})
-    done = run(*DEV, "--autoreload=off", "--bind=127.0.0.1:0", cwd=project)
+    done = run_command("dev", "--autoreload=off", "--bind=127.0.0.1:0", cwd=project)
     assert done.stderr.startswith(f"poorhttp: {said}")
 
 
