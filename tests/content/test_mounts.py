@@ -321,9 +321,15 @@ poorhttp.serve({app}, bind="127.0.0.1:0", mode={mode!r}, static={static!r}, moun
 """
 
 
-@pytest.mark.threading_only
-@pytest.mark.parametrize("app", ["mounted.one", "None", "'tests.apps.mounted:three'"])
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("mode", "app"),
+    [
+        # Each mode and each kind of application once; all pairs in the full level.
+        pytest.param(mode, app, marks=[] if (number - place) % 3 == 0 else pytest.mark.full)
+        for number, mode in enumerate(MODES)
+        for place, app in enumerate(["mounted.one", "None", "'tests.apps.mounted:three'"])
+    ],
+)
 def test_serve(mode: str, app: str, files: Path) -> None:
     text = SCRIPT.format(app=app, mode=mode, static=f"/f={files}", mount=[f"/a={APP}:two"])
     with LibraryProgram(text) as program:
