@@ -16,7 +16,8 @@ from poorhttp.plugins.dev.debug.plain_page import PlainPage
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+    from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 #: Applications of requests, by their targets.
 loaded: dict[str, WSGIApplication] = {}

@@ -1,7 +1,7 @@
 """Runs commands of `poorhttp`, each as a fork of one process that has imported the package.
 
-A start of the interpreter with its imports takes ten times as long as most commands that end by
-themselves. Whoever tests what happens at the start uses `run(*command(...))`.
+Most of what a command takes is the start of the interpreter with its imports, which is done once.
+Whoever tests what happens at the start uses `run(*command(...))`.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from tests.testkit.client import HANG
 from tests.testkit.server import ROOT, command, environment, run
 
 #: Reads requests, a line of JSON each: arguments, folder, environment, files for both outputs.
-#: Answers with the exit code. The first child that `fork` returns in leaves the loop and becomes
-#: the command, which ends as every program does.
+#: Answers with the exit code. A child leaves the loop and becomes the command.
 FORKING = """
-import json, os, sys
+import atexit, gc, json, os, sys
 del sys.path[0]
 from poorhttp.cli import main
 import poorhttp.plugins.discovery.search, poorhttp.plugins.setup.deployment.command
 import poorhttp.plugins.setup.migrate.command, poorhttp.worker.check
+gc.collect()
+gc.freeze()
 answers = os.dup(1)
 while line := sys.stdin.readline():
     pid = os.fork()
@@ -48,7 +49,12 @@ os.environ.clear()
 os.environ.update(variables)
 os.chdir(folder)
 sys.argv[:] = words
-sys.exit(main())
+code = main()
+# All that an exit does but for freeing memory, which would copy the pages that are shared.
+atexit._run_exitfuncs()
+sys.stdout.flush()
+sys.stderr.flush()
+os._exit(code)
 """
 
 
