@@ -193,7 +193,7 @@ def test_services(folder: Path) -> None:
         assert shown["", "cgi_environment"][0] == "PASSWORD=***"
         assert shown["chat", "env"][0] == "TOKEN=***"
         found = {key: value for key, value in shown.items() if "host" in key[0]}
-        origin = f"{file}:12: cgi_timeout"
+        origin = f"{file}:13: cgi_timeout"
         assert found == {
             (f"{service} host example.org", "cgi_timeout"): ("7", origin)
             for service in ("shop", "chat")
