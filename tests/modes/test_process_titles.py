@@ -181,7 +181,8 @@ def test_what_is_shown(
 def test_arguments_without_values_of_variables(process: str) -> None:
     """They may be passwords."""
     options = ["--env", "A=secret", "--env=B=secret", "-eC=secret", "-e", "D=secret", "-e=E=secret"]
-    shown = "--env A=... --env=B=... -eC=... -e D=... -e=E=..."
+    options += ["--cgi-environment", "F=secret"]
+    shown = "--env A=... --env=B=... -eC=... -e D=... -e=E=... --cgi-environment F=..."
     supervisor = "on" if process == "main" else "off"
     with Server(GATE, "threading", "--supervisor", supervisor, *options) as server:
         assert shown in title(server.process.pid)

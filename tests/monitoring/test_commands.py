@@ -172,7 +172,7 @@ def test_services(folder: Path) -> None:
     text = (
         f"[http]\ntarget = {GATE}\nadmin = unix:{control.path}\nmode = threading\nbind = "
         "127.0.0.1:0\nworkers = 1\ncgi_environment = PASSWORD=secret\n[service:shop]\n"
-        "[service:chat]\nthreads = 3\n[host:example.org]\ncgi_timeout = 7\n"
+        "[service:chat]\nthreads = 3\nenv = TOKEN=secret\n[host:example.org]\ncgi_timeout = 7\n"
     )
     with Tree(folder, text) as server:
         assert control.says("add", "shop") == "service shop: 2 workers\n"
@@ -191,8 +191,9 @@ def test_services(folder: Path) -> None:
         assert shown["", "workers"] == ("1", f"{file}:6: workers")
         assert shown["chat", "threads"] == ("3", f"{file}:10: threads")
         assert shown["", "cgi_environment"][0] == "PASSWORD=***"
+        assert shown["chat", "env"][0] == "TOKEN=***"
         found = {key: value for key, value in shown.items() if "host" in key[0]}
-        origin = f"{file}:12: cgi_timeout"
+        origin = f"{file}:13: cgi_timeout"
         assert found == {
             (f"{service} host example.org", "cgi_timeout"): ("7", origin)
             for service in ("shop", "chat")

@@ -579,7 +579,9 @@ def test_control_characters_of_declarations_are_escaped(site: Path, tmp_path: Pa
         assert {*done.stdout} & {*"\x1b\x07\x9b\u202e"} == set(), words
         assert "bad" in done.stdout or "bb" in done.stdout, words
     env = {"PYTHONPATH": f"{ROOT}:{site}", "POORHTTP_PLUGINS": "bad"}
-    page = run(sys.executable, "-m", "poorhttp.plugins.setup.options_page", cwd=tmp_path, env=env).stdout
+    page = run(
+        sys.executable, "-m", "poorhttp.plugins.setup.options_page", cwd=tmp_path, env=env
+    ).stdout
     assert "Three\\x1b]0;title" in page
     assert {*page} & {*"\x1b\x07\x9b\u202e"} == set()
 
