@@ -79,7 +79,7 @@ REFERENCES = (
 
 
 def record() -> list[tuple[Call, int]]:
-    """Serve requests of a connection under gdb, of which the third is looked at; each call in order.
+    """Serve requests of a connection under gdb; each call in order. The third is looked at.
 
     Returns:
         File and function, and the address of the stack; 0 for functions of Python.
@@ -171,14 +171,15 @@ def room(file: str) -> str:
     return match[2] if match[1] == "reactor" else match[1]
 
 
-def entries(calls: list[tuple[Call, int]]) -> list[tuple[str, Call, Call | None]]:
-    """The calls of functions of one room by another: room, function, caller.
+def entries(calls: list[tuple[Call, int]]) -> list[tuple[str, Call, Call | None] | None]:
+    """For each call the room that it enters from another: room, function, caller; or nothing.
 
     What Python calls is called by nobody.
     """
-    found: list[tuple[str, Call, Call | None]] = []
+    found: list[tuple[str, Call, Call | None] | None] = []
     open_calls: list[tuple[Call, int]] = []
     for call, stack in calls:
+        found.append(None)
         if not stack:
             continue
         while open_calls and open_calls[-1][1] <= stack:
@@ -186,33 +187,35 @@ def entries(calls: list[tuple[Call, int]]) -> list[tuple[str, Call, Call | None]
         caller = open_calls[-1][0] if open_calls else None
         entered = room(call[0])
         if entered in ROOMS and entered != (room(caller[0]) if caller else "python"):
-            found.append((entered, call, caller))
+            found[-1] = (entered, call, caller)
         open_calls.append((call, stack))
     return found
 
 
 def entered_again(calls: list[tuple[Call, int]]) -> dict[str, list[int]]:
-    """How often each room is entered beyond once: before the application runs, and behind it.
-
-    The calls are those of one request.
-    """
-    names = [name for (_, name), _ in calls]
-    applied = next(place for place, name in enumerate(names) if name == "__call__")
-    ways = (calls[:applied], calls[applied:])
-    counted = [Counter(entered for entered, *_ in entries(way)) for way in ways]
+    """How often the third request enters rooms again: before the application, and behind it."""
+    start, end = third(calls)
+    applied = next(place for place in range(start, end) if calls[place][0][1] == "__call__")
+    entered = entries(calls)
+    ways = (entered[start:applied], entered[applied:end])
+    counted = [Counter(each[0] for each in way if each) for way in ways]
     return {each: [max(0, count[each] - 1) for count in counted] for each in ROOMS}
 
 
-def of_third(calls: list[tuple[Call, int]]) -> list[tuple[Call, int]]:
-    """The calls of the third request, whose head is the same as that of the second."""
+def third(calls: list[tuple[Call, int]]) -> tuple[int, int]:
+    """Where the calls of the third request are, whose head is the same as that of the second."""
     waits = [place for place, (call, _) in enumerate(calls) if call == WAIT]
-    ways = [calls[left:right] for left, right in pairwise(waits)]
-    return [each for each in ways if any(call[1].startswith("transmit") for call, _ in each)][2]
+    return [
+        (left, right)
+        for left, right in pairwise(waits)
+        if any(call[1].startswith("transmit") for call, _ in calls[left:right])
+    ][2]
 
 
 def in_three(calls: list[Call]) -> list[list[Call]]:
     """The calls of the third request: before its bytes are read, up to the answer, after it."""
-    way = [call for call, _ in of_third([(call, 0) for call in calls])]
+    start, end = third([(call, 0) for call in calls])
+    way = calls[start:end]
     read = next(
         place
         for place, (file, name) in enumerate(way)
@@ -286,11 +289,13 @@ def main() -> None:
     page = PAGE.read_text(encoding="utf-8")
     recorded = record()
     calls = [call for call, _ in recorded]
-    way = of_third(recorded)
     if "--entries" in sys.argv:
-        for entered, (file, name), caller in entries(way):
-            print(f"{entered:11} {file} {name}, by {' '.join(caller) if caller else 'Python'}")
-    again = entered_again(way)
+        start, end = third(recorded)
+        for each in entries(recorded)[start:end]:
+            if each is not None:
+                entered, (file, name), caller = each
+                print(f"{entered:11} {file} {name}, by {' '.join(caller) if caller else 'Python'}")
+    again = entered_again(recorded)
     PAGE.write_text(with_entries(rewritten(page, calls), again), encoding="utf-8")
 
 

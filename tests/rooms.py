@@ -262,7 +262,7 @@ def draw() -> str:
 
 
 def with_reactor(page: str) -> str:
-    """The page about the architecture, with the arrows between the rooms of the reactor as they are.
+    """The page about the architecture, with the arrows between rooms of the reactor as they are.
 
     An arrow is left out if others lead there.
     """

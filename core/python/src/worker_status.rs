@@ -386,8 +386,8 @@ impl WorkerStatus {
         Ok((list(inner.slowest(present.now))?, list(inner.errors())?, PyList::new(py, refusals?)?))
     }
 
-    /// The metrics of this worker.
-    fn metrics<'py>(slf: PyRef<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
+    /// The metrics of this worker, under the name that the status document has for them.
+    fn figures<'py>(slf: PyRef<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
         sum_figures(slf.py(), vec![slf], Vec::new())
     }
 

@@ -183,7 +183,7 @@ impl Request {
     }
 
     /// What the access log says of this request. `started`: of [`AccessLog::start`].
-    #[inline]
+    #[inline(always)]
     pub(crate) fn asked(&self, number: u64, started: u64) -> Asked {
         Asked {
             client: self.client().map(|(address, _)| address),

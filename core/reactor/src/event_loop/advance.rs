@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use crate::connection::body::throughput::MinimumRate;
 use crate::connection::read::{self, Complete, Read};
 use crate::connection::send_queue::Flushed;
 use crate::connection::state::{After, Phase, PhaseEvent};
@@ -142,7 +143,7 @@ fn act(state: &State, connection: &mut Connection, read: Read) -> Option<Step> {
         Read::Request(complete) => return Some(Step::Request(complete)),
         Read::AwaitsProxyHeader => return receive_proxy_header(state, connection),
         Read::Body { is_certain } => {
-            if is_certain && let Some(reject) = static_files::refuses_body(state, &connection.request) {
+            if is_certain && let Some(reject) = static_files::refuses_body(&state.handling, &connection.request) {
                 return Some(Step::Refuse(reject));
             }
             if state.handling.streamed_bodies.is_some() && streamed_bodies::begin(state, connection) {
@@ -233,7 +234,7 @@ fn resume(state: &State, mut connection: Box<Connection>) -> Option<Box<Connecti
             if received != Received::NothingYet {
                 return Some(connection);
             }
-            match connection.request.is_mid_message() && keeps_up(state, &mut connection) {
+            match connection.request.is_mid_message() && keeps_up(&mut connection, state.timeouts.body_rate()) {
                 true => release::wait_for_more(state, connection),
                 false => give_up(state, connection),
             }
@@ -251,9 +252,8 @@ fn give_up(state: &State, connection: Box<Connection>) {
 }
 
 /// Whether a client whose deadline has passed sends its body as fast as it should.
-fn keeps_up(state: &State, connection: &mut Connection) -> bool {
+fn keeps_up(connection: &mut Connection, minimum: MinimumRate) -> bool {
     let in_body = connection.request.parser.is_in_body();
-    let minimum = state.timeouts.body_rate();
     in_body
         && connection
             .request

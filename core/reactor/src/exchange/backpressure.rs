@@ -126,7 +126,7 @@ impl ResponseWriter {
         let has_reason = self.cut || self.state.receiving.raw_tcp || self.is_hijacked || self.has_timed_out();
         if let Some(stream) = &self.stream
             && !has_reason
-            && stream.has_lost_all(&self.state, self.log_entry.start())
+            && stream.has_lost_all(&self.state.telemetry, self.log_entry.start())
         {
             self.response.count_as(CLIENT_ABORT);
         }
@@ -137,7 +137,7 @@ impl ResponseWriter {
     #[cold]
     pub(crate) fn has_left_meanwhile(&self, stream: &Stream) -> bool {
         let has_reason = self.lost || self.state.receiving.raw_tcp || self.is_hijacked || self.timeout.has_outcome();
-        if has_reason || !stream.has_sent_nothing(&self.state, self.log_entry.start()) {
+        if has_reason || !stream.has_sent_nothing(&self.state.telemetry, self.log_entry.start()) {
             return false;
         }
         let peer = stream.socket().transport.peer_state();

@@ -44,7 +44,7 @@ pub(crate) fn receive(writer: &mut ResponseWriter, room: &mut [u8]) -> Result<Bo
         if writer.response.is_committed() {
             stream.drop_continue();
         }
-        match stream.receive_body(&writer.state, room) {
+        match stream.receive_body(&writer.state.receiving.limits, room) {
             Streamed::Content(bytes) => return Ok(BodyPart::Content(bytes)),
             Streamed::Complete => return Ok(BodyPart::End),
             Streamed::Interim(interim) => match writer.send_interim(&interim) {
@@ -53,7 +53,9 @@ pub(crate) fn receive(writer: &mut ResponseWriter, room: &mut [u8]) -> Result<Bo
                 Ok(()) => {}
             },
             Streamed::NothingYet => {
-                let Some(until) = stream.await_body(&writer.state) else { return Err(refuse(writer, TOO_SLOW)) };
+                let Some(until) = stream.await_body(&writer.state.poller, writer.state.timeouts.body_rate()) else {
+                    return Err(refuse(writer, TOO_SLOW));
+                };
                 writer.expect_wait();
                 return Ok(BodyPart::NothingYet(until.saturating_sub(clock::now()).max(1)));
             }

@@ -230,7 +230,7 @@ fn coalesce(writer: &mut ResponseWriter, coded: &mut Coded, piece: &[u8]) -> Res
         return Ok(false);
     }
     let piece = compressor.announced(piece);
-    if !stream.coalesce_coded(&writer.state, &compressor.coder, piece)
+    if !stream.coalesce_coded(&writer.state.coalesced_sender, &compressor.coder, piece)
         && let Err(lost) = stream.send(&[])
     {
         return Err(writer.disconnected(lost));

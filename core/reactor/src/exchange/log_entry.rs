@@ -72,19 +72,21 @@ impl LogEntry {
         self.collected.get_or_insert_default().uncoded += bytes;
     }
 
-    /// The entry of a response that ends now on this stream.
-    #[inline]
+    /// The entry of a response that ends now on this stream, of which nothing is known yet but where it stands.
+    // A copy of it for each step costs a request 1 % of its instructions.
+    #[inline(always)]
     pub(crate) fn end(&mut self, log: &AccessLog, stream: &Stream, number: u64, status: u16) -> Answer {
         let request = stream.request();
-        let mut collected = self.collected.take();
-        if let Some(collected) = &mut collected
-            && log.wanted().is_some()
-        {
-            collected.server = request.server(log);
-        }
-        let mut answer = Answer::new(request.asked(number, self.started), status);
-        answer.received += collected.as_ref().map_or(0, |collected| collected.body);
-        Answer { start: self.start, body: self.body, end: stream.end_of_output(), collected, ..answer }
+        let mut asked = request.asked(number, self.started);
+        let collected = self.collected.take().map(|mut collected| {
+            asked.received += collected.body;
+            if log.wanted().is_some() {
+                collected.server = request.server(log);
+            }
+            collected
+        });
+        let (start, body, end) = (self.start, self.body, stream.end_of_output());
+        Answer { start, body, end, collected, ..Answer::new(asked, status) }
     }
 
     /// The entry of a 504 that the thread of the timeout sends; where the response ends is added then.

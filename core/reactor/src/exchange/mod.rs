@@ -30,6 +30,7 @@ pub(crate) mod writer;
 pub(crate) mod x_sendfile;
 
 use std::borrow::Cow;
+use std::mem;
 use std::sync::Arc;
 
 use crate::connection::Connection;
@@ -53,6 +54,18 @@ use crate::websocket::upgraded::Upgraded;
 use poorhttp_files::{Part, Reply, SendfileTarget};
 use poorhttp_http::{Head, Invalid, Response, TrustedProxies};
 
+/// Who makes the response.
+#[derive(Debug)]
+enum MadeBy {
+    /// The application.
+    Application,
+    /// A file, which the application has named: it is sent instead of the application's body.
+    Named(SendfileTarget),
+    /// A static file, or the response is a long poll, or the connection is hijacked: what the application still returns is
+    /// discarded.
+    Other,
+}
+
 /// A complete request that waits for its response. It owns its stream until then; if it is dropped without a response, the
 /// connection is closed.
 #[derive(Debug)]
@@ -62,24 +75,19 @@ pub struct Exchange {
     coded: Coded,
     /// The head has just been cached, and waits for [`Exchange::cache`].
     caches_head: bool,
-    /// The file that is to be sent instead of the application's body.
-    named: Option<SendfileTarget>,
-    /// The response comes from a static file or is a long poll, or the connection is hijacked; the application still returns
-    /// its own response.
-    answered_elsewhere: bool,
+    made_by: MadeBy,
     /// The application may change the protocol of the connection, or has done so.
     offered: Option<Box<Offered>>,
 }
 
 impl Exchange {
-    #[inline]
+    #[inline(always)]
     pub(crate) fn new(state: Arc<State>, connection: Box<Connection>, number: u64, caches_head: bool) -> Self {
         Exchange {
             writer: ResponseWriter::new(state, connection, number),
             coded: None,
             caches_head,
-            named: None,
-            answered_elsewhere: false,
+            made_by: MadeBy::Application,
             offered: None,
         }
     }
@@ -310,10 +318,16 @@ impl Exchange {
         !self.names_file() && compression::compresses_file(&self.writer, length)
     }
 
+    /// Whether what the application still returns is discarded.
+    #[inline]
+    fn is_made_elsewhere(&self) -> bool {
+        matches!(self.made_by, MadeBy::Other)
+    }
+
     /// Whether a file is to be sent instead of the application's body.
     #[inline]
     pub fn names_file(&self) -> bool {
-        self.named.is_some()
+        matches!(self.made_by, MadeBy::Named(_))
     }
 
     /// Sends a response 103 with the header fields that `fields` writes by the function it is given. Does nothing if the client
@@ -324,7 +338,7 @@ impl Exchange {
         fields: impl FnOnce(&mut dyn FnMut(&str, &str) -> Result<(), Invalid>) -> Result<(), E>,
     ) -> Result<(), E> {
         let is_wanted = self.writer.state.responding.early_hints && self.writer.response.takes_interim();
-        if self.is_over() || self.answered_elsewhere || !is_wanted || self.is_foreign() {
+        if self.is_over() || self.is_made_elsewhere() || !is_wanted || self.is_foreign() {
             return Ok(());
         }
         let mut interim = Vec::new();
@@ -341,28 +355,28 @@ impl Exchange {
     ) -> Result<(), E> {
         let ResponseWriter { state, stream, response, .. } = &mut self.writer;
         let out = stream.as_mut().ok_or(SendError::Over)?.output();
-        let (sendfile_roots, named) = (&state.responding.sendfile_roots, &mut self.named);
+        let (sendfile_roots, made_by) = (&state.responding.sendfile_roots, &mut self.made_by);
         response.start(out, status).map_err(SendError::from)?;
         let result = fields(&mut |name, value| {
             if !sendfile_roots.is_empty()
                 && let Some(file) = sendfile_roots.target_of(name, value)
             {
-                *named = Some(file);
+                *made_by = MadeBy::Named(file);
                 return Ok(());
             }
             Ok(response.field(out, name, value)?)
         });
         if result.is_err() {
             response.restart(out);
-            self.named = None;
+            *made_by = MadeBy::Application;
         }
         result
     }
 
     /// Takes back what [`Exchange::start`] has written. `false`: it may have been sent already.
     pub fn restart(&mut self) -> bool {
-        if !self.is_over() {
-            self.named = None;
+        if self.names_file() && !self.is_over() {
+            self.made_by = MadeBy::Application;
         }
         self.writer.restart()
     }
@@ -376,7 +390,7 @@ impl Exchange {
     /// The same, when the first `taken` bytes of the body have been taken already.
     #[inline]
     pub fn finish_from(&mut self, parts: &[&[u8]], taken: usize) -> Result<(), SendError> {
-        if self.answered_elsewhere {
+        if self.is_made_elsewhere() {
             return if self.is_upgraded() { Err(SendError::Upgraded) } else { Ok(()) };
         }
         if self.names_file() {
@@ -424,9 +438,9 @@ impl Exchange {
     #[cold]
     fn send_named(&mut self) -> Result<(), SendError> {
         self.forgo_upgrade();
-        match self.named.take() {
-            Some(named) => x_sendfile::send(&mut self.writer, &named),
-            None => self.end(),
+        match mem::replace(&mut self.made_by, MadeBy::Application) {
+            MadeBy::Named(named) => x_sendfile::send(&mut self.writer, &named),
+            MadeBy::Application | MadeBy::Other => Err(SendError::Over),
         }
     }
 
@@ -440,7 +454,7 @@ impl Exchange {
     /// sends `final_chunk`, the server stops, or the client disconnects. If `end_long_polls` was called in the last `missed`
     /// milliseconds, that counts. A response without a body simply ends.
     pub fn hold_open(&mut self, final_chunk: &[u8], missed: u64) -> Result<(), SendError> {
-        if self.answered_elsewhere {
+        if self.is_made_elsewhere() {
             return Err(SendError::Over);
         }
         // The end is unknown: a client with another request must not wait for it on this connection.
@@ -449,13 +463,13 @@ impl Exchange {
             self.writer.commit(None)?;
         }
         if self.writer.lost || !self.writer.response.has_body() {
-            self.answered_elsewhere = true;
+            self.made_by = MadeBy::Other;
             return self.conclude();
         }
         let writer = &mut self.writer;
         let Some(stream) = writer.stream.take() else { return Err(SendError::Over) };
         writer.end_timeout();
-        self.answered_elsewhere = true;
+        self.made_by = MadeBy::Other;
         writer.state.counters.answered(writer.status());
         if writer.lost {
             stream.close(&writer.state);
@@ -472,7 +486,7 @@ impl Exchange {
         if self.is_foreign() {
             return Err(SendError::Over);
         }
-        if self.answered_elsewhere {
+        if self.is_made_elsewhere() {
             return if self.is_upgraded() { Err(SendError::Upgraded) } else { Ok(()) };
         }
         if self.names_file() {
@@ -512,7 +526,7 @@ impl Exchange {
 
     /// The application makes the response no more: it was answered from a static file.
     pub(crate) fn note_answered_elsewhere(&mut self) {
-        self.answered_elsewhere = true;
+        self.made_by = MadeBy::Other;
     }
 
     /// Ends a raw TCP connection; by a reset if it is not `complete`.
@@ -613,10 +627,12 @@ impl Exchange {
         if self.writer.is_foreign() || self.writer.response.is_committed() {
             return Err(NotHijacked::Answered);
         }
-        self.named = None;
+        if matches!(self.made_by, MadeBy::Named(_)) {
+            self.made_by = MadeBy::Application;
+        }
         let (socket, hijacked) = upgrade::hijack(&mut self.writer)?;
         let upgraded = Arc::clone(&hijacked.upgraded);
-        (offered.hijacked, self.answered_elsewhere) = (Some(hijacked), true);
+        (offered.hijacked, self.made_by) = (Some(hijacked), MadeBy::Other);
         upgrade::announce(&self.writer, &upgraded);
         Ok((socket, upgraded))
     }
@@ -630,7 +646,10 @@ impl Exchange {
 }
 
 impl Drop for Exchange {
+    #[inline]
     fn drop(&mut self) {
-        self.abort();
+        if !self.is_over() {
+            self.abort();
+        }
     }
 }

@@ -7,11 +7,12 @@
 use std::sync::Arc;
 
 use poorhttp_files::Part;
-use poorhttp_http::{Reject, Response};
+use poorhttp_http::{Limits, Reject, Response};
 
 use crate::connection::Connection;
 use crate::connection::body::receive::{self, Streamed};
-use crate::connection::coalesced::SharedCoder;
+use crate::connection::body::throughput::MinimumRate;
+use crate::connection::coalesced::{CoalescedSender, SharedCoder};
 use crate::connection::long_polls::LongPoll;
 use crate::connection::request::Request;
 use crate::connection::send_queue::Lost;
@@ -23,8 +24,10 @@ use crate::log::slow::Answered;
 use crate::scheduler::state::State;
 use crate::scheduler::{poll, put_back, release};
 use crate::shutdown::Stage;
+use crate::sys::poller::Poller;
 use crate::sys::socket::Transport;
 use crate::sys::{Errno, clock};
+use crate::telemetry::Telemetry;
 use crate::telemetry::{logging, timing};
 use crate::websocket::relay::RelayEnd;
 
@@ -69,17 +72,17 @@ impl Stream {
 /// The body of the request, if the application receives it.
 impl Stream {
     /// Receives a part of the body; see [`receive::receive_streamed`].
-    pub(crate) fn receive_body(&mut self, state: &State, room: &mut [u8]) -> Streamed {
-        receive::receive_streamed(&mut self.0, &state.receiving.limits, room)
+    pub(crate) fn receive_body(&mut self, limits: &Limits, room: &mut [u8]) -> Streamed {
+        receive::receive_streamed(&mut self.0, limits, room)
     }
 
     /// The application waits for its client: until when it may; `None`: the client is too slow.
-    pub(crate) fn await_body(&mut self, state: &State) -> Option<u64> {
+    pub(crate) fn await_body(&mut self, poller: &Poller, minimum: MinimumRate) -> Option<u64> {
         if !self.0.is_behind() {
             // Each piece would wake the thread that polls for nothing.
-            self.0.unregister(&state.poller);
+            self.0.unregister(poller);
         }
-        receive::streamed_deadline(&mut self.0, state.timeouts.body_rate())
+        receive::streamed_deadline(&mut self.0, minimum)
     }
 
     /// Notes why the rest of the body is refused. `true`: it had not been refused before.
@@ -93,8 +96,8 @@ impl Stream {
     /// Whether the response may leave the connection open: only if the body is complete, or the rest of it has come. `is_over`: the
     /// application reads no more of it, so the rest is dropped if that takes no time.
     #[inline]
-    pub(crate) fn has_ended_body(&mut self, state: &State, is_over: bool) -> bool {
-        !self.0.request.is_unfinished() || receive::has_rest(&mut self.0, &state.receiving.limits, is_over)
+    pub(crate) fn has_ended_body(&mut self, limits: &Limits, is_over: bool) -> bool {
+        !self.0.request.is_unfinished() || receive::has_rest(&mut self.0, limits, is_over)
     }
 
     /// The final response has begun, so no interim one may follow.
@@ -134,13 +137,13 @@ impl Stream {
     }
 
     /// Has what `add` writes sent within a millisecond. `false`: it must be sent now.
-    pub(crate) fn coalesce(&mut self, state: &State, add: impl FnOnce(&mut Vec<u8>)) -> bool {
-        self.0.coalesce(&state.coalesced_sender, add)
+    pub(crate) fn coalesce(&mut self, sender: &Arc<CoalescedSender>, add: impl FnOnce(&mut Vec<u8>)) -> bool {
+        self.0.coalesce(sender, add)
     }
 
     /// The same for a piece that is coded then.
-    pub(crate) fn coalesce_coded(&mut self, state: &State, coder: &SharedCoder, piece: &[u8]) -> bool {
-        self.0.coalesce_coded(&state.coalesced_sender, coder, piece)
+    pub(crate) fn coalesce_coded(&mut self, sender: &Arc<CoalescedSender>, coder: &SharedCoder, piece: &[u8]) -> bool {
+        self.0.coalesce_coded(sender, coder, piece)
     }
 
     /// Takes back what was coalesced and not sent, coded.
@@ -154,19 +157,19 @@ impl Stream {
     }
 
     /// Where the response begins among all bytes of the connection. `start`: the same, if there is an access log.
-    fn begin(&self, state: &State, start: u64) -> u64 {
+    fn begin(&self, telemetry: &Telemetry, start: u64) -> u64 {
         let begun = self.0.timing.as_ref().map_or(0, |measured| measured.begun);
-        if state.telemetry.access_log.is_some() { start } else { begun }
+        if telemetry.access_log.is_some() { start } else { begun }
     }
 
     /// Whether nothing of the response was sent yet.
-    pub(crate) fn has_sent_nothing(&self, state: &State, start: u64) -> bool {
-        self.0.bytes_sent() <= self.begin(state, start)
+    pub(crate) fn has_sent_nothing(&self, telemetry: &Telemetry, start: u64) -> bool {
+        self.0.bytes_sent() <= self.begin(telemetry, start)
     }
 
     /// Whether nothing of the response has reached the client, which is gone.
-    pub(crate) fn has_lost_all(&self, state: &State, start: u64) -> bool {
-        self.0.has_lost_all_since(self.begin(state, start), state.telemetry.unacknowledged)
+    pub(crate) fn has_lost_all(&self, telemetry: &Telemetry, start: u64) -> bool {
+        self.0.has_lost_all_since(self.begin(telemetry, start), telemetry.unacknowledged)
     }
 
     /// Whether a client that has ended its input has most likely left: a Unix socket reports only a closed half this way, and a
@@ -237,8 +240,8 @@ impl Stream {
 
     /// The connection does not wait for its client any more.
     #[inline]
-    pub(crate) fn end_wait(&mut self, state: &State) {
-        timing::end_wait(&state.telemetry, &mut self.0);
+    pub(crate) fn end_wait(&mut self, telemetry: &Telemetry) {
+        timing::end_wait(telemetry, &mut self.0);
     }
 
     /// Counts the bytes of a response that is still being made.
@@ -262,7 +265,7 @@ impl Stream {
     #[inline]
     pub(crate) fn complete(mut self, state: &State, persists: bool) {
         self.0.request.served = self.0.request.served.saturating_add(1);
-        if persists && self.has_ended_body(state, true) {
+        if persists && self.has_ended_body(&state.receiving.limits, true) {
             return release::response_done(state, self.0, After::Next);
         }
         self.end(state);

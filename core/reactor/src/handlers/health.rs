@@ -11,6 +11,7 @@ use crate::exchange::Exchange;
 use crate::exchange::reply::text_reply;
 use crate::exchange::writer::UNCOUNTED;
 use crate::handlers::static_files::path_of;
+use crate::options::Handling;
 use crate::scheduler::state::State;
 
 /// The kinds of health checks.
@@ -60,7 +61,7 @@ fn answer_question(state: &Arc<State>, connection: Box<Connection>, question: Qu
 }
 
 /// Rejects a health check with a body before the body is received.
-pub(crate) fn refuses_body_of_question(state: &State, head: &Head, bytes: &[u8]) -> Option<Reject> {
-    Question::of(state.handling.health.as_ref()?, head, bytes)?;
+pub(crate) fn refuses_body_of_question(handling: &Handling, head: &Head, bytes: &[u8]) -> Option<Reject> {
+    Question::of(handling.health.as_ref()?, head, bytes)?;
     Some(Reject { status: 405, reason: "a body for a health check" })
 }

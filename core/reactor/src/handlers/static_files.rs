@@ -13,6 +13,7 @@ use crate::exchange::Exchange;
 use crate::exchange::x_sendfile::get_or_head;
 use crate::handlers::health;
 use crate::log::error::Level;
+use crate::options::Handling;
 use crate::scheduler::state::State;
 use crate::sys::clock;
 
@@ -47,12 +48,12 @@ pub(crate) fn answer(state: &Arc<State>, mut connection: Box<Connection>, may_wa
 
 /// Rejects a request with a body for a static file or a health check, before the body is received.
 #[cold]
-pub(crate) fn refuses_body(state: &State, request: &Request) -> Option<Reject> {
+pub(crate) fn refuses_body(handling: &Handling, request: &Request) -> Option<Reject> {
     let (head, bytes) = request.head()?;
-    if let Some(reject) = health::refuses_body_of_question(state, head, bytes) {
+    if let Some(reject) = health::refuses_body_of_question(handling, head, bytes) {
         return Some(reject);
     }
-    let routes = state.handling.routes.as_ref()?;
+    let routes = handling.routes.as_ref()?;
     let (published, _) = routes.find(|| request.requested_authority(), &path_of(head, bytes)?)?;
     let is_read = matches!(head.method.of(bytes), b"GET" | b"HEAD");
     (!is_read && !published.falls_through).then_some(Reject { status: 405, reason: "a body for a file" })

@@ -96,7 +96,7 @@ pub(crate) struct Asked {
 
 impl Answer {
     /// An answer of which nothing was made yet.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn new(asked: Asked, status: u16) -> Self {
         let Asked { client, number, started, kept, received, is_trusted } = asked;
         Answer {
