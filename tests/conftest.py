@@ -1,8 +1,8 @@
 """Fixtures and the two levels: modes, servers that a module shares, what runs when and where.
 
-The quick level (`make test`) runs every test once, what a mode touches in all that differ, and
-every protocol case in every mode. The full level (`make test-full`, `pytest --full`) runs each test
-in each mode, and the tests marked `full`.
+The quick level (`make test`) runs every test once, and what a mode touches, marked `each_mode`, in
+all modes that differ. The full level (`make test-full`, `pytest --full`) runs each test in each
+mode, and the tests marked `full`.
 """
 
 from __future__ import annotations
@@ -64,6 +64,10 @@ LONGEST = {
     "wheels",
 }
 
+#: The modes of a test that is marked `each_mode`. `single` serves by the function of `forking`,
+#: which has more than one worker here (tests/modes/test_modes.py compares them).
+DIFFERENT = ("forking", "threading", "gevent")
+
 #: Returns a running server for an application, in the mode of the test: the same one as long as
 #: the application and its options are the same.
 Serve = Callable[..., Server]
@@ -96,23 +100,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test that uses `mode`, or `serve`, in each mode."""
+    """Run a test that uses `mode`, or `serve`, in its modes."""
     if "mode" in metafunc.fixturenames and not mentions_mode(metafunc.definition):
         modes = list(MODES)
         if not metafunc.config.getoption("--full"):
-            if metafunc.definition.get_closest_marker("threading_only"):
-                modes = ["threading"]
-            elif not serves_cases(metafunc.definition):
-                # It serves by the function of `forking` (tests/modes/test_modes.py), which has more
-                # than one worker here; `threading` and `gevent` have one.
-                modes.remove("single")
+            touched = metafunc.definition.get_closest_marker("each_mode")
+            modes = [*DIFFERENT, *touched.args] if touched else ["threading"]
         metafunc.parametrize("mode", modes, indirect=True, scope="session")
-
-
-def serves_cases(definition: pytest.Item) -> bool:
-    """Whether a test is about the modes themselves, or sends the protocol cases."""
-    folder = definition.path.parent.name
-    return folder == "modes" or (folder == "protocol" and "cases" in definition.name)
 
 
 def mentions_mode(definition: pytest.Item) -> bool:

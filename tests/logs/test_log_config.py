@@ -119,6 +119,7 @@ def serve(
     return Server(target, mode, *options, cwd=tmp_path)
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("file", FILES)
 def test_both_logs(mode: str, file: str, tmp_path: Path) -> None:
     """Records have worker and request; the application's own loggers are set up before it loads."""
@@ -168,6 +169,7 @@ def test_ini(mode: str, tmp_path: Path) -> None:
     assert sorted((tmp_path / "access.log").read_text().split()) == ["?hello", "?told"]
 
 
+@pytest.mark.each_mode
 def test_everything_is_handed_on_before_the_end(mode: str, tmp_path: Path) -> None:
     with serve(tmp_path, mode, FILES["log.json"]) as server:
         connections = [server.connect() for _ in range(4)]
@@ -458,7 +460,6 @@ ROOT_ONLY = {
 }
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("what", CONFIGURED)
 @pytest.mark.parametrize("moment", ["import", "request"])
 @pytest.mark.parametrize("own", [True, False])

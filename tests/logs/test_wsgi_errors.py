@@ -8,6 +8,8 @@ import pytest
 
 from tests.testkit.server import Server, wait_for
 
+pytestmark = pytest.mark.each_mode
+
 APPLICATION = """\
 import logging, os, sys, time
 

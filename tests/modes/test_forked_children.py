@@ -15,6 +15,8 @@ from loadtests.network.port import free_port
 from tests.testkit.process import children
 from tests.testkit.server import Server, run, wait_for
 
+pytestmark = pytest.mark.each_mode
+
 APP = "tests.apps.forking_children:application"
 
 #: What a program ignores and blocks that these tests start.

@@ -11,6 +11,8 @@ import pytest
 from tests.support.binary_upgrade import end, upgrade
 from tests.testkit.server import Server, wait_for
 
+pytestmark = pytest.mark.each_mode
+
 APP = "tests.apps.starting:application"
 
 

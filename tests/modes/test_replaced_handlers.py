@@ -12,6 +12,8 @@ import pytest
 from tests.testkit.process import children
 from tests.testkit.server import Program, Server, command, wait_for
 
+pytestmark = pytest.mark.each_mode
+
 APPLICATION = """\
 import asyncio, faulthandler, os, signal, sys, time
 

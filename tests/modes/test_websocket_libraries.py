@@ -14,6 +14,8 @@ from tests.conftest import Serve
 from tests.testkit.client import HANG
 from tests.testkit.server import Server, join, wait_for
 
+pytestmark = pytest.mark.each_mode
+
 flask_sock = pytest.importorskip("flask_sock")
 socketio = pytest.importorskip("socketio")
 requests = pytest.importorskip("requests")

@@ -97,7 +97,6 @@ def test_requests_of_other_generations(folder: Path) -> None:
         assert requests(path) == 4
 
 
-@pytest.mark.threading_only
 def test_another_main_process(folder: Path, tmp_path: Path) -> None:
     """It goes on with the slots of the one before, and with its slot under way; and so on."""
     path, pidfile = folder / "admin", tmp_path / "pid"

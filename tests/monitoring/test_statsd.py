@@ -219,7 +219,6 @@ class Receiver:
 QUICK = patched("poorhttp.plugins.monitor.metrics.statsd", INTERVAL=0.05)
 
 
-@pytest.mark.threading_only
 def test_a_server_sends(mode: str, versions: Versions) -> None:
     """Each request once: over a reload, the death of the process that sends, and the end."""
     with Receiver() as receiver:
@@ -253,7 +252,6 @@ def senders(server: Server) -> list[int]:
     return [pid for pid in children(server.process.pid) if answers_at_admin(pid)]
 
 
-@pytest.mark.threading_only
 def test_the_last_requests_are_sent_at_the_end(mode: str, versions: Versions, folder: Path) -> None:
     """Also if somebody has a connection to the admin address."""
     launcher = patched("poorhttp.plugins.monitor.metrics.statsd", INTERVAL=600)
@@ -271,7 +269,6 @@ def test_the_last_requests_are_sent_at_the_end(mode: str, versions: Versions, fo
         assert {"env:prod", "code:2xx", "state:idle"} <= receiver.tags
 
 
-@pytest.mark.threading_only
 def test_an_upgrade_counts_once(mode: str, versions: Versions, tmp_path: Path) -> None:
     with Receiver() as receiver:
         options = ("--statsd", receiver.where, "--pidfile", str(tmp_path / "pid"))
@@ -290,7 +287,6 @@ def test_an_upgrade_counts_once(mode: str, versions: Versions, tmp_path: Path) -
 
 
 @pytest.mark.full
-@pytest.mark.threading_only
 def test_an_upgrade_inherits_what_was_sent(mode: str, versions: Versions, tmp_path: Path) -> None:
     """The process of the old main process, which is stopped, sends nothing more."""
     launcher = patched("poorhttp.plugins.monitor.metrics.statsd", INTERVAL=600)
@@ -310,7 +306,6 @@ def test_an_upgrade_inherits_what_was_sent(mode: str, versions: Versions, tmp_pa
         assert receiver.counters["poorhttp.requests"] == 7
 
 
-@pytest.mark.threading_only
 def test_nobody_listens(mode: str, versions: Versions, tmp_path: Path) -> None:
     """The server goes on; the log says it once, and when it is over."""
     with versions.serve(mode, "--statsd", f"unix:{tmp_path}/statsd", launcher=QUICK) as server:

@@ -76,6 +76,7 @@ def connections(server: Server, kind: str, count: int) -> list[Connection]:
     return made
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("leave", [Connection.close, Connection.reset], ids=["fin", "reset"])
 def test_a_request_of_a_departed_client_is_not_run(
     mode: str, tmp_path: Path, leave: Callable[[Connection], None]
@@ -114,6 +115,7 @@ def test_more_than_are_noticed_at_once(mode: str, tmp_path: Path) -> None:
         assert running.log().count("ran GET /work\n") <= MANY // 10
 
 
+@pytest.mark.each_mode
 def test_what_is_found_at_the_end_of_a_slow_request_has_waited_for_it(
     mode: str, tmp_path: Path
 ) -> None:
@@ -130,6 +132,7 @@ def test_what_is_found_at_the_end_of_a_slow_request_has_waited_for_it(
         assert "ran GET /work\n" not in running.log()
 
 
+@pytest.mark.each_mode
 def test_who_stays_is_answered(mode: str, tmp_path: Path) -> None:
     with server(mode, tmp_path) as running:
         kept = connections(running, "kept", 4)
@@ -197,6 +200,7 @@ def test_a_closed_half_may_wait_where_that_is_configured(mode: str, tmp_path: Pa
         running.wait_log("ran GET /leaves\n")
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("at_once", [True, False])
 def test_a_request_that_waits_for_its_own_predecessors_is_answered(
     mode: str, tmp_path: Path, at_once: bool
@@ -216,7 +220,6 @@ def test_a_request_that_waits_for_its_own_predecessors_is_answered(
         assert bodies == [b"/hold 0\n", b"/second 0\n", b"/third 0\n"]
 
 
-@pytest.mark.threading_only
 def test_a_unix_socket_tells_a_closed_half_from_a_departure(
     mode: str, tmp_path: Path, folder: Path
 ) -> None:
@@ -233,7 +236,6 @@ def test_a_unix_socket_tells_a_closed_half_from_a_departure(
         assert "ran GET /leaves\n" not in running.log()
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize(
     ("protocol", "how"),
     [
@@ -267,6 +269,7 @@ def test_gateways(mode: str, tmp_path: Path, protocol: str, how: str) -> None:
             connection.close()
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("where", ["new", "kept", "unix"])
 @pytest.mark.parametrize("leave", [Connection.close, Connection.reset], ids=["fin", "reset"])
 def test_who_leaves_while_the_application_works(

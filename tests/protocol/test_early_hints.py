@@ -31,6 +31,7 @@ def receive(connection: Connection, length: int) -> bytes:
     return received
 
 
+@pytest.mark.each_mode
 def test_hints_come_at_once(serve: Serve, tmp_path: Path) -> None:
     """The application goes on only when the client has them."""
     expected = interim([LINK]) + interim([OTHER, ("X-Other", "1")])
@@ -44,6 +45,7 @@ def test_hints_come_at_once(serve: Serve, tmp_path: Path) -> None:
             assert (answer.status, answer.body, answer.get("Link")) == (200, b"done", None)
 
 
+@pytest.mark.each_mode
 def test_hints_between_the_start_of_a_response_and_its_body(serve: Serve) -> None:
     with serve(APP).connect() as connection:
         for _ in range(2):
@@ -58,6 +60,7 @@ def test_hints_behind_the_head_are_ignored(serve: Serve) -> None:
             assert (answer.interim, answer.body) == ([], b"done")
 
 
+@pytest.mark.each_mode
 def test_pipelined_requests(serve: Serve) -> None:
     with serve(APP).connect() as connection:
         connection.send(

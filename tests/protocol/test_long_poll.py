@@ -46,7 +46,6 @@ def other(main: MainProcess) -> int:
         return connection.request("GET", "/other").status
 
 
-@pytest.mark.threading_only
 def test_a_hundred_wait_while_others_are_answered(main: MainProcess) -> None:
     pid = main.start()
     waiting = [parked(main) for _ in range(100)]
@@ -70,6 +69,7 @@ def test_a_hundred_wait_while_others_are_answered(main: MainProcess) -> None:
     assert "took" not in main.log()
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("how", ["retire", "hand over", "TERM", "INT", "main process"])
 def test_a_stop_ends_it_properly(main: MainProcess, how: str) -> None:
     pid = main.start()
@@ -89,6 +89,7 @@ def test_a_stop_ends_it_properly(main: MainProcess, how: str) -> None:
     main.ended(pid)
 
 
+@pytest.mark.each_mode
 def test_a_client_that_leaves_is_forgotten(main: MainProcess) -> None:
     pid = main.start()
     waiting = [parked(main) for _ in range(4)]

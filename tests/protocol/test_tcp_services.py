@@ -83,6 +83,7 @@ def told(server: Server) -> tuple[int, str, str, int, bool, Any]:
 # What passes
 
 
+@pytest.mark.each_mode
 def test_what_comes_goes_back(serve: Serve) -> None:
     data = bytes(range(256)) * 20_000
     with serve(ECHO).connect() as connection:
@@ -97,6 +98,7 @@ def test_what_comes_goes_back(serve: Serve) -> None:
         join(sender)
 
 
+@pytest.mark.each_mode
 def test_many_at_once(serve: Serve, mode: str) -> None:
     """More than there are threads; where one is served at a time, the others wait their turn."""
     server = serve(ECHO)
@@ -131,6 +133,7 @@ def test_a_client_that_has_finished_is_answered(serve: Serve) -> None:
         assert connection.rest() == b"100000 octets"
 
 
+@pytest.mark.each_mode
 def test_what_was_sent_arrives(serve: Serve) -> None:
     """Though the client goes on sending what nobody reads."""
     with begun(serve(PLAIN), "large") as connection:
@@ -180,6 +183,7 @@ def test_the_address_is_as_accept_has_it(mode: str, folder: Path) -> None:
 # What goes wrong
 
 
+@pytest.mark.each_mode
 def test_a_handler_that_fails(serve: Serve) -> None:
     server = serve(PLAIN, "--access-log", "off", tracebacks=True)
     with begun(server, "fault") as connection:
@@ -204,6 +208,7 @@ def test_a_handler_that_fails(serve: Serve) -> None:
         assert connection.rest()
 
 
+@pytest.mark.each_mode
 def test_a_client_that_leaves_is_no_fault(serve: Serve) -> None:
     server = serve(PLAIN)
     connection = begun(server, "large")
@@ -220,6 +225,7 @@ def test_a_client_that_leaves_is_no_fault(serve: Serve) -> None:
         assert connection.rest() == b""
 
 
+@pytest.mark.each_mode
 def test_a_socket_that_is_kept(mode: str) -> None:
     """Its connection has ended all the same."""
     with Server(PLAIN, mode, "--workers", "1") as server:
@@ -229,6 +235,7 @@ def test_a_socket_that_is_kept(mode: str) -> None:
             assert connection.rest() == b"-1 BrokenPipeError"
 
 
+@pytest.mark.each_mode
 def test_a_socket_left_in_another_state(serve: Serve) -> None:
     with begun(serve(PLAIN), "unblocked") as connection:
         connection.send(b"what nobody reads")
@@ -237,6 +244,7 @@ def test_a_socket_left_in_another_state(serve: Serve) -> None:
         assert connection.rest()
 
 
+@pytest.mark.each_mode
 def test_a_child_that_comes_back(mode: str) -> None:
     """It is none of the server, and ends."""
     with Server(PLAIN, mode, tracebacks=True) as server:
@@ -257,6 +265,7 @@ def test_what_a_dead_worker_had_in_hand(mode: str) -> None:
 # Limits
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("way", ["wait", "compute"])
 def test_who_takes_too_long_is_interrupted(way: str, mode: str, tmp_path: Path) -> None:
     """Also a thread that waits in the kernel, where exceptions do not reach it."""
@@ -279,6 +288,7 @@ def test_who_takes_too_long_is_interrupted(way: str, mode: str, tmp_path: Path) 
         assert told(server)[0] == pid
 
 
+@pytest.mark.each_mode
 def test_who_cannot_be_interrupted_is_cut_off(mode: str) -> None:
     with Server(PLAIN, mode, "--request-timeout", "0.6") as server:
         connection = begun(server, "swallow")
@@ -308,6 +318,7 @@ def test_too_many(mode: str) -> None:
             connection.close()
 
 
+@pytest.mark.each_mode
 def test_who_waits_is_let_in_later(mode: str) -> None:
     options = ("--max-connections", "1", "--workers", "1")
     with Server(ECHO, mode, *options) as server:
@@ -327,6 +338,7 @@ def talks(server: Server) -> bool:
             return False
 
 
+@pytest.mark.each_mode
 def test_max_requests_are_connections(mode: str) -> None:
     options = ("--max-requests", "5", "--max-requests-jitter", "0", "--workers", "1")
     with Server(PLAIN, mode, *options) as server:
@@ -338,7 +350,6 @@ def test_max_requests_are_connections(mode: str) -> None:
         wait_for(lambda: told(server)[0] != first, "a connection to its successor")
 
 
-@pytest.mark.threading_only
 def test_slow_ones_are_logged(mode: str) -> None:
     with Server(ECHO, mode, "--slow-request", "0.02") as server:
         with server.connect() as connection:
@@ -351,7 +362,6 @@ def test_slow_ones_are_logged(mode: str) -> None:
         assert re.search(r": [\d.]+ s: [\d.]+ waiting for a thread, [\d.]+ in the app", line)
 
 
-@pytest.mark.threading_only
 def test_the_access_log(mode: str) -> None:
     form = "%h %r %s %b %L %k %D"
     with Server(ECHO, mode, "--access-log", "-", "--access-log-format", form) as server:
@@ -376,6 +386,7 @@ def test_the_access_log(mode: str) -> None:
 # The end, and what follows
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_handlers_in_hand_may_end(number: signal.Signals, mode: str) -> None:
     """TERM: as long as they like, here; INT ends their connections."""
@@ -403,6 +414,7 @@ def is_refused(server: Server) -> bool:
     return False
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("supervisor", ["on", "off"])
 def test_handlers_that_wait_for_ever_are_ended(supervisor: str, mode: str, tmp_path: Path) -> None:
     """What they wait for ends when graceful_timeout is over, and they can still do something."""
@@ -450,6 +462,7 @@ class Talk:
         wait_for(lambda: version in self.versions, f"a word of version {version}")
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("preload", ["off", "on"])
 def test_no_connection_is_lost_by_reloads(preload: str, mode: str, tmp_path: Path) -> None:
     file = tmp_path / "version"
@@ -538,7 +551,6 @@ def test_handlers_that_cannot_be(target: str, complaint: str) -> None:
 # The examples
 
 
-@pytest.mark.threading_only
 def test_daytime(serve: Serve) -> None:
     with serve(DAYTIME).connect() as connection:
         line = connection.rest().decode("ascii")
@@ -551,7 +563,6 @@ def figures(text: bytes) -> dict[str, str]:
     return dict(line.split(None, 1) for line in text.decode().splitlines())
 
 
-@pytest.mark.threading_only
 def test_the_injector(mode: str) -> None:
     with Server("apps/page/app.py", mode, "--access-log", "-") as web:
         with Server(INJECTOR, mode) as server:

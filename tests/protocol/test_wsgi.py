@@ -43,6 +43,7 @@ def environ_of(serve: Serve, target: str, *headers: str) -> dict[str, Any]:
 # start_response and write()
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize(
     ("path", "status", "body"),
     [
@@ -123,6 +124,7 @@ def test_close_when_the_iteration_fails(server: Server) -> None:
     assert server.log().count(f"closed {token}.") == 1
 
 
+@pytest.mark.each_mode
 def test_close_when_the_iteration_fails_midway(server: Server) -> None:
     token = f"t{next(tokens)}"
     with pytest.raises(BadResponse):
@@ -132,6 +134,7 @@ def test_close_when_the_iteration_fails_midway(server: Server) -> None:
     assert server.log().count(f"closed {token}.") == 1
 
 
+@pytest.mark.each_mode
 def test_close_when_the_client_vanishes(server: Server) -> None:
     token = f"t{next(tokens)}"
     connection = server.connect()
@@ -159,6 +162,7 @@ def test_sequence_protocol(bare: Server) -> None:
 DIGITS = b"0123456789" * 30_000
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize(
     ("target", "body"),
     [
@@ -198,6 +202,7 @@ def test_file_wrapper_keeps_to_the_length(bare: Server) -> None:
 LINES = b"first\nsecond\r\n\nfourth without end"
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize(
     ("path", "body", "expected"),
     [
@@ -228,7 +233,6 @@ def test_input_read_whole(bare: Server) -> None:
     assert lines[0] == "first\n"
 
 
-@pytest.mark.threading_only
 def test_input_of_many_lines_on_disk(server: Server) -> None:
     """Large enough for a temporary file."""
     body = b"".join(b"line %d\n" % number for number in range(300_000))
@@ -293,6 +297,7 @@ def test_content_type_and_length(serve: Serve) -> None:
     assert "HTTP_CONTENT_LENGTH" not in environ
 
 
+@pytest.mark.each_mode
 def test_concurrency_is_told_honestly(serve: Serve, mode: str) -> None:
     environ = environ_of(serve, "/")
     # Greenlets of one process: the application may be entered again while it waits.
@@ -300,6 +305,7 @@ def test_concurrency_is_told_honestly(serve: Serve, mode: str) -> None:
     assert environ["wsgi.multiprocess"] == (mode == "forking")
 
 
+@pytest.mark.each_mode
 def test_concurrency_of_several_workers(mode: str) -> None:
     with Server(ECHO, mode, "--workers", "2") as server:
         environ = server.get("/").json()["environ"]
@@ -370,6 +376,7 @@ def test_httpoxy(serve: Serve) -> None:
     assert "HTTP_PROXY" not in environ_of(serve, "/", "Proxy: http://evil")
 
 
+@pytest.mark.each_mode
 def test_requests_do_not_see_each_other(serve: Serve) -> None:
     """Keys of one request are gone in the next on the same connection."""
     with serve(ECHO).connect() as connection:
@@ -433,6 +440,7 @@ def test_wrong_call(bare: Server, path: str, said: str) -> None:
     wait_for(lambda: said in bare.log()[before:], f"{said!r} in the log")
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("path", ["/raised_midway", "/raised_midway_length", "/exc_info_too_late"])
 def test_failure_midway_is_seen_by_the_client(bare: Server, path: str) -> None:
     """The answer must not look complete, and nothing is added to it."""
@@ -448,6 +456,7 @@ def test_failure_midway_is_seen_by_the_client(bare: Server, path: str) -> None:
     assert bare.get("/plain").body == b"plain"
 
 
+@pytest.mark.each_mode
 def test_too_late_exc_info_is_logged(bare: Server) -> None:
     before = bare.log().count("LookupError: too late")
     with pytest.raises(BadResponse):
@@ -525,6 +534,7 @@ def test_write_names_the_type_that_it_does_not_take(bare: Server) -> None:
     assert lines == [f"{wrong} {kind}" for kind in ("str", "list", "NoneType", "bytearray")]
 
 
+@pytest.mark.each_mode
 def test_a_write_that_outlives_its_request(bare: Server) -> None:
     with bare.connect() as connection:
         for _ in range(4):

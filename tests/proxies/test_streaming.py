@@ -18,6 +18,8 @@ from tests.support.proxies import WebServer, reserve
 from tests.testkit.client import Connection
 from tests.testkit.server import Server, join, wait_for
 
+pytestmark = pytest.mark.each_mode
+
 UPLOADS = "tests/apps/streamed.py"
 HINTS = "tests/apps/hinting.py"
 NAMES = ["nginx", "haproxy", "caddy"]

@@ -94,7 +94,6 @@ def admin(folder: Path) -> Admin:
     return Admin(folder)
 
 
-@pytest.mark.threading_only
 def test_questions(mode: str, admin: Admin) -> None:
     with Server(GATE, mode, *admin.options) as server:
         with Connection(admin.path) as kept:
@@ -118,7 +117,6 @@ def test_questions(mode: str, admin: Admin) -> None:
 # Whether it is ready
 
 
-@pytest.mark.threading_only
 def test_not_ready_when_nobody_answers(mode: str, admin: Admin) -> None:
     """One that is stopped does not answer, and no question is needed to know that."""
     launcher = patched("poorhttp.plugins.monitor.answers", SILENCE=3600)
@@ -191,7 +189,6 @@ def test_not_ready_while_starting(versions: Versions, admin: Admin) -> None:
     assert process.returncode == 0
 
 
-@pytest.mark.threading_only
 def test_not_ready_while_draining(mode: str, admin: Admin) -> None:
     with Server(GATE, mode, *admin.options, "--drain-delay", NEVER) as server:
         assert ask(admin.path) == (200, "ready")
@@ -204,7 +201,6 @@ def test_not_ready_while_draining(mode: str, admin: Admin) -> None:
         server.ended()
 
 
-@pytest.mark.threading_only
 def test_it_tells_until_the_end(mode: str, admin: Admin, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     with Server(GATE, mode, *admin.options) as server:
@@ -224,7 +220,6 @@ def test_it_tells_until_the_end(mode: str, admin: Admin, tmp_path: Path) -> None
 # What stays as it is
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("preload", ["off", "on"])
 def test_reloads_do_not_disturb_it(
     mode: str, preload: str, versions: Versions, admin: Admin
@@ -249,7 +244,6 @@ def test_reloads_do_not_disturb_it(
         server.tracebacks = True
 
 
-@pytest.mark.threading_only
 def test_upgrades_do_not_disturb_it(mode: str, versions: Versions, admin: Admin) -> None:
     pidfile = Path(admin.path).with_name("pid")
     with versions.serve(mode, *admin.options, "--pidfile", str(pidfile)) as server:
@@ -311,7 +305,6 @@ def test_the_address_follows_a_reload(admin: Admin, folder: Path, tmp_path: Path
         server.tracebacks = True
 
 
-@pytest.mark.threading_only
 def test_workers_have_nothing_of_it(mode: str, versions: Versions, admin: Admin) -> None:
     """Neither the socket nor the connections: their ends would not be seen."""
     with versions.serve(mode, *admin.options, "--workers", "1") as server:
@@ -350,7 +343,6 @@ def answerer(server: Server) -> int:
     return found[0]
 
 
-@pytest.mark.threading_only
 def test_a_fault_there_ends_nothing(mode: str, admin: Admin) -> None:
     launcher = patched("poorhttp.supervisor.backoff", LONGEST_PAUSE=0.1)
     with Server(GATE, mode, *admin.options, launcher=launcher) as server:
@@ -489,6 +481,7 @@ def answers(path: str) -> bool:
 # Figures
 
 
+@pytest.mark.each_mode
 def test_metrics_are_complete(mode: str, admin: Admin, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     options = ("--workers", "2", "--threads", "3")
@@ -556,7 +549,6 @@ def test_reforks_are_counted(versions: Versions, admin: Admin) -> None:
         wait_for(reforked, "a refork")
 
 
-@pytest.mark.threading_only
 def test_workers_that_end_leave_their_figures(mode: str, versions: Versions, admin: Admin) -> None:
     options = ("--workers", "1", "--max-requests", "10")
     with versions.serve(mode, *admin.options, *options) as server:
@@ -573,7 +565,6 @@ def test_workers_that_end_leave_their_figures(mode: str, versions: Versions, adm
         admin.wait("poorhttp_requests_in_flight", 0)
 
 
-@pytest.mark.threading_only
 def test_requests_that_die_with_their_worker_are_in_nobodys_hand(
     mode: str, admin: Admin, tmp_path: Path
 ) -> None:

@@ -14,6 +14,8 @@ from tests.testkit.client import HANG
 from tests.testkit.process import children, lives
 from tests.testkit.server import READY, ROOT, Program, Server, command, mode_options, wait_for
 
+pytestmark = pytest.mark.each_mode
+
 #: In C code, where no handler of Python comes to run, and in Python.
 APPLICATION = """
 import ctypes, hashlib, signal, sys, time

@@ -14,6 +14,8 @@ from tests.testkit.client import Connection
 from tests.testkit.process import workers
 from tests.testkit.server import ROOT, Server, command, run, wait_for
 
+pytestmark = pytest.mark.each_mode
+
 APPLICATION = """\
 import time
 from poorhttp import dispatch

@@ -25,6 +25,8 @@ from tests.testkit.server import (
     wait_for,
 )
 
+pytestmark = pytest.mark.each_mode
+
 CONF = ROOT / "conf"
 UNITS = ("poorhttp.service", "poorhttp.socket", "poorhttp@.service", "poorhttp@.socket")
 SERVICES = UNITS[::2]

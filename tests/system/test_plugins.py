@@ -21,7 +21,7 @@ from tests.support.plug_in import install, known
 from tests.testkit.client import Connection
 from tests.testkit.server import ROOT, Program, Server, command, run, wait_for
 
-pytestmark = [pytest.mark.threading_only, pytest.mark.xdist_group("plugins")]
+pytestmark = pytest.mark.xdist_group("plugins")
 
 NAME = "poorhttp-echo"
 

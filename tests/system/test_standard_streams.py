@@ -62,7 +62,6 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.parametrize(
     "options", [(), ("--supervisor", "off"), ("--preload", "on")], ids=" ".join
 )
-@pytest.mark.threading_only
 def test_nothing_else_gets_their_numbers(
     mode: str, app: str, fds: str, options: tuple[str, ...]
 ) -> None:

@@ -57,7 +57,6 @@ def test_the_core_serves(mode: str, core: Mapping[str, str], tmp_path: Path) -> 
         server.ended()
 
 
-@pytest.mark.threading_only
 def test_a_request_for_another_protocol_is_one_as_any(
     core: Mapping[str, str], tmp_path: Path
 ) -> None:
@@ -70,7 +69,6 @@ def test_a_request_for_another_protocol_is_one_as_any(
         assert server.log().count("(WebSocket)") == 1
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("options", [(), ("--supervisor", "off")], ids=["supervised", "alone"])
 def test_a_manager_that_waits_for_a_notice_is_answered_in_a_sentence(
     options: tuple[str, ...], core: Mapping[str, str], tmp_path: Path
@@ -85,7 +83,6 @@ def test_a_manager_that_waits_for_a_notice_is_answered_in_a_sentence(
     assert "is left out of this installation" in done.stderr
 
 
-@pytest.mark.threading_only
 def test_the_core_checks_and_helps(core: Mapping[str, str], tmp_path: Path) -> None:
     write(tmp_path, "first")
     checked = run(*command("check", "alone", "--bind", "127.0.0.1:0"), env=core, cwd=tmp_path)
@@ -99,7 +96,6 @@ def test_the_core_checks_and_helps(core: Mapping[str, str], tmp_path: Path) -> N
         assert "serve" in done.stdout
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize(
     ("words", "says"),
     [

@@ -114,6 +114,7 @@ def version(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.mark.each_mode
 def test_responses_of_every_shape(servers: Servers, version: str) -> None:
     with secure(servers(ANSWERS), version) as connection:
         for _ in range(2):
@@ -135,6 +136,7 @@ def test_the_end_is_announced(servers: Servers, version: str) -> None:
         assert connection.at_end()
 
 
+@pytest.mark.each_mode
 def test_a_slow_reader_gets_everything(servers: Servers, version: str) -> None:
     with secure(servers(ANSWERS), version) as slow, secure(servers(ANSWERS)) as other:
         slow.send_request("GET", "/large", version="HTTP/1.0")
@@ -171,6 +173,7 @@ def test_uploads(servers: Servers, version: str, size: int) -> None:
         assert connection.response().json()["body"].encode() == body
 
 
+@pytest.mark.each_mode
 def test_bodies_that_are_streamed(servers: Servers, version: str) -> None:
     server = servers("tests/apps/streamed.py", "--stream-request-body", "on")
     body = bytes(range(256)) * 8_000
@@ -427,7 +430,6 @@ def test_a_client_that_does_not_trust_the_certificate_is_logged(servers: Servers
     server.wait_log("has failed: received fatal alert")
 
 
-@pytest.mark.threading_only
 def test_clients_that_only_shake_hands(servers: Servers) -> None:
     for _ in range(40):
         secure(servers(ECHO)).close()
@@ -519,6 +521,7 @@ def received(connection: Connection, size: int) -> bytes:
     return data
 
 
+@pytest.mark.each_mode
 def test_an_application_takes_a_connection(servers: Servers, version: str) -> None:
     server = servers("tests/apps/protocol_upgrade.py")
     with secure(server, version) as connection:
@@ -536,6 +539,7 @@ def test_an_application_takes_a_connection(servers: Servers, version: str) -> No
         assert connection.at_end()
 
 
+@pytest.mark.each_mode
 def test_an_application_that_has_taken_a_connection_learns_of_its_end(
     servers: Servers, version: str
 ) -> None:
@@ -565,6 +569,7 @@ def test_sessions_go_on(servers: Servers, version: str) -> None:
             assert b'"SSL_SESSION_RESUMED": "%b"' % name in received
 
 
+@pytest.mark.each_mode
 def test_an_application_takes_the_connection(servers: Servers, version: str) -> None:
     """It gets one end of a pair of sockets; a thread of the core copies."""
     server = servers("tests/apps/protocol_upgrade.py")
@@ -583,6 +588,7 @@ def test_an_application_takes_the_connection(servers: Servers, version: str) -> 
         assert connection.request("GET", "/plain").status == 200
 
 
+@pytest.mark.each_mode
 def test_a_close_frame_over_tls(mode: str, files: Path) -> None:
     tls = ("--tls-certificate", str(files / "site.pem"))
     with Server("tests/apps/protocol_upgrade.py", mode, *tls, bind=BIND) as server:

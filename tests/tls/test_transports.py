@@ -12,8 +12,6 @@ from tests.support.plug_in import install
 from tests.support.tls_client import connected, write
 from tests.testkit.server import ROOT, Server, command, run
 
-pytestmark = pytest.mark.threading_only
-
 #: Protocols `sealed`, whose certificate is that of a variable, and others that are wrong.
 SEALED = """\
 import os
