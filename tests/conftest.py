@@ -25,6 +25,7 @@ os.environ.setdefault("LAB_PATIENCE", "10")
 
 from tests.__main__ import OUTCOMES
 from tests.support.browser import Browser, chromium, tab
+from tests.support.each_value import DIFFERENT
 from tests.support.nobody import Nobody
 from tests.testkit.server import MODES, Server, stop_all
 from tests.testkit.versions import Versions
@@ -63,10 +64,6 @@ LONGEST = {
     "tests/supervisor/test_components.py",
     "wheels",
 }
-
-#: The modes of a test that is marked `each_mode`. `single` serves by the function of `forking`,
-#: which has more than one worker here (tests/modes/test_modes.py compares them).
-DIFFERENT = ("forking", "threading", "gevent")
 
 #: Returns a running server for an application, in the mode of the test: the same one as long as
 #: the application and its options are the same.

@@ -19,6 +19,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.support import fuse
+from tests.support.each_value import DIFFERENT, each_value
 from tests.support.failure import says
 from tests.testkit.client import HANG, Connection
 from tests.testkit.server import (
@@ -159,12 +160,11 @@ def test_json_names_the_worker(tmp_path: Path) -> None:
 # Rotation
 
 
-@pytest.mark.each_mode
-@pytest.mark.parametrize("supervisor", ["on", "off"])
+@pytest.mark.parametrize(
+    ("mode", "supervisor"), each_value(DIFFERENT, ["on", "off"]), indirect=["mode"]
+)
 def test_rotation_under_load(mode: str, supervisor: str, tmp_path: Path) -> None:
     """Each line is in exactly one of the files, whole; nobody writes to an old file afterwards."""
-    if supervisor == "off" and mode == "forking":
-        supervisor = "on"
     access, error = tmp_path / "access.log", tmp_path / "error.log"
     options = ("--access-log", str(access), "--access-log-format", "%s %q .", "--error-log")
     answered: list[str] = []

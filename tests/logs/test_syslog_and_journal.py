@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.support.each_value import DIFFERENT, each_value
 from tests.testkit.client import HANG
 from tests.testkit.server import Server
 
@@ -92,8 +93,9 @@ def test_error_log_to_syslog(mode: str, folder: Path) -> None:
         assert "ValueError" not in server.log()
 
 
-@pytest.mark.each_mode
-@pytest.mark.parametrize("kind", ["syslog", "journald"])
+@pytest.mark.parametrize(
+    ("mode", "kind"), each_value(DIFFERENT, ["syslog", "journald"]), indirect=["mode"]
+)
 def test_text_stream_of_the_application(mode: str, folder: Path, kind: str) -> None:
     """`wsgi.errors` hands on complete lines; those that were written at once stay together."""
     with (

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.each_value import DIFFERENT, each_value
 from tests.testkit.process import children, wait_for_end
 from tests.testkit.server import MODES, Server, wait_for
 
@@ -109,8 +110,9 @@ def test_max_requests(mode: str, preload: str, notes: Notes) -> None:
     notes.check(*notes.answered, preload=preload)
 
 
-@pytest.mark.each_mode
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT])
+@pytest.mark.parametrize(
+    ("mode", "number"), each_value(DIFFERENT, [signal.SIGINT, signal.SIGQUIT]), indirect=["mode"]
+)
 def test_quick_stop(number: signal.Signals, mode: str, notes: Notes) -> None:
     with notes.serve(mode) as server:
         notes.ask(server)
@@ -166,8 +168,11 @@ def test_a_new_version_that_serves_but_has_not_been_heard(tmp_path: Path, notes:
     notes.check(*notes.answered)
 
 
-@pytest.mark.each_mode
-@pytest.mark.parametrize("how", ["/fork/exit", "/fork/raise", "/multiprocessing"])
+@pytest.mark.parametrize(
+    ("mode", "how"),
+    each_value(DIFFERENT, ["/fork/exit", "/fork/raise", "/multiprocessing"]),
+    indirect=["mode"],
+)
 def test_a_fork_of_the_application(how: str, mode: str, notes: Notes) -> None:
     """What it has inherited is not its own, and not done twice."""
     with notes.serve(mode, "--workers", "1", tracebacks=True) as server:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.each_value import DIFFERENT, each_value
 from tests.support.health_probe import wait_status
 from tests.testkit.client import HANG, Connection
 from tests.testkit.process import children
@@ -50,8 +51,9 @@ def start(
     return Server(BUSY, mode, *few, *options, env=env, bind=(bind,), launcher=launcher)
 
 
-@pytest.mark.each_mode
-@pytest.mark.parametrize("kind", ["new", "kept"])
+@pytest.mark.parametrize(
+    ("mode", "kind"), each_value(DIFFERENT, ["new", "kept"]), indirect=["mode"]
+)
 def test_waiting_requests_are_logged(mode: str, tmp_path: Path, kind: str) -> None:
     with start(mode) as server:
         waiting = [server.connect() for _ in range(5)] if kind == "kept" else []

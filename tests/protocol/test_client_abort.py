@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.each_value import DIFFERENT, each_value
 from tests.support.status_reader import Admin
 from tests.testkit.cases import gateway
 from tests.testkit.client import Closed, Connection
@@ -76,8 +77,11 @@ def connections(server: Server, kind: str, count: int) -> list[Connection]:
     return made
 
 
-@pytest.mark.each_mode
-@pytest.mark.parametrize("leave", [Connection.close, Connection.reset], ids=["fin", "reset"])
+@pytest.mark.parametrize(
+    ("mode", "leave"),
+    each_value(DIFFERENT, [Connection.close, Connection.reset]),
+    indirect=["mode"],
+)
 def test_a_request_of_a_departed_client_is_not_run(
     mode: str, tmp_path: Path, leave: Callable[[Connection], None]
 ) -> None:
@@ -200,8 +204,9 @@ def test_a_closed_half_may_wait_where_that_is_configured(mode: str, tmp_path: Pa
         running.wait_log("ran GET /leaves\n")
 
 
-@pytest.mark.each_mode
-@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize(
+    ("mode", "at_once"), each_value(DIFFERENT, [True, False]), indirect=["mode"]
+)
 def test_a_request_that_waits_for_its_own_predecessors_is_answered(
     mode: str, tmp_path: Path, at_once: bool
 ) -> None:
@@ -269,9 +274,11 @@ def test_gateways(mode: str, tmp_path: Path, protocol: str, how: str) -> None:
             connection.close()
 
 
-@pytest.mark.each_mode
-@pytest.mark.parametrize("where", ["new", "kept", "unix"])
-@pytest.mark.parametrize("leave", [Connection.close, Connection.reset], ids=["fin", "reset"])
+@pytest.mark.parametrize(
+    ("mode", "where", "leave"),
+    each_value(DIFFERENT, ["new", "kept", "unix"], [Connection.close, Connection.reset]),
+    indirect=["mode"],
+)
 def test_who_leaves_while_the_application_works(
     mode: str, tmp_path: Path, folder: Path, where: str, leave: Callable[[Connection], None]
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from tests.apps.hinting import LINK, OTHER, REFUSED
 from tests.conftest import Serve
+from tests.support.each_value import DIFFERENT, each_value
 from tests.testkit.cases.gateway import pack
 from tests.testkit.client import Connection
 from tests.testkit.server import Server
@@ -80,7 +81,9 @@ def test_other_requests_get_none(serve: Serve) -> None:
         assert connection.request("GET", "/one", version="HTTP/1.0").interim == []
 
 
-@pytest.mark.parametrize("protocol", ["uwsgi", "scgi", "fastcgi"])
+@pytest.mark.parametrize(
+    ("mode", "protocol"), each_value(DIFFERENT, ["uwsgi", "scgi", "fastcgi"]), indirect=["mode"]
+)
 def test_gateway_protocols_get_none(mode: str, protocol: str) -> None:
     variables = [(b"REQUEST_METHOD", b"GET"), (b"PATH_INFO", b"/one"), (b"CONTENT_LENGTH", b"0")]
     variables += [(b"SERVER_PROTOCOL", b"HTTP/1.1"), (b"REQUEST_URI", b"/one")]

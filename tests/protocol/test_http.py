@@ -223,14 +223,6 @@ def test_a_request_split_at_every_octet(echo: Server, target: str) -> None:
 # The life of a connection
 
 
-def test_keep_alive(echo: Server) -> None:
-    with echo.connect() as connection:
-        for number in range(50):
-            response = connection.request("GET", f"/{number}")
-            assert response.json()["environ"]["PATH_INFO"] == f"/{number}"
-            assert response.get("Connection") is None
-
-
 def test_keep_alive_of_1_0(echo: Server) -> None:
     with echo.connect() as connection:
         for number in range(3):
@@ -260,17 +252,6 @@ def test_pipelined_behind_a_large_answer(answers: Server) -> None:
         assert connection.response().body == b"hello"
         assert len(connection.response().body) == 5_000_000
         assert connection.response().body == b"one two three"
-
-
-def test_pipelined_then_half_closed(echo: Server) -> None:
-    """A client that has said all it will say still listens."""
-    with echo.connect() as connection:
-        connection.send_request("GET", "/1")
-        connection.send_request("GET", "/2")
-        connection.socket.shutdown(1)
-        assert connection.response().json()["environ"]["PATH_INFO"] == "/1"
-        assert connection.response().json()["environ"]["PATH_INFO"] == "/2"
-        assert connection.at_end()
 
 
 def test_connection_of_nothing(echo: Server) -> None:
@@ -417,23 +398,6 @@ def test_chunked_for_the_rest(answers: Server) -> None:
         assert connection.request("GET", "/one").body == b"hello"
 
 
-@pytest.mark.parametrize("header", [(), ("Connection: keep-alive",)])
-def test_close_for_1_0(answers: Server, header: tuple[str, ...]) -> None:
-    with answers.connect() as connection:
-        response = connection.request("GET", "/generated", *header, version="HTTP/1.0")
-        assert (response.framing, response.body) == ("close", b"one two three")
-        assert response.get("Connection") in (None, "close")
-
-
-def test_keep_alive_of_1_0_with_a_known_length(answers: Server) -> None:
-    with answers.connect() as connection:
-        for _ in range(2):
-            response = connection.request(
-                "GET", "/one", "Connection: keep-alive", version="HTTP/1.0"
-            )
-            assert (response.framing, response.get("Connection")) == ("length", "keep-alive")
-
-
 @pytest.mark.parametrize(
     ("path", "length"),
     [
@@ -457,23 +421,6 @@ def test_head(answers: Server, path: str, length: str | None) -> None:
         assert head.get("Content-Length") in (length, get.get("Content-Length"))
         assert (head.status, head.get("Content-Type")) == (200, get.get("Content-Type"))
         assert {name for name, _ in head.headers} <= {name for name, _ in get.headers}
-
-
-@pytest.mark.parametrize(
-    ("path", "status"),
-    [
-        ("/no_content", 204),
-        ("/no_content_body", 204),
-        ("/not_modified", 304),
-        ("/not_modified_generated", 304),
-    ],
-)
-@pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_answers_without_body(answers: Server, path: str, status: int, method: str) -> None:
-    with answers.connect() as connection:
-        assert connection.request(method, path).status == status
-        # Whatever is sent as a body of the first would be taken for the beginning of the second.
-        assert connection.request("GET", "/one").body == b"hello"
 
 
 @pytest.mark.each_mode

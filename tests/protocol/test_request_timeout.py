@@ -18,6 +18,7 @@ import poorhttp
 from poorhttp.errors import RequestTimeout
 from poorhttp.worker.wsgi import serve
 from tests.apps import slow
+from tests.support.each_value import DIFFERENT, each_value
 from tests.support.status_reader import Admin
 from tests.testkit.client import HANG, BadResponse, Connection
 from tests.testkit.server import MODES, Server, wait_for
@@ -170,8 +171,9 @@ def line_of(function: object) -> int:
     return next(at for at in range(begin, len(lines)) if lines[at].endswith("# here")) + 1
 
 
-@pytest.mark.each_mode
-@pytest.mark.parametrize("way", ["nap", "swallow"])
+@pytest.mark.parametrize(
+    ("mode", "way"), each_value(DIFFERENT, ["nap", "swallow"]), indirect=["mode"]
+)
 def test_an_answer_that_was_begun_is_cut_short(mode: str, way: str) -> None:
     with Server(SLOW, mode, *SOON) as server:
         connection = server.connect()

@@ -24,6 +24,7 @@ from poorhttp.errors import ApplicationError
 from poorhttp.targets import load
 from tests.apps import plain
 from tests.conftest import Serve
+from tests.support.each_value import DIFFERENT, each_value
 from tests.support.services import Tree
 from tests.testkit.client import HANG, Connection
 from tests.testkit.process import children
@@ -265,8 +266,9 @@ def test_what_a_dead_worker_had_in_hand(mode: str) -> None:
 # Limits
 
 
-@pytest.mark.each_mode
-@pytest.mark.parametrize("way", ["wait", "compute"])
+@pytest.mark.parametrize(
+    ("mode", "way"), each_value(DIFFERENT, ["wait", "compute"]), indirect=["mode"]
+)
 def test_who_takes_too_long_is_interrupted(way: str, mode: str, tmp_path: Path) -> None:
     """Also a thread that waits in the kernel, where exceptions do not reach it."""
     options = ("--request-timeout", "0.6", "--workers", "1")
@@ -386,8 +388,9 @@ def test_the_access_log(mode: str) -> None:
 # The end, and what follows
 
 
-@pytest.mark.each_mode
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    ("mode", "number"), each_value(DIFFERENT, [signal.SIGTERM, signal.SIGINT]), indirect=["mode"]
+)
 def test_handlers_in_hand_may_end(number: signal.Signals, mode: str) -> None:
     """TERM: as long as they like, here; INT ends their connections."""
     with Server(ECHO, mode) as server:
@@ -414,8 +417,9 @@ def is_refused(server: Server) -> bool:
     return False
 
 
-@pytest.mark.each_mode
-@pytest.mark.parametrize("supervisor", ["on", "off"])
+@pytest.mark.parametrize(
+    ("mode", "supervisor"), each_value(DIFFERENT, ["on", "off"]), indirect=["mode"]
+)
 def test_handlers_that_wait_for_ever_are_ended(supervisor: str, mode: str, tmp_path: Path) -> None:
     """What they wait for ends when graceful_timeout is over, and they can still do something."""
     options = ("--graceful-timeout", "0.3", "--supervisor", supervisor, "--workers", "1")
@@ -462,8 +466,9 @@ class Talk:
         wait_for(lambda: version in self.versions, f"a word of version {version}")
 
 
-@pytest.mark.each_mode
-@pytest.mark.parametrize("preload", ["off", "on"])
+@pytest.mark.parametrize(
+    ("mode", "preload"), each_value(DIFFERENT, ["off", "on"]), indirect=["mode"]
+)
 def test_no_connection_is_lost_by_reloads(preload: str, mode: str, tmp_path: Path) -> None:
     file = tmp_path / "version"
     file.write_text("1")

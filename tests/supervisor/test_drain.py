@@ -11,6 +11,7 @@ from threading import Event
 
 import pytest
 
+from tests.support.each_value import DIFFERENT, each_value
 from tests.support.main_process import MainProcess
 from tests.testkit.client import Connection, Response
 from tests.testkit.process import is_stopped
@@ -93,8 +94,7 @@ def entered(main: MainProcess, gate: Path, *, begun: str = "") -> Connection:
     return connection
 
 
-@pytest.mark.each_mode
-@pytest.mark.parametrize("pieces", [1, 3, 7])
+@pytest.mark.parametrize(("mode", "pieces"), each_value(DIFFERENT, [1, 3, 7]), indirect=["mode"])
 def test_a_pipeline_is_answered_to_its_end(main: MainProcess, tmp_path: Path, pieces: int) -> None:
     pid, gate = main.start(), tmp_path / "gate"
     connection = entered(main, gate)

@@ -162,17 +162,6 @@ def test_requests_in_hand_are_in_nobodys_way(tmp_path: Path) -> None:
 # The drain
 
 
-#: With a main process and without one, where a mode has a server of one process: forking has none,
-#: so there its function serves as `single`.
-SUPERVISED = [
-    ("forking", "on"),
-    pytest.param("single", "on", marks=pytest.mark.full),
-    *(("single", "off"), ("threading", "on"), ("threading", "off")),
-    *(("gevent", "on"), ("gevent", "off")),
-]
-supervised = pytest.mark.parametrize(("mode", "supervisor"), SUPERVISED)
-
-
 @pytest.fixture
 def draining(mode: str, supervisor: str, tmp_path: Path) -> Iterator[tuple[Server, Path]]:
     """A server that is told by TERM in the test, and a gate."""
@@ -194,9 +183,19 @@ def wait_end(server: Server) -> None:
     server.ended()
 
 
-@supervised
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT])
+@pytest.mark.parametrize(
+    ("mode", "supervisor", "number"),
+    [
+        ("forking", "on", signal.SIGTERM),
+        ("single", "off", signal.SIGINT),
+        ("threading", "on", signal.SIGQUIT),
+        ("threading", "off", signal.SIGTERM),
+        ("gevent", "on", signal.SIGINT),
+        ("gevent", "off", signal.SIGQUIT),
+    ],
+)
 def test_drained_servers_serve(draining: tuple[Server, Path], number: signal.Signals) -> None:
+    """With a main process and without one, which `forking` has not: there it serves as `single`."""
     server, gate = draining
     kept, asking = server.connect(), server.connect()
     assert kept.request("GET", "/process").status == 200
@@ -257,7 +256,7 @@ def test_who_dies_while_draining_is_replaced(mode: str) -> None:
         wait_end(server)
 
 
-@supervised
+@pytest.mark.parametrize(("mode", "supervisor"), [("threading", "on"), ("gevent", "off")])
 def test_the_delay_ends_by_itself(mode: str, supervisor: str, folder: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
         ear.settimeout(HANG)

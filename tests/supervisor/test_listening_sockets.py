@@ -223,7 +223,7 @@ def test_switching_it_loses_nobody_who_waits(opened: Open) -> None:
         client.close()
 
 
-@pytest.mark.parametrize("mode", ["single", "forking", "threading"])
+@pytest.mark.parametrize("mode", ["forking", "threading"])
 def test_workers_with_sockets_of_their_own_serve(mode: str) -> None:
     with Server(ECHO, mode, "--reuse-port", "--workers", "3") as server:
         assert server.urls.count("http://") == 1

@@ -8,14 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.each_value import DIFFERENT, each_value
 from tests.support.load import Load
 from tests.testkit.process import children
 from tests.testkit.server import MODES, Server, patched, wait_for
 from tests.testkit.versions import Versions, told
 
 
-@pytest.mark.each_mode
-@pytest.mark.parametrize("preload", ["off", "on"])
+@pytest.mark.parametrize(
+    ("mode", "preload"), each_value(DIFFERENT, ["off", "on"]), indirect=["mode"]
+)
 def test_max_requests(mode: str, preload: str, versions: Versions) -> None:
     options = ("--max-requests", "20", "--max-requests-jitter", "5", "--preload", preload)
     with versions.serve(mode, *options, "--drain-timeout", "0.2") as server:

@@ -17,7 +17,8 @@ from tests.testkit.process import children, lives, opened
 from tests.testkit.server import Server, command, run, wait_for
 from tests.testkit.versions import Versions
 
-MODES = ["single", "forking", "threading"]
+#: Those that differ; gevent refuses it.
+MODES = ["forking", "threading"]
 
 OPTIONS = ("--preload", "--drain-timeout", "0.1")
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.each_value import each_value
 from tests.support.load import Load
 from tests.testkit.client import HANG
 from tests.testkit.process import children
@@ -32,8 +33,7 @@ def reload(server: Server, times: int = 1) -> None:
     server.wait_log("reloaded: the new version serves", times)
 
 
-@pytest.mark.parametrize("preload", ["off", "on"])
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("mode", "preload"), each_value(MODES, ["off", "on"]), indirect=["mode"])
 def test_nothing_is_lost_by_reloads(mode: str, preload: str, versions: Versions) -> None:
     with versions.serve(mode, "--preload", preload) as server:
         with Load(server.port) as load:

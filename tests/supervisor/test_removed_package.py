@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.each_value import DIFFERENT, each_value
 from tests.testkit.client import Connection
 from tests.testkit.process import workers
 from tests.testkit.server import ROOT, Server, command, run, wait_for
@@ -53,7 +54,9 @@ def replace(package: Path) -> None:
         copy.write_text("raise RuntimeError('another version')\n")
 
 
-@pytest.mark.parametrize("change", [remove, replace])
+@pytest.mark.parametrize(
+    ("mode", "change"), each_value(DIFFERENT, [remove, replace]), indirect=["mode"]
+)
 def test_the_server_goes_on_and_stops(
     mode: str, change: Callable[[Path], None], tmp_path: Path
 ) -> None:

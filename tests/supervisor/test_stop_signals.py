@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.each_value import DIFFERENT, each_value
 from tests.support.library_program import LibraryProgram
 from tests.testkit.client import HANG, BadResponse, Closed, Connection
 from tests.testkit.process import children
@@ -56,8 +57,7 @@ def refuses(server: Server) -> bool:
     return False
 
 
-@pytest.mark.each_mode
-@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize(("mode", "number"), each_value(DIFFERENT, [1, 2]), indirect=["mode"])
 def test_term_during_import(mode: str, number: int, folder: Path) -> None:
     (folder / "importing.py").write_text(IMPORTING)
     options = ("--workers", str(number))
@@ -116,8 +116,7 @@ def test_port_is_closed_while_requests_are_in_flight(
         server.process.terminate()
 
 
-@pytest.mark.each_mode
-@pytest.mark.parametrize("number", ["1", "2"])
+@pytest.mark.parametrize(("mode", "number"), each_value(DIFFERENT, ["1", "2"]), indirect=["mode"])
 def test_second_term_ends_it_at_once(mode: str, number: str, tmp_path: Path) -> None:
     with Server(GATE, mode, "--workers", number, *PATIENT) as server:
         connection = server.enter(tmp_path / "never")

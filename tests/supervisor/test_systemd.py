@@ -29,7 +29,6 @@ from tests.testkit.server import Server, command, environment, run, wait_for
 ECHO = "tests/apps/echo.py"
 SECURE = "tests/apps/secure.py"
 SURROUNDINGS = "tests/apps/surroundings.py"
-MODES = ["single", "forking", "threading", "gevent"]
 
 #: Passes descriptors as systemd does: from number 3, and by the pid that the server will have.
 ACTIVATOR = """
@@ -75,7 +74,6 @@ def ask(where: Any) -> Any:
 # Socket activation
 
 
-@pytest.mark.parametrize("mode", MODES)
 def test_sockets_that_were_passed(mode: str, tcp: socket.socket, unix: socket.socket) -> None:
     """The variable of a platform does not count beside them."""
     fds, environ = (tcp.fileno(), unix.fileno()), {"PORT": "1"}

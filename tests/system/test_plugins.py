@@ -15,6 +15,7 @@ from zipfile import ZipFile
 import pytest
 
 from poorhttp.config.registry import registry
+from tests.support.each_value import each_value
 from tests.support.installed import examples
 from tests.support.nobody import IS_ROOT, Nobody
 from tests.support.plug_in import install, known
@@ -193,8 +194,9 @@ def test_root_runs_no_code_of_a_plug_in_that_is_not_named(
     assert not ran.exists()
 
 
-@pytest.mark.parametrize("words", [("plugins",), *USES])
-@pytest.mark.parametrize("place", ["current", "chdir", "pythonpath"])
+@pytest.mark.parametrize(
+    ("words", "place"), each_value([("plugins",), *USES], ["current", "chdir", "pythonpath"])
+)
 def test_nothing_is_found_where_others_may_write(
     words: tuple[str, ...], place: str, site: Path, tmp_path: Path
 ) -> None:

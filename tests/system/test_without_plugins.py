@@ -12,7 +12,7 @@ import pytest
 
 from tests.support import binary_upgrade
 from tests.support.nobody import link
-from tests.testkit.server import MODES, ROOT, Server, command, run
+from tests.testkit.server import ROOT, Server, command, run
 
 APPLICATION = """
 VERSION = "{}"
@@ -37,7 +37,7 @@ def write(folder: Path, version: str) -> None:
     (folder / "alone.py").write_text(APPLICATION.format(version))
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.each_mode
 def test_the_core_serves(mode: str, core: Mapping[str, str], tmp_path: Path) -> None:
     """Also after a reload and a binary upgrade, until it is stopped."""
     write(tmp_path, "first")
