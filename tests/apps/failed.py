@@ -1,7 +1,7 @@
 """The application that is served while a new version cannot be loaded.
 
-`FAILED_TARGET` is the target, `FAILED_DEBUG` its option `debug`, `FAILED_TEXT` the text of what has
-no exception.
+`FAILED_TARGET` is the target, or a request names it in its field `X-Target`; `FAILED_DEBUG` is the
+option `debug`, `FAILED_TEXT` the text of what has no exception.
 """
 
 from __future__ import annotations
@@ -15,17 +15,29 @@ from poorhttp.plugins.dev.debug.plain_page import PlainPage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from _typeshed.wsgi import WSGIApplication
+    from collections.abc import Iterable
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+#: Applications of requests, by their targets.
+loaded: dict[str, WSGIApplication] = {}
 
 
-def load() -> WSGIApplication:
+def load(target: str) -> WSGIApplication:
     if text := os.environ.get("FAILED_TEXT"):
         return PlainPage(text)
     try:
-        return targets.load(os.environ["FAILED_TARGET"])
+        return targets.load(target)
     except BaseException as error:
         settings = Settings(debug=os.environ.get("FAILED_DEBUG", "on"), workers=1)
         return load_error_page(error, settings)
 
 
-application = load()
+def of_request(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+    target = environ["HTTP_X_TARGET"]
+    if target not in loaded:
+        loaded[target] = load(target)
+    return loaded[target](environ, start_response)
+
+
+named = "FAILED_TARGET" in os.environ or "FAILED_TEXT" in os.environ
+application = load(os.environ.get("FAILED_TARGET", "")) if named else of_request

@@ -1,4 +1,4 @@
-"""Prints the traceback of one failure of `tests.apps.raising`."""
+"""Prints the traceback of each named failure of `tests.apps.raising`, and a form feed."""
 
 from __future__ import annotations
 
@@ -48,4 +48,6 @@ def main(name: str) -> None:
         show(f"GET {name}: it failed", error, lambda file: "/tests/" in file)
 
 
-main(sys.argv[1])
+for word in sys.argv[1:]:
+    main(word)
+    print("\f", end="", file=sys.stderr, flush=True)

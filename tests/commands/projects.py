@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.forked_command import run_command
 from tests.testkit.client import HANG
-from tests.testkit.server import command, run
 
 FLASK = """\
 import flask
@@ -72,6 +72,6 @@ def make(kind: str, folder: Path) -> Path:
 
 def init(project: Path, *options: str) -> str:
     """Run `poorhttp init` in a project; returns what it prints."""
-    done = run(*command("init", *options), cwd=project)
+    done = run_command("init", *options, cwd=project)
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -13,8 +13,8 @@ import pytest
 from poorhttp.config.options.server import MODES
 from poorhttp.config.settings import OPTIONS
 from tests.packages import need
+from tests.support.forked_command import run_command
 from tests.testkit.client import HANG
-from tests.testkit.server import command, run
 
 Complete = Callable[[str], set[str]]
 
@@ -55,7 +55,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the completion of each shell, a file and a folder."""
     folder = tmp_path_factory.mktemp("completion")
     for shell in ("bash", "zsh", "fish"):
-        done = run(*command("completion", shell))
+        done = run_command("completion", shell)
         assert (done.returncode, done.stderr) == (0, "")
         (folder / f"poorhttp.{shell}").write_text(done.stdout)
     (folder / "place" / "pages of mine").mkdir(parents=True)
@@ -178,5 +178,5 @@ def test_shells(complete: Complete) -> None:
     ],
 )
 def test_mistakes(words: tuple[str, ...], said: str) -> None:
-    done = run(*command("completion", *words))
+    done = run_command("completion", *words)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"poorhttp: {said}\n")

@@ -20,8 +20,9 @@ from poorhttp.plugins.setup.deployment.mode import Mode
 from poorhttp.plugins.setup.deployment.plan import Plan
 from poorhttp.plugins.setup.deployment.project import DeployedProject
 from tests.commands.projects import FILES, init, make
+from tests.support.forked_command import run_command
 from tests.support.nobody import IS_ROOT
-from tests.testkit.server import ROOT, command, run
+from tests.testkit.server import ROOT
 
 TARGETS = {
     "flask": "app:app",
@@ -67,7 +68,7 @@ def test_what_is_found(kind: str, tmp_path: Path) -> None:
     assert settings.mode == "threading"
     assert settings.trusted_proxies == ()
     assert ("collectstatic" in (project / name).read_text()) == (kind == "django")
-    done = run(*command("check", "-c", name, "--bind", "127.0.0.1:0"), cwd=project)
+    done = run_command("check", "-c", name, "--bind", "127.0.0.1:0", cwd=project)
     assert done.returncode == 0, done.stderr
 
 
@@ -106,10 +107,10 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     init(project)
     (project / "deploy").mkdir()
     (project / "deploy" / "nginx.conf").write_text("mine")
-    done = run(*command("init"), cwd=project)
+    done = run_command("init", cwd=project)
     assert done.returncode == 2
     assert done.stderr.startswith("poorhttp: poorhttp.ini already exists; --force replaces it")
-    done = run(*command("init", "--caddy", "--nginx"), cwd=project)
+    done = run_command("init", "--caddy", "--nginx", cwd=project)
     assert done.returncode == 2
     assert (
         "nothing is written: deploy/nginx.conf already exists; --force overwrites it" in done.stderr
@@ -232,7 +233,7 @@ def test_a_warning_of_init(tmp_path: Path) -> None:
 
 def test_from_another_folder(tmp_path: Path) -> None:
     make("flask", tmp_path)
-    done = run(*command("init", "My flask", "--systemd"), cwd=tmp_path)
+    done = run_command("init", "My flask", "--systemd", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "wrote My flask/deploy/my-flask.service\n" in done.stdout
     assert "next: cd 'My flask' && poorhttp serve -c poorhttp.ini\n" in done.stdout
@@ -255,14 +256,14 @@ def test_from_another_folder(tmp_path: Path) -> None:
     ],
 )
 def test_mistakes(words: list[str], said: str, tmp_path: Path) -> None:
-    done = run(*command("init", *words), cwd=tmp_path)
+    done = run_command("init", *words, cwd=tmp_path)
     assert done.returncode == 2
     assert said in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
 def test_help() -> None:
-    done = run(*command("init", "--help"))
+    done = run_command("init", "--help")
     assert done.returncode == 0
     assert done.stdout.startswith("Usage: poorhttp init [FOLDER] [OPTION ...]\n")
     assert "  --kubernetes " in done.stdout
@@ -276,7 +277,7 @@ def test_examples_of_the_guide(tmp_path: Path) -> None:
     assert len(lines) == 3
     for line in lines:
         words = shlex.split(line)[1:]
-        done = run(*command(*words), cwd=tmp_path if "my-shop" in words else project)
+        done = run_command(*words, cwd=tmp_path if "my-shop" in words else project)
         assert done.returncode == 0, done.stderr
     there = {path.name for path in (project / "deploy").iterdir()}
     init(project, *(f"--{kind}" for kind in KINDS), "--force")
@@ -303,7 +304,7 @@ def test_folders_that_go_into_no_file(name: str, said: str, tmp_path: Path) -> N
     project = tmp_path / name
     project.mkdir()
     (project / "app.py").write_text("def application(environ, start_response): ...\n")
-    done = run(*command("init", "--systemd", "--nginx"), cwd=project)
+    done = run_command("init", "--systemd", "--nginx", cwd=project)
     assert done.returncode == 3, done.stderr
     assert said.replace(r"\S*", f"{tmp_path}/") in done.stderr
     assert "\x1b" not in done.stderr + done.stdout
@@ -330,7 +331,7 @@ def test_folders_that_a_unit_quotes(tmp_path: Path) -> None:
 )
 def test_addresses_that_go_into_no_file(line: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "poorhttp.ini").write_text(f"[http]\ntarget = app:app\n{line}\n")
-    done = run(*command("init", "--nginx"), cwd=tmp_path)
+    done = run_command("init", "--nginx", cwd=tmp_path)
     assert (done.returncode, said in done.stderr) == (3, True), done.stderr
 
 
@@ -378,7 +379,7 @@ def test_what_is_there_is_not_written_through(kind: str, tmp_path: Path) -> None
             place.symlink_to(other / "nginx.conf")
         else:
             place.hardlink_to(other / "nginx.conf")
-    done = run(*command("init", "--nginx", "--force"), cwd=project)
+    done = run_command("init", "--nginx", "--force", cwd=project)
     if kind == "hard link":
         assert done.returncode == 0, done.stderr
         assert stat.S_IMODE((project / "deploy/nginx.conf").stat().st_mode) == 0o640

@@ -28,9 +28,6 @@ from tests.support.proxies import WebServer, reserve
 from tests.testkit.client import HANG, Connection
 from tests.testkit.server import ROOT, Program, command, environment, run, wait_for
 
-#: Web servers that are tried with every application.
-USUAL = ("nginx", "caddy")
-
 KINDS = ("--systemd", "--nginx", "--caddy", "--lighttpd", "--haproxy", "--apache", "--kubernetes")
 
 #: The process that a configuration of nginx is for; a site is read within `http`.
@@ -159,9 +156,9 @@ def apache(deployment: Deployment, folder: Path, port: int) -> None:
     (folder / "main.conf").write_text(re.sub(r"(127\.0\.0\.1|\*):80\b", rf"\1:{port}", text))
 
 
-#: Each web server with an application, and the usual ones with all.
+#: Each web server with an application, and the usual one with all.
 PAIRS = [
-    pytest.param(kind, name, marks=[] if kind == "flask" or name in USUAL else pytest.mark.full)
+    pytest.param(kind, name, marks=[] if kind == "flask" or name == "nginx" else pytest.mark.full)
     for kind in FILES
     for name in ("nginx", "caddy", "lighttpd", "haproxy", "apache2")
 ]

@@ -23,6 +23,7 @@ from poorhttp.config.other_servers.translations import PRIVATE, TRANSLATIONS, US
 from poorhttp.config.settings import OPTIONS, Settings
 from poorhttp.errors import Failure, UsageError
 from tests.support.failure import says
+from tests.support.forked_command import run_command
 from tests.testkit.client import HANG
 from tests.testkit.server import ROOT, Server, command, run, wait_for
 
@@ -438,7 +439,7 @@ def test_variables_of_the_application_and_of_a_platform(project: Path) -> None:
 def test_the_prefix_of_gunicorn_in_a_variable(
     words: tuple[str, ...], environ: dict[str, str], noted: bool, project: Path
 ) -> None:
-    done = run(*command("check", "shop:application", *words), cwd=project, env=environ)
+    done = run_command("check", "shop:application", *words, cwd=project, env=environ)
     said = "at SCRIPT_NAME, poorhttp does not: write --mount /a=shop:appl"
     assert (done.returncode, said in done.stderr) == (0, noted), done.stderr
 
@@ -489,7 +490,7 @@ def test_mistakes_without_a_command(project: Path, words: str, code: int, messag
 
 
 def test_check_names_what_was_written(project: Path) -> None:
-    done = run(*command("check", "shop", *["-w", "2", "--port", "0", "-k", "sync"]), cwd=project)
+    done = run_command("check", "shop", *["-w", "2", "--port", "0", "-k", "sync"], cwd=project)
     assert (done.returncode, done.stderr) == (0, "")
     lines = [line.split() for line in done.stdout.splitlines()]
     for line in (
@@ -522,12 +523,12 @@ def test_the_answer_in_the_guide(project: Path) -> None:
 @pytest.mark.parametrize("name", ["ctl", "init", "migrate", "completion"])
 def test_the_page_has_the_help_of_a_command(name: str) -> None:
     page = (ROOT / "docs/reference/command.md").read_text()
-    done = run(*command(name, "--help"))
+    done = run_command(name, "--help")
     assert f"```text\n{done.stdout.rstrip()}\n```" in page, f"put in: poorhttp {name} --help"
 
 
 def test_the_page_names_each_command() -> None:
     page = (ROOT / "docs/reference/command.md").read_text()
-    commands = re.findall(r"^  ([a-z]+) {3,}", run(*command("--help")).stdout, re.MULTILINE)
+    commands = re.findall(r"^  ([a-z]+) {3,}", run_command("--help").stdout, re.MULTILINE)
     assert {"serve", "ctl", "man"} <= set(commands)
     assert [name for name in commands if f"`poorhttp {name}" not in page] == []

@@ -8,13 +8,14 @@ import pytest
 
 from poorhttp.config.settings import OPTIONS
 from tests.packages import need
-from tests.testkit.server import command, run
+from tests.support.forked_command import run_command
+from tests.testkit.server import run
 
 
 @pytest.mark.parametrize("section", ["1", "5"])
 def test_pages(section: str, tmp_path: Path) -> None:
     need("mandoc")
-    done = run(*command("man", section))
+    done = run_command("man", section)
     assert (done.returncode, done.stderr) == (0, "")
     page = tmp_path / f"page.{section}"
     page.write_text(done.stdout)
@@ -33,5 +34,5 @@ def test_pages(section: str, tmp_path: Path) -> None:
 
 
 def test_another_section() -> None:
-    done = run(*command("man", "8"))
+    done = run_command("man", "8")
     assert (done.returncode, done.stderr) == (2, 'poorhttp: man: unknown "8"; it is one of 1, 5\n')

@@ -12,7 +12,8 @@ from poorhttp.config.other_servers.translations import worker_class
 from poorhttp.errors import ConfigError
 from poorhttp.plugins.setup.migrate import sources
 from poorhttp.plugins.setup.migrate.equivalents.plan import Plan, clean
-from tests.testkit.server import ROOT, command, run
+from tests.support.forked_command import run_command
+from tests.testkit.server import ROOT
 
 CASES = ROOT / "tests" / "cases" / "migrate"
 
@@ -45,7 +46,7 @@ def flat(plan: Plan) -> str:
 @pytest.mark.parametrize("name", SOURCES)
 def test_a_file(name: str) -> None:
     """To renew what is expected: `SHOP_WORKERS=5 poorhttp migrate NAME` in the folder `sources`."""
-    done = run(*command("migrate", name), cwd=CASES / "sources", env=ENVIRONMENT)
+    done = run_command("migrate", name, cwd=CASES / "sources", env=ENVIRONMENT)
     assert done.returncode == 0, done.stderr
     assert done.stdout == (CASES / "expected" / f"{name}.ini").read_text(encoding="utf-8")
 
@@ -474,16 +475,16 @@ def test_names_that_are_no_settings_are_told(tmp_path: Path) -> None:
 
 def test_output_is_written_and_not_replaced(tmp_path: Path) -> None:
     words = ("migrate", "-o", "shop.ini", "--", "gunicorn", "-w", "2", "app:app")
-    done = run(*command(*words), cwd=tmp_path)
+    done = run_command(*words, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("shop.ini written: 2 of 2 settings of gunicorn carried over")
     before = (tmp_path / "shop.ini").read_text()
-    again = run(*command(*words), cwd=tmp_path)
+    again = run_command(*words, cwd=tmp_path)
     assert again.returncode == 3
     assert "--force replaces it" in again.stderr
     assert (tmp_path / "shop.ini").read_text() == before
     forced = ("migrate", "--force", "--output=shop.ini", "gunicorn", "-w", "3", "app:app")
-    assert run(*command(*forced), cwd=tmp_path).returncode == 0
+    assert run_command(*forced, cwd=tmp_path).returncode == 0
     assert "workers = 3" in (tmp_path / "shop.ini").read_text()
     assert [path.name for path in tmp_path.iterdir()] == ["shop.ini"]
 
@@ -502,14 +503,14 @@ def test_output_is_written_and_not_replaced(tmp_path: Path) -> None:
     ],
 )
 def test_mistakes(words: tuple[str, ...], code: int, text: str, tmp_path: Path) -> None:
-    done = run(*command("migrate", *words), cwd=tmp_path)
+    done = run_command("migrate", *words, cwd=tmp_path)
     assert done.returncode == code
     assert text in done.stderr
     assert "internal error" not in done.stderr
 
 
 def test_help() -> None:
-    done = run(*command("migrate", "--help"))
+    done = run_command("migrate", "--help")
     assert done.returncode == 0
     assert "Exit codes:" in done.stdout
 

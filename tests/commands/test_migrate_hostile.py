@@ -12,6 +12,7 @@ from poorhttp.config import ini
 from poorhttp.errors import ConfigError
 from poorhttp.plugins.setup.migrate import gunicorn_file, sources
 from poorhttp.plugins.setup.migrate.equivalents.plan import Plan
+from tests.support.forked_command import run_command
 from tests.testkit.server import command, run
 
 
@@ -62,42 +63,44 @@ def test_what_does_not_end_or_ends_the_process(folder: Path, statement: str) -> 
     assert "gunicorn.conf.py:2: if True: This was not run:" in flat(plan)
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "open(place, 'w').write('x')",
-        "open(place, 'a').close()",
-        "__import__('os').open(place, 65)",
-        "__import__('os').mkdir(place)",
-        "__import__('os').remove(there)",
-        "__import__('os').rename(there, place)",
-        "__import__('os').chmod(there, 0)",
-        "__import__('os').truncate(there, 0)",
-        "__import__('shutil').copy(there, place)",
-        "__import__('pathlib').Path(place).touch()",
-        "__import__('os').system('touch ' + place)",
-        "__import__('subprocess').run(['touch', place])",
-        "__import__('os').posix_spawn('/bin/touch', ['touch', place], {})",
-        "__import__('os').fork()",
-        "__import__('os').kill(__import__('os').getppid(), 9)",
-        "__import__('ctypes').CDLL(None).unlink(there.encode())",
-        "__import__('socket').create_connection(('127.0.0.1', port))",
-        "__import__('urllib.request').request.urlopen('http://127.0.0.1:%d/' % port)",
-    ],
-)
-def test_nothing_is_changed(folder: Path, statement: str) -> None:
+CHANGES = [
+    "open(place, 'w').write('x')",
+    "open(place, 'a').close()",
+    "__import__('os').open(place, 65)",
+    "__import__('os').mkdir(place)",
+    "__import__('os').remove(there)",
+    "__import__('os').rename(there, place)",
+    "__import__('os').chmod(there, 0)",
+    "__import__('os').truncate(there, 0)",
+    "__import__('shutil').copy(there, place)",
+    "__import__('pathlib').Path(place).touch()",
+    "__import__('os').system('touch ' + place)",
+    "__import__('subprocess').run(['touch', place])",
+    "__import__('os').posix_spawn('/bin/touch', ['touch', place], {})",
+    "__import__('os').fork()",
+    "__import__('os').kill(__import__('os').getppid(), 9)",
+    "__import__('ctypes').CDLL(None).unlink(there.encode())",
+    "__import__('socket').create_connection(('127.0.0.1', port))",
+    "__import__('urllib.request').request.urlopen('http://127.0.0.1:%d/' % port)",
+]
+
+
+def test_nothing_is_changed(folder: Path) -> None:
     there, place = folder / "there", folder / "new"
     there.write_text("kept")
     there.chmod(0o666)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        text = f"there, place, port = {str(there)!r}, {str(place)!r}, {port}\n{statement}\n"
-        plan = migrated(folder, f"{text}bind = ':81'\n")
+        names = f"there, place, port = {str(there)!r}, {str(place)!r}, {port}"
+        plan = migrated(folder, "\n".join([names, *CHANGES, "bind = ':81'\n"]))
         listener.settimeout(0)
         with pytest.raises(BlockingIOError):
             listener.accept()
     assert plan.options["bind"].values == ["0.0.0.0:81"]
-    assert "This was not run: PermissionError" in flat(plan)
+    told = flat(plan)
+    for line in range(2, len(CHANGES) + 2):
+        _, _, behind = told.partition(f"gunicorn.conf.py:{line}: ")
+        assert "This was not run: PermissionError" in behind.partition("gunicorn.conf.py:")[0], line
     assert there.read_text() == "kept"
     assert there.stat().st_mode & 0o777 == 0o666
     assert not place.exists()
@@ -195,7 +198,7 @@ def test_entities_are_not_read(folder: Path) -> None:
 
 def test_a_named_pipe_does_not_block(folder: Path) -> None:
     os.mkfifo(folder / "gunicorn.conf.py")
-    done = run(*command("migrate", "gunicorn.conf.py"), cwd=folder)
+    done = run_command("migrate", "gunicorn.conf.py", cwd=folder)
     assert done.returncode == 3
     assert "it is not a regular file" in done.stderr
 
@@ -246,7 +249,7 @@ def test_output_is_no_link_elsewhere(folder: Path) -> None:
     (folder / "precious").write_text("kept")
     (folder / "out.ini").symlink_to("precious")
     words = ("migrate", "-o", "out.ini", "gunicorn", "app:app")
-    assert run(*command(*words), cwd=folder).returncode == 3
+    assert run_command(*words, cwd=folder).returncode == 3
     forced = command("migrate", "-o", "out.ini", "--force", "gunicorn", "app:app")
     assert run(*forced, cwd=folder).returncode == 0
     assert (folder / "precious").read_text() == "kept"

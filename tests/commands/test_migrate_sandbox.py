@@ -16,7 +16,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from poorhttp.errors import Failure
 from poorhttp.plugins.setup.migrate import gunicorn_file, sandbox, seccomp, sources
+from tests.support.forked_command import run_command
 from tests.support.nobody import Nobody
 from tests.testkit.client import HANG
 from tests.testkit.server import ROOT, command, environment, run
@@ -71,7 +73,7 @@ def migrate(request: pytest.FixtureRequest) -> Migrate:
     if request.param == "root":
         if os.geteuid() != 0:
             pytest.skip("only root is root")
-        return lambda *words, cwd, env=None: run(*command("migrate", *words), cwd=cwd, env=env)
+        return lambda *words, cwd, env=None: run_command("migrate", *words, cwd=cwd, env=env)
     return request.getfixturevalue("migrate_as_other")  # type: ignore[no-any-return]
 
 
@@ -242,7 +244,7 @@ def test_a_procfile_does_not_set_variables_of_the_process(folder: Path) -> None:
     variables = f"LD_DEBUG=files LD_DEBUG_OUTPUT={folder}/written LD_PRELOAD={folder}/theirs.so"
     (folder / "Procfile").write_text(f"web: {variables} gunicorn app:app\n")
     (folder / "gunicorn.conf.py").write_text("# LD_DEBUG LD_DEBUG_OUTPUT LD_PRELOAD\nworkers = 3\n")
-    done = run(*command("migrate", "Procfile"), cwd=folder)
+    done = run_command("migrate", "Procfile", cwd=folder)
     assert "workers = 3" in done.stdout
     assert sorted(path.name for path in folder.iterdir()) == ["Procfile", "gunicorn.conf.py"]
 
@@ -380,7 +382,7 @@ def test_root_reads_no_file_through_links_of_others(above: Path, folder: Path, k
     own.write_text(f"[uwsgi]\nhttp = :80\nini = {name}\n")
     os.chown(own, STRANGER, STRANGER)
     for file in ("uwsgi.ini", name):
-        done = run(*command("migrate", file), cwd=folder)
+        done = run_command("migrate", file, cwd=folder)
         assert "123456" not in done.stdout + done.stderr, file
         assert done.returncode == (0 if file == "uwsgi.ini" else 3), file
 
@@ -396,7 +398,7 @@ def test_root_reads_no_file_of_root_that_others_name(
     procfile = folder / "Procfile"
     procfile.write_text(f"web: {flag} {secret}\n")
     os.chown(procfile, STRANGER, STRANGER)
-    done = run(*command("migrate", "Procfile"), cwd=folder)
+    done = run_command("migrate", "Procfile", cwd=folder)
     assert "123456" not in done.stdout
     assert "which names it, belongs to another user" in " ".join(
         done.stdout.replace("#", "").split()
@@ -411,7 +413,7 @@ def test_root_writes_through_no_folder_of_others(above: Path, folder: Path) -> N
     for path in (folder, folder / "conf"):
         os.chown(path, STRANGER, STRANGER, follow_symlinks=False)
     words = ("migrate", "-o", "conf/poorhttp.ini", "--force", "gunicorn", "app:app")
-    done = run(*command(*words), cwd=folder)
+    done = run_command(*words, cwd=folder)
     assert done.returncode == 3
     assert "is a symbolic link of user" in done.stderr
     assert list((above / "roots").iterdir()) == []
@@ -430,7 +432,7 @@ def test_root_writes_through_no_folder_of_others(above: Path, folder: Path) -> N
 )
 def test_no_escape_sequence_reaches_the_terminal(folder: Path, name: str, text: str) -> None:
     (folder / name).write_text(text)
-    done = run(*command("migrate", name), cwd=folder)
+    done = run_command("migrate", name, cwd=folder)
     printed = done.stdout + done.stderr
     assert [letter for letter in printed if not letter.isprintable() and letter != "\n"] == []
     assert done.returncode in (0, 3)
@@ -443,7 +445,7 @@ def test_secrets_of_the_environment_are_not_written(folder: Path) -> None:
         "env = B=$(STAGE)\n"
     )
     env = {"POORHTTP_ADMIN_TOKEN": "123456", "API_KEY": "654321", "STAGE": "test"}
-    done = run(*command("migrate", "uwsgi.ini"), cwd=folder, env=env)
+    done = run_command("migrate", "uwsgi.ini", cwd=folder, env=env)
     assert "B=test" in done.stdout
     assert "123456" not in done.stdout
     assert "654321" not in done.stdout
@@ -464,13 +466,15 @@ LARGE = {
 
 
 @pytest.mark.parametrize("name", LARGE)
-def test_large_files_are_refused(folder: Path, name: str) -> None:
+def test_large_files_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Each would take minutes."""
     (folder / name).write_text(LARGE[name])
-    done = run(*command("migrate", name), cwd=folder)
-    assert done.returncode == 3
-    assert done.stderr.startswith(f"poorhttp: {name}")
-    assert len(done.stderr) < 500
+    monkeypatch.chdir(folder)
+    with pytest.raises(Failure) as refused:
+        sources.read([name], {})
+    assert refused.value.exit_code == 3
+    assert str(refused.value).startswith(name)
+    assert len(str(refused.value)) < 490
 
 
 def test_a_home_is_not_read(folder: Path, migrate: Migrate) -> None:

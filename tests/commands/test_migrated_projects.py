@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.forked_command import run_command
 from tests.testkit.client import Connection, Response
-from tests.testkit.server import ROOT, Program, command, run, wait_for
+from tests.testkit.server import ROOT, Program, command, wait_for
 
 PROJECTS = ROOT / "tests" / "cases" / "migrate" / "projects"
 
@@ -105,9 +106,9 @@ def our_server(name: str, folder: Path) -> Iterator[tuple[Program, int]]:
     line, file = STARTS[name]
     words = [file] if file else ["--", *shlex.split(line)]
     env = ENVIRONMENT.get(name, {})
-    done = run(*command("migrate", "-o", "poorhttp.ini", *words), cwd=folder, env=env)
+    done = run_command("migrate", "-o", "poorhttp.ini", *words, cwd=folder, env=env)
     assert done.returncode == 0, done.stderr
-    checked = run(*command("check", "-c", "poorhttp.ini"), cwd=folder, env=env)
+    checked = run_command("check", "-c", "poorhttp.ini", cwd=folder, env=env)
     assert checked.returncode == 0, checked.stderr
     words = command("serve", "-c", "poorhttp.ini")
     with Program(*words, cwd=folder, env=env, merged=True) as server:
@@ -160,6 +161,10 @@ def test_the_same_under_both(name: str, tmp_path: Path) -> None:
             assert new.get("Content-Length") == (old.get("Content-Length") or length(old, new))
         if name != "pyramid":  # waitress has no access log
             assert access_lines(server) == access_lines(theirs)
+        if name == "uwsgi":
+            check_static_files(port, our_port)
+        elif name == "flask":
+            check_forwarded_headers(port, our_port)
 
 
 def length(old: Response, new: Response) -> str | None:
@@ -174,25 +179,21 @@ def fields(response: Response) -> list[tuple[str, str]]:
     return sorted(field for field in found if field[0] not in OF_SERVERS)
 
 
-def test_static_files_of_uwsgi(tmp_path: Path) -> None:
-    """Also a file that is missing, which the application answers for."""
-    folder = copied("uwsgi", tmp_path)
-    with old_server("uwsgi", folder) as (_, port), our_server("uwsgi", folder) as (_, our_port):
-        for target in ("/static/shop.css", "/static/missing.css"):
-            found = []
-            for each in (port, our_port):
-                with Connection(("127.0.0.1", each)) as connection:
-                    found.append(connection.request("GET", target))
-            old, new = found
-            assert (new.status, new.body) == (old.status, old.body)
-            assert new.get("Last-Modified") == old.get("Last-Modified")
+def check_static_files(*ports: int) -> None:
+    """uWSGI's; also a file that is missing, which the application answers for."""
+    for target in ("/static/shop.css", "/static/missing.css"):
+        found = []
+        for port in ports:
+            with Connection(("127.0.0.1", port)) as connection:
+                found.append(connection.request("GET", target))
+        old, new = found
+        assert (new.status, new.body) == (old.status, old.body)
+        assert new.get("Last-Modified") == old.get("Last-Modified")
 
 
-def test_a_proxy_on_this_machine_is_trusted_by_both(tmp_path: Path) -> None:
-    """gunicorn's default, when it listens on this machine only."""
-    folder = copied("flask", tmp_path)
+def check_forwarded_headers(*ports: int) -> None:
+    """A proxy on this machine is trusted: gunicorn's default, when it listens on it only."""
     headers = ("X-Forwarded-Proto: https", "X-Forwarded-Host: evil.example")
-    with old_server("flask", folder) as (_, port), our_server("flask", folder) as (_, our_port):
-        for each in (port, our_port):
-            with Connection(("127.0.0.1", each)) as connection:
-                assert connection.request("GET", "/scheme", *headers).body == b"https 127.0.0.1"
+    for port in ports:
+        with Connection(("127.0.0.1", port)) as connection:
+            assert connection.request("GET", "/scheme", *headers).body == b"https 127.0.0.1"

@@ -19,9 +19,10 @@ import pytest
 from poorhttp.errors import ApplicationError
 from poorhttp.targets import load
 from tests.conftest import Serve
+from tests.support.forked_command import run_command
 from tests.testkit.client import BadResponse, Closed, Response
 from tests.testkit.process import children, descriptors, lives
-from tests.testkit.server import ROOT, Server, run, wait_for
+from tests.testkit.server import ROOT, Server, wait_for
 
 #: Programs, by name; `{python}` is the one that runs the tests.
 PROGRAMS = {
@@ -734,6 +735,6 @@ def examples(server: Server) -> None:
 
 
 def test_check() -> None:
-    result = run(sys.executable, "-m", "poorhttp", "check", "cgi:apps/nothing")
+    result = run_command("check", "cgi:apps/nothing")
     assert result.returncode == 4
     assert "there is no folder apps/nothing" in result.stderr

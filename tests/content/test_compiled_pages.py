@@ -13,6 +13,7 @@ from poorhttp.config.settings import Settings
 from poorhttp.errors import ApplicationError
 from poorhttp.plugins.apps.pages import compiler
 from poorhttp.targets import load
+from tests.support.forked_command import run_command
 from tests.support.template_pages import FAILING, set_page, write
 from tests.support.wsgi_call import ask
 from tests.testkit.server import Server, run
@@ -39,7 +40,7 @@ def modules(tmp_path: Path) -> Path:
 
 def compile_pages(*arguments: str | Path) -> tuple[int, str, str]:
     """What the command says."""
-    done = run(sys.executable, "-m", "poorhttp", "compile", *map(str, arguments))
+    done = run_command("compile", *map(str, arguments))
     return done.returncode, done.stdout, done.stderr
 
 

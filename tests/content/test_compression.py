@@ -381,6 +381,7 @@ def test_many_answers_on_a_connection(server: Server) -> None:
                         assert is_plain(response, text(10_000), "Accept-Encoding")
 
 
+@pytest.mark.threading_only
 def test_only_the_codings_of_the_option_in_its_order(serve: Serve) -> None:
     server = serve(APP, "--compress=gzip, br")
     assert decoded(ask(server, BROWSER), "gzip") == text(10_000)

@@ -83,17 +83,21 @@ def unpacked(name: str, archive: bytes) -> Iterator[tuple[str, bytes]]:
             yield entry.name.partition("/")[2], content.read()
 
 
-def test_archives_are_whole(
-    start: Callable[..., Server], hg: Hg, repositories: Path, tmp_path: Path
-) -> None:
+@pytest.fixture(scope="module")
+def archived(hg: Hg, repositories: Path) -> dict[str, bytes]:
+    """What each archive has in it: the files, and `.hg_archival.txt`."""
+    path = repositories / "tip.zip"
+    hg("-R", repositories / "files", "archive", path)
+    return dict(unpacked(path.name, path.read_bytes()))
+
+
+def test_archives_are_whole(start: Callable[..., Server], archived: dict[str, bytes]) -> None:
+    assert len(archived) == 31
     with start() as server:
         for name in ("tip.tar.gz", "tip.zip", "tip.tar.bz2"):
             response = server.get(f"/files/archive/{name}")
             assert response.status == 200
-            hg("-R", repositories / "files", "archive", tmp_path / name)
-            expected = dict(unpacked(name, (tmp_path / name).read_bytes()))
-            assert dict(unpacked(name, response.body)) == expected
-            assert len(expected) == 31
+            assert dict(unpacked(name, response.body)) == archived
 
 
 @pytest.mark.threading_only

@@ -14,10 +14,11 @@ import poorhttp
 from poorhttp.errors import ApplicationError, ConfigError
 from tests.apps import mounted
 from tests.conftest import Serve
+from tests.support.forked_command import run_command
 from tests.support.library_program import LibraryProgram
 from tests.support.nobody import Nobody
 from tests.testkit.client import HANG
-from tests.testkit.server import MODES, Server, command, run
+from tests.testkit.server import MODES, Server
 
 APP = "tests.apps.mounted"
 MOUNTS = ("--mount", f"/a={APP}:two", "--mount", f"/a/b={APP}:three")
@@ -229,7 +230,7 @@ def test_cgi_programs_answer_by_the_name_of_anything(
 )
 @pytest.mark.parametrize("what", ["serve", "check"])
 def test_mistakes(what: str, words: list[str], code: int, complaint: str) -> None:
-    done = run(*command(what, f"{APP}:one", "--bind", "127.0.0.1:0", *words))
+    done = run_command(what, f"{APP}:one", "--bind", "127.0.0.1:0", *words)
     assert (done.returncode, done.stdout) == (code, ""), done.stderr
     assert complaint in done.stderr
     assert "Traceback" not in done.stderr
@@ -253,7 +254,7 @@ def test_check_tells_who_answers(tmp_path: Path, files: Path) -> None:
         f"static = /f={files}\nstatic_header =\n  /f=Cache-Control: no-cache\n"
         f"[host:h.example]\ntarget = static:{files}\nstatic_listing = on\n"
     )
-    done = run(*command("check", "-c", file.as_posix()))
+    done = run_command("check", "-c", file.as_posix())
     assert done.returncode == 0, done.stderr
     what, _, details = done.stdout.partition("\n")
     assert what.endswith(f"would serve {APP}:one on http://127.0.0.1:0 (single, 1 worker)")

@@ -13,10 +13,11 @@ import pytest
 from poorhttp.errors import ApplicationError
 from poorhttp.targets import load
 from tests.conftest import Serve
+from tests.support.forked_command import run_command
 from tests.support.template_pages import set_page, write
 from tests.support.wsgi_call import ask
 from tests.testkit.client import Response
-from tests.testkit.server import Server, run
+from tests.testkit.server import Server
 
 FORM = "Content-Type: application/x-www-form-urlencoded"
 
@@ -442,5 +443,5 @@ def test_the_example(serve: Serve) -> None:
 
 
 def test_check_loads_pages() -> None:
-    done = run(sys.executable, "-m", "poorhttp", "check", "pages:apps/pages", "--bind=127.0.0.1:0")
+    done = run_command("check", "pages:apps/pages", "--bind=127.0.0.1:0")
     assert (done.returncode, done.stderr) == (0, "")

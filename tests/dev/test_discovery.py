@@ -10,6 +10,7 @@ import pytest
 from poorhttp.errors import UsageError
 from poorhttp.plugins.discovery.search import search
 from tests.support.development import DEV, Started, save, write
+from tests.support.forked_command import run_command
 from tests.testkit.server import run, wait_for
 
 #: Answers who it is; with the folder in which it runs.
@@ -61,7 +62,9 @@ PACKED = "packed in project"
 
 def fails(folder: Path, *words: str, env: dict[str, str] | None = None) -> str:
     """What is said where nothing can be served: one line, and the exit code of a usage error."""
-    done = run(*DEV, *words, cwd=folder, env={"POORHTTP_BIND": "127.0.0.1:0", **(env or {})})
+    done = run_command(
+        "dev", *words, cwd=folder, env={"POORHTTP_BIND": "127.0.0.1:0", **(env or {})}
+    )
     assert done.returncode == 2, done.stderr
     assert done.stderr.startswith("poorhttp: ")
     assert done.stderr.count("\n") == 1, done.stderr
@@ -80,77 +83,14 @@ def fails(folder: Path, *words: str, env: dict[str, str] | None = None) -> str:
             "by the table",
         ),
         (
-            {"app.py": APP, "other.py": APPLICATION},
-            "found an application (app.py): serving app:app",
-            "app in project",
-        ),
-        (
             {"wsgi.py": "from shop import app as application", "app.py": APP, "shop.py": APP},
             "found an application (wsgi.py): serving wsgi:application (and not app:app)",
             "shop in project",
         ),
         (
-            {"app.py": APPLICATION.replace("environ, start_response", "e, start_response, x=1")},
-            "found an application (app.py): serving app:application",
-            "app in project",
-        ),
-        (
-            {
-                "main.py": "class application:\n"
-                "  def __init__(self, e, s): s('200 OK', [('Content-Length', '7')])\n"
-                "  def __iter__(self): yield b'a class'\n"
-            },
-            "found an application (main.py): serving main:application",
-            "a class",
-        ),
-        (
-            {"wsgi.py": "from app import app", "app.py": APP},
-            "found an application (wsgi.py): serving wsgi:app",
-            "app in project",
-        ),
-        (
-            {"main.py": FACTORY, "application.py": "import sys\n"},
-            "found a function that makes an application (main.py): serving main:create_app()",
-            "main in project",
-        ),
-        (
-            {"app/__init__.py": FACTORY, "app/views.py": BROKEN},
-            "found a function that makes an application (app/__init__.py): serving "
-            "app:create_app()",
-            "app in project",
-        ),
-        (
-            {"shop/__init__.py": "from .web import create_app", "shop/web.py": FACTORY},
-            "found a function that makes an application (shop/__init__.py): serving "
-            "shop:create_app()",
-            "shop.web in project",
-        ),
-        (
             {"src/shop/__init__.py": "", "src/shop/wsgi.py": APPLICATION, "setup.py": BROKEN},
             "found an application (src/shop/wsgi.py): serving shop.wsgi:application",
             "shop.wsgi in project",
-        ),
-        (
-            {
-                "run.py": FLASK % ("server", "server")
-                + "if __name__ == '__main__':\n  app = 1 + server\n"
-            },
-            "found a Flask application (run.py): serving run:server",
-            "run by Flask",
-        ),
-        (
-            {"shop.py": FLASK % ("web", "web") + "class Shop(Flask): pass\napi = web\n"},
-            "found a Flask application (shop.py): serving shop:web",
-            "shop by Flask",
-        ),
-        (
-            {
-                "shop.py": "from kinds import Shop\nweb = Shop(__name__)\n"
-                "@web.get('/')\ndef index(): return 'a shop'\nweb.run()\n",
-                "kinds.py": "import flask\nclass Shop(flask.Flask): pass\n",
-            },
-            "found a Flask application (shop.py): serving shop:web",
-            "a shop",
         ),
         (
             {"calendar.py": APPLICATION},  # Python has one too
@@ -161,14 +101,6 @@ def fails(folder: Path, *words: str, env: dict[str, str] | None = None) -> str:
             {"__init__.py": "", "app.py": "from .parts import app", "parts.py": APP},
             "found an application (app.py): serving app.py:app",
             "project.parts in project",
-        ),
-        (
-            {
-                "app.py": "try: from none import app\nexcept ImportError: from shop import app",
-                "shop.py": APP,
-            },
-            "found an application (app.py): serving app:app",
-            "shop in project",
         ),
         (
             {
@@ -222,6 +154,82 @@ def test_found(tmp_path: Path, files: dict[str, str], said: str, answer: str) ->
     with Started(*DEV, cwd=folder) as server:
         assert server.said == said
         assert server.get("/").body.decode().strip() == answer
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        (
+            {"app.py": APP, "other.py": APPLICATION},
+            "found an application (app.py): serving app:app",
+        ),
+        (
+            {"app.py": APPLICATION.replace("environ, start_response", "e, start_response, x=1")},
+            "found an application (app.py): serving app:application",
+        ),
+        (
+            {
+                "main.py": "class application:\n"
+                "  def __init__(self, e, s): s('200 OK', [('Content-Length', '7')])\n"
+                "  def __iter__(self): yield b'a class'\n"
+            },
+            "found an application (main.py): serving main:application",
+        ),
+        (
+            {"wsgi.py": "from app import app", "app.py": APP},
+            "found an application (wsgi.py): serving wsgi:app",
+        ),
+        (
+            {"main.py": FACTORY, "application.py": "import sys\n"},
+            "found a function that makes an application (main.py): serving main:create_app()",
+        ),
+        (
+            {"app/__init__.py": FACTORY, "app/views.py": BROKEN},
+            "found a function that makes an application (app/__init__.py): serving "
+            "app:create_app()",
+        ),
+        (
+            {"shop/__init__.py": "from .web import create_app", "shop/web.py": FACTORY},
+            "found a function that makes an application (shop/__init__.py): serving "
+            "shop:create_app()",
+        ),
+        (
+            {
+                "run.py": FLASK % ("server", "server")
+                + "if __name__ == '__main__':\n  app = 1 + server\n"
+            },
+            "found a Flask application (run.py): serving run:server",
+        ),
+        (
+            {"shop.py": FLASK % ("web", "web") + "class Shop(Flask): pass\napi = web\n"},
+            "found a Flask application (shop.py): serving shop:web",
+        ),
+        (
+            {
+                "shop.py": "from kinds import Shop\nweb = Shop(__name__)\n"
+                "@web.get('/')\ndef index(): return 'a shop'\nweb.run()\n",
+                "kinds.py": "import flask\nclass Shop(flask.Flask): pass\n",
+            },
+            "found a Flask application (shop.py): serving shop:web",
+        ),
+        (
+            {
+                "app.py": "try: from none import app\nexcept ImportError: from shop import app",
+                "shop.py": APP,
+            },
+            "found an application (app.py): serving app:app",
+        ),
+    ],
+)
+def test_what_is_said_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], said: str
+) -> None:
+    write(tmp_path, files)
+    monkeypatch.chdir(tmp_path)
+    found = search(str(tmp_path), "")
+    assert found is not None
+    assert found.sentence == said
+    assert said.removesuffix(" (and not app:app)").endswith(f" serving {found.target}")
 
 
 @pytest.mark.parametrize(
@@ -353,21 +361,30 @@ def test_flask_app_of_the_environment(tmp_path: Path) -> None:
 # What is said
 
 
+PROJECT = {
+    "shop/app.py": APP,
+    "shop/make.py": FACTORY,
+    "shop/deep/wsgi.py": APPLICATION,
+    "shop/table/dispatch_table.py": TABLE,
+    "packed/__init__.py": FACTORY,
+    "packed/web.py": APPLICATION,
+    "src/inner.py": APP,
+    "both.py": APP,
+    "two.py": FLASK % ("web", "web") + "api = web\n",
+    "both/wsgi.py": APPLICATION,
+    "my.ini": PASTE.replace("shop:", "pasted:"),
+    "pasted.py": PASTED,
+}
+
+
 @pytest.mark.parametrize(
     ("words", "said", "answer"),
     [
-        ("shop", "an application (app.py): serving app:app, in shop", "app in shop"),
         ("shop/", "an application (app.py): serving app:app, in shop/", "app in shop"),
-        ("--chdir shop", "an application (app.py): serving app:app", "app in shop"),
         (
             "--chdir shop deep",
             "an application (wsgi.py): serving wsgi:application, in deep",
             "wsgi in deep",
-        ),
-        (
-            "shop/app.py",
-            "an application (shop/app.py): serving shop/app.py:app",
-            "app in project",
         ),
         (
             "shop/make.py",
@@ -379,44 +396,45 @@ def test_flask_app_of_the_environment(tmp_path: Path) -> None:
             "a dispatch table (dispatch_table.py): serving dispatch:., in shop/table",
             "by the table",
         ),
-        ("packed", f"{MAKER} (packed/__init__.py): serving packed:create_app()", PACKED),
         ("packed/", f"{MAKER} (packed/__init__.py): serving packed:create_app()", PACKED),
         (
             "packed.web",
             "an application (packed/web.py): serving packed.web:application",
             "packed.web in project",
         ),
-        ("both", "an application (both.py): serving both:app", "both in project"),
         ("both/", "an application (wsgi.py): serving wsgi:application, in both/", "wsgi in both"),
         ("inner", "an application (src/inner.py): serving inner:app", "inner in project"),
-        ("two.py", "a Flask application (two.py): serving two.py:web", "two by Flask"),
         ("my.ini", "an application of PasteDeploy (my.ini): serving paste:my.ini", "pasted"),
-        ("shop/app.py:app", "", "app in project"),
         ("packed:create_app()", "", PACKED),
-        ("dispatch:shop/table", "", "by the table"),
         ("--mount /=shop/app.py:app", "", "app in project"),
     ],
 )
 def test_a_folder_a_file_a_module(tmp_path: Path, words: str, said: str, answer: str) -> None:
-    folder = tmp_path / "project"
-    files = {
-        "shop/app.py": APP,
-        "shop/make.py": FACTORY,
-        "shop/deep/wsgi.py": APPLICATION,
-        "shop/table/dispatch_table.py": TABLE,
-        "packed/__init__.py": FACTORY,
-        "packed/web.py": APPLICATION,
-        "src/inner.py": APP,
-        "both.py": APP,
-        "two.py": FLASK % ("web", "web") + "api = web\n",
-        "both/wsgi.py": APPLICATION,
-        "my.ini": PASTE.replace("shop:", "pasted:"),
-        "pasted.py": PASTED,
-    }
-    write(folder, files)
-    with Started(*DEV, *words.split(), cwd=folder) as server:
+    write(tmp_path / "project", PROJECT)
+    with Started(*DEV, *words.split(), cwd=tmp_path / "project") as server:
         assert server.said.removeprefix("found ") == said
         assert server.get("/").body.decode().strip() == answer
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("shop", "an application (app.py): serving app:app, in shop"),
+        ("shop/app.py", "an application (shop/app.py): serving shop/app.py:app"),
+        ("packed", f"{MAKER} (packed/__init__.py): serving packed:create_app()"),
+        ("both", "an application (both.py): serving both:app"),
+        ("two.py", "a Flask application (two.py): serving two.py:web"),
+        ("shop/app.py:app", ""),
+        ("dispatch:shop/table", ""),
+    ],
+)
+def test_what_is_said_of_a_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str, said: str
+) -> None:
+    write(tmp_path, PROJECT)
+    monkeypatch.chdir(tmp_path)
+    found = search(str(tmp_path), word)
+    assert (found.sentence if found else "") == (f"found {said}" if said else "")
 
 
 def test_the_python_path_that_was_given_stays(tmp_path: Path) -> None:
@@ -427,8 +445,8 @@ def test_the_python_path_that_was_given_stays(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_read_is_served_if_it_is_meant_to_be(tmp_path: Path) -> None:
     write(tmp_path, {"app.py": "def app(:\n", "other.py": "def app(:\n"})
-    done = run(
-        *DEV, cwd=tmp_path, env={"POORHTTP_BIND": "127.0.0.1:0", "POORHTTP_AUTORELOAD": "off"}
+    done = run_command(
+        "dev", cwd=tmp_path, env={"POORHTTP_BIND": "127.0.0.1:0", "POORHTTP_AUTORELOAD": "off"}
     )
     assert done.returncode == 4
     assert (
@@ -504,19 +522,19 @@ def test_nothing(tmp_path: Path, files: dict[str, str], said: str) -> None:
 def test_a_target_that_is_not_there(tmp_path: Path, target: str, code: int, said: str) -> None:
     write(tmp_path, {"shop/app.py": APP})
     env = {"POORHTTP_BIND": "127.0.0.1:0", "POORHTTP_AUTORELOAD": "off"}
-    done = run(*DEV, target, cwd=tmp_path, env=env)
+    done = run_command("dev", target, cwd=tmp_path, env=env)
     assert (done.returncode, done.stderr) == (code, f"poorhttp: {said.format(folder=tmp_path)}\n")
 
 
 def test_serve_finds_nothing_and_says_who_does(tmp_path: Path) -> None:
     write(tmp_path, {"app.py": APP})
-    done = run(*DEV[:-1], "serve", cwd=tmp_path)
+    done = run_command("serve", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr.endswith("; poorhttp dev finds it by itself\n")
 
 
 def test_the_help_tells_what_is_looked_for(tmp_path: Path) -> None:
-    done = run(*DEV, "--help", cwd=tmp_path)
+    done = run_command("dev", "--help", cwd=tmp_path)
     assert done.stdout.startswith("Usage: poorhttp dev [TARGET] [OPTION ...]\n")
     assert "manage.py of a Django project, FLASK_APP, dispatch_table.py" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 100

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from poorhttp.errors import Failure
+from poorhttp.plugins.discovery.dev_command import DevCommand
 from tests.support.development import DEV, Started, save, write
+from tests.support.forked_command import run_command
 from tests.testkit.client import Response
 from tests.testkit.server import Server, run, wait_for
 
@@ -119,6 +122,8 @@ def test_a_project(project: Path) -> None:
 def test_a_save(project: Path) -> None:
     """The next version has the same settings, and serves files that are new."""
     with Started(*DEV, "project", cwd=project.parent) as server:
+        assert server.said == f"{WITH_FILES}, in project"
+        assert serves_files(server)
         assert ask(server, "/static/new.css").status == 404
         write(project, {"shop/static/new.css": "p {}"})
         save(project / "site1/urls.py", URLS.replace('f"', 'f"saved, '))
@@ -127,10 +132,9 @@ def test_a_save(project: Path) -> None:
 
 
 def test_a_project_in_another_folder(project: Path) -> None:
-    for target in ("project", "project/manage.py"):
-        with Started(*DEV, target, cwd=project.parent) as server:
-            assert server.said == f"{WITH_FILES}, in project"
-            assert serves_files(server)
+    with Started(*DEV, "project/manage.py", cwd=project.parent) as server:
+        assert server.said == f"{WITH_FILES}, in project"
+        assert serves_files(server)
 
 
 def test_a_project_in_src(project: Path) -> None:
@@ -184,7 +188,7 @@ def test_files_that_somebody_else_serves(project: Path) -> None:
 def test_files_of_which_django_does_not_know_where_they_are(project: Path) -> None:
     settings = SETTINGS + "MEDIA_URL = '/static/'\n"
     write(project, {"site1/settings/__init__.py": settings})
-    done = run(*DEV, "--autoreload=off", "--bind=127.0.0.1:0", cwd=project)
+    done = run_command("dev", "--autoreload=off", "--bind=127.0.0.1:0", cwd=project)
     assert done.returncode == 4
     assert "poorhttp: site1.wsgi:application: static files: The MEDIA_URL" in done.stderr
 
@@ -192,7 +196,7 @@ def test_files_of_which_django_does_not_know_where_they_are(project: Path) -> No
 def test_nothing_of_the_project_is_run_to_find_it(project: Path) -> None:
     write(project, dict.fromkeys(("site1/__init__.py",), "raise SystemExit('this was run')\n"))
     write(project, {"manage.py": f"raise SystemExit('this was run')\n{MANAGE}"})
-    done = run(*DEV, "--autoreload=off", "--bind=127.0.0.1:0", cwd=project)
+    done = run_command("dev", "--autoreload=off", "--bind=127.0.0.1:0", cwd=project)
     assert done.returncode == 4
     assert done.stderr.startswith(f"poorhttp: {WITH_FILES}\npoorhttp: site1.wsgi cannot be ")
 
@@ -209,7 +213,7 @@ def test_manage(project: Path, before: str, after: str, said: str) -> None:
     manage = MANAGE.replace(before, after)
     assert manage != MANAGE
     write(project, {"manage.py": manage, "site1/wsgi.py": "1 / 0"})
-    done = run(*DEV, "--autoreload=off", "--bind=127.0.0.1:0", cwd=project)
+    done = run_command("dev", "--autoreload=off", "--bind=127.0.0.1:0", cwd=project)
     assert done.stderr.startswith(f"poorhttp: {said}")
 
 
@@ -237,13 +241,18 @@ def test_the_command_without_manage(project: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "urls"),
-    [("0", "http://127.0.0.1:"), ("0:0", "http://0.0.0.0:"), ("localhost:0", "http://127.0.0.1:")],
+    ("address", "bind"),
+    [("80", "127.0.0.1:80"), ("0:81", "0.0.0.0:81"), ("localhost:0", "localhost:0")],
 )
-def test_an_address_as_runserver_takes_it(project: Path, address: str, urls: str) -> None:
-    words = (address, "--debug=off")
+def test_an_address_as_runserver_takes_it(address: str, bind: str) -> None:
+    command = DevCommand([address, "--debug=off"], "manage.py dev")
+    assert f"--bind={bind}" in command.words("shop")
+
+
+def test_the_address_beats_the_environment(project: Path) -> None:
+    words = ("0:0", "--debug=off")
     with Started(*MANAGED, *words, cwd=project, env={"POORHTTP_BIND": "[::1]:0"}) as server:
-        assert server.urls.startswith(urls)
+        assert server.urls.startswith("http://0.0.0.0:")
 
 
 def test_a_file_may_name_what_is_served(project: Path) -> None:
@@ -264,16 +273,23 @@ def test_what_the_checks_find_is_said_and_the_server_begins(project: Path) -> No
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["--theads", "2"], 2, 'poorhttp: unknown option "--theads"; did you mean "--threads"?\n'),
-        (["--threads", "no"], 2, 'poorhttp: --threads: "no" is not a whole number'),
-        (["-c", "none.ini"], 3, "poorhttp: none.ini: cannot be read"),
-        (["site1"], 2, 'poorhttp: "site1" is no address; write manage.py dev 8000, or'),
-        (["99999"], 2, "poorhttp: "),
+        (["--theads", "2"], 2, 'unknown option "--theads"; did you mean "--threads"?'),
+        (["--threads", "no"], 2, '--threads: "no" is not a whole number'),
+        (["-c", "none.ini"], 3, "none.ini: cannot be read"),
+        (["99999"], 2, ""),
     ],
 )
-def test_mistakes(project: Path, words: list[str], code: int, said: str) -> None:
-    done = run(*MANAGED, *words, cwd=project)
-    assert (done.returncode, done.stderr.count("\n")) == (code, 1)
+def test_mistakes(words: list[str], code: int, said: str) -> None:
+    with pytest.raises(Failure) as raised:
+        DevCommand(words, "manage.py dev")
+    assert (raised.value.exit_code, str(raised.value).count("\n")) == (code, 0)
+    assert str(raised.value).startswith(said)
+
+
+def test_a_mistake_is_told_by_the_command(project: Path) -> None:
+    done = run(*MANAGED, "site1", cwd=project)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    said = 'poorhttp: "site1" is no address; write manage.py dev 8000, or'
     assert done.stderr.startswith(said)
 
 

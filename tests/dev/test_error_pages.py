@@ -14,10 +14,11 @@ import pytest
 
 from tests.conftest import Serve
 from tests.support.browser import Browser
+from tests.support.forked_command import run_command
 from tests.support.template_pages import write
 from tests.testkit.client import HANG, Connection, Response
 from tests.testkit.process import children
-from tests.testkit.server import Server, command, environment, run, wait_for
+from tests.testkit.server import Server, command, environment, wait_for
 
 APP = "tests/apps/raising.py"
 HTML = "Accept: text/html,application/xhtml+xml,*/*;q=0.8"
@@ -413,30 +414,24 @@ def _processes(server: Server) -> list[int]:
     return [server.process.pid, *children(server.process.pid)]
 
 
-@pytest.mark.parametrize(
-    "host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil", "8.8.8.8"]
-)
-def test_foreign_host(lone: Server, host: str) -> None:
-    """A page of somebody else's whose name leads to us (DNS rebinding)."""
+def test_hosts(lone: Server) -> None:
+    """A page of somebody else's has a name that leads to us (DNS rebinding)."""
     with lone as server:
-        console = Console(server, host)
-        assert not console.enabled
-        assert not console.values
-        assert 'data-part="' not in console.html
-        assert host in console.html.partition("No values and no console")[2]
-        assert "auth" not in console.enter(pin_of(server))
-        trusted = Console(server)
-        trusted.enter(pin_of(server))
-        trusted.host = console.host
-        assert "42" not in trusted.run("6 * 7")
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1:80", "[::1]:8080", "shop.localhost", "127.9.9.9"])
-def test_own_host(lone: Server, host: str) -> None:
-    with lone as server:
-        console = Console(server, host)
-        assert console.enabled
-        assert '"auth": true' in console.enter(pin_of(server))
+        for host in ("evil.example", "127.0.0.1.evil.example", "localhost.evil", "8.8.8.8"):
+            console = Console(server, host)
+            assert not console.enabled, host
+            assert not console.values
+            assert 'data-part="' not in console.html
+            assert host in console.html.partition("No values and no console")[2]
+            assert "auth" not in console.enter(pin_of(server)), host
+            trusted = Console(server)
+            trusted.enter(pin_of(server))
+            trusted.host = console.host
+            assert "42" not in trusted.run("6 * 7"), host
+        for host in ("127.0.0.1:80", "[::1]:8080", "shop.localhost", "127.9.9.9"):
+            console = Console(server, host)
+            assert console.enabled, host
+            assert '"auth": true' in console.enter(pin_of(server)), host
 
 
 def test_several_workers(server: Server) -> None:
@@ -474,8 +469,9 @@ def test_pin_of_ones_own() -> None:
 # What it may be bound to
 
 
-@pytest.mark.parametrize("subcommand", ["serve", "check"])
-@pytest.mark.parametrize("bind", ["0.0.0.0:0", "[::]:0", "fd"])
+@pytest.mark.parametrize(
+    ("subcommand", "bind"), [("serve", "0.0.0.0:0"), ("check", "[::]:0"), ("serve", "fd")]
+)
 def test_exposed(subcommand: str, bind: str) -> None:
     with socket.socket() as sock:
         sock.bind(("0.0.0.0", 0))
@@ -503,8 +499,8 @@ def test_exposed(subcommand: str, bind: str) -> None:
 def test_not_exposed(folder: Path) -> None:
     binds = ("127.0.0.1:0", "localhost:0", f"unix:{folder}/s", "127.3.2.1:0")
     words = [word for bind in binds for word in ("--bind", bind)]
-    assert run(*command("check", APP, "--debug", "on", *words)).returncode == 0
-    forced = run(*command("check", APP, "--debug", "forced", "--bind", "0.0.0.0:0"))
+    assert run_command("check", APP, "--debug", "on", *words).returncode == 0
+    forced = run_command("check", APP, "--debug", "forced", "--bind", "0.0.0.0:0")
     assert forced.returncode == 0
     unix = (f"unix:{folder}/s",)
     with (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -48,43 +47,49 @@ PACKED = {
 }
 
 
-@contextmanager
-def failed(folder: Path, source: str, suffix: str = "") -> Iterator[Server]:
-    (folder / "shop.py").write_text(source)
-    (folder / "broken_too.py").write_text("if True:\na = 1\n")
-    (folder / "packed" / "deep").mkdir(parents=True)
-    for name, content in PACKED.items():
-        (folder / "packed" / name).write_bytes(content)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with all that is broken, each kind in a folder of its name."""
+    folder = tmp_path_factory.mktemp("broken")
+    for kind, (source, _, _) in BROKEN.items():
+        (folder / kind / "packed" / "deep").mkdir(parents=True)
+        (folder / kind / "shop.py").write_text(source)
+        (folder / kind / "broken_too.py").write_text("if True:\na = 1\n")
+        for name, content in PACKED.items():
+            (folder / kind / "packed" / name).write_bytes(content)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
     # The debugger is that of the failure, so the server has none.
-    with Server(APP, "threading", env={"FAILED_TARGET": f"{folder}/shop.py{suffix}"}) as server:
+    with Server(APP, "threading") as server:
         yield server
 
 
 @pytest.mark.parametrize("kind", BROKEN)
-def test_shown(tmp_path: Path, kind: str) -> None:
-    source, suffix, shown = BROKEN[kind]
-    with failed(tmp_path, source, suffix) as server:
-        for method, path in (("GET", "/"), ("POST", "/any/where?a=b"), ("PUT", "/x.json")):
-            text = server.request(method, path, "Accept: application/json", body=b"")
-            assert text.status == 500
-            assert text.get("Content-Type") == "text/plain; charset=utf-8"
-            html = server.request(method, path, HTML, body=b"")
-            assert html.status == 500
-            assert "cannot be loaded" in text_of(html)
-            for part in shown:
-                assert part in text_of(text)
-                assert part in re.sub("&#3[49];", lambda it: chr(int(it[0][2:4])), text_of(html))
-            for each in (text_of(text), text_of(html)):
-                assert "importlib" not in each
-                assert "poorhttp/targets" not in each
-        assert server.request("HEAD", "/", HTML).status == 500
+def test_shown(server: Server, folder: Path, kind: str) -> None:
+    _, suffix, shown = BROKEN[kind]
+    target = f"X-Target: {folder}/{kind}/shop.py{suffix}"
+    for method, path in (("GET", "/"), ("POST", "/any/where?a=b"), ("PUT", "/x.json")):
+        text = server.request(method, path, target, "Accept: application/json", body=b"")
+        assert text.status == 500
+        assert text.get("Content-Type") == "text/plain; charset=utf-8"
+        html = server.request(method, path, target, HTML, body=b"")
+        assert html.status == 500
+        assert "cannot be loaded" in text_of(html)
+        for part in shown:
+            assert part in text_of(text)
+            assert part in re.sub("&#3[49];", lambda it: chr(int(it[0][2:4])), text_of(html))
+        for each in (text_of(text), text_of(html)):
+            assert "importlib" not in each
+            assert "poorhttp/targets" not in each
+    assert server.request("HEAD", "/", target, HTML).status == 500
 
 
 @pytest.mark.parametrize("kind", ["syntax", "other"])
-def test_a_syntax_error_is_told_once(tmp_path: Path, kind: str) -> None:
-    source, suffix, _ = BROKEN[kind]
-    with failed(tmp_path, source, suffix) as server:
-        html = text_of(server.get("/", HTML))
+def test_a_syntax_error_is_told_once(server: Server, folder: Path, kind: str) -> None:
+    html = text_of(server.get("/", f"X-Target: {folder}/{kind}/shop.py", HTML))
     # Without the title, the text to be copied and the comment with the same.
     shown = re.sub(r"(?s)<(title|textarea).*?</\1>|<!--.*?-->", "", html)
     what, where = {
@@ -98,9 +103,8 @@ def test_a_syntax_error_is_told_once(tmp_path: Path, kind: str) -> None:
     assert re.search(rf"<title>\w+Error: {what}", html)
 
 
-def test_console(tmp_path: Path) -> None:
-    source, suffix, _ = BROKEN["raise"]
-    with failed(tmp_path, source, suffix) as server:
+def test_console(folder: Path) -> None:
+    with Server(APP, "threading", env={"FAILED_TARGET": f"{folder}/raise/shop.py"}) as server:
         console = Console(server)
         assert not console.values
         assert "locked" in console.run("6 * 7")

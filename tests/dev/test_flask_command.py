@@ -7,7 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+from flask.cli import ScriptInfo
 
+from poorhttp.plugins.discovery import flask_command
+from poorhttp.plugins.discovery.search import of_flask
+from poorhttp.plugins.discovery.source.python import Sources
 from tests.support.development import DEV, Started, save, write
 from tests.support.installed import installed
 from tests.testkit.server import ROOT, run, wait_for
@@ -54,23 +59,36 @@ def env(project: Path, **extra: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("words", "answer"),
     [
-        ("--app shop dev", "shop in shop, debug True"),
-        ("--app shop:create_app dev --threads 2", "shop in shop, debug True"),
-        ("--app shop:create_app('north') dev", "north in shop, debug True"),
-        ("--app shop.web:create_app(name='n:m') dev", "n:m in shop, debug True"),
-        ("--app shop/web.py dev", "shop in shop, debug True"),
-        ("--app shop/web dev", "shop in shop, debug True"),
-        ("--app ../project/shop dev", "shop in shop, debug True"),
-        ("--app wsgi dev", "site in shop, debug True"),
-        ("--app wsgi:site dev", "site in shop, debug True"),
+        ("--app shop.web:create_app(name='n:m') dev --threads 2", "n:m in shop, debug True"),
         ("--app inner dev 0", "shop in inner, debug True"),
         ("dev 127.0.0.1:0 --live=off", "site in shop, debug True"),
-        ("--no-debug --app shop dev", "shop in shop, debug False"),
+        ("--no-debug --app shop/web dev", "shop in shop, debug False"),
     ],
 )
 def test_what_is_served(project: Path, words: str, answer: str) -> None:
     with Started(*FLASK, *words.split(), cwd=project, env=env(project)) as server:
         assert server.get("/").body.decode() == answer
+
+
+@pytest.mark.parametrize(
+    ("named", "target", "folders"),
+    [
+        ("shop", "shop:create_app()", []),
+        ("shop:create_app", "shop:create_app()", []),
+        ("shop:create_app('north')", "shop:create_app('north')", []),
+        ("shop/web.py", "shop/web.py:create_app()", []),
+        ("shop/web", "shop/web.py:create_app()", []),
+        ("../project/shop", "../project/shop/__init__.py:create_app()", []),
+        ("wsgi", "wsgi:site", []),
+        ("wsgi:site", "wsgi:site", []),
+        ("inner", "inner:create_app()", ["src"]),
+    ],
+)
+def test_the_target_of_a_name(
+    project: Path, monkeypatch: pytest.MonkeyPatch, named: str, target: str, folders: list[str]
+) -> None:
+    monkeypatch.chdir(project)
+    assert of_flask(Sources(), named) == (target, folders)
 
 
 def test_the_variable(project: Path) -> None:
@@ -82,24 +100,31 @@ def test_the_variable(project: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        ("dev --theads 2", 2, 'unknown option "--theads"; did you mean "--threads"?\n'),
-        (
-            "dev shop",
-            2,
-            '"shop" is no address; write flask dev 8000, or 0.0.0.0:8000; the target is',
-        ),
-        ("dev -c none.ini", 3, "none.ini: cannot be read"),
-        ("--app two dev", 2, "there are several applications: two:site, two:other; say which one"),
-        ("--app needs dev", 2, "needs.py: create_app() needs name: give it literals\n"),
-        ("--app shp dev --autoreload=off", 4, "there is no module shp, in "),
-        ("--app shop:creat_app dev --autoreload=off", 4, 'shop has no "creat_app" ('),
+        ("--theads 2", 2, 'unknown option "--theads"; did you mean "--threads"?\n'),
+        ("shop", 2, '"shop" is no address; write flask dev 8000, or 0.0.0.0:8000; the target is'),
+        ("-c none.ini", 3, "none.ini: cannot be read"),
+        ("--app two", 2, "there are several applications: two:site, two:other; say which one"),
+        ("--app needs", 2, "needs.py: create_app() needs name: give it literals\n"),
     ],
 )
-def test_mistakes(project: Path, words: str, code: int, said: str) -> None:
-    variables = env(project, POORHTTP_BIND="127.0.0.1:0")
-    done = run(*FLASK, *words.split(), cwd=project, env=variables)
-    assert (done.returncode, done.stderr.count("\n")) == (code, 1), done.stderr
+def test_mistakes(
+    project: Path, monkeypatch: pytest.MonkeyPatch, words: str, code: int, said: str
+) -> None:
+    monkeypatch.chdir(project)
+    monkeypatch.setattr(sys, "argv", ["flask", "dev"])
+    app = words.removeprefix("--app ") if words.startswith("--app") else None
+    done = CliRunner().invoke(
+        flask_command.command, [] if app else words.split(), obj=ScriptInfo(app_import_path=app)
+    )
+    assert (done.exit_code, done.stderr.count("\n")) == (code, 1), done.stderr
     assert done.stderr.startswith(f"poorhttp: {said}")
+
+
+def test_a_function_that_is_not_there(project: Path) -> None:
+    words = ("--app", "shop:creat_app", "dev", "--autoreload=off")
+    done = run(*FLASK, *words, cwd=project, env=env(project, POORHTTP_BIND="127.0.0.1:0"))
+    assert (done.returncode, done.stderr.count("\n")) == (4, 1), done.stderr
+    assert done.stderr.startswith('poorhttp: shop has no "creat_app" (')
 
 
 READS = """
@@ -128,13 +153,12 @@ def files_project(folder: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("words", [(*FLASK, "dev"), DEV], ids=["flask", "poorhttp"])
-def test_files_of_variables(tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_files_of_variables(tmp_path: Path) -> None:
     """`.env` and `.flaskenv` have their latest values, and those of the environment stay."""
     files_project(tmp_path)
     project = tmp_path / "project"
     shown = {"SHOWN": "BOTH F TAKEN ABOVE", "TAKEN": "environment"}
-    with Started(*words, cwd=project, env=env(project, **shown)) as server:
+    with Started(*FLASK, "dev", cwd=project, env=env(project, **shown)) as server:
         assert server.get("/").body == b"env flaskenv environment - True one"
         save(project / ".env", "BOTH=saved\nTAKEN=saved\n")
         wait_for(lambda: server.get("/").body == b"saved flaskenv environment - True one", "it")
@@ -155,8 +179,7 @@ def test_files_of_variables(tmp_path: Path, words: tuple[str, ...]) -> None:
         ("-e other --app two --no-debug dev", {}, "other flaskenv False two"),
         ("--app two dev", {"FLASK_ENV_FILE": "other"}, "other flaskenv True two"),
         ("--app two dev", {"FLASK_SKIP_DOTENV": "1"}, "- - True two"),
-        ("dev", {"FLASK_APP": "two"}, "env flaskenv True two"),
-        ("--debug dev", {"FLASK_DEBUG": "0"}, "env flaskenv True one"),
+        ("--debug dev", {"FLASK_APP": "two", "FLASK_DEBUG": "0"}, "env flaskenv True two"),
     ],
 )
 def test_other_files_of_variables(
@@ -189,24 +212,27 @@ def test_options_in_a_file_of_variables(tmp_path: Path) -> None:
 LARGER = "".join(f"Q{n}=" + (f"${{Q{n - 1}}}" if n else "x" * 9) * 9 + "\n" for n in range(30))
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("'A=B'=c\n", "'A=B' cannot be a variable of the environment"),
-        ("A=a\0b\n", "'A' cannot be a variable of the environment"),
-        (LARGER, "with each other's values in them, the variables are larger than 1024 MiB"),
-    ],
-    ids=["name", "value", "size"],
-)
-def test_files_that_cannot_be_used(tmp_path: Path, text: str, said: str) -> None:
+def test_files_that_cannot_be_used(tmp_path: Path) -> None:
     """At the start, and when they are saved: then the version before goes on."""
     files_project(tmp_path)
     project = tmp_path / "project"
     with Started(*DEV, cwd=project, env=env(project, SHOWN="BOTH")) as server:
-        save(project / ".env", text)
-        server.wait_log(f"not reloaded; the previous version keeps serving: {project}/.env")
-        assert said in server.log()
-        assert server.get("/").body == b"env True one"
+        for times, (text, said) in enumerate(
+            (
+                ("'A=B'=c\n", "'A=B' cannot be a variable of the environment"),
+                ("A=a\0b\n", "'A' cannot be a variable of the environment"),
+                (
+                    LARGER,
+                    "with each other's values in them, the variables are larger than 1024 MiB",
+                ),
+            ),
+            1,
+        ):
+            save(project / ".env", text)
+            refused = f"not reloaded; the previous version keeps serving: {project}/.env"
+            server.wait_log(refused, times)
+            assert said in server.log()
+            assert server.get("/").body == b"env True one"
     done = run(*DEV, cwd=project, env=env(project))
     assert (done.returncode, done.stdout) == (3, "")
     assert said in done.stderr

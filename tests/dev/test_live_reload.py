@@ -17,9 +17,10 @@ from poorhttp import logs
 from poorhttp.plugins.dev.live_reload import LiveReload
 from tests.apps.living import PAGE
 from tests.support.browser import Browser
+from tests.support.forked_command import run_command
 from tests.support.main_process import MainProcess
 from tests.testkit.client import Connection, Response
-from tests.testkit.server import MODES, Server, command, run, wait_for
+from tests.testkit.server import MODES, Server, wait_for
 
 APP = "tests.apps.living:application"
 LIVE = ("--autoreload", "full", "--live")
@@ -282,7 +283,7 @@ def test_connections_have_no_pages() -> None:
 
 @pytest.mark.parametrize("live", [("--live",), ("--live", "--autoreload", "off")])
 def test_never_in_production(live: tuple[str, ...]) -> None:
-    done = run(*command("serve", APP, *live))
+    done = run_command("serve", APP, *live)
     assert done.returncode == 3
     assert "--live: only with autoreload" in done.stderr
 

@@ -29,7 +29,14 @@ def wait_version(server: Server, wanted: str) -> None:
     wait_text(server, f'"version": "{wanted}"')
 
 
-@pytest.mark.parametrize("reload", ["on", "full"])
+@pytest.mark.parametrize(
+    ("mode", "reload"),
+    [
+        *(("forking", "on"), ("threading", "full"), ("gevent", "on")),
+        *(pytest.param(mode, "full", marks=pytest.mark.full) for mode in ("forking", "gevent")),
+        *(pytest.param(mode, "on", marks=pytest.mark.full) for mode in ("single", "threading")),
+    ],
+)
 def test_every_save_is_served_and_nothing_is_lost(
     mode: str, reload: str, project: ProjectFolder
 ) -> None:
@@ -148,31 +155,25 @@ def test_an_open_websocket_is_closed_by_a_reload(mode: str, project: ProjectFold
                 assert connection.rest() == b"\x88\x02\x03\xe9"
 
 
-BROKEN = {
-    "syntax": ("def broken(:\n", "SyntaxError"),
-    "raises": ("raise RuntimeError('it is meant to')\n", "RuntimeError: it is meant to"),
-    "exits": ("import sys\nsys.exit(3)\n", "SystemExit: 3"),
-    "missing": ("import there_is_no_such_module\n", "there_is_no_such_module"),
-    "killed": (
-        "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n",
-        "was killed by SIGKILL",
-    ),
-    "leaves": ("import os\nos._exit(7)\n", "ended with 7"),
-}
+BROKEN = [
+    ("def broken(:\n", "SyntaxError"),
+    ("raise RuntimeError('it is meant to')\n", "RuntimeError: it is meant to"),
+    ("import sys\nsys.exit(3)\n", "SystemExit: 3"),
+    ("import there_is_no_such_module\n", "there_is_no_such_module"),
+    ("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n", "was killed by SIGKILL"),
+    ("import os\nos._exit(7)\n", "ended with 7"),
+]
 
 
-@pytest.mark.parametrize("name", BROKEN)
 @pytest.mark.parametrize("reload", ["on", "full"])
-def test_a_version_that_cannot_be_loaded_says_why(
-    name: str, reload: str, project: ProjectFolder
-) -> None:
-    text, why = BROKEN[name]
+def test_a_version_that_cannot_be_loaded_says_why(reload: str, project: ProjectFolder) -> None:
     with project.develop("threading", "--autoreload", reload, tracebacks=True) as server:
-        project.save("part.py", text)
-        wait_text(server, why)
-        wait_for(lambda: why.split(":")[0] in server.log(), f"{why} in the log")
-        project.save("part.py", PART.format(version=1))
-        wait_version(server, "1")
+        for text, why in BROKEN:
+            project.save("part.py", text)
+            wait_text(server, why)
+            server.wait_log(why.split(":")[0])
+            project.save("part.py", PART.format(version=1))
+            wait_version(server, "1")
 
 
 def test_the_first_version_may_be_broken(project: ProjectFolder) -> None:
@@ -235,8 +236,15 @@ def test_a_save_while_the_version_before_is_loaded(project: ProjectFolder) -> No
         load.check()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-@pytest.mark.parametrize("moment", ["serving", "importing"])
+@pytest.mark.parametrize(
+    ("number", "moment"),
+    [
+        (signal.SIGINT, "serving"),
+        (signal.SIGKILL, "serving"),
+        (signal.SIGTERM, "importing"),
+        (signal.SIGKILL, "importing"),
+    ],
+)
 def test_no_process_stays(number: signal.Signals, moment: str, project: ProjectFolder) -> None:
     hang = "import flask, time\nopen('here', 'w').close()\ntime.sleep(3600)\n"
     project.save("part.py", "import flask\nVERSION = 1\n")
@@ -255,8 +263,10 @@ def test_no_process_stays(number: signal.Signals, moment: str, project: ProjectF
         server.kill()
 
 
-@pytest.mark.parametrize("target", ["nosuch:application", "app:nosuch", "nosuch.py:application"])
-@pytest.mark.parametrize("reload", ["on", "full"])
+@pytest.mark.parametrize(
+    ("target", "reload"),
+    [("nosuch:application", "on"), ("app:nosuch", "full"), ("nosuch.py:application", "on")],
+)
 def test_a_target_that_was_not_written_right(
     target: str, reload: str, project: ProjectFolder
 ) -> None:

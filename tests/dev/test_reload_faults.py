@@ -69,6 +69,10 @@ def project(tmp_path: Path) -> ProjectFolder:
     return ProjectFolder(tmp_path)
 
 
+#: Modes, and ways of reloading, each with one of the others.
+QUICK_PAIRS = (("forking", "on"), ("threading", "full"), ("gevent", "on"))
+
+
 def wait_page(server: Server, text: str) -> str:
     """Wait until a browser is shown a page with this in it."""
     return wait_text(server, text, "text/html")
@@ -78,7 +82,7 @@ def wait_page(server: Server, text: str) -> str:
     ("mode", "reload"),
     [
         pytest.param(
-            mode, reload, marks=[] if mode == "threading" or reload == "on" else [pytest.mark.full]
+            mode, reload, marks=[] if (mode, reload) in QUICK_PAIRS else [pytest.mark.full]
         )
         for mode, reload in product(MODES, ("on", "full"))
     ],
@@ -153,7 +157,7 @@ def test_a_first_version_that_takes_long_says_where_it_is(
             program.wait_line()
 
 
-@pytest.mark.parametrize("end", ["os._exit(0)", "os._exit(7)", "os.kill(os.getpid(), 11)"])
+@pytest.mark.parametrize("end", ["os._exit(0)", "os.kill(os.getpid(), 11)"])
 def test_the_first_version_may_end_its_process(end: str, project: ProjectFolder) -> None:
     project.save("part.py", f"import os\n{end}\n")
     with project.develop() as server:

@@ -90,7 +90,11 @@ def test_what_took_long_is_in_the_profile(server: Server, tmp_path: Path) -> Non
         assert session(shown)["session"]["target_description"] == f"GET {target}"
 
 
-def test_answers_are_the_same(server: Server) -> None:
+@pytest.mark.threading_only
+def test_answers_are_the_same(server: Server, tmp_path: Path) -> None:
+    """A quick request has no page."""
+    assert server.get("/quick").body == b"hello"
+    assert pages(tmp_path) == []
     with server.connect() as connection:
         assert connection.request("GET", "/slow").body == b"hello"
         assert connection.request("HEAD", "/body").body == b""
@@ -115,12 +119,6 @@ def test_several_at_once(server: Server, mode: str, tmp_path: Path) -> None:
         assert len([name for name in functions if name.startswith(("Dummy-", "poorhttp-"))]) <= 1
     if mode == "gevent":
         assert any("[out-of-context]" in functions for functions in found)
-
-
-def test_no_page_for_a_quick_request(server: Server, tmp_path: Path) -> None:
-    assert server.get("/quick").body == b"hello"
-    assert server.get("/slow").body == b"hello"
-    assert len(pages(tmp_path)) == 1
 
 
 def test_profiles_ask_for_the_pin(tmp_path: Path) -> None:

@@ -6,8 +6,7 @@ import os
 import pty
 import re
 import sys
-from collections.abc import Mapping
-from pathlib import Path
+from functools import cache
 
 import pytest
 
@@ -17,19 +16,24 @@ SHOW = "tests/apps/shown.py"
 ESCAPE = "\x1b"
 
 
-def in_pipe(name: str, env: Mapping[str, str] | None = None) -> str:
-    done = run(sys.executable, SHOW, name, env=env)
+@cache
+def in_pipe(name: str = "", **env: str) -> str:
+    """What is printed to a pipe; without a name all that is in `SHOWN`."""
+    done = run(sys.executable, SHOW, *([name] if name else SHOWN), env=env)
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
-    return done.stderr
+    return done.stderr.removesuffix("\f")
 
 
-def in_terminal(name: str, env: Mapping[str, str] | None = None) -> str:
+@cache
+def in_terminal(name: str = "", **env: str) -> str:
+    """What is printed to a terminal; without a name all that is in `SHOWN`."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.chdir(ROOT)
         everything = {**environment(env), "TERM": "xterm-256color"}
-        os.execve(sys.executable, [sys.executable, SHOW, name], everything)
+        names = [name] if name else SHOWN
+        os.execve(sys.executable, [sys.executable, SHOW, *names], everything)
     shown = b""
     try:
         while piece := os.read(terminal, 65536):
@@ -39,7 +43,7 @@ def in_terminal(name: str, env: Mapping[str, str] | None = None) -> str:
         pass
     os.close(terminal)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    return shown.decode().replace("\r\n", "\n")
+    return shown.decode().replace("\r\n", "\n").removesuffix("\f")
 
 
 def plain(text: str) -> str:
@@ -61,8 +65,9 @@ SHOWN = {
 
 
 @pytest.mark.parametrize("name", SHOWN)
-def test_everywhere(tmp_path: Path, name: str) -> None:
-    pipe, terminal = in_pipe(name), in_terminal(name)
+def test_everywhere(name: str) -> None:
+    at = [*SHOWN].index(name)
+    pipe, terminal = in_pipe().split("\f")[at], in_terminal().split("\f")[at]
     for text in (pipe, plain(terminal)):
         assert text.startswith(f"GET {name}: it failed\n")
         assert text.endswith("\n")
@@ -132,6 +137,6 @@ def test_template() -> None:
 def test_colour() -> None:
     colour = re.compile(r"\x1b\[[\d;]*3\d")
     assert colour.search(in_terminal("/before"))
-    assert not colour.search(in_terminal("/before", {"NO_COLOR": "1"}))
-    assert colour.search(in_pipe("/before", {"FORCE_COLOR": "1", "TERM": "xterm-256color"}))
-    assert ESCAPE not in in_pipe("/before", {"NO_COLOR": "1"})
+    assert not colour.search(in_terminal("/before", NO_COLOR="1"))
+    assert colour.search(in_pipe("/before", FORCE_COLOR="1", TERM="xterm-256color"))
+    assert ESCAPE not in in_pipe("/before", NO_COLOR="1")

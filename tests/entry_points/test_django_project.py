@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.development import DEV, Started, write
+from tests.support.forked_command import run_command
 from tests.support.nobody import IS_ROOT, Nobody
 from tests.testkit.server import Server, command, patched, run, wait_for
 
@@ -126,6 +127,17 @@ def test_who_serves_the_files(
         assert ("STATIC_ROOT" in server.log()) == (answer == 200 or bool(words))
 
 
+#: Instead of Django, which takes its time: settings that are those of the project, and a page.
+STAND_IN = {
+    "django/__init__.py": "",
+    "django/conf.py": "import site2.settings as settings\n",
+    "site2/wsgi.py": """
+from django.conf import settings
+def application(environ, start_response):
+    start_response("404 Not Found", [])
+    return []
+""",
+}
 #: Settings that write to the pipe of the process that imports them, when they are first imported.
 HOSTILE = """
 import marshal, time
@@ -163,7 +175,8 @@ if not os.path.exists("imported"):
 )
 def test_settings_that_attack(project: Path, attack: str, problem: str) -> None:
     """The main process parses JSON, and neither waits nor breaks."""
-    write(project, {"site2/settings.py": f"{SETTINGS}{HOSTILE}    {attack}\n"})
+    settings = f'{SETTINGS}STATIC_URL, DEBUG = "/files/", False\n{HOSTILE}    {attack}\n'
+    write(project, STAND_IN | {"site2/settings.py": settings})
     collected = "poorhttp.plugins.discovery.django.collected"
     launcher = patched(collected, TIMEOUT=1.0) if "within" in problem else ()
     with Started(*launcher, *SERVE, cwd=project) as server:
@@ -194,10 +207,7 @@ DEBUG, STATIC_URL, STATIC_ROOT, MIDDLEWARE = False, "/files/", "collected", []
 INSTALLED_APPS = ["django.contrib.staticfiles"]
 WSGI_APPLICATION = "site2.wsgi.application"
 """
-    conf = "import site2.settings as settings\n"
-    wsgi = "from django.conf import settings\ndef application(environ, start_response): pass\n"
-    write(folder, FILES | {"django/conf.py": conf, "django/__init__.py": "", "users": ""})
-    write(folder, {"site2/settings.py": settings, "site2/wsgi.py": wsgi})
+    write(folder, FILES | STAND_IN | {"users": "", "site2/settings.py": settings})
     folder.chmod(0o755)
     (folder / "users").chmod(0o666)
     program = "import sys; from poorhttp.cli import main; sys.exit(main())"
@@ -234,13 +244,13 @@ def test_settings_that_fail(project: Path) -> None:
 def test_nothing_is_found(project: Path, words: str, said: str) -> None:
     ini = "[http]\n# for\ndjango = on\n[service:a]\nbind=[::1]:1\n[service:b]\nbind=[::1]:2\n"
     write(project, {"two/manage.py": "print('not Django')\n", "services.ini": ini})
-    done = run(*command(*words.split()), cwd=project)
+    done = run_command(*words.split(), cwd=project)
     assert done.returncode in (2, 3), done.stderr
     assert re.search(said, done.stderr), done.stderr
 
 
 def test_check(project: Path) -> None:
-    done = run(*command("check", "--django"), cwd=project)
+    done = run_command("check", "--django", cwd=project)
     assert done.returncode == 0, done.stderr
     assert "would serve site2.wsgi:application on http://127.0.0.1:8080" in done.stdout
     assert f"the files of {project}/collected" in " ".join(done.stdout.split())

@@ -42,6 +42,7 @@ from loadtests.stats.results import Results
 from loadtests.studies import command as studies
 from loadtests.studies.bench.scenarios import HELLO
 from poorhttp.config import loader
+from tests.support.forked_command import run_command
 from tests.testkit.client import HANG
 from tests.testkit.server import wait_for
 
@@ -325,14 +326,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def checked(file: Path) -> str:
     """What `poorhttp check` says to a file."""
-    done = subprocess.run(
-        [sys.executable, "-m", "poorhttp", "check", "-c", str(file), "--bind=127.0.0.1:0"],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=HANG,
-    )
+    done = run_command("check", "-c", str(file), "--bind=127.0.0.1:0", cwd=file.parent)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -607,10 +601,10 @@ def test_the_command(project: Path) -> None:
     assert "<table>" in (project / "out.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.usefixtures("nothing_left")
 def test_a_recommendation_that_cannot_be_written_is_told(
-    project: Path, capsys: pytest.CaptureFixture[str]
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(command, "advise", lambda *_: advised({Configuration("single"): 1000}))
     parser = argparse.ArgumentParser()
     command.add(parser.add_subparsers())
     words = ["--budget=2", "--modes=single", "--connections=2", "--write=none/poorhttp.ini"]

@@ -10,6 +10,7 @@ development.py        `poorhttp dev`, and a project folder whose files tests cha
 durations.py          Pytest plugin that prints the tests that came nearest to their limit of time
 each_value.py         Rows of parameters in which each value stands once
 failure.py            Runs commands that must fail, and checks exit code and message
+forked_command.py     Runs commands of `poorhttp`, each as a fork of a process that has imported it
 fuse.py               A FUSE file system with one file, served by this process, that can be blocked
 graphs.py             Graphs of what imports what: circles, what can be reached, arrows of rooms
 h11_agreement.py      Comparison of our request parser with `h11`

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.testkit.server import ROOT, command, run
+from tests.support.forked_command import run_command
+from tests.testkit.server import ROOT
 
 
 def fails(*arguments: str, cwd: Path = ROOT) -> tuple[int, str]:
     """The exit code and the standard error of a command that must not go on."""
-    done = run(*command(*arguments), cwd=cwd)
+    done = run_command(*arguments, cwd=cwd)
     assert done.stdout == ""
     return done.returncode, done.stderr
 

@@ -79,8 +79,16 @@ class TestFetch:
         assert load.octets > 100 * len(running.answer.body)
         assert 0 < load.p50_us <= load.p99_us <= load.max_us
 
-    @pytest.mark.parametrize("at_once", [1 << 20, 7])
-    @pytest.mark.parametrize("answer", [SOUND, CHUNKED], ids=["length", "chunks"])
+    @pytest.mark.parametrize(
+        ("answer", "at_once"),
+        [
+            (SOUND, 1 << 20),
+            (CHUNKED, 1 << 20),
+            (SOUND.replace(b"300000", b"3000").replace(BODY, BODY[:3000]), 7),
+            (CHUNKED.replace(b"493E0", b"BB8").replace(BODY, BODY[:3000]), 7),
+        ],
+        ids=["length", "chunks", "length-in-pieces", "chunks-in-pieces"],
+    )
     def test_where_an_answer_ends(self, answer: bytes, at_once: int) -> None:
         with saying(answer, at_once=at_once) as port:
             load = fetch.drive(port, HANG, 2, [["/", "/"]], requests=6)

@@ -308,11 +308,11 @@ class TestExperiments:
         assert results.values("preload", "poorhttp forking", f"processes, {EARLY}")[0] >= 5
         assert results.values("preload", "poorhttp forking", f"pss, {LATE}")[0] > 0
 
-    def test_memory_after_a_refork(self, tmp_path: Path) -> None:
+    def test_memory_after_a_refork(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         name = "poorhttp forking + reforked after 1000 3000"
+        monkeypatch.delitem(FRAMEWORKS, "Django")
         results = self.measure("refork", tmp_path, name.partition(" ")[2])
-        for framework in FRAMEWORKS:
-            assert results.values("refork", name, f"pss, {framework}")[0] > 0
+        assert results.values("refork", name, "pss, Flask")[0] > 0
 
     def test_memory_without_preload(self, tmp_path: Path) -> None:
         results = self.measure("memory", tmp_path)
