@@ -18,10 +18,11 @@ import pytest
 from poorhttp.plugins.monitor.metrics import changes, statsd
 from poorhttp.plugins.monitor.metrics.families import collect
 from tests.support.binary_upgrade import upgrade, wait_for_end
+from tests.support.forked_command import run_command
 from tests.support.status_documents import DOCUMENTS, document, series, troubled
 from tests.testkit.client import HANG, Connection
 from tests.testkit.process import answers_at_admin, children
-from tests.testkit.server import Server, command, join, patched, run, wait_for
+from tests.testkit.server import Server, join, patched, wait_for
 from tests.testkit.versions import APP, Versions, told
 
 if TYPE_CHECKING:
@@ -333,5 +334,5 @@ def test_nobody_listens(mode: str, versions: Versions, tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be(options: tuple[str, ...], code: int, text: str) -> None:
-    done = run(*command("serve", APP, "--bind", "127.0.0.1:0", *options))
+    done = run_command("serve", APP, "--bind", "127.0.0.1:0", *options)
     assert (done.returncode, text in done.stderr) == (code, True), done.stderr

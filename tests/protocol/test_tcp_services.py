@@ -25,10 +25,11 @@ from poorhttp.targets import load
 from tests.apps import plain
 from tests.conftest import Serve
 from tests.support.each_value import DIFFERENT, each_value
+from tests.support.forked_command import run_command
 from tests.support.services import Tree
 from tests.testkit.client import HANG, Connection
 from tests.testkit.process import children
-from tests.testkit.server import Server, command, join, run, wait_for
+from tests.testkit.server import Server, join, wait_for
 
 PLAIN = "tcp:tests/apps/plain.py:handler"
 ECHO = "tcp:apps/services/echo.py:handler"
@@ -524,7 +525,7 @@ def test_beside_a_service_of_http(tmp_path: Path) -> None:
         "[service:web]\ntarget = apps/hello/app.py\n"
         f"[service:echo]\ntarget = {ECHO}\n"
     )
-    done = run(*command("check", "-c", str(file)))
+    done = run_command("check", "-c", str(file))
     assert f"would serve {ECHO} on tcp://127.0.0.1:0 (single, 1 worker)" in done.stdout
     assert "would serve apps/hello/app.py on http://127.0.0.1:0" in done.stdout
 

@@ -22,10 +22,11 @@ from tests.conftest import Serve
 from tests.packages import need
 from tests.support.certificate import certificate
 from tests.support.check_each import by_file, check_each
+from tests.support.forked_command import run_command
 from tests.support.proxies import WebServer, reserve
 from tests.testkit.cases.trust import WATCHED, Case, read_all
 from tests.testkit.client import Connection, Response
-from tests.testkit.server import READY, Server, command, run, stop_all, wait_for
+from tests.testkit.server import READY, Server, stop_all, wait_for
 
 ECHO = "tests/apps/echo.py"
 CASES = read_all()
@@ -522,7 +523,7 @@ def test_a_gateway_that_is_not_trusted(mode: str) -> None:
 )
 @pytest.mark.parametrize("what", ["serve", "check"])
 def test_what_is_no_configuration(what: str, options: tuple[str, ...], complaint: str) -> None:
-    done = run(*command(what, ECHO, "--bind", "127.0.0.1:0", *options))
+    done = run_command(what, ECHO, "--bind", "127.0.0.1:0", *options)
     assert done.returncode == 3
     assert "--proxy-protocol: " in done.stderr
     assert complaint in done.stderr
@@ -531,7 +532,7 @@ def test_what_is_no_configuration(what: str, options: tuple[str, ...], complaint
 
 def test_a_service_that_reads_its_connections_itself() -> None:
     options = ("--proxy-protocol", "on", "--trusted-proxies", "::1", "--bind", "127.0.0.1:0")
-    done = run(*command("check", "tcp:tests/apps/plain.py:handler", *options))
+    done = run_command("check", "tcp:tests/apps/plain.py:handler", *options)
     assert done.returncode == 3
     assert "reads its connections itself" in done.stderr
 

@@ -14,12 +14,13 @@ from pathlib import Path
 import pytest
 
 from tests.support.binary_upgrade import upgrade, wait_for_end
+from tests.support.forked_command import run_command
 from tests.support.health_probe import Probe, ask, wait_status
 from tests.support.load import Load
 from tests.support.nobody import IS_ROOT, Nobody
 from tests.testkit.client import HANG, BadResponse, Closed, Connection
 from tests.testkit.process import answers_at_admin, children, descriptors, lives, opened, workers
-from tests.testkit.server import READY, Server, command, environment, patched, run, wait_for
+from tests.testkit.server import READY, Server, command, environment, patched, wait_for
 from tests.testkit.versions import APP, Versions, told
 
 GATE = "tests/apps/gate.py"
@@ -601,7 +602,7 @@ def test_what_cannot_be(folder: Path) -> None:
     ]
     for options, code, text in cases:
         for verb in ("serve", "check"):
-            done = run(*command(verb, GATE, "--bind", "127.0.0.1:0", *options))
+            done = run_command(verb, GATE, "--bind", "127.0.0.1:0", *options)
             assert (done.returncode, text in done.stderr) == (code, True), done.stderr
     taken.close()
     assert os.listdir(folder) == ["token"], "what was opened is closed again"
@@ -611,7 +612,7 @@ def test_check_beside_a_server(admin: Admin) -> None:
     """It leaves the address alone."""
     with Server(GATE, "threading", *admin.options) as server:
         bind = ("--bind", f"127.0.0.1:{server.port}")
-        done = run(*command("check", GATE, *bind, *admin.options))
+        done = run_command("check", GATE, *bind, *admin.options)
         assert done.returncode == 0, done.stderr
         assert (
             f"unix:{admin.path} was not opened: a server of poorhttp listens there" in done.stdout

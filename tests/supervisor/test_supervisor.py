@@ -12,6 +12,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from tests.support.forked_command import run_command
 from tests.support.load import Load
 from tests.testkit.client import HANG
 from tests.testkit.process import children, wait_for_end
@@ -133,8 +134,13 @@ def test_after_fork(mode: str, versions: Versions) -> None:
     ],
 )
 def test_a_hook_that_fails(hook: str, complaint: str, versions: Versions) -> None:
-    done = run(
-        *command("serve", APP, "--bind", "127.0.0.1:0", "--after-fork", hook),
+    done = run_command(
+        "serve",
+        APP,
+        "--bind",
+        "127.0.0.1:0",
+        "--after-fork",
+        hook,
         env={"VERSION_FILE": str(versions.path)},
     )
     assert done.returncode == 4
@@ -227,7 +233,7 @@ def test_an_interrupt_that_is_the_applications(supervisor: str, tmp_path: Path) 
     """Ctrl-C would have stopped the server; so this is a fault like any other."""
     app = tmp_path / "app.py"
     app.write_text("raise KeyboardInterrupt\n")
-    done = run(*command("serve", f"{app}:app", "--bind", "127.0.0.1:0", "--supervisor", supervisor))
+    done = run_command("serve", f"{app}:app", "--bind", "127.0.0.1:0", "--supervisor", supervisor)
     assert done.returncode == 4
     assert done.stderr.count("\n") == 1
     assert "KeyboardInterrupt" in done.stderr

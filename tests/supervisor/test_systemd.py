@@ -21,10 +21,11 @@ import pytest
 from poorhttp.plugins.systemd.notifier import Notifier
 from tests.packages import need
 from tests.support.certificate import certificate
+from tests.support.forked_command import run_command
 from tests.support.tls_client import told, write
 from tests.testkit.client import HANG, Connection
 from tests.testkit.process import wait_for_end
-from tests.testkit.server import Server, command, environment, run, wait_for
+from tests.testkit.server import Server, command, environment, wait_for
 
 ECHO = "tests/apps/echo.py"
 SECURE = "tests/apps/secure.py"
@@ -176,7 +177,7 @@ def test_what_cannot_be_used(tcp: socket.socket, folder: Path) -> None:
 def test_names_that_were_not_passed(tcp: socket.socket) -> None:
     message = refused([tcp.fileno(), tcp.fileno()], "--bind", "fd:wep")
     assert message.endswith("passed no socket of that name; it passed fd:web, fd:local\n")
-    done = run(*command("check", ECHO, "--bind", "fd:web"))
+    done = run_command("check", ECHO, "--bind", "fd:web")
     assert done.returncode == 5
     assert "it passed none; is the socket unit started?" in done.stderr
 

@@ -19,8 +19,9 @@ import pytest
 from poorhttp._core import use_kernel_tls
 from tests.apps import streamed
 from tests.support.certificate import certificate
+from tests.support.forked_command import run_command
 from tests.testkit.client import HANG, Connection
-from tests.testkit.server import Server, command, run, wait_for
+from tests.testkit.server import Server, wait_for
 
 BIND = ("https://127.0.0.1:0",)
 ANSWERS = "tests/apps/answers.py"
@@ -236,8 +237,8 @@ def test_a_connection_goes_on_behind_large_files(
 def test_check_says_what_the_kernel_has(files: Path) -> None:
     tls = ("--tls-certificate", str(files / "site.pem"), "--bind", *BIND)
     line = f"kernel TLS: {', '.join(KERNEL) or 'not in this kernel'}\n"
-    assert line in run(*command("check", ANSWERS, *tls, "--kernel-tls", "on")).stdout
-    assert "kernel TLS" not in run(*command("check", ANSWERS, *tls)).stdout
+    assert line in run_command("check", ANSWERS, *tls, "--kernel-tls", "on").stdout
+    assert "kernel TLS" not in run_command("check", ANSWERS, *tls).stdout
 
 
 def test_what_the_application_is_told(servers: Servers, version: str) -> None:
