@@ -86,7 +86,9 @@ def test_headers_of_a_replaced_start_are_gone(server: Server) -> None:
 
 def check_closed(server: Server, token: str) -> None:
     """The iterable of a request is closed, once."""
-    check_closed(server, token)
+    server.wait_log(f"closed {token}.")
+    server.get("/plain")
+    assert server.log().count(f"closed {token}.") == 1
 
 
 @pytest.mark.parametrize(
