@@ -662,8 +662,9 @@ def test_a_stop_ends_nobody(folder: Path, mode: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.each_mode
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("begin", ["true", "printf 'A: b\\n\\nhalf'"])
+@pytest.mark.parametrize(
+    ("begin", "number"), [("true", signal.SIGTERM), ("printf 'A: b\\n\\nhalf'", signal.SIGHUP)]
+)
 def test_none_outlives_the_server_that_would_end_it(
     folder: Path, mode: str, tmp_path: Path, begin: str, number: signal.Signals
 ) -> None:

@@ -16,6 +16,9 @@ import pytest
 from tests.testkit.client import HANG
 from tests.testkit.server import Server
 
+#: `hg` takes its time: what it makes is made once for all modes.
+pytestmark = pytest.mark.xdist_group("mercurial")
+
 APP = "tests/apps/mercurial_site.py"
 CONFIGURATION = "[paths]\n/ = {}/*\n[web]\nallow-archive = gz, zip, bz2\n"
 
@@ -49,7 +52,7 @@ def hg() -> Hg:
 
 @pytest.fixture(scope="module")
 def repositories(hg: Hg, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One with files, and one with 1,500 heads."""
+    """The folder of hgweb, and one with files."""
     top = tmp_path_factory.mktemp("repositories")
     (top / "hgweb.conf").write_text(CONFIGURATION.format(top))
     hg("init", top / "files")
@@ -57,8 +60,6 @@ def repositories(hg: Hg, tmp_path_factory: pytest.TempPathFactory) -> Path:
         # More than is sent at once.
         (top / f"files/{number}.txt").write_text("".join(map(str, range(number, 4_000))))
     hg("-R", top / "files", "commit", "-A", "-m", "files")
-    hg("init", top / "heads")
-    hg("-R", top / "heads", "debugbuilddag", ".:f" + " *f" * 1_500)
     return top
 
 
@@ -105,6 +106,8 @@ def test_clone_and_pull_of_many_heads(
 ) -> None:
     """A pull names the heads of both sides in header fields of 1 KiB: more than 64 KiB."""
     source, clone = repositories / "heads", tmp_path / "clone"
+    hg("init", source)
+    hg("-R", source, "debugbuilddag", ".:f" + " *f" * 1_500)
     with start("--max-request-header-size", "256K", "--max-headers", "256") as server:
         hg("clone", "-U", f"http://127.0.0.1:{server.port}/heads", clone)
         assert len(hg("-R", clone, "heads", "-T", "x")) == 1_500

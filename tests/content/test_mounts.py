@@ -14,6 +14,7 @@ import poorhttp
 from poorhttp.errors import ApplicationError, ConfigError
 from tests.apps import mounted
 from tests.conftest import Serve
+from tests.support.each_value import each_value
 from tests.support.forked_command import run_command
 from tests.support.library_program import LibraryProgram
 from tests.support.nobody import Nobody
@@ -311,8 +312,9 @@ poorhttp.serve({app}, bind="127.0.0.1:0", mode={mode!r}, static={static!r}, moun
 """
 
 
-@pytest.mark.parametrize("app", ["mounted.one", "None", "'tests.apps.mounted:three'"])
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("mode", "app"), each_value(MODES, ["mounted.one", "None", "'tests.apps.mounted:three'"])
+)
 def test_serve(mode: str, app: str, files: Path) -> None:
     text = SCRIPT.format(app=app, mode=mode, static=f"/f={files}", mount=[f"/a={APP}:two"])
     with LibraryProgram(text) as program:

@@ -127,14 +127,15 @@ def test_a_function_that_is_not_there(project: Path) -> None:
     assert done.stderr.startswith('poorhttp: shop has no "creat_app" (')
 
 
+#: Shows variables, and whether Flask would debug, without its import.
 READS = """
 import os
-from flask import Flask
-app = Flask(__name__)
-@app.get("/")
-def index():
+def app(environ, start_response):
+    start_response("200 OK", [("Content-Type", "text/plain")])
     names = os.environ.get("SHOWN", "").split()
-    return " ".join(os.environ.get(name, "-") for name in names) + f" {app.debug} {app.name}"
+    debug = os.environ.get("FLASK_DEBUG", "0") != "0"
+    shown = " ".join(os.environ.get(name, "-") for name in names) + f" {debug} {__name__}"
+    return [shown.encode()]
 """
 
 
@@ -205,7 +206,7 @@ def test_options_in_a_file_of_variables(tmp_path: Path) -> None:
         # If one is wrong, the version that goes on keeps its variables.
         save(project / ".env", "POORHTTP_THREADS=many\nBOTH=saved\n")
         server.wait_log("not reloaded; the previous version keeps serving: POORHTTP_THREADS")
-        save(project / "one.py", READS.replace('return "', 'return "new" + "'))
+        save(project / "one.py", READS.replace('= " "', '= "new" + " "'))
         wait_for(lambda: server.get("/").body == b"newflaskenv True one", "the new version")
 
 

@@ -251,7 +251,9 @@ def listening(server: Server, query: str) -> Connection:
     return connection
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "mode", [pytest.param(m, marks=pytest.mark.full if m == "single" else []) for m in MODES]
+)
 def test_events(mode: str, text: Path) -> None:
     """The version is said at once; who has another one is not kept, nor is anybody by a stop."""
     with Server(APP, mode, *LIVE, env={"TEXT_FILE": str(text)}) as server:
