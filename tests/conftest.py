@@ -1,8 +1,8 @@
 """Fixtures and the two levels: modes, servers that a module shares, what runs when and where.
 
-The quick level (`make test`) runs every test once, what a mode touches in all that differ, and
-every protocol case in every mode. The full level (`make test-full`, `pytest --full`) runs each test
-in each mode, and the tests marked `full`.
+The quick level (`make test`) runs every test once, and what a mode touches, marked `each_mode`, in
+all modes that differ. The full level (`make test-full`, `pytest --full`) runs each test in each
+mode, and the tests marked `full`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ os.environ.setdefault("LAB_PATIENCE", "10")
 
 from tests.__main__ import OUTCOMES
 from tests.support.browser import Browser, chromium, tab
+from tests.support.each_value import DIFFERENT
 from tests.support.nobody import Nobody
 from tests.testkit.server import MODES, Server, stop_all
 from tests.testkit.versions import Versions
@@ -94,23 +95,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test that uses `mode`, or `serve`, in each mode."""
+    """Run a test that uses `mode`, or `serve`, in its modes."""
     if "mode" in metafunc.fixturenames and not mentions_mode(metafunc.definition):
         modes = list(MODES)
         if not metafunc.config.getoption("--full"):
-            if metafunc.definition.get_closest_marker("threading_only"):
-                modes = ["threading"]
-            elif not serves_cases(metafunc.definition):
-                # It serves by the function of `forking` (tests/modes/test_modes.py), which has more
-                # than one worker here; `threading` and `gevent` have one.
-                modes.remove("single")
+            touched = metafunc.definition.get_closest_marker("each_mode")
+            modes = [*DIFFERENT, *touched.args] if touched else ["threading"]
         metafunc.parametrize("mode", modes, indirect=True, scope="session")
-
-
-def serves_cases(definition: pytest.Item) -> bool:
-    """Whether a test is about the modes themselves, or sends the protocol cases."""
-    folder = definition.path.parent.name
-    return folder == "modes" or (folder == "protocol" and "cases" in definition.name)
 
 
 def mentions_mode(definition: pytest.Item) -> bool:

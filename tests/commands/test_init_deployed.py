@@ -165,7 +165,6 @@ PAIRS = [
 
 
 @pytest.mark.parametrize(("deployment", "name"), PAIRS, indirect=["deployment"])
-@pytest.mark.threading_only
 def test_a_web_server_in_front(deployment: Deployment, name: str, tmp_path: Path) -> None:
     need(name)
     program = PROGRAMS[name]
@@ -208,7 +207,6 @@ def at_a_socket(tmp_path_factory: Any) -> Iterator[Deployment]:
         *(pytest.param(name, marks=pytest.mark.full) for name in ("caddy", "lighttpd", "haproxy")),
     ],
 )
-@pytest.mark.threading_only
 def test_a_web_server_at_a_unix_socket(at_a_socket: Deployment, name: str, tmp_path: Path) -> None:
     test_a_web_server_in_front(at_a_socket, name, tmp_path)
     # Its health checks would go to TCP port 80.
@@ -247,7 +245,6 @@ def unit(path: Path) -> dict[str, list[str]]:
     return found
 
 
-@pytest.mark.threading_only
 def test_units_are_right(deployment: Deployment, tmp_path: Path) -> None:
     need("systemd-analyze")
     names = [f"{deployment.unit}.service", f"{deployment.unit}.socket"]
@@ -272,7 +269,6 @@ def test_a_user_of_the_unit(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.threading_only
 def test_activated_by_the_program_of_systemd(deployment: Deployment) -> None:
     """With the command, the folder and the variables of the unit, at the socket of the other."""
     need("systemd-socket-activate")
@@ -324,7 +320,6 @@ def network() -> Iterator[Network]:
         yield network
 
 
-@pytest.mark.threading_only
 def test_container_file(deployment: Deployment) -> None:
     """It is that of conf/, but for what is copied and installed."""
     found = instructions((deployment.folder / "Containerfile").read_text())
@@ -346,7 +341,6 @@ def test_container_file(deployment: Deployment) -> None:
         assert re.fullmatch(r"pip install --no-cache-dir Django==[\d.]+", more[0])
 
 
-@pytest.mark.threading_only
 def test_in_a_container(deployment: Deployment, network: Network) -> None:
     found = instructions((deployment.folder / "Containerfile").read_text())
     env = dict(pair.split("=", 1) for word, rest in found if word == "ENV" for pair in rest.split())
@@ -366,7 +360,6 @@ def test_in_a_container(deployment: Deployment, network: Network) -> None:
 # Kubernetes
 
 
-@pytest.mark.threading_only
 def test_manifests(deployment: Deployment) -> None:
     """Each is what the schemas allow, all have the name, and the pods' configuration loads."""
     import kubernetes_validate

@@ -117,7 +117,6 @@ KINDS = [pytest.param(kind, marks=[] if kind == "flask" else pytest.mark.full) f
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.xdist_group("images")
-@pytest.mark.threading_only
 def test_an_image(kind: str, builder: Builder, tmp_path: Path) -> None:
     """It is built, and what its command would serve can be served."""
     project = make(kind, tmp_path)

@@ -5,14 +5,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.commands import wheel
 from tests.commands.projects import make
 from tests.testkit.server import run
 
 
-@pytest.mark.threading_only
 def test_an_installation(tmp_path: Path) -> None:
     source, site = tmp_path / "source", tmp_path / "site"
     source.mkdir()

@@ -392,7 +392,6 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.threading_only
 def test_a_command_line_of_gunicorn(project: Path) -> None:
     """It serves, without a command and with its options first."""
     words = (
@@ -414,7 +413,6 @@ def test_a_command_line_of_gunicorn(project: Path) -> None:
         assert server.output() == "192.0.2.1|GET /a?b HTTP/1.1|200\n"
 
 
-@pytest.mark.threading_only
 def test_variables_of_the_application_and_of_a_platform(project: Path) -> None:
     """As a container has them: `PORT`, and arguments of gunicorn in a variable, which are named."""
     port = free_port()
@@ -444,7 +442,6 @@ def test_the_prefix_of_gunicorn_in_a_variable(
     assert (done.returncode, said in done.stderr) == (0, noted), done.stderr
 
 
-@pytest.mark.threading_only
 def test_a_certificate_of_gunicorn_is_served_at_every_address(project: Path) -> None:
     subprocess.run(
         [

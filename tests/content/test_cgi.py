@@ -138,7 +138,6 @@ def says(server: Server, pattern: str, before: int) -> None:
 # What a program is told
 
 
-@pytest.mark.threading_only
 def test_meta_variables(server: Server, folder: Path) -> None:
     found = variables(
         server.request(
@@ -185,7 +184,6 @@ def test_meta_variables(server: Server, folder: Path) -> None:
     }
 
 
-@pytest.mark.threading_only
 def test_authorization_is_passed_on_where_that_is_asked_for(
     folder: Path, mode: str, tmp_path: Path
 ) -> None:
@@ -203,7 +201,6 @@ def test_authorization_is_passed_on_where_that_is_asked_for(
         assert "HTTP_AUTHORIZATION" not in found
 
 
-@pytest.mark.threading_only
 def test_chosen_environment(serve: Serve, folder: Path) -> None:
     chosen = ("--cgi-environment", "A=b=c", "--cgi-environment", "HOME")
     found = variables(serve(f"cgi:{folder}", *chosen).get("/env.cgi"))
@@ -211,7 +208,6 @@ def test_chosen_environment(serve: Serve, folder: Path) -> None:
     assert "PYTHONPATH" not in found
 
 
-@pytest.mark.threading_only
 def test_a_program_has_nothing_of_ours(folder: Path, mode: str) -> None:
     # As from a careless parent: a descriptor left open, a signal ignored.
     with (
@@ -233,7 +229,6 @@ def test_a_program_has_nothing_of_ours(folder: Path, mode: str) -> None:
 # Which program
 
 
-@pytest.mark.threading_only
 def test_names(server: Server, folder: Path) -> None:
     assert server.get("/hello.cgi").body == b"Hello, world!\n"
     assert server.get("/deep/er/hello.cgi/x").body == f"{folder}/deep/er\n".encode()
@@ -241,13 +236,11 @@ def test_names(server: Server, folder: Path) -> None:
     assert server.get("/deep%2fer/hello.cgi").status == 200
 
 
-@pytest.mark.threading_only
 def test_a_folder_without_its_slash(server: Server) -> None:
     response = server.get("/%64eep?a?b")
     assert (response.status, response.get("Location")) == (301, "/%64eep/?a?b")
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize(
     "target",
     [
@@ -270,7 +263,6 @@ def test_no_program(server: Server, target: str) -> None:
     assert b"Hello" not in response.body
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize(
     ("target", "status", "line"),
     [
@@ -303,7 +295,6 @@ def test_a_large_body_as_it_is(server: Server) -> None:
     assert hashlib.sha256(response.body).digest() == hashlib.sha256(body).digest()
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("length", [0, 1, 65_536, 65_537, 1_100_000])
 def test_bodies(server: Server, length: int) -> None:
     body = bytes(range(256)) * (length // 256 + 1)
@@ -345,7 +336,6 @@ def test_pieces(server: Server, tmp_path: Path) -> None:
 # Heads
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize(
     ("output", "status", "reason", "headers"),
     [
@@ -371,7 +361,6 @@ def test_heads(
         assert response.get(name) == value
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("status", [204, 304])
 def test_statuses_without_a_body(server: Server, status: int) -> None:
     with server.connect() as connection:
@@ -379,7 +368,6 @@ def test_statuses_without_a_body(server: Server, status: int) -> None:
         assert connection.request("GET", "/hello.cgi").status == 200
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize(
     ("output", "said"),
     [
@@ -433,7 +421,6 @@ def test_local_redirect(server: Server) -> None:
     assert found["QUERY_STRING"] == "d"
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize(
     ("location", "said"),
     [
@@ -455,13 +442,11 @@ def test_a_local_redirect_that_no_client_could_ask_for(
     says(server, f"error: .*: say.pl: its Location is not a path .*: {said}", before)
 
 
-@pytest.mark.threading_only
 def test_a_local_redirect_keeps_the_bytes_of_its_path(server: Server) -> None:
     found = variables(say(server, "Location: /env.cgi/%c3%a9%2F%25?a=%00&b\n\n"))
     assert (found["PATH_INFO"], found["QUERY_STRING"]) == ("/\xc3\xa9/%", "a=%00&b")
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("mount", ["", "/cgi"])
 def test_local_redirect_below_the_prefix_of_a_proxy(folder: Path, mode: str, mount: str) -> None:
     """A program knows its path as clients do, and so does what it names."""
@@ -476,7 +461,6 @@ def test_local_redirect_below_the_prefix_of_a_proxy(folder: Path, mode: str, mou
             assert (found["SCRIPT_NAME"], found["PATH_INFO"]) == (script, "/x")
 
 
-@pytest.mark.threading_only
 def test_local_redirects_without_end(server: Server) -> None:
     before = len(server.log())
     assert server.get("/circle.cgi").status == 500
@@ -509,7 +493,6 @@ def test_standard_error(server: Server) -> None:
         says(server, rf"error: request \d+ GET /sh.pl\S*: sh.pl: {line}", before)
 
 
-@pytest.mark.threading_only
 def test_a_flood_on_standard_error(server: Server) -> None:
     before = len(server.log())
     command = "yes complaint | head -c 5000000 >&2; printf 'A: b\\n\\ndone'"
@@ -535,7 +518,6 @@ def test_too_late_for_a_head(hasty: Server, tmp_path: Path) -> None:
     wait_for(lambda: not programs(hasty), "that it is reaped")
 
 
-@pytest.mark.threading_only
 def test_a_program_that_writes_is_ended_by_the_limit_in_all(folder: Path, mode: str) -> None:
     options = ("--cgi-time-limit", "0.5", "--log-level", "info")
     with Server(f"cgi:{folder}", mode, *options) as server:
@@ -546,7 +528,6 @@ def test_a_program_that_writes_is_ended_by_the_limit_in_all(folder: Path, mode: 
         wait_for(lambda: not programs(server), "that both are reaped")
 
 
-@pytest.mark.threading_only
 def test_too_late_for_the_rest(hasty: Server) -> None:
     with pytest.raises(BadResponse):
         hasty.get(shell("printf 'A: b\\n\\nhalf'; sleep 1000"))
@@ -563,13 +544,13 @@ def test_killed_half_way(server: Server) -> None:
         server.get(shell("printf 'A: b\\n\\nhalf'; sleep 0.1; kill -SEGV $$"))
 
 
-@pytest.mark.threading_only
 def test_an_exit_status_is_told(server: Server) -> None:
     before = len(server.log())
     assert server.get(shell("printf 'A: b\\n\\nx'; exit 3")).body == b"x"
     says(server, "info: .*: sh.pl: it ended with status 3", before)
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("begin", ["true", "printf 'A: b\\n\\nhalf'"])
 def test_a_client_that_leaves(server: Server, tmp_path: Path, begin: str) -> None:
     connection = server.connect()
@@ -579,6 +560,7 @@ def test_a_client_that_leaves(server: Server, tmp_path: Path, begin: str) -> Non
     wait_for(lambda: not programs(server), "the end of a program that nobody listens to")
 
 
+@pytest.mark.each_mode
 def test_who_has_left_before_its_turn_gets_no_program(
     folder: Path, mode: str, tmp_path: Path
 ) -> None:
@@ -611,6 +593,7 @@ def test_who_closes_its_output_may_go_on(server: Server, tmp_path: Path) -> None
 # Many
 
 
+@pytest.mark.each_mode
 def test_a_hundred_at_once(serve: Serve, folder: Path) -> None:
     server = serve(f"cgi:{folder}", "--cgi-processes", "3")
     shutil.rmtree(folder / "crowd", ignore_errors=True)
@@ -664,6 +647,7 @@ def test_a_program_that_waits_holds_nobody_up(
         assert connection.response().body == b"x"
 
 
+@pytest.mark.each_mode
 def test_a_stop_ends_nobody(folder: Path, mode: str, tmp_path: Path) -> None:
     go = tmp_path / "go"
     os.mkfifo(go)
@@ -677,6 +661,7 @@ def test_a_stop_ends_nobody(folder: Path, mode: str, tmp_path: Path) -> None:
         server.ended()
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize(
     ("begin", "number"), [("true", signal.SIGTERM), ("printf 'A: b\\n\\nhalf'", signal.SIGHUP)]
 )
@@ -702,6 +687,7 @@ def test_none_outlives_the_server_that_would_end_it(
             wait_for(lambda: not set(worker) & set(workers(server)), "the end of the old workers")
 
 
+@pytest.mark.each_mode
 def test_a_request_timeout_ends_it_too(folder: Path, mode: str) -> None:
     options = ("--request-timeout", "0.3", "--log-level", "info")
     with Server(f"cgi:{folder}", mode, *options, tracebacks=True) as server:
@@ -713,7 +699,6 @@ def test_a_request_timeout_ends_it_too(folder: Path, mode: str) -> None:
 # Examples
 
 
-@pytest.mark.threading_only
 def test_the_examples(mode: str, tmp_path: Path) -> None:
     # The clock need not go at its pace.
     (tmp_path / "sleep").write_text("#!/bin/sh\n")

@@ -84,7 +84,6 @@ def commit(git: Git, folder: Path, name: str, content: bytes) -> str:
     return git(folder, "rev-parse", "HEAD")
 
 
-@pytest.mark.threading_only
 def test_clone_push_and_shallow_clone(server: Server, git: Git, tmp_path: Path) -> None:
     address = f"http://somebody:secret@127.0.0.1:{server.port}/git/project.git"
     git(tmp_path, "clone", address, "one")
@@ -113,7 +112,6 @@ def test_clone_push_and_shallow_clone(server: Server, git: Git, tmp_path: Path) 
     git(tmp_path / "repositories/project.git", "fsck", "--full")
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("who", ["", "somebody:wrong@"])
 def test_nobody_without_the_password(server: Server, git: Git, tmp_path: Path, who: str) -> None:
     address = f"http://{who}127.0.0.1:{server.port}/git/project.git"

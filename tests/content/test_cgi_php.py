@@ -48,10 +48,7 @@ exec php-cgi
 """,
 }
 
-pytestmark = [
-    pytest.mark.threading_only,
-    pytest.mark.skipif(bool(lacking("php-cgi")), reason=lacking("php-cgi")),
-]
+pytestmark = pytest.mark.skipif(bool(lacking("php-cgi")), reason=lacking("php-cgi"))
 
 
 class Browser:

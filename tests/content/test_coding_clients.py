@@ -71,7 +71,6 @@ def decoded(response: Response) -> bytes:
     return gzip.decompress(response.body)
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("app", [FLASK, DJANGO])
 def test_frameworks(serve: Serve, app: str) -> None:
     server = serve(app, "--compress=on")
@@ -87,7 +86,6 @@ def test_frameworks(serve: Serve, app: str) -> None:
                 assert connection.request("GET", target, GZIP, again).status == 304
 
 
-@pytest.mark.threading_only
 def test_django_compresses_itself(tmp_path: Path) -> None:
     (tmp_path / "twice.py").write_text(TWICE)
     options = ("--compress=on", "--pythonpath", str(ROOT))
@@ -102,7 +100,6 @@ def test_django_compresses_itself(tmp_path: Path) -> None:
                 assert decoded(connection.request("GET", target, both)) == plain
 
 
-@pytest.mark.threading_only
 def test_a_program(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("programs")
     program = folder / "rows.py"
@@ -116,7 +113,6 @@ def test_a_program(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> No
     assert decoded(response) == rows.encode()
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("shape", ["list", "generator"])
 def test_curl(serve: Serve, shape: str) -> None:
     need("curl")
@@ -129,7 +125,6 @@ def test_curl(serve: Serve, shape: str) -> None:
     assert body == text(100_000)
 
 
-@pytest.mark.threading_only
 def test_a_browser_reads_each_event_before_the_next_is_made(
     browser: Browser, tmp_path: Path
 ) -> None:

@@ -150,7 +150,6 @@ def test_compile_without_mako(folder: Path) -> None:
     )
 
 
-@pytest.mark.threading_only
 def test_a_server_keeps_what_it_compiles(mode: str, folder: Path, modules: Path) -> None:
     options = ("--pages-modules", str(modules))
     with Server(f"pages:{folder}", mode, *options) as server:

@@ -75,7 +75,6 @@ def is_plain(response: Response, body: bytes, vary: str | None) -> bool:
     return response.body == body
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("coding", DECODED)
 @pytest.mark.parametrize(
     ("shape", "framing"),
@@ -98,7 +97,6 @@ def test_clients_decode_what_was_sent(
     assert response.framing == ("chunked" if size > 1 << 20 else framing)
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("coding", DECODED)
 @pytest.mark.parametrize("shape", ["list", "generator", "one"])
 def test_a_declared_length_becomes_that_of_what_is_sent(
@@ -112,7 +110,6 @@ def test_a_declared_length_becomes_that_of_what_is_sent(
         assert response.framing == ("length" if whole else "chunked")
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize(
     ("accepted", "coding"),
     [
@@ -141,12 +138,10 @@ def test_accept_encoding(server: Server, accepted: str, coding: str | None) -> N
         assert is_plain(response, text(10_000), "Accept-Encoding")
 
 
-@pytest.mark.threading_only
 def test_without_accept_encoding(server: Server) -> None:
     assert is_plain(ask(server), text(10_000), "Accept-Encoding")
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize(
     ("status", "fields", "size"),
     [
@@ -174,7 +169,6 @@ def test_what_is_not_compressed(server: Server, status: str, fields: list[str], 
     assert response.get("Content-Encoding") in (None, "identity")
 
 
-@pytest.mark.threading_only
 def test_an_application_may_force_it(server: Server) -> None:
     fields = ["Set-Cookie:a=b", "Content-Type:x/y", "X-Compress:on"]
     response = ask(server, BROWSER, field=fields, size=900)
@@ -186,7 +180,6 @@ def test_an_application_may_force_it(server: Server) -> None:
     assert (response.body, response.get("X-Compress")) == (text(10_000), None)
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("status", ["404 Not Found", "500 Wrong", "203 Other", "299 New"])
 def test_other_statuses_are_compressed(server: Server, status: str) -> None:
     response = ask(server, BROWSER, status=status)
@@ -194,7 +187,6 @@ def test_other_statuses_are_compressed(server: Server, status: str) -> None:
     assert decoded(response, "zstd") == text(10_000)
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("status", ["204 No Content", "304 Not Modified"])
 def test_answers_without_a_body_are_untouched(server: Server, status: str) -> None:
     response = ask(server, BROWSER, status=status, shape="empty", field='ETag:"a"')
@@ -202,14 +194,12 @@ def test_answers_without_a_body_are_untouched(server: Server, status: str) -> No
     assert response.get("ETag") == '"a"'
 
 
-@pytest.mark.threading_only
 def test_an_empty_body(server: Server) -> None:
     response = ask(server, BROWSER, shape="empty")
     assert is_plain(response, b"", None)
     assert response.get("Content-Length") == "0"
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize(
     ("tag", "sent"), [('"a"', 'W/"a"'), ('W/"a"', 'W/"a"'), ("a", None), ('""', 'W/""')]
 )
@@ -218,7 +208,6 @@ def test_a_tag_becomes_weak(server: Server, tag: str, sent: str | None) -> None:
     assert ask(server, field=f"ETag:{tag}").get("ETag") == tag
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize(
     ("given", "sent"),
     [
@@ -237,13 +226,11 @@ def test_vary_names_accept_encoding_once(server: Server, given: list[str], sent:
         assert response.get_all("Vary") == sent
 
 
-@pytest.mark.threading_only
 def test_ranges_are_not_offered(server: Server) -> None:
     assert ask(server, BROWSER, field="Accept-Ranges:bytes").get("Accept-Ranges") is None
     assert ask(server, field="Accept-Ranges:bytes").get("Accept-Ranges") == "bytes"
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("declares", [False, True])
 @pytest.mark.parametrize("shape", ["list", "parts", "generator", "one", "write"])
 @pytest.mark.parametrize("size", [500, 10_000, 1_500_000])
@@ -267,7 +254,6 @@ def test_head_has_the_fields_of_get(
     assert head == get
 
 
-@pytest.mark.threading_only
 def test_http_10(server: Server) -> None:
     for shape in ("list", "generator"):
         with server.connect() as connection:
@@ -280,6 +266,7 @@ def test_http_10(server: Server) -> None:
         assert gzip.decompress(body) == text(10_000)
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("coding", DECODED)
 def test_each_event_is_decoded_before_the_next_is_made(
     server: Server, coding: str, tmp_path: Path
@@ -339,7 +326,6 @@ def test_a_file_of_the_application(server: Server, coding: str, size: int, tmp_p
     )
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("declared", [9_000, 20_000])
 @pytest.mark.parametrize("shape", ["list", "generator"])
 def test_a_wrong_length(server: Server, declared: int, shape: str) -> None:
@@ -381,7 +367,6 @@ def test_many_answers_on_a_connection(server: Server) -> None:
                         assert is_plain(response, text(10_000), "Accept-Encoding")
 
 
-@pytest.mark.threading_only
 def test_only_the_codings_of_the_option_in_its_order(serve: Serve) -> None:
     server = serve(APP, "--compress=gzip, br")
     assert decoded(ask(server, BROWSER), "gzip") == text(10_000)
@@ -389,7 +374,6 @@ def test_only_the_codings_of_the_option_in_its_order(serve: Serve) -> None:
     assert is_plain(ask(server, "Accept-Encoding: zstd"), text(10_000), "Accept-Encoding")
 
 
-@pytest.mark.threading_only
 def test_nothing_changes_without_the_option(serve: Serve) -> None:
     response = ask(serve(APP, tracebacks=True), BROWSER, field=["X-Compress:on", 'ETag:"a"'])
     assert is_plain(response, text(10_000), None)

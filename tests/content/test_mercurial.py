@@ -101,7 +101,6 @@ def test_archives_are_whole(start: Callable[..., Server], archived: dict[str, by
             assert dict(unpacked(name, response.body)) == archived
 
 
-@pytest.mark.threading_only
 def test_clone_and_pull_of_many_heads(
     start: Callable[..., Server], hg: Hg, repositories: Path, tmp_path: Path
 ) -> None:

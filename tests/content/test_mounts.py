@@ -14,6 +14,7 @@ import poorhttp
 from poorhttp.errors import ApplicationError, ConfigError
 from tests.apps import mounted
 from tests.conftest import Serve
+from tests.support.each_value import each_value
 from tests.support.forked_command import run_command
 from tests.support.library_program import LibraryProgram
 from tests.support.nobody import Nobody
@@ -44,7 +45,6 @@ def told(server: Server, target: str, method: str = "GET") -> dict[str, Any]:
 # Applications
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize(
     ("target", "name", "script", "path"),
     [
@@ -65,7 +65,6 @@ def test_who_answers(serve: Serve, target: str, name: str, script: str, path: st
         assert found["REQUEST_URI"] == target
 
 
-@pytest.mark.threading_only
 def test_repeated_requests_on_one_connection(serve: Serve) -> None:
     """What an application changes in its environ, the next request does not see."""
     server = serve(f"{APP}:one", *MOUNTS)
@@ -74,7 +73,6 @@ def test_repeated_requests_on_one_connection(serve: Serve) -> None:
             assert connection.request("GET", target).json()["SCRIPT_NAME"] == script
 
 
-@pytest.mark.threading_only
 def test_nobody_there(mode: str) -> None:
     with Server(f"--mount=/a={APP}:two", mode) as server:
         answer = server.get("/nowhere")
@@ -97,7 +95,6 @@ def test_preload_loads_every_target_once(mode: str, tmp_path: Path) -> None:
         assert told(server, "/a")["pid"] != int(template)
 
 
-@pytest.mark.threading_only
 def test_a_reload_takes_up_other_mounts(mode: str, tmp_path: Path, files: Path) -> None:
     file = tmp_path / "x.ini"
     file.write_text(f"[http]\nmount = /a={APP}:two\n")
@@ -118,7 +115,6 @@ def test_a_reload_takes_up_other_mounts(mode: str, tmp_path: Path, files: Path) 
 # Folders
 
 
-@pytest.mark.threading_only
 def test_files_beside_applications(mode: str, files: Path) -> None:
     options = (*MOUNTS, "--static", f"/a/files={files}", "--static", f"/a/b/c/d={files}")
     with Server(f"{APP}:one", mode, *options) as server:
@@ -132,7 +128,6 @@ def test_files_beside_applications(mode: str, files: Path) -> None:
             assert server.request("POST", f"{prefix}/page.html").status == 405
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("how", ["static:{}", "--static=/={}", "--mount=/=static:{}"])
 def test_nothing_but_files(mode: str, files: Path, how: str) -> None:
     """No application is named, and none is loaded."""
@@ -141,7 +136,6 @@ def test_nothing_but_files(mode: str, files: Path, how: str) -> None:
         assert server.get("/none").status == 404
 
 
-@pytest.mark.threading_only
 def test_an_application_answers_where_there_is_no_file(mode: str, files: Path) -> None:
     options = (*MOUNTS, "--static", f"/={files}", "--static", f"/a={files}", "--static-fallthrough")
     with Server(f"{APP}:one", mode, *options) as server:
@@ -153,7 +147,6 @@ def test_an_application_answers_where_there_is_no_file(mode: str, files: Path) -
         assert told(server, "/a/page.html", "POST")["name"] == "two"
 
 
-@pytest.mark.threading_only
 def test_hosts_have_files_of_their_own(mode: str, files: Path, tmp_path: Path) -> None:
     (tmp_path / "more").mkdir()
     (tmp_path / "more" / "page.html").write_text("<p>another")
@@ -177,7 +170,6 @@ def test_hosts_have_files_of_their_own(mode: str, files: Path, tmp_path: Path) -
         assert get("c.example", "/page.html")[1].startswith(b'{"name": ')
 
 
-@pytest.mark.threading_only
 def test_programs_answer_by_the_name_of_files(mode: str, files: Path) -> None:
     """What RFC 3875 calls a local redirect: the application names what the core has."""
     options = ("--static", f"/files={files}")
@@ -191,7 +183,6 @@ def test_programs_answer_by_the_name_of_files(mode: str, files: Path) -> None:
         assert (found["name"], found["PATH_INFO"]) == ("one", "/else")
 
 
-@pytest.mark.threading_only
 def test_cgi_programs_answer_by_the_name_of_anything(
     mode: str, files: Path, tmp_path: Path
 ) -> None:
@@ -322,13 +313,7 @@ poorhttp.serve({app}, bind="127.0.0.1:0", mode={mode!r}, static={static!r}, moun
 
 
 @pytest.mark.parametrize(
-    ("mode", "app"),
-    [
-        # Each mode and each kind of application once; all pairs in the full level.
-        pytest.param(mode, app, marks=[] if (number - place) % 3 == 0 else pytest.mark.full)
-        for number, mode in enumerate(MODES)
-        for place, app in enumerate(["mounted.one", "None", "'tests.apps.mounted:three'"])
-    ],
+    ("mode", "app"), each_value(MODES, ["mounted.one", "None", "'tests.apps.mounted:three'"])
 )
 def test_serve(mode: str, app: str, files: Path) -> None:
     text = SCRIPT.format(app=app, mode=mode, static=f"/f={files}", mount=[f"/a={APP}:two"])

@@ -16,10 +16,9 @@ from tests.testkit.client import BadResponse, Closed
 from tests.testkit.server import Server, wait_for
 
 # The core sends these files, in all modes alike.
-pytestmark = [
-    pytest.mark.threading_only,
-    pytest.mark.skipif(platform.machine() not in NUMBERS, reason="other numbers of system calls"),
-]
+pytestmark = pytest.mark.skipif(
+    platform.machine() not in NUMBERS, reason="other numbers of system calls"
+)
 
 APP = "tests/apps/unreadable.py"
 #: Errors of a disk and of a file server.

@@ -69,7 +69,6 @@ def cookie_of(answer: Answer | Response) -> str | None:
     return found[0] if found else None
 
 
-@pytest.mark.threading_only
 def test_a_session(mode: str, folder: Path) -> None:
     with Server(f"pages:{folder}", mode) as server:
         one, other = Visitor(server), Visitor(server)
@@ -223,7 +222,6 @@ def test_the_lifetime(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert cookie_of(ask(application, "/none", headers=aged(key, 5000, monkeypatch))) is None
 
 
-@pytest.mark.threading_only
 def test_too_much_for_a_cookie(mode: str, folder: Path) -> None:
     with Server(f"pages:{folder}", mode, "--workers", "1", tracebacks=True) as server:
         text = os.urandom(1400).hex()

@@ -198,7 +198,6 @@ def check_head(case: Case, server: Server, kept: KeptConnection) -> None:
         assert ask(connection, "GET", b"/hello.txt", []).status == 200
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("file", CASES)
 def test_head_is_get_without_content(publish: Publish, file: str) -> None:
     """No mode has a part in this: the core answers for files alone."""

@@ -15,8 +15,6 @@ from tests.testkit.client import Response
 from tests.testkit.server import Server
 
 # The core compresses and sends these files, in all modes alike.
-pytestmark = pytest.mark.threading_only
-
 GZIP = "Accept-Encoding: gzip"
 OLD = (1_700_000_000, 1_700_000_000)
 

@@ -79,7 +79,6 @@ def test_pipelined(server: Server) -> None:
                     assert answer.json()["PATH_INFO"] == path
 
 
-@pytest.mark.threading_only
 def test_many_at_once(server: Server) -> None:
     def load(number: int) -> None:
         with server.connect() as connection:
@@ -91,7 +90,6 @@ def test_many_at_once(server: Server) -> None:
         list(pool.map(load, range(20)))
 
 
-@pytest.mark.threading_only
 def test_a_body_that_no_file_takes_need_not_be_sent(server: Server) -> None:
     with server.connect() as connection:
         connection.send(b"POST /static/small.txt HTTP/1.1\r\nHost: a\r\n")
@@ -104,7 +102,6 @@ def test_a_body_that_no_file_takes_need_not_be_sent(server: Server) -> None:
         assert connection.request("GET", "/", body=b"read").json()["body"] == "read"
 
 
-@pytest.mark.threading_only
 def test_what_files_do_not_have_may_be_the_applications(serve: Serve, public: Path) -> None:
     server = serve(APP, "--static", f"/={public}", "--static-fallthrough")
     assert server.get("/small.txt").body == SMALL
@@ -119,7 +116,6 @@ def test_what_files_do_not_have_may_be_the_applications(serve: Serve, public: Pa
     }
 
 
-@pytest.mark.threading_only
 def test_options_asterisk_asks_the_server(serve: Serve, public: Path) -> None:
     server = serve(f"static:{public}")
     assert server.request("OPTIONS", "*").status == 204
@@ -127,6 +123,7 @@ def test_options_asterisk_asks_the_server(serve: Serve, public: Path) -> None:
     assert server.get("http://other/small.txt").body == SMALL
 
 
+@pytest.mark.each_mode
 def test_a_slow_reader_holds_nobody_up(server: Server) -> None:
     with server.connect() as slow:
         slow.send_request("GET", "/static/large.bin")
@@ -135,7 +132,6 @@ def test_a_slow_reader_holds_nobody_up(server: Server) -> None:
         assert slow.response().body == LARGE
 
 
-@pytest.mark.threading_only
 def test_a_file_that_shrinks_ends_the_connection(server: Server, public: Path) -> None:
     """Whenever that is noticed, it is said: also before the request itself is put away."""
     shrinking = public / "shrinking.bin"
@@ -156,7 +152,6 @@ def test_a_file_that_shrinks_ends_the_connection(server: Server, public: Path) -
     server.wait_log("became shorter while it was sent", before + times)
 
 
-@pytest.mark.threading_only
 def test_a_file_that_grows_is_sent_as_it_was_announced(server: Server, public: Path) -> None:
     growing = public / "growing.bin"
     growing.write_bytes(bytes(20 << 20))
@@ -170,7 +165,6 @@ def test_a_file_that_grows_is_sent_as_it_was_announced(server: Server, public: P
     growing.unlink()
 
 
-@pytest.mark.threading_only
 def test_changes_count_for_the_next_request(server: Server, public: Path) -> None:
     """Also those that keep size and time, and those by which another file takes the name."""
     changing = public / "changing.txt"
@@ -219,7 +213,6 @@ def test_files_are_sent_while_the_interpreter_is_held(tmp_path: Path, public: Pa
         assert hog.response().status == 200
 
 
-@pytest.mark.threading_only
 def test_requests_for_files_are_logged_like_others(tmp_path: Path, public: Path, mode: str) -> None:
     log = tmp_path / "access.log"
     options = ("--access-log", str(log), "--access-log-format", "json")
@@ -239,6 +232,7 @@ def test_requests_for_files_are_logged_like_others(tmp_path: Path, public: Path,
     )
 
 
+@pytest.mark.each_mode
 def test_a_download_is_finished_before_the_server_ends(public: Path, mode: str) -> None:
     server = Server(f"static:{public}", mode, "--drain-timeout", "0")
     with server, Connection(("127.0.0.1", server.port)) as connection:
@@ -250,7 +244,6 @@ def test_a_download_is_finished_before_the_server_ends(public: Path, mode: str) 
         server.ended()
 
 
-@pytest.mark.threading_only
 def test_memory_does_not_grow_with_what_is_sent(public: Path, mode: str) -> None:
     """100 clients, of which each takes a large file: the kernel sends them."""
     options = ("--workers", "1") if mode == "forking" else ()
@@ -283,7 +276,6 @@ def resident(server: Server) -> int:
     raise AssertionError("the kernel does not tell")
 
 
-@pytest.mark.threading_only
 def test_a_link_that_is_not_followed_is_a_line_in_the_log(
     public: Path, tmp_path: Path, mode: str
 ) -> None:
@@ -307,7 +299,6 @@ def test_a_link_that_is_not_followed_is_a_line_in_the_log(
 # What needs files that have not changed for some seconds: last, so that nobody waits for that.
 
 
-@pytest.mark.threading_only
 def test_what_an_application_writes_is_seen_behind_its_answer(
     server: Server, public: Path, tmp_path: Path, mode: str
 ) -> None:

@@ -19,7 +19,6 @@ def failing(tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"pages:{folder}"
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("name", FAILING)
 def test_the_log_names_the_line_of_the_page(serve: Serve, failing: str, name: str) -> None:
     server = serve(failing, tracebacks=True)
@@ -34,7 +33,6 @@ def test_the_log_names_the_line_of_the_page(serve: Serve, failing: str, name: st
     assert server.get("/none").status == 404
 
 
-@pytest.mark.threading_only
 def test_a_traceback_shows_the_page_itself(serve: Serve, failing: str) -> None:
     server = serve(failing, tracebacks=True)
     server.get("/include")

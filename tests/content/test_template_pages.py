@@ -78,7 +78,6 @@ def get(serve: Serve, site: str) -> Callable[..., Response]:
 # Which page answers
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize(
     ("path", "text"),
     [
@@ -102,7 +101,6 @@ def test_a_page_is_found(get: Callable[..., Response], path: str, text: str) -> 
         assert answer.framing == "length"
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize(
     "path",
     [
@@ -147,7 +145,6 @@ def test_nothing_else_is_found(get: Callable[..., Response], path: str) -> None:
     assert answer.status == 400 or (answer.status == 404 and b"<h1>404 Not Found" in answer.body)
 
 
-@pytest.mark.threading_only
 def test_the_name_of_no_file(site: str) -> None:
     """What the server itself would refuse."""
     for path in ("/a\0b", "", "hello", "*", "/../secret", "/\xff"):
@@ -155,7 +152,6 @@ def test_the_name_of_no_file(site: str) -> None:
         assert answer.status == (404 if path else 308)
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize(
     ("path", "location"), [("/deep", "/deep/"), ("/deep?a=%20", "/deep/?a=%20")]
 )
@@ -164,7 +160,6 @@ def test_a_folder_without_slash(get: Callable[..., Response], path: str, locatio
     assert (answer.status, answer.get("Location")) == (308, location)
 
 
-@pytest.mark.threading_only
 def test_below_a_prefix(site: str) -> None:
     below = {"SCRIPT_NAME": "/a b/ü".encode().decode("latin-1")}
     application = load(site)
@@ -175,7 +170,6 @@ def test_below_a_prefix(site: str) -> None:
     assert ask(application, environ=below).headers["location"] == "/a%20b/%C3%BC/"
 
 
-@pytest.mark.threading_only
 def test_mounted(mode: str, site: str) -> None:
     with Server("apps/hello/app.py", mode, "--mount", f"/shop={site}") as server:
         assert server.get("/").body == b"Hello, world!"
@@ -186,14 +180,12 @@ def test_mounted(mode: str, site: str) -> None:
         assert server.get("/shop/_layout").status == 404
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "PATCH", "BREW"])
 def test_other_methods(serve: Serve, site: str, method: str) -> None:
     answer = serve(site).request(method, "/hello")
     assert (answer.status, answer.get("Allow")) == (405, "GET, HEAD, POST")
 
 
-@pytest.mark.threading_only
 def test_head(serve: Serve, site: str) -> None:
     answer = serve(site).request("HEAD", "/hello?name=abc")
     assert (answer.status, answer.body) == (200, b"")
@@ -206,7 +198,6 @@ def test_head(serve: Serve, site: str) -> None:
 # What a page finds
 
 
-@pytest.mark.threading_only
 def test_values_are_escaped(get: Callable[..., Response]) -> None:
     answer = get("/hello?name=%3Ci%3E%26%22%27%C3%A9")
     assert answer.body.decode() == "<b>&lt;i&gt;&amp;&#34;&#39;é</b> <i>&\"'é\n"
@@ -236,7 +227,6 @@ def test_a_form_with_a_file(serve: Serve, site: str) -> None:
     assert answer.body == b"&lt;a&gt;.bin: 1100000\n"
 
 
-@pytest.mark.threading_only
 def test_a_form_that_cannot_be_read(serve: Serve, site: str) -> None:
     header = "Content-Type: multipart/form-data; boundary=x"
     server = serve(site)
@@ -246,7 +236,6 @@ def test_a_form_that_cannot_be_read(serve: Serve, site: str) -> None:
     assert server.request("POST", "/untouched", header, body=b"--x\r\nnothing").body == b"POST"
 
 
-@pytest.mark.threading_only
 def test_cookies(get: Callable[..., Response]) -> None:
     answer = get("/cookies", 'Cookie: a=1; seen=%3Cx%3E; broken; seen=second; z="q"')
     assert answer.body == b"&lt;x&gt; 3"
@@ -255,7 +244,6 @@ def test_cookies(get: Callable[..., Response]) -> None:
     assert get("/cookies", f"Cookie: {cookie.partition(';')[0]}").body == "é;&lt;x&gt; 1".encode()
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize(
     "said",
     [
@@ -273,7 +261,6 @@ def test_a_cookie_that_cannot_be(tmp_path: Path, said: str) -> None:
         ask(load(f"pages:{tmp_path}"))
 
 
-@pytest.mark.threading_only
 def test_the_answer(get: Callable[..., Response]) -> None:
     answer = get("/answer")
     assert (answer.status, answer.body) == (202, b"plain")
@@ -296,7 +283,6 @@ def test_leaving_a_page(get: Callable[..., Response]) -> None:
 # Changes
 
 
-@pytest.mark.threading_only
 def test_changes_are_seen(mode: str, tmp_path: Path) -> None:
     write(tmp_path, {"index.html": "<%inherit file='_l.html'/>1", "_l.html": "[${self.body()}]"})
     with Server(f"pages:{tmp_path}", mode, tracebacks=True) as server:
@@ -323,7 +309,6 @@ def test_changes_are_seen(mode: str, tmp_path: Path) -> None:
         assert told() == {b"4"}
 
 
-@pytest.mark.threading_only
 def test_a_change_that_keeps_time_and_size_is_seen(mode: str, tmp_path: Path) -> None:
     """As in archives whose files all have the same time, unpacked over each other."""
     page = tmp_path / "index.html"
@@ -339,7 +324,6 @@ def test_a_change_that_keeps_time_and_size_is_seen(mode: str, tmp_path: Path) ->
         assert server.get("/").body == b"2"
 
 
-@pytest.mark.threading_only
 def test_changes_are_not_looked_for(mode: str, tmp_path: Path) -> None:
     write(tmp_path, {"index.html": "<%inherit file='_l.html'/>1", "_l.html": "[${self.body()}]"})
     with Server(f"pages:{tmp_path}", mode, "--workers", "1", "--pages-reload", "off") as server:
@@ -349,7 +333,6 @@ def test_changes_are_not_looked_for(mode: str, tmp_path: Path) -> None:
         assert server.get("/").body == b"[1]"
 
 
-@pytest.mark.threading_only
 def test_a_page_is_compiled_once(mode: str, tmp_path: Path) -> None:
     """Although many ask for it at once, and it takes its time to begin."""
     begun = tmp_path / "begun"
@@ -362,6 +345,7 @@ def test_a_page_is_compiled_once(mode: str, tmp_path: Path) -> None:
         assert begun.read_text() == "x"
 
 
+@pytest.mark.each_mode
 def test_many_at_once_do_not_mix(serve: Serve, site: str) -> None:
     server = serve(site)
 
@@ -414,7 +398,6 @@ def bystander(tmp_path: Path) -> str:
     return f"{path}:application"
 
 
-@pytest.mark.threading_only
 def test_a_server_without_pages_imports_none_of_it(bystander: str) -> None:
     with Server(bystander, "single") as server:
         imported = server.get("/").body.decode().split()
@@ -427,7 +410,6 @@ def test_a_server_without_pages_imports_none_of_it(bystander: str) -> None:
         ] == [ours, f"{ours}.options"]
 
 
-@pytest.mark.threading_only
 def test_the_example(serve: Serve) -> None:
     server = serve("pages:apps/pages", "--workers", "1")
     assert b"Nobody has written" in server.get("/").body

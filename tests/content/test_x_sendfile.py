@@ -15,8 +15,6 @@ from tests.testkit.client import HANG, Response
 from tests.testkit.server import Server
 
 # The core opens and sends these files, in all modes alike.
-pytestmark = pytest.mark.threading_only
-
 APP = "tests/apps/deliverer.py"
 
 #: More than is kept in memory.

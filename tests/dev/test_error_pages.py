@@ -72,7 +72,6 @@ SHOWN = {
 }
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("path", SHOWN)
 def test_text(server: Server, path: str) -> None:
     before = server.log().count("the application failed")
@@ -92,7 +91,6 @@ def test_text(server: Server, path: str) -> None:
     assert "Debugging middleware" not in server.log()
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("path", SHOWN)
 def test_page(server: Server, path: str) -> None:
     response = server.get(path, HTML)
@@ -135,6 +133,7 @@ def test_head(server: Server) -> None:
     assert server.request("HEAD", "/before", HTML).status == 500
 
 
+@pytest.mark.each_mode
 def test_fork(server: Server) -> None:
     if server.mode != "gevent":
         assert text_of(server.get("/fork")) == "1"
@@ -251,7 +250,6 @@ with Configurator() as config:
 """
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("source", [BOTTLE, PYRAMID], ids=["bottle", "pyramid"])
 def test_framework_that_answers_itself(tmp_path: Path, mode: str, source: str) -> None:
     (tmp_path / "shop.py").write_text(source)
@@ -269,7 +267,6 @@ def test_framework_that_answers_itself(tmp_path: Path, mode: str, source: str) -
         assert server.log().count("Traceback") == 2
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("source", ["flask", "django"])
 def test_framework_with_its_own_switch_off(tmp_path: Path, mode: str, source: str) -> None:
     """With Flask's or Django's debug mode off, their own page for errors is what is developed."""
@@ -434,6 +431,7 @@ def test_hosts(lone: Server) -> None:
             assert '"auth": true' in console.enter(pin_of(server)), host
 
 
+@pytest.mark.each_mode
 def test_several_workers(server: Server) -> None:
     console = Console(server)
     assert console.enabled == (server.workers == 1)
@@ -598,7 +596,6 @@ application = get_wsgi_application()
 """
 
 
-@pytest.mark.threading_only
 def test_a_template_of_django(tmp_path: Path, mode: str) -> None:
     """Its source is shown to everybody, request and settings to those who have the PIN."""
     (tmp_path / "shop.py").write_text(DJANGO)
@@ -642,7 +639,6 @@ def test_a_template_of_mako(tmp_path: Path) -> None:
         assert "&gt;    3 | ${fruit.kind}" in text_of(server.get("/", HTML))
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("source", [FLASK, DJANGO], ids=["flask", "django"])
 def test_framework(tmp_path: Path, mode: str, source: str) -> None:
     (tmp_path / "shop.py").write_text(source)

@@ -392,7 +392,6 @@ def test_without_it_files_are_as_ever(folder: Path) -> None:
         assert server.get("/__poorhttp__/live.js").status == 404
 
 
-@pytest.mark.threading_only
 def test_a_browser_reloads_for_a_file(mode: str, folder: Path, browser: Browser) -> None:
     """Told of a change that is behind it, and of one while the page was on its way."""
     page = '<link rel="stylesheet" href="style.css"><p>text</p>'

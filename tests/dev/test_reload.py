@@ -89,6 +89,7 @@ def test_an_archive_on_the_path_is_replaced(
         assert "Traceback" not in server.log()
 
 
+@pytest.mark.each_mode
 def test_a_kept_connection_is_never_answered_by_the_version_before(
     mode: str, project: ProjectFolder
 ) -> None:
@@ -106,6 +107,7 @@ def test_a_kept_connection_is_never_answered_by_the_version_before(
         assert idle.request("GET", "/").json()["version"] == "5"
 
 
+@pytest.mark.each_mode
 def test_a_request_in_hand_is_finished_by_its_version(mode: str, project: ProjectFolder) -> None:
     waits = project.folder / "go"
     os.mkfifo(waits)
@@ -127,6 +129,7 @@ def test_a_request_in_hand_is_finished_by_its_version(mode: str, project: Projec
         assert first.response().json()["version"] == "1"
 
 
+@pytest.mark.each_mode
 def test_an_open_websocket_is_closed_by_a_reload(mode: str, project: ProjectFolder) -> None:
     """Its browser connects again; the new version answers meanwhile."""
     talking = APP.replace(

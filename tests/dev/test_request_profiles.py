@@ -65,6 +65,7 @@ def times(page: str) -> dict[str, float]:
     return found
 
 
+@pytest.mark.each_mode
 def test_what_took_long_is_in_the_profile(server: Server, tmp_path: Path) -> None:
     targets = [
         ("/slow", "busy_head", 200),
@@ -90,7 +91,6 @@ def test_what_took_long_is_in_the_profile(server: Server, tmp_path: Path) -> Non
         assert session(shown)["session"]["target_description"] == f"GET {target}"
 
 
-@pytest.mark.threading_only
 def test_answers_are_the_same(server: Server, tmp_path: Path) -> None:
     """A quick request has no page."""
     assert server.get("/quick").body == b"hello"
@@ -104,6 +104,7 @@ def test_answers_are_the_same(server: Server, tmp_path: Path) -> None:
     server.wait_log("the application returned None")
 
 
+@pytest.mark.each_mode
 def test_several_at_once(server: Server, mode: str, tmp_path: Path) -> None:
     """Each profile has its own time, and not that of the others."""
     threads = [threading.Thread(target=server.get, args=("/turns",)) for _ in range(4)]

@@ -10,7 +10,7 @@ from poorhttp.config import loader
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
 from tests.support.failure import says
-from tests.testkit.server import command, run
+from tests.support.forked_command import run_command
 
 
 def load(path: Path, text: str, **environ: str) -> list[Settings]:
@@ -102,7 +102,7 @@ def test_check_of_what_is_right(tmp_path: Path) -> None:
         "[http]\ntarget = tests.apps.hooked\nbind = 127.0.0.1:0\n"
         "[hooks]\nworker_start = tests.apps.hooked:worker_start\nserver_ready = builtins:print\n"
     )
-    done = run(*command("check", "-c", str(file)))
+    done = run_command("check", "-c", str(file))
     assert done.returncode == 0, done.stderr
 
 

@@ -90,7 +90,6 @@ def reload(result):
 """
 
 
-@pytest.mark.threading_only
 def test_versions(tmp_path: Path) -> None:
     """Each version has its own functions, which its workers' ends are told to."""
     module = tmp_path / "hooked_versions.py"
@@ -144,7 +143,6 @@ def test_a_worker_that_is_given_up(mode: str, tmp_path: Path) -> None:
     assert len(server.events("worker_timeout")) == 1
 
 
-@pytest.mark.threading_only
 def test_all_processes_get_the_signal(tmp_path: Path) -> None:
     """A terminal and systemd send it to each process: the last ends are told nonetheless."""
     gate = tmp_path / "gate"
@@ -168,7 +166,6 @@ def test_all_processes_get_the_signal(tmp_path: Path) -> None:
         server.ended()
 
 
-@pytest.mark.threading_only
 def test_upgrade(tmp_path: Path) -> None:
     """The old main process tells the end of its workers, the new one that it is ready."""
     pidfile = tmp_path / "pid"
@@ -199,7 +196,6 @@ def test_preload(mode: str, tmp_path: Path) -> None:
         assert (ended["pid"], ended["signal"]) == (killed, 9)
 
 
-@pytest.mark.threading_only
 def test_refork(tmp_path: Path) -> None:
     """A worker that becomes the preloader is no worker any more; its forks begin as workers."""
     with hooked(tmp_path, "threading", "--preload", "--refork-after", "10") as server:
@@ -236,7 +232,6 @@ def test_standalone(mode: str, tmp_path: Path) -> None:
     assert (ended["reason"], ended["exit_code"]) == ("stopped", 0)
 
 
-@pytest.mark.threading_only
 def test_user_folder_and_path(folder: Path, nobody: Nobody) -> None:
     """They are those of the workers."""
     folder.chmod(0o777)
@@ -262,7 +257,6 @@ def test_user_folder_and_path(folder: Path, nobody: Nobody) -> None:
     assert first["first"] == ended["first"] == str(folder)
 
 
-@pytest.mark.threading_only
 def test_log_rotation(tmp_path: Path) -> None:
     """The process of the hooks writes to the new file."""
     log = tmp_path / "error.log"
@@ -281,7 +275,6 @@ def test_log_rotation(tmp_path: Path) -> None:
         wait_for(lambda: "RuntimeError: not this time" in log.read_text(), "the failure")
 
 
-@pytest.mark.threading_only
 def test_development_server(tmp_path: Path) -> None:
     """The worker of a version that was replaced ends as `reloaded`."""
     shutil.copy(ROOT / "tests/apps/hooked.py", tmp_path / "shop.py")
@@ -300,7 +293,6 @@ def test_development_server(tmp_path: Path) -> None:
         assert (ended["pid"], ended["reason"]) == (first["pid"], "reloaded")
 
 
-@pytest.mark.threading_only
 def test_none(tmp_path: Path) -> None:
     """Without hooks there is no process for them, and no worker has imported them."""
     with Server("tests.apps.hooked:application", env={"HOOKS_LOG": "/dev/null"}) as server:

@@ -6,15 +6,11 @@ import os
 import signal
 from pathlib import Path
 
-import pytest
-
 from tests.hooks.events import Hooked, hooked
 from tests.testkit.process import children
 from tests.testkit.server import command, run, wait_for
 
 HOOK = "tests.apps.hooked:"
-
-pytestmark = pytest.mark.threading_only
 
 
 def exits(*functions: str) -> tuple[str, ...]:

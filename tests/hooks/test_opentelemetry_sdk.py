@@ -27,7 +27,6 @@ def test_spans(mode: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.threading_only
 def test_spans_with_preload(tmp_path: Path) -> None:
     spans("threading", tmp_path, "--preload")
 

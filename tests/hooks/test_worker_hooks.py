@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.forked_command import run_command
 from tests.support.plug_in import install
 from tests.testkit.server import ROOT, Server, command, run
 
@@ -76,14 +77,12 @@ def test_their_order(
     assert noted(tmp_path) == [*IN_MAIN, *in_worker, "stop"]
 
 
-@pytest.mark.threading_only
 def test_a_check_calls_what_it_can(env: dict[str, str], tmp_path: Path) -> None:
-    done = run(*command("check", "app.py", "--bind", "127.0.0.1:0"), cwd=tmp_path, env=env)
+    done = run_command("check", "app.py", "--bind", "127.0.0.1:0", cwd=tmp_path, env=env)
     assert done.returncode == 0, done.stderr
     assert noted(tmp_path) == ["complete", "try_open", "check", "approve", "wrap_target"]
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("name", [*IN_MAIN, *IN_WORKER])
 def test_one_that_raises_is_named(name: str, env: dict[str, str], tmp_path: Path) -> None:
     words = command("serve", "app.py", "--bind", "127.0.0.1:0")
@@ -94,7 +93,6 @@ def test_one_that_raises_is_named(name: str, env: dict[str, str], tmp_path: Path
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.threading_only
 def test_an_end_that_fails_is_logged(env: dict[str, str], tmp_path: Path) -> None:
     env["FAILS"] = "stop"
     log = ("--error-log", "error.log")
@@ -104,10 +102,9 @@ def test_an_end_that_fails_is_logged(env: dict[str, str], tmp_path: Path) -> Non
     assert "the end of a plug-in failed: ApplicationError: plug-in noting of noting" in text
 
 
-@pytest.mark.threading_only
 def test_an_object_of_another_class_is_refused(env: dict[str, str], tmp_path: Path) -> None:
     env["POORHTTP_PLUGINS"] = "wrong"
-    done = run(*command("check", "app.py"), cwd=tmp_path, env=env)
+    done = run_command("check", "app.py", cwd=tmp_path, env=env)
     assert done.returncode == 3
     named = "plug-in wrong of wrong (poorhttp.worker_hooks) is no object of "
     assert f"{named}poorhttp.worker.plugin_hooks.WorkerHooks, but" in done.stderr

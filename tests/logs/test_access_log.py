@@ -41,7 +41,6 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "access.log"
 
 
-@pytest.mark.threading_only
 def test_common(mode: str, path: Path) -> None:
     log = Log(mode, path, "common")
     before = int(time.time())
@@ -67,7 +66,6 @@ def test_common(mode: str, path: Path) -> None:
     ]
 
 
-@pytest.mark.threading_only
 def test_combined_is_the_default(mode: str, path: Path) -> None:
     with (
         Server(ANSWERS, mode, "--access-log", str(path)) as server,
@@ -87,6 +85,7 @@ def test_combined_is_the_default(mode: str, path: Path) -> None:
     assert match.groups()[1:] == ("GET /several HTTP/1.1", "200", "13", "-", "-")
 
 
+@pytest.mark.each_mode
 def test_duration_and_running_number(mode: str, path: Path) -> None:
     """%D, the duration in microseconds, and %L, counted by each worker."""
     log = Log(mode, path, "%L %D %s %U", "--workers", "1")
@@ -103,7 +102,6 @@ def test_duration_and_running_number(mode: str, path: Path) -> None:
     assert [line[2:] for line in lines] == [["200", "/one"]] * 10 + [["200", "/large_generated"]]
 
 
-@pytest.mark.threading_only
 def test_duration_is_not_less_than_the_application_takes(mode: str, path: Path) -> None:
     options = ("--access-log", str(path), "--access-log-format", "%D")
     with Server("tests/apps/slow.py", mode, *options) as server:
@@ -113,14 +111,12 @@ def test_duration_is_not_less_than_the_application_takes(mode: str, path: Path) 
     assert int(path.read_text()) >= 90_000
 
 
-@pytest.mark.threading_only
 def test_other_directives(mode: str, path: Path) -> None:
     log = Log(mode, path, "%h|%m|%U|%q|%H|%>s|%B|%{X-Name}i|%{X-None}i|%%")
     log.server.get("/one?a=b", "X-Name: value")
     assert log.lines() == ["127.0.0.1|GET|/one|?a=b|HTTP/1.1|200|5|value|-|%"]
 
 
-@pytest.mark.threading_only
 def test_json(mode: str, path: Path) -> None:
     log = Log(mode, path, "json")
     began = time.monotonic()
@@ -152,7 +148,6 @@ INJECTED = [
 ]
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("form", ["combined", "json"])
 def test_what_clients_send_stays_in_its_place(mode: str, path: Path, form: str) -> None:
     log = Log(mode, path, form)
@@ -170,7 +165,6 @@ def test_what_clients_send_stays_in_its_place(mode: str, path: Path, form: str) 
             assert match[3] == "200"
 
 
-@pytest.mark.threading_only
 def test_refused_requests_are_logged(mode: str, path: Path) -> None:
     log = Log(mode, path, "%s")
     for request in (b"\x1b[31m / HTTP/1.1\r\n\r\n", b"GET / HTTP/1.1\r\nHost : a\r\n\r\n"):
@@ -197,6 +191,7 @@ def test_pipelined_requests_are_logged_in_order(mode: str, path: Path) -> None:
     assert log.lines() == [f"?{number}" for number in range(300)]
 
 
+@pytest.mark.each_mode
 def test_lines_of_several_workers_do_not_mix(mode: str, path: Path) -> None:
     log = Log(mode, path, "common", "--workers", "2")
     connections = [log.server.connect() for _ in range(8)]
@@ -212,7 +207,6 @@ def test_lines_of_several_workers_do_not_mix(mode: str, path: Path) -> None:
     assert all(re.fullmatch(COMMON, line) for line in lines)
 
 
-@pytest.mark.threading_only
 def test_standard_output(mode: str) -> None:
     with Server(ANSWERS, mode, "--access-log", "-", "--access-log-format", "%m %U") as server:
         server.get("/one")
@@ -220,7 +214,6 @@ def test_standard_output(mode: str) -> None:
         wait_for(lambda: server.output() == "GET /one\n", "the line on standard output")
 
 
-@pytest.mark.threading_only
 def test_off_is_the_default(mode: str) -> None:
     with Server(ANSWERS, mode) as server:
         server.get("/one")

@@ -67,7 +67,6 @@ def test_whole_answers(mode: str, tmp_path: Path) -> None:
             assert log.lines(len(expected)) == expected
 
 
-@pytest.mark.threading_only
 def test_pieces(mode: str, tmp_path: Path) -> None:
     """The content is counted without the framing of chunks, all bytes are counted with it."""
     with Log(mode, ANSWERS, tmp_path) as log:
@@ -94,7 +93,6 @@ def test_pipeline(mode: str, tmp_path: Path) -> None:
         assert sum(int(line[4]) for line in lines) == sent
 
 
-@pytest.mark.threading_only
 def test_continue_is_no_part_of_an_answer(mode: str, tmp_path: Path) -> None:
     with Log(mode, ANSWERS, tmp_path) as log:
         fields = b"Content-Length: 3\r\nExpect: 100-continue\r\n" + CLOSE
@@ -105,14 +103,12 @@ def test_continue_is_no_part_of_an_answer(mode: str, tmp_path: Path) -> None:
         assert log.lines(1) == [f"POST /one 200 5 {len(answer)} -"]
 
 
-@pytest.mark.threading_only
 def test_refusal(mode: str, tmp_path: Path) -> None:
     with Log(mode, ANSWERS, tmp_path) as log:
         answer = log.ask("/one", fields=b"Content-Length: x\r\n").rest()
         assert log.lines(1) == [f"- - 400 {content(answer)} {len(answer)} -"]
 
 
-@pytest.mark.threading_only
 def test_client_that_leaves(mode: str, tmp_path: Path) -> None:
     """Of an answer that is not taken to its end only that counts which the kernel has taken."""
     files = tmp_path / "files"
@@ -133,6 +129,7 @@ def test_client_that_leaves(mode: str, tmp_path: Path) -> None:
             assert int(size) < int(sent) < len(BLOCK) * BLOCKS
 
 
+@pytest.mark.each_mode
 def test_line_is_written_when_all_is_sent(mode: str, tmp_path: Path) -> None:
     with Log(mode, LONG, tmp_path) as log:
         client = log.ask("/pieces")
@@ -145,7 +142,6 @@ def test_line_is_written_when_all_is_sent(mode: str, tmp_path: Path) -> None:
         assert line.endswith(" +")
 
 
-@pytest.mark.threading_only
 def test_client_that_is_given_up(mode: str, tmp_path: Path) -> None:
     with Log(mode, LONG, tmp_path, "--write-timeout", "0.2") as log:
         client = log.ask("/pieces")
@@ -155,7 +151,6 @@ def test_client_that_is_given_up(mode: str, tmp_path: Path) -> None:
         assert len(client.rest()) < len(BLOCK) * BLOCKS
 
 
-@pytest.mark.threading_only
 def test_application_that_fails_within_an_answer(mode: str, tmp_path: Path) -> None:
     (tmp_path / "fails.py").write_text(
         "def application(environ, start_response):\n"
@@ -167,7 +162,6 @@ def test_application_that_fails_within_an_answer(mode: str, tmp_path: Path) -> N
         assert log.lines(1) == [f"GET / 200 5 {len(answer)} X"]
 
 
-@pytest.mark.threading_only
 def test_json(mode: str, tmp_path: Path) -> None:
     with Log(mode, LONG, tmp_path, line="json") as log:
         answer = log.ask("/list", fields=CLOSE).rest()

@@ -8,8 +8,6 @@ import time
 from base64 import b64encode
 from pathlib import Path
 
-import pytest
-
 from tests.support.failure import says
 from tests.testkit.server import Server, wait_for
 
@@ -65,7 +63,6 @@ def test_variables(mode: str, tmp_path: Path) -> None:
     assert log.lines() == [rf"{mine}|POST|b\xe9|-", f"{mine}|GET|-|-", "-|-|-|-|-|-"]
 
 
-@pytest.mark.threading_only
 def test_variables_are_read_when_a_body_has_ended(mode: str, tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(
         "def application(environ, start_response):\n"
@@ -79,7 +76,6 @@ def test_variables_are_read_when_a_body_has_ended(mode: str, tmp_path: Path) -> 
     assert log.lines() == ["reached"]
 
 
-@pytest.mark.threading_only
 def test_requests(mode: str, tmp_path: Path) -> None:
     log = Log(mode, tmp_path, "%{id}C|%u|%v|%V|%p|%I %S %O|%r")
     head = b"POST /x?y HTTP/1.1\r\nHost: shop.example:8080\r\n"
@@ -104,7 +100,6 @@ def test_requests(mode: str, tmp_path: Path) -> None:
     assert all(received + out == both for received, both, out in sizes)
 
 
-@pytest.mark.threading_only
 def test_names_behind_a_proxy(mode: str, tmp_path: Path) -> None:
     log = Log(mode, tmp_path, "%v:%p", "--trusted-proxies", "127.0.0.1")
     forwarded = ("X-Forwarded-Host: shop.example", "X-Forwarded-Proto: https")
@@ -113,7 +108,6 @@ def test_names_behind_a_proxy(mode: str, tmp_path: Path) -> None:
     assert log.lines() == ["shop.example:8443", "shop.example:443"]
 
 
-@pytest.mark.threading_only
 def test_times(mode: str, tmp_path: Path) -> None:
     line = "%D %{us}T %{ms}T %T %{s}T %{sec}t %{msec}t %{iso}t"
     log = Log(mode, tmp_path, line, app="tests/apps/slow.py")
@@ -131,7 +125,6 @@ def test_times(mode: str, tmp_path: Path) -> None:
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", iso)
 
 
-@pytest.mark.threading_only
 def test_compression(mode: str, tmp_path: Path) -> None:
     text = b"all work and no play makes Jack a dull boy\n" * 1_000
     (tmp_path / "text.txt").write_bytes(text)
@@ -170,7 +163,6 @@ def test_a_format_of_gunicorn() -> None:
     assert "is how gunicorn writes directives; here the format is: " + ours in message
 
 
-@pytest.mark.threading_only
 def test_selection(mode: str, tmp_path: Path) -> None:
     """Errors are logged in any case."""
     (tmp_path / "page").write_text("text")

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.each_value import DIFFERENT, each_value
 from tests.support.failure import says
 from tests.support.nobody import IS_ROOT, Nobody
 from tests.testkit.server import ROOT, Server, wait_for
@@ -119,7 +120,7 @@ def serve(
     return Server(target, mode, *options, cwd=tmp_path)
 
 
-@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize(("mode", "file"), each_value(DIFFERENT, FILES), indirect=["mode"])
 def test_both_logs(mode: str, file: str, tmp_path: Path) -> None:
     """Records have worker and request; the application's own loggers are set up before it loads."""
     if file == "log.toml" and sys.version_info < (3, 11):
@@ -168,6 +169,7 @@ def test_ini(mode: str, tmp_path: Path) -> None:
     assert sorted((tmp_path / "access.log").read_text().split()) == ["?hello", "?told"]
 
 
+@pytest.mark.each_mode
 def test_everything_is_handed_on_before_the_end(mode: str, tmp_path: Path) -> None:
     with serve(tmp_path, mode, FILES["log.json"]) as server:
         connections = [server.connect() for _ in range(4)]
@@ -458,10 +460,9 @@ ROOT_ONLY = {
 }
 
 
-@pytest.mark.threading_only
-@pytest.mark.parametrize("what", CONFIGURED)
-@pytest.mark.parametrize("moment", ["import", "request"])
-@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize(
+    ("what", "moment", "own"), each_value(CONFIGURED, ["import", "request"], [True, False])
+)
 def test_a_configuration_of_the_application_silences_no_log(
     mode: str, what: str, moment: str, own: bool, tmp_path: Path
 ) -> None:

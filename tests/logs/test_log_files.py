@@ -19,6 +19,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.support import fuse
+from tests.support.each_value import DIFFERENT, each_value
 from tests.support.failure import says
 from tests.testkit.client import HANG, Connection
 from tests.testkit.server import (
@@ -64,6 +65,7 @@ def lost(log: str) -> int:
 # Lines
 
 
+@pytest.mark.each_mode
 def test_lines_name_process_worker_and_request(mode: str, tmp_path: Path) -> None:
     path = tmp_path / "error.log"
     with Server(TALKER, mode, "--error-log", str(path), tracebacks=True) as server:
@@ -99,7 +101,6 @@ def test_main_process_and_lone_process(tmp_path: Path) -> None:
         assert re.match(rf"{STAMP} \[{server.process.pid}\] error: ", path.read_text())
 
 
-@pytest.mark.threading_only
 def test_exceptions_cannot_forge_lines(serve: Callable[..., Server], mode: str) -> None:
     """Lines behind the first are indented, and what moves a cursor is made visible."""
     server = serve(TALKER, tracebacks=True)
@@ -159,11 +160,11 @@ def test_json_names_the_worker(tmp_path: Path) -> None:
 # Rotation
 
 
-@pytest.mark.parametrize("supervisor", ["on", "off"])
+@pytest.mark.parametrize(
+    ("mode", "supervisor"), each_value(DIFFERENT, ["on", "off"]), indirect=["mode"]
+)
 def test_rotation_under_load(mode: str, supervisor: str, tmp_path: Path) -> None:
     """Each line is in exactly one of the files, whole; nobody writes to an old file afterwards."""
-    if supervisor == "off" and mode == "forking":
-        supervisor = "on"
     access, error = tmp_path / "access.log", tmp_path / "error.log"
     options = ("--access-log", str(access), "--access-log-format", "%s %q .", "--error-log")
     answered: list[str] = []
@@ -285,7 +286,6 @@ def test_files_belong_to_those_who_write_them(tmp_path: Path) -> None:
 # Faults
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("option", ["access-log", "error-log"])
 @pytest.mark.parametrize(
     ("where", "why"),
@@ -311,7 +311,6 @@ def test_cannot_be_opened(mode: str, option: str, where: str, why: str, tmp_path
     ), message
 
 
-@pytest.mark.threading_only
 def test_full_disk_under_the_access_log(mode: str, tmp_path: Path) -> None:
     """Requests go on being answered; what is lost is counted, and told when there is room."""
     path = tmp_path / "access.log"
@@ -336,7 +335,6 @@ def test_full_disk_under_the_access_log(mode: str, tmp_path: Path) -> None:
     assert server.workers == 1
 
 
-@pytest.mark.threading_only
 @pytest.mark.skipif(not fuse.USABLE, reason="only root mounts file systems")
 def test_disk_that_does_not_answer(mode: str, tmp_path: Path) -> None:
     """Requests go on being answered, and their lines are written when it answers again."""
@@ -361,7 +359,6 @@ def test_disk_that_does_not_answer(mode: str, tmp_path: Path) -> None:
             server.ended()
 
 
-@pytest.mark.threading_only
 def test_full_disk_under_the_error_log(mode: str, tmp_path: Path) -> None:
     path = tmp_path / "error.log"
     path.symlink_to("/dev/full")
@@ -431,7 +428,6 @@ def test_line_that_is_torn_by_a_full_disk(tmp_path: Path) -> None:
     assert text.endswith("\n?after\n")
 
 
-@pytest.mark.threading_only
 def test_reader_has_gone(mode: str, folder: Path) -> None:
     """Of a named pipe: nobody is ended by SIGPIPE, and when one comes again he gets lines again."""
     fifo = folder / "fifo"
@@ -452,7 +448,6 @@ def test_reader_has_gone(mode: str, folder: Path) -> None:
             wait_for(lambda: lost(server.log()) + read().count("?lost") == 10, "the rest")
 
 
-@pytest.mark.threading_only
 def test_reader_that_does_not_read(mode: str, folder: Path) -> None:
     fifo = folder / "fifo"
     os.mkfifo(fifo)
@@ -472,7 +467,6 @@ def test_reader_that_does_not_read(mode: str, folder: Path) -> None:
         assert all(re.fullmatch(r"\?\d{4}x{1996}", line) for line in lines[:-1])
 
 
-@pytest.mark.threading_only
 def test_reader_of_the_error_log_that_does_not_read(mode: str, folder: Path) -> None:
     fifo = folder / "fifo"
     os.mkfifo(fifo)

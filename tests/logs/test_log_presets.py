@@ -82,7 +82,6 @@ def test_cloudwatch(lines: dict[str, str]) -> None:
         datetime.strptime(found[0], each["timestamp_format"])
 
 
-@pytest.mark.threading_only
 def test_logging(mode: str) -> None:
     config = str(PRESETS / "logging.json")
     options = ("--log-config", config, "--access-log", "-", "--access-log-format", "json")

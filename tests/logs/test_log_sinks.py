@@ -13,8 +13,6 @@ import pytest
 from tests.support.plug_in import install
 from tests.testkit.server import ROOT, Server, command, run, wait_for
 
-pytestmark = pytest.mark.threading_only
-
 #: Sends the lines of both logs to a socket, `ship:PATH`; the others are wrong.
 SHIPPING = """\
 import socket

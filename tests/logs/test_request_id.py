@@ -50,7 +50,6 @@ def json_logs(folder: Path) -> tuple[str, ...]:
     return ("--access-log", access, "--error-log", error, *formats, *ON)
 
 
-@pytest.mark.threading_only
 def test_off_is_the_default(mode: str) -> None:
     with Server(IDENTIFIED, mode) as server:
         response = server.get("/", "X-Request-ID: theirs")
@@ -58,6 +57,7 @@ def test_off_is_the_default(mode: str) -> None:
         assert response.json()["HTTP_X_REQUEST_ID"] == "theirs"
 
 
+@pytest.mark.each_mode
 def test_each_request_has_another(mode: str, tmp_path: Path) -> None:
     """Also the repeated ones of a connection, and after a restart."""
     found: list[str] = []
@@ -96,14 +96,12 @@ def test_failure(mode: str, tmp_path: Path) -> None:
     assert error["logger"] == "poorhttp.error"
 
 
-@pytest.mark.threading_only
 def test_text(mode: str) -> None:
     with Server(IDENTIFIED, mode, *ON, tracebacks=True) as server:
         made = server.get("/raise").get("X-Request-ID")
         server.wait_log(f"error: request 1 ({made}) GET /raise: the application failed: ")
 
 
-@pytest.mark.threading_only
 def test_ids_of_proxies(mode: str) -> None:
     trust = ("--trusted-proxies", "127.0.0.1")
     with Server(IDENTIFIED, mode, *ON, *trust) as server, server.connect() as connection:
@@ -120,19 +118,16 @@ def test_ids_of_proxies(mode: str) -> None:
         assert (response.status, response.get("X-Request-ID")) == (413, "a")
 
 
-@pytest.mark.threading_only
 def test_ids_of_others_are_replaced(mode: str) -> None:
     with Server(IDENTIFIED, mode, *ON) as server:
         assert MADE.fullmatch(id_of(server.get("/", "X-Request-ID: theirs")))
 
 
-@pytest.mark.threading_only
 def test_id_of_the_application(mode: str) -> None:
     with Server(IDENTIFIED, mode, *ON) as server:
         assert server.get("/own").get_all("X-Request-ID") == ["mine"]
 
 
-@pytest.mark.threading_only
 def test_responses_of_the_server_itself(mode: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("text")
     times = ("--request-timeout", "0.2", "--slow-request", "0.1")
@@ -187,7 +182,6 @@ def test_what_the_application_logs(mode: str, tmp_path: Path) -> None:
     assert all(entry["time"].endswith("Z") for entry in started)
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize(
     "value", ["", "00", TRACEPARENT.upper(), TRACEPARENT.replace("a", "\xe9"), TRACEPARENT + "-x"]
 )

@@ -55,7 +55,6 @@ def slow_requests(server: Server, count: int, target: str = "/briefly") -> list[
     return found()
 
 
-@pytest.mark.threading_only
 def test_time_in_the_application(mode: str) -> None:
     with Server(SLOW, mode, *LIMIT) as server:
         with server.connect() as connection:
@@ -80,6 +79,7 @@ def held(connection: Connection, fifo: Path, seconds: float) -> Iterator[None]:
         time.sleep(seconds)
 
 
+@pytest.mark.each_mode
 def test_waiting_for_a_thread(mode: str, tmp_path: Path) -> None:
     options = {"forking": ("--workers", "1"), "threading": ("--threads", "1")}.get(mode, ())
     with Server(SLOW, mode, *LIMIT, *options) as server:
@@ -119,7 +119,6 @@ def test_a_client_that_takes_its_time_to_ask_is_not_slow(mode: str, tmp_path: Pa
         server.ended()
 
 
-@pytest.mark.threading_only
 def test_sending_to_a_slow_reader(mode: str) -> None:
     octets = 16_000_000
     with Server(SLOW, mode, *LIMIT, "--threads", "1") as server:
@@ -138,7 +137,6 @@ def test_sending_to_a_slow_reader(mode: str) -> None:
         assert slow.sending > 1
 
 
-@pytest.mark.threading_only
 def test_an_answer_that_nobody_takes(mode: str) -> None:
     with Server(SLOW, mode, *LIMIT, "--threads", "1") as server:
         connection = server.connect()
@@ -152,7 +150,6 @@ def test_an_answer_that_nobody_takes(mode: str) -> None:
         assert slow.sending > 0.5
 
 
-@pytest.mark.threading_only
 def test_timed_out(mode: str) -> None:
     """What was answered by nobody but the watch is a slow request as well."""
     with Server(SLOW, mode, *LIMIT, "--request-timeout", "0.5") as server:
@@ -162,7 +159,6 @@ def test_timed_out(mode: str) -> None:
         assert slow.application > 0.4
 
 
-@pytest.mark.threading_only
 def test_a_limit_below_a_millisecond(mode: str) -> None:
     with Server(SLOW, mode, "--slow-request", "0.0004") as server:
         assert server.get("/briefly?0.002").status == 200

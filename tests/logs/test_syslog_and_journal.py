@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.support.each_value import DIFFERENT, each_value
 from tests.testkit.client import HANG
 from tests.testkit.server import Server
 
@@ -73,7 +74,6 @@ def entry(message: bytes) -> dict[str, str]:
     return fields
 
 
-@pytest.mark.threading_only
 def test_error_log_to_syslog(mode: str, folder: Path) -> None:
     with (
         listening(folder / "log") as daemon,
@@ -93,7 +93,9 @@ def test_error_log_to_syslog(mode: str, folder: Path) -> None:
         assert "ValueError" not in server.log()
 
 
-@pytest.mark.parametrize("kind", ["syslog", "journald"])
+@pytest.mark.parametrize(
+    ("mode", "kind"), each_value(DIFFERENT, ["syslog", "journald"]), indirect=["mode"]
+)
 def test_text_stream_of_the_application(mode: str, folder: Path, kind: str) -> None:
     """`wsgi.errors` hands on complete lines; those that were written at once stay together."""
     with (
@@ -112,7 +114,6 @@ def test_text_stream_of_the_application(mode: str, folder: Path, kind: str) -> N
             assert said.endswith(f"error: {text}"), said
 
 
-@pytest.mark.threading_only
 def test_access_log_to_syslog(mode: str, folder: Path) -> None:
     options = ("--access-log", f"syslog:{folder}/log", "--access-log-format", "%q")
     with listening(folder / "log") as daemon, Server(TALKER, mode, *options) as server:
@@ -123,7 +124,6 @@ def test_access_log_to_syslog(mode: str, folder: Path) -> None:
             assert (priority, text) == (16 * 8 + 6, f"?{number}")
 
 
-@pytest.mark.threading_only
 def test_journald(mode: str, folder: Path) -> None:
     where = f"journald:{folder}/socket"
     options = ("--error-log", where, "--access-log", where, "--access-log-format", "%q")
@@ -153,7 +153,6 @@ def test_a_message_that_is_too_long(folder: Path) -> None:
         assert 30_000 < len(text) < 40_000
 
 
-@pytest.mark.threading_only
 def test_daemon_that_is_restarted(mode: str, folder: Path) -> None:
     """Lines of the access log wait for it; messages meanwhile are lost, and it is told how many."""
     path = folder / "log"
@@ -180,7 +179,6 @@ def test_daemon_that_is_restarted(mode: str, folder: Path) -> None:
     assert [int(count[1]) >= 3 for count in counts if count] == [True]
 
 
-@pytest.mark.threading_only
 def test_daemon_that_does_not_read(mode: str, folder: Path) -> None:
     """Requests are answered nonetheless; a queue has room for some, the rest is counted."""
     path = folder / "log"

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.each_value import DIFFERENT, each_value
 from tests.testkit.server import Server, wait_for
+
+pytestmark = pytest.mark.each_mode
 
 APPLICATION = """\
 import logging, os, sys, time
@@ -67,7 +70,7 @@ def text_of(server: Server, tmp_path: Path, log: str) -> str:
     return server.log() if log == "stderr" else (tmp_path / "error.log").read_text()
 
 
-@pytest.mark.parametrize("log", LOGS)
+@pytest.mark.parametrize(("mode", "log"), each_value(DIFFERENT, LOGS), indirect=["mode"])
 def test_a_stream_that_was_closed_is_written(mode: str, log: str, tmp_path: Path) -> None:
     with serve(mode, tmp_path, log) as server, server.connect() as connection:
         for end in ENDS:
@@ -76,7 +79,7 @@ def test_a_stream_that_was_closed_is_written(mode: str, log: str, tmp_path: Path
             wait_text(server, tmp_path, log, f"after-{end}")
 
 
-@pytest.mark.parametrize("log", LOGS)
+@pytest.mark.parametrize(("mode", "log"), each_value(DIFFERENT, LOGS), indirect=["mode"])
 def test_text_without_a_line_end_is_not_joined(mode: str, log: str, tmp_path: Path) -> None:
     with serve(mode, tmp_path, log) as server, server.connect() as connection:
         for number in range(3):

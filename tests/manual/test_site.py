@@ -105,7 +105,6 @@ def start_page(site: Path) -> Path:
 
 
 @with_the_site
-@pytest.mark.threading_only
 def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     found = {
         (str(path.relative_to(site)), *filter(None, match))
@@ -118,7 +117,6 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
 
 
 @with_the_site
-@pytest.mark.threading_only
 def test_search_from_files_and_from_the_server(site: Path, browser: Browser) -> None:
     with Server(f"static:{site}", "single") as server:
         for start in (
@@ -141,7 +139,6 @@ def test_search_from_files_and_from_the_server(site: Path, browser: Browser) -> 
 
 
 @with_the_site
-@pytest.mark.threading_only
 def test_diagrams_are_drawings(site: Path) -> None:
     pages = {path: path.read_text() for path in (ROOT / "docs").rglob("*.md")}
     diagrams = {path: text.count("\n```mermaid\n") for path, text in pages.items()}
@@ -155,7 +152,6 @@ def test_diagrams_are_drawings(site: Path) -> None:
 
 
 @with_the_site
-@pytest.mark.threading_only
 def test_a_page_on_a_phone_is_no_wider_than_it(site: Path, browser: Browser) -> None:
     browser.resize(500, 800)
     for page in ("index.html", "reference/options.html", "benchmarks/serial.html"):
@@ -164,7 +160,6 @@ def test_a_page_on_a_phone_is_no_wider_than_it(site: Path, browser: Browser) -> 
         assert widths[0] <= widths[1], page
 
 
-@pytest.mark.threading_only
 def test_links_to_the_repository(small: Path, tmp_path: Path) -> None:
     """Its address is known; `test_versions` builds without."""
     address = "https://git.example.org/poor/"
@@ -182,7 +177,6 @@ def check_first(page: str) -> None:
     assert '<li class="sidebar-group">Deploy</li>' in page
 
 
-@pytest.mark.threading_only
 def test_each_fault_is_a_warning_and_fails_the_build(small: Path, tmp_path: Path) -> None:
     faults = {
         "[a](nothing.md)": "'nothing.md'",
@@ -203,7 +197,6 @@ def test_each_fault_is_a_warning_and_fails_the_build(small: Path, tmp_path: Path
     assert re.search("second.md: WARNING: .*any toctree", done.stderr)
 
 
-@pytest.mark.threading_only
 def test_versions(small: Path, tmp_path: Path) -> None:
     """Releases are built from their tags; each page leads to the same page of the others."""
     git = ["git", "-C", str(small), "-c", "user.name=a", "-c", "user.email=a@example.org"]

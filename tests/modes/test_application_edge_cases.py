@@ -39,6 +39,7 @@ def workers(server: Server) -> set[int]:
 # Exceptions
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("path", ["/surrogate", "/unspeakable"])
 def test_exceptions_that_cannot_be_shown(serve: Serve, path: str) -> None:
     server = serve(ROBUST, tracebacks=True)
@@ -47,6 +48,7 @@ def test_exceptions_that_cannot_be_shown(serve: Serve, path: str) -> None:
     lives(server)
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("which", ["name", "value", "number", "three", "object", "no-tuple"])
 def test_header_whose_repr_calls_start_response(serve: Serve, which: str) -> None:
     server = serve(ROBUST, tracebacks=True)
@@ -54,6 +56,7 @@ def test_header_whose_repr_calls_start_response(serve: Serve, which: str) -> Non
     lives(server)
 
 
+@pytest.mark.each_mode
 def test_start_response_without_headers(serve: Serve) -> None:
     server = serve(ROBUST, tracebacks=True)
     assert server.get("/no_headers").status == 500
@@ -63,6 +66,7 @@ def test_start_response_without_headers(serve: Serve) -> None:
     )
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("path", ["/fail", "/wrong_chunk"])
 def test_earlier_pipelined_answers_are_sent(serve: Serve, path: str) -> None:
     server = serve(ROBUST, tracebacks=True)
@@ -79,6 +83,7 @@ def test_earlier_pipelined_answers_are_sent(serve: Serve, path: str) -> None:
     lives(server)
 
 
+@pytest.mark.each_mode
 def test_earlier_answers_are_sent_before_one_that_is_cut(serve: Serve) -> None:
     """Although its beginning still waits for the client when it fails."""
     server = serve(ROBUST, tracebacks=True)
@@ -94,6 +99,7 @@ def test_earlier_answers_are_sent_before_one_that_is_cut(serve: Serve) -> None:
     lives(server)
 
 
+@pytest.mark.each_mode
 def test_end_of_a_connection_is_no_end_of_an_answer(serve: Serve) -> None:
     """To HTTP/1.0 nothing else tells that an answer is complete; one that is not is reset."""
     connection = serve(ROBUST, tracebacks=True).connect()
@@ -105,6 +111,7 @@ def test_end_of_a_connection_is_no_end_of_an_answer(serve: Serve) -> None:
 # Bodies
 
 
+@pytest.mark.each_mode
 def test_write_then_file(serve: Serve, tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(bytes(range(256)) * 1000)
@@ -112,6 +119,7 @@ def test_write_then_file(serve: Serve, tmp_path: Path) -> None:
     assert answer.body == b"written " + path.read_bytes()
 
 
+@pytest.mark.each_mode
 def test_input_without_a_body_keeps_nothing(serve: Serve) -> None:
     server = serve(ROBUST, tracebacks=True)
     with server.connect() as connection:
@@ -122,6 +130,7 @@ def test_input_without_a_body_keeps_nothing(serve: Serve) -> None:
 # Forks
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize(
     "target", ["/fork?exit", "/fork?raise", "/fork?return", "/fork_between"], ids=lambda path: path
 )
@@ -144,7 +153,6 @@ def test_fork_in_a_handler(mode: str, target: str) -> None:
             os.killpg(group, 0)
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize(
     ("how", "code"), [("exit", 0), ("number", 7), ("nothing", 0), ("text", 1), ("raise", 1)]
 )
@@ -153,6 +161,7 @@ def test_a_child_ends_with_the_code_of_its_exit(mode: str, how: str, code: int) 
         assert server.get(f"/fork?{how}").get("X-Child") == str(code)
 
 
+@pytest.mark.each_mode
 def test_connection_ends_although_a_child_lives_on(mode: str) -> None:
     with Server(ROBUST, mode) as server:
         connection = server.connect()
@@ -167,7 +176,6 @@ def test_connection_ends_although_a_child_lives_on(mode: str) -> None:
 # Logs
 
 
-@pytest.mark.threading_only
 def test_access_log_of_an_aborted_request(mode: str, tmp_path: Path) -> None:
     path = tmp_path / "access.log"
     with Server(ROBUST, mode, "--access-log", str(path), tracebacks=True) as server:
@@ -182,6 +190,7 @@ def is_connected(server: Server, port: int) -> bool:
     return ends in Path("/proc/net/tcp").read_text()
 
 
+@pytest.mark.each_mode
 def test_client_that_left_before_a_file(mode: str, tmp_path: Path) -> None:
     with Server(ROBUST, mode, "--log-level", "info") as server:
         connection = server.enter(tmp_path / "gate", "/gated_file")

@@ -57,6 +57,7 @@ SAID = {
 }
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("how", FAILURES)
 @pytest.mark.parametrize("where", ["called", "started", "iter", "first"])
 def test_failure_before_content(server: Server, where: str, how: str) -> None:
@@ -68,6 +69,7 @@ def test_failure_before_content(server: Server, where: str, how: str) -> None:
     assert server.get("/pid").status == 200
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("how", FAILURES)
 @pytest.mark.parametrize("where", ["between", "after"])
 def test_failure_behind_content(server: Server, where: str, how: str) -> None:
@@ -82,6 +84,7 @@ def test_failure_behind_content(server: Server, where: str, how: str) -> None:
     assert server.get("/pid").status == 200
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("how", FAILURES)
 def test_failure_in_close(server: Server, how: str) -> None:
     """The answer is whole by then, and the connection goes on."""
@@ -92,7 +95,6 @@ def test_failure_in_close(server: Server, how: str) -> None:
     says(server, target, f"the application failed: {SAID[how]}", before)
 
 
-@pytest.mark.threading_only
 def test_failure_while_another_thread_writes_the_response(server: Server) -> None:
     """A request in use is not one of the process that forked this one: the worker goes on."""
     before = server.get("/pid").body
@@ -104,6 +106,7 @@ def test_failure_while_another_thread_writes_the_response(server: Server) -> Non
     assert server.get("/pid").body == before
 
 
+@pytest.mark.each_mode
 def test_generator_that_ignores_its_end(server: Server) -> None:
     target, before = f"/ignores_exit?{next(tokens)}", len(server.log())
     with server.connect() as connection:
@@ -137,6 +140,7 @@ def test_nothing_is_left_out() -> None:
     assert {f"/returned/{what}" for what in RETURNED} <= set(NO_ANSWER)
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("path", NO_ANSWER)
 def test_no_answer(server: Server, path: str) -> None:
     target, before = f"{path}?{next(tokens)}", len(server.log())
@@ -145,6 +149,7 @@ def test_no_answer(server: Server, path: str) -> None:
     says(server, target, f"the application failed: {NO_ANSWER[path]}", before)
 
 
+@pytest.mark.each_mode
 def test_start_response_behind_content(server: Server) -> None:
     target, before = f"/late_again?{next(tokens)}", len(server.log())
     with pytest.raises(BadResponse):
@@ -159,6 +164,7 @@ def test_start_response_behind_content(server: Server) -> None:
 EMPTY = ["0,0", "0.01,0"]
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize(
     ("path", "what"),
     [
@@ -187,6 +193,7 @@ def test_endless_answer_ends_when_its_client_leaves(
 
 
 # Small pieces: in large ones it would write a gigabyte to the disk until the deadline.
+@pytest.mark.each_mode
 @pytest.mark.parametrize("what", ["0,100", "0.01,65536"])
 def test_endless_answer_ends_when_nobody_reads_it(server: Server, what: str) -> None:
     """At the write deadline, also where only one thread could see to it."""
@@ -197,6 +204,7 @@ def test_endless_answer_ends_when_nobody_reads_it(server: Server, what: str) -> 
     assert server.get("/pid").status == 200
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("what", ["0,65536", "0.01,1"])
 @pytest.mark.parametrize(
     ("method", "path", "body"),
@@ -224,12 +232,14 @@ def test_what_nobody_gets_is_not_produced_for_ever(
         says(server, target, too_many, before)
 
 
+@pytest.mark.each_mode
 def test_code_behind_the_last_piece_is_run(server: Server) -> None:
     token = next(tokens)
     assert server.get(f"/exact?{token}").body == b"body"
     server.wait_log(f"behind {token}\n")
 
 
+@pytest.mark.each_mode
 def test_client_that_has_finished_sending_waits_for_its_answer(server: Server) -> None:
     """Although the application has nothing for it at first."""
 
@@ -292,7 +302,6 @@ def test_worker_dies(mode: str, how: str, tmp_path: Path) -> None:
         assert dying not in {pid for pid, _ in of_each_worker(server)}
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("path", ["/die_in_body", "/die_in_close"])
 def test_worker_dies_later(mode: str, path: str) -> None:
     with Server(FAULTY, mode, "--workers", "2", tracebacks=True) as server:
@@ -317,7 +326,6 @@ def mourned(server: Server, pid: int) -> str:
     return found[0]
 
 
-@pytest.mark.threading_only
 def test_worker_dies_with_nothing_in_hand(mode: str) -> None:
     with Server(FAULTY, mode, "--workers", "2") as server:
         for pid in workers(server):
@@ -330,7 +338,6 @@ def test_worker_dies_with_nothing_in_hand(mode: str) -> None:
             )
 
 
-@pytest.mark.threading_only
 def test_what_is_kept_of_a_request_is_not_in_hand(mode: str) -> None:
     with Server(FAULTY, mode, "--workers", "2", tracebacks=True) as server:
         (pid, connection), _ = of_each_worker(server)
@@ -341,7 +348,6 @@ def test_what_is_kept_of_a_request_is_not_in_hand(mode: str) -> None:
         assert "/keep" not in mourned(server, pid)
 
 
-@pytest.mark.threading_only
 def test_new_worker_has_nothing_in_hand(mode: str) -> None:
     """Although the one before it died with something."""
     launcher = patched("poorhttp.supervisor.backoff", LONGEST_PAUSE=0.1)
@@ -382,7 +388,6 @@ def test_worker_dies_with_much_in_hand(mode: str, number: int, more: str, tmp_pa
         assert last == more
 
 
-@pytest.mark.threading_only
 def test_long_and_strange_request_line(mode: str) -> None:
     """As much of it as there is room for, and nothing that could forge a line."""
     with Server(FAULTY, mode, "--workers", "2", tracebacks=True) as server:
@@ -394,6 +399,7 @@ def test_long_and_strange_request_line(mode: str) -> None:
         )
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("version", ["HTTP/1.0", "HTTP/1.1"])
 def test_a_client_that_says_more_than_is_read(mode: str, version: str, tmp_path: Path) -> None:
     """It has its answer, although the connection ends with a reset for what was not read."""
@@ -419,7 +425,6 @@ def test_crash_loop() -> None:
             server.wait_log("it had in flight", times)
 
 
-@pytest.mark.threading_only
 def test_worker_dies_while_it_is_stopped(mode: str, tmp_path: Path) -> None:
     with Server(FAULTY, mode, "--workers", "2", tracebacks=True) as server:
         (pid, connection), _ = of_each_worker(server)
@@ -437,6 +442,7 @@ def test_worker_dies_while_it_is_stopped(mode: str, tmp_path: Path) -> None:
         server.ended()
 
 
+@pytest.mark.each_mode
 def test_request_that_does_not_end_when_the_server_stops(mode: str, tmp_path: Path) -> None:
     options = ("--workers", "2", "--graceful-timeout", "0.1")
     with Server(FAULTY, mode, *options, tracebacks=True) as server:
@@ -452,6 +458,7 @@ def test_request_that_does_not_end_when_the_server_stops(mode: str, tmp_path: Pa
 # Where it was when it died
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("number", ["1", pytest.param("2", marks=pytest.mark.full)])
 def test_crash_leaves_a_traceback(mode: str, number: str, tmp_path: Path) -> None:
     path = tmp_path / "error.log"
@@ -484,7 +491,6 @@ print(json.dumps([before, faulthandler.is_enabled()]))
 """
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("before", ["", "faulthandler.enable()"])
 def test_program_keeps_its_own_faulthandler(mode: str, before: str) -> None:
     with LibraryProgram(PROGRAM.format(mode=mode, before=before)) as program:

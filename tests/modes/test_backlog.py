@@ -5,8 +5,6 @@ from __future__ import annotations
 import selectors
 from pathlib import Path
 
-import pytest
-
 from tests.testkit.server import Server
 
 #: Connections, far more than threads.
@@ -26,7 +24,6 @@ def application(environ, start_response):
 """
 
 
-@pytest.mark.threading_only
 def test_nobody_waits_for_many_rounds_to_be_accepted(mode: str, tmp_path: Path) -> None:
     app = tmp_path / "app.py"
     app.write_text(APPLICATION, encoding="utf-8")

@@ -6,12 +6,9 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import pytest
-
 from tests.testkit.server import Server, join, wait_for
 
 COMPUTING = "tests/apps/computing.py"
-pytestmark = pytest.mark.threading_only
 
 
 @contextmanager

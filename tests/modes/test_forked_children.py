@@ -12,8 +12,11 @@ from collections.abc import Iterator
 import pytest
 
 from loadtests.network.port import free_port
+from tests.support.each_value import DIFFERENT, each_value
 from tests.testkit.process import children
 from tests.testkit.server import Server, run, wait_for
+
+pytestmark = pytest.mark.each_mode
 
 APP = "tests.apps.forking_children:application"
 
@@ -51,9 +54,12 @@ def check_pools(mode: str, count: int, *options: str) -> None:
             assert client.request("GET", "/pool").body == b"285"
 
 
-@pytest.mark.parametrize("mode", ["threading", "forking", "single"])
 @pytest.mark.parametrize(
-    "options", [(), ("--preload", "on"), ("--supervisor", "off")], ids=" ".join
+    ("mode", "options"),
+    each_value(
+        ["threading", "forking", "single"], [(), ("--preload", "on"), ("--supervisor", "off")]
+    ),
+    indirect=["mode"],
 )
 def test_a_pool_ends(mode: str, options: tuple[str, ...]) -> None:
     if "--supervisor" in options and mode == "forking":
@@ -112,8 +118,13 @@ def test_what_was_ignored_at_the_start_stays_ignored() -> None:
         assert mask(get(server, "/signals?python"), "SigIgn") & hangup
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
-@pytest.mark.parametrize("action", ["/sleep?python", "/sleep?library", "/daemon"])
+@pytest.mark.parametrize(
+    ("mode", "how", "action"),
+    each_value(
+        DIFFERENT, [signal.SIGTERM, signal.SIGKILL], ["/sleep?python", "/sleep?library", "/daemon"]
+    ),
+    indirect=["mode"],
+)
 def test_a_child_keeps_no_port(mode: str, how: signal.Signals, action: str) -> None:
     # No other test gets it when it is free.
     bind = (f"127.0.0.1:{free_port()}",)

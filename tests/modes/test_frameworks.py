@@ -53,20 +53,17 @@ def ask(
         )
 
 
-@pytest.mark.threading_only
 def test_page(example: Server) -> None:
     response = ask(example, "GET", "/")
     assert response.status == 200
     assert b"Hello, world!" in response.body
 
 
-@pytest.mark.threading_only
 def test_page_with_a_name_beyond_ascii(example: Server) -> None:
     response = ask(example, "GET", "/hello/%C5%98eh%C3%A1k%20%26")
     assert "Hello, \u0158eh\xe1k &amp;!" in response.body.decode()
 
 
-@pytest.mark.threading_only
 def test_form_and_redirect(example: Server) -> None:
     body = urlencode({"name": "\u0158eh\xe1k"}).encode()
     response = ask(example, "POST", "/greet", FORM, body=body)
@@ -77,24 +74,20 @@ def test_form_and_redirect(example: Server) -> None:
     assert "Hello, \u0158eh\xe1k!" in ask(example, "GET", target).body.decode()
 
 
-@pytest.mark.threading_only
 def test_json(example: Server) -> None:
     response = ask(example, "POST", "/sum", JSON, body=b'{"numbers": [1, 2, 39]}')
     assert response.json() == {"sum": 42}
 
 
-@pytest.mark.threading_only
 def test_not_found(example: Server) -> None:
     response = ask(example, "GET", "/nowhere")
     assert (response.status, b"Nobody of that name" in response.body) == (404, True)
 
 
-@pytest.mark.threading_only
 def test_head(example: Server) -> None:
     assert ask(example, "HEAD", "/").status == 200
 
 
-@pytest.mark.threading_only
 def test_wrong_method(example: Server) -> None:
     assert ask(example, "GET", "/greet").status == 405
 
@@ -107,6 +100,7 @@ def files(request: pytest.FixtureRequest, serve: Serve) -> Server:
     return serve(request.param)
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("size", [0, 10, 3_000_000])
 @pytest.mark.parametrize("chunked", [False, True])
 def test_files(files: Server, size: int, chunked: bool) -> None:
@@ -130,13 +124,13 @@ def test_files(files: Server, size: int, chunked: bool) -> None:
         assert connection.request("GET", "/url").status == 200
 
 
-@pytest.mark.threading_only
 def test_file_from_disk(files: Server, request: pytest.FixtureRequest) -> None:
     response = files.get("/itself")
     path = FLASK if "flask" in request.node.name else DJANGO
     assert response.body == (ROOT / path).read_bytes()
 
 
+@pytest.mark.each_mode
 def test_stream(files: Server) -> None:
     with files.connect() as connection:
         response = connection.request("GET", "/stream")
@@ -145,13 +139,11 @@ def test_stream(files: Server) -> None:
         assert connection.request("GET", "/url").status == 200
 
 
-@pytest.mark.threading_only
 def test_url(files: Server) -> None:
     answer = files.get("/url?a=b").json()
     assert answer == {"url": "http://test/url?a=b", "remote": "127.0.0.1"}
 
 
-@pytest.mark.threading_only
 def test_ranges(serve: Serve) -> None:
     server = serve(FLASK)
     response = server.get("/download/1000", "Range: bytes=5-14")
@@ -163,7 +155,6 @@ def test_ranges(serve: Serve) -> None:
     assert (again.status, again.body) == (304, b"")
 
 
-@pytest.mark.threading_only
 def test_session(serve: Serve) -> None:
     server = serve(FLASK)
     cookie: tuple[str, ...] = ()

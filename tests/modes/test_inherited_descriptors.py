@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.binary_upgrade import end, upgrade
+from tests.support.each_value import DIFFERENT, each_value
 from tests.testkit.server import Server, wait_for
+
+pytestmark = pytest.mark.each_mode
 
 APP = "tests.apps.starting:application"
 
@@ -24,7 +27,9 @@ def inherited(server: Server) -> tuple[str, list[str]]:
     return pid, [where for fd, where in found if int(fd) > 2 and not own.fullmatch(where)]
 
 
-@pytest.mark.parametrize("preload", ["off", "on"])
+@pytest.mark.parametrize(
+    ("mode", "preload"), each_value(DIFFERENT, ["off", "on"]), indirect=["mode"]
+)
 def test_nothing_is_inherited(mode: str, preload: str, tmp_path: Path, folder: Path) -> None:
     options = (
         *("--preload", preload, "--pidfile", str(tmp_path / "pid")),

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.each_value import DIFFERENT, each_value
 from tests.testkit.process import children, wait_for_end
 from tests.testkit.server import MODES, Server, wait_for
 
@@ -80,6 +81,7 @@ PRELOADS = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.each_mode
 @PRELOADS
 def test_reload_and_stop(mode: str, preload: str, notes: Notes) -> None:
     with notes.serve(mode, "--preload", preload) as server:
@@ -100,6 +102,7 @@ def test_reload_and_stop(mode: str, preload: str, notes: Notes) -> None:
     assert not any(line.endswith(f" {main}") for line in notes.read())
 
 
+@pytest.mark.each_mode
 @PRELOADS
 def test_max_requests(mode: str, preload: str, notes: Notes) -> None:
     with notes.serve(mode, "--max-requests", "5", "--preload", preload) as server:
@@ -107,7 +110,9 @@ def test_max_requests(mode: str, preload: str, notes: Notes) -> None:
     notes.check(*notes.answered, preload=preload)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT])
+@pytest.mark.parametrize(
+    ("mode", "number"), each_value(DIFFERENT, [signal.SIGINT, signal.SIGQUIT]), indirect=["mode"]
+)
 def test_quick_stop(number: signal.Signals, mode: str, notes: Notes) -> None:
     with notes.serve(mode) as server:
         notes.ask(server)
@@ -115,6 +120,7 @@ def test_quick_stop(number: signal.Signals, mode: str, notes: Notes) -> None:
     notes.check(*notes.answered)
 
 
+@pytest.mark.each_mode
 def test_without_a_supervisor(mode: str, notes: Notes) -> None:
     options = ("--supervisor", "off", "--workers", "1")
     with notes.serve("single" if mode == "forking" else mode, *options) as server:
@@ -122,6 +128,7 @@ def test_without_a_supervisor(mode: str, notes: Notes) -> None:
     notes.check(*notes.answered)
 
 
+@pytest.mark.each_mode
 def test_a_worker_that_ends_by_itself(mode: str, notes: Notes) -> None:
     with notes.serve(mode) as server:
         pid = notes.ask(server, "/leave")
@@ -161,7 +168,11 @@ def test_a_new_version_that_serves_but_has_not_been_heard(tmp_path: Path, notes:
     notes.check(*notes.answered)
 
 
-@pytest.mark.parametrize("how", ["/fork/exit", "/fork/raise", "/multiprocessing"])
+@pytest.mark.parametrize(
+    ("mode", "how"),
+    each_value(DIFFERENT, ["/fork/exit", "/fork/raise", "/multiprocessing"]),
+    indirect=["mode"],
+)
 def test_a_fork_of_the_application(how: str, mode: str, notes: Notes) -> None:
     """What it has inherited is not its own, and not done twice."""
     with notes.serve(mode, "--workers", "1", tracebacks=True) as server:
@@ -195,7 +206,6 @@ def test_a_preloader_that_is_dismissed(notes: Notes) -> None:
     assert {line.split()[1] for line in notes.read()} == {worker}
 
 
-@pytest.mark.threading_only
 def test_a_handler_that_hangs(mode: str, notes: Notes) -> None:
     options = ("--graceful-timeout", "0.5", "--workers", "1")
     with notes.serve(mode, *options, env={"HANGS": "1"}) as server:
@@ -225,7 +235,6 @@ def test_a_worker_that_ends_by_itself_and_hangs(notes: Notes) -> None:
         server.kill()
 
 
-@pytest.mark.threading_only
 def test_coverage(mode: str, tmp_path: Path, notes: Notes) -> None:
     """As its documents say: `coverage.process_startup()` in sitecustomize.py."""
     data = tmp_path / "data"

@@ -27,6 +27,8 @@ from tests.testkit.server import MODES, ROOT, command, environment, wait_for
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
+pytestmark = pytest.mark.each_mode
+
 
 def hello(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
     start_response("200 OK", [("Content-Type", "text/plain")])

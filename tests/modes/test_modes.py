@@ -43,6 +43,7 @@ def test_single_and_forking_differ_by_their_workers_only() -> None:
     assert forking.run is single.run
 
 
+@pytest.mark.each_mode("single")
 def test_ready_line(mode: str) -> None:
     with Server(GATE, mode) as server:
         assert server.mode == mode
@@ -52,6 +53,7 @@ def test_ready_line(mode: str) -> None:
         assert f"({mode}, {noun})\n" in server.log()
 
 
+@pytest.mark.each_mode("single")
 def test_several_addresses(mode: str) -> None:
     with Server(GATE, mode, bind=("127.0.0.1:0", "127.0.0.1:0")) as server:
         first, second = server.urls.split(", ")
@@ -62,6 +64,7 @@ def test_several_addresses(mode: str) -> None:
                 assert connection.request("GET", "/process").status == 200
 
 
+@pytest.mark.each_mode("single")
 def test_gevent_patches_before_the_application_is_imported(mode: str) -> None:
     with Server(GATE, mode) as server:
         process = process_of(server)
@@ -118,6 +121,7 @@ def test_without_plugins_of_gevent_no_metadata_is_read() -> None:
     assert done.stdout == "False False\nTrue\n", done.stderr
 
 
+@pytest.mark.each_mode("single")
 def test_inherited_socket(mode: str) -> None:
     """`fd:N`, as systemd passes a listening socket."""
     listener = socket.create_server(("127.0.0.1", 0))
@@ -135,6 +139,7 @@ def test_inherited_socket(mode: str) -> None:
 # Stopping
 
 
+@pytest.mark.each_mode("single")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_requests_in_hand_are_answered(mode: str, number: signal.Signals, tmp_path: Path) -> None:
     with Server(GATE, mode, *PATIENT) as server:
@@ -148,6 +153,7 @@ def test_requests_in_hand_are_answered(mode: str, number: signal.Signals, tmp_pa
         server.ended()
 
 
+@pytest.mark.each_mode("single")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_idle_connections_do_not_hold_it(mode: str, number: signal.Signals) -> None:
     with Server(GATE, mode, *PATIENT) as server:
@@ -160,6 +166,7 @@ def test_idle_connections_do_not_hold_it(mode: str, number: signal.Signals) -> N
         server.ended()
 
 
+@pytest.mark.each_mode("single")
 def test_no_new_connections_while_it_stops(mode: str, tmp_path: Path) -> None:
     # No other test gets it when it is free.
     bind = (f"127.0.0.1:{free_port()}",)
@@ -174,6 +181,7 @@ def test_no_new_connections_while_it_stops(mode: str, tmp_path: Path) -> None:
             server.connect()
 
 
+@pytest.mark.each_mode("single")
 def test_graceful_timeout_ends_what_does_not_end(mode: str, tmp_path: Path) -> None:
     with Server(GATE, mode, "--graceful-timeout", "0.1") as server:
         connection = server.enter(tmp_path / "never")
@@ -184,6 +192,7 @@ def test_graceful_timeout_ends_what_does_not_end(mode: str, tmp_path: Path) -> N
         server.ended()
 
 
+@pytest.mark.each_mode("single")
 def test_no_process_is_left_behind(mode: str) -> None:
     with Server(GATE, mode, "--workers", "2", *PATIENT) as server:
         pids = {process_of(server)["pid"] for _ in range(20)}
@@ -197,7 +206,6 @@ def test_no_process_is_left_behind(mode: str) -> None:
 # Workers
 
 
-@pytest.mark.threading_only
 def test_a_dead_worker_is_replaced(mode: str) -> None:
     launcher = patched("poorhttp.supervisor.backoff", LONGEST_PAUSE=0.1)
     with Server(GATE, mode, "--workers", "2", launcher=launcher) as server:
@@ -212,6 +220,7 @@ def test_a_dead_worker_is_replaced(mode: str) -> None:
         wait_for(lambda: len(children(server.process.pid)) == 2, "two workers below the supervisor")
 
 
+@pytest.mark.each_mode("single")
 def test_two_workers_at_once(mode: str, tmp_path: Path) -> None:
     """Requests that hold a worker each: processes answer side by side, whatever the mode."""
     with Server(GATE, mode, "--workers", "2") as server:
@@ -224,6 +233,7 @@ def test_two_workers_at_once(mode: str, tmp_path: Path) -> None:
             assert connection.response().json() == "waited"
 
 
+@pytest.mark.each_mode("single")
 def test_fork_safety(mode: str) -> None:
     """Workers share a listening socket and nothing else; what one does, no other feels."""
     with Server(GATE, mode, "--workers", "2") as server:
@@ -237,6 +247,7 @@ def test_fork_safety(mode: str) -> None:
 # Many clients
 
 
+@pytest.mark.each_mode("single")
 def test_parallel_clients(serve: Serve) -> None:
     server = serve(ECHO)
 
@@ -252,6 +263,7 @@ def test_parallel_clients(serve: Serve) -> None:
         list(pool.map(client, range(80)))
 
 
+@pytest.mark.each_mode("single")
 def test_many_idle_connections(serve: Serve) -> None:
     # Idle for as long as a busy machine needs for all the others.
     server = serve(ECHO, "--header-timeout", "600", "--keepalive-timeout", "600")
@@ -263,6 +275,7 @@ def test_many_idle_connections(serve: Serve) -> None:
         connection.close()
 
 
+@pytest.mark.each_mode("single")
 def test_requests_at_once(mode: str, tmp_path: Path) -> None:
     """As many as the mode promises are run together; one more is answered behind them."""
     with Server(GATE, mode) as server:
@@ -281,6 +294,7 @@ def test_requests_at_once(mode: str, tmp_path: Path) -> None:
             assert behind.response().status == 200
 
 
+@pytest.mark.each_mode("single")
 def test_others_are_answered_beside_a_slow_request(mode: str, tmp_path: Path) -> None:
     workers = ("--workers", "2") if AT_ONCE[mode] == 1 else ()
     with Server(GATE, mode, *workers) as server:
@@ -294,6 +308,7 @@ def test_others_are_answered_beside_a_slow_request(mode: str, tmp_path: Path) ->
 # Slow clients
 
 
+@pytest.mark.each_mode("single")
 def test_a_slow_upload_holds_nobody(serve: Serve) -> None:
     server = serve(ECHO)
     uploads = [server.connect() for _ in range(20)]
@@ -307,6 +322,7 @@ def test_a_slow_upload_holds_nobody(serve: Serve) -> None:
         upload.close()
 
 
+@pytest.mark.each_mode("single")
 def test_a_slow_head_holds_nobody(serve: Serve) -> None:
     server = serve(ECHO)
     slow = [server.connect() for _ in range(20)]
@@ -320,6 +336,7 @@ def test_a_slow_head_holds_nobody(serve: Serve) -> None:
         connection.close()
 
 
+@pytest.mark.each_mode("single")
 def test_a_slow_reader_holds_nobody(serve: Serve) -> None:
     """An answer that is known at once is the server's to deliver, not the application's."""
     server = serve(ANSWERS)
@@ -336,6 +353,7 @@ def test_a_slow_reader_holds_nobody(serve: Serve) -> None:
 # Neighbours in the process
 
 
+@pytest.mark.each_mode("single")
 def test_an_application_that_forks(serve: Serve) -> None:
     server = serve(GATE)
     with server.connect() as connection:
@@ -344,6 +362,7 @@ def test_an_application_that_forks(serve: Serve) -> None:
         assert connection.request("GET", "/run").json() == "done\n"
 
 
+@pytest.mark.each_mode("single")
 def test_programs_do_not_inherit_connections(serve: Serve) -> None:
     """Else a connection that was closed here would stay open there."""
     server = serve(GATE)
@@ -370,6 +389,7 @@ def test_every_mode_is_tested() -> None:
     assert set(MODES) == set(OURS)
 
 
+@pytest.mark.each_mode("single")
 def test_workers_end_with_their_supervisor(mode: str) -> None:
     """Killed without a word, it leaves nobody behind who holds the port."""
     server = Server(GATE, mode, "--workers", "2")

@@ -17,9 +17,15 @@ from tests.testkit.server import ROOT, Server, run
 REPLACING = str(ROOT / "tests/apps/replacing.py")
 
 
-@pytest.mark.parametrize("options", [(), ("--preload",)], ids=["plain", "preload"])
-@pytest.mark.parametrize("replaced", ["gevent", "all"])
-@pytest.mark.parametrize("mode", ["forking", "threading"])
+@pytest.mark.parametrize(
+    ("mode", "replaced", "options"),
+    [
+        ("forking", "gevent", ()),
+        ("forking", "all", ("--preload",)),
+        ("threading", "gevent", ("--preload",)),
+        ("threading", "all", ()),
+    ],
+)
 def test_it_serves_reloads_and_stops(mode: str, replaced: str, options: tuple[str, ...]) -> None:
     options = (*options, "--request-timeout", "60", "--workers", "1")
     with Server(REPLACING, mode, *options, env={"REPLACED": replaced}) as server:

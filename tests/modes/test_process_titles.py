@@ -73,7 +73,6 @@ def titles_of_workers(server: Server) -> list[str]:
     return sorted(map(title, children(server.process.pid)))
 
 
-@pytest.mark.threading_only
 def test_each_process_has_one(tmp_path: Path) -> None:
     """And the environment, which may lie beside the arguments, stays as it is."""
     address = f"bind = 127.0.0.1:0\ntarget = {ROOT / GATE}\n"
@@ -101,7 +100,6 @@ def test_each_process_has_one(tmp_path: Path) -> None:
             assert version in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
 
 
-@pytest.mark.threading_only
 def test_no_rights_are_needed(nobody: Nobody) -> None:
     program = """
 from poorhttp._core import set_process_title
@@ -112,6 +110,7 @@ print(ascii(open("/proc/self/cmdline").read()), open("/proc/self/comm").read(), 
     assert done.stdout == f"'name: ?[2J??????{'x' * (4094 - 16)}\\x00'a name\n", done.stderr
 
 
+@pytest.mark.each_mode
 def test_a_request_is_shown(serve: Serve, mode: str, tmp_path: Path) -> None:
     """Until it ends; nothing in it controls a terminal."""
     server = serve(GATE, *QUERIES)
@@ -132,6 +131,7 @@ def test_a_request_is_shown(serve: Serve, mode: str, tmp_path: Path) -> None:
         wait_for(lambda: titles_of_workers(server) == plain, "no request in a title")
 
 
+@pytest.mark.each_mode
 def test_of_several_requests_the_same_one_is_shown(serve: Serve, mode: str, tmp_path: Path) -> None:
     """Until it ends, and then the oldest of the others."""
     if AT_ONCE[mode] < 3:
@@ -152,7 +152,6 @@ def test_of_several_requests_the_same_one_is_shown(serve: Serve, mode: str, tmp_
         wait_title(worker, expected)
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize(
     ("options", "target", "shown"),
     [
@@ -176,7 +175,6 @@ def test_what_is_shown(
         assert connection.response().status == 200
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("process", ["main", "standalone"])
 def test_arguments_without_values_of_variables(process: str) -> None:
     """They may be passwords."""
@@ -189,7 +187,6 @@ def test_arguments_without_values_of_variables(process: str) -> None:
         assert "secret" not in title(server.process.pid)
 
 
-@pytest.mark.threading_only
 def test_bytes_that_are_not_printable(serve: Serve) -> None:
     """The server accepts them in targets, and the title has none of them."""
     server = serve(GATE, *QUERIES)
@@ -199,7 +196,6 @@ def test_bytes_that_are_not_printable(serve: Serve) -> None:
     assert status == 400, "then titles are safe by the grammar alone"
 
 
-@pytest.mark.threading_only
 def test_off() -> None:
     with Server(GATE, "threading", "--proc-name", "off") as server:
         before = command_line(server.process.pid)
@@ -208,13 +204,11 @@ def test_off() -> None:
         assert server.get("/process").status == 200
 
 
-@pytest.mark.threading_only
 def test_standalone() -> None:
     with Server(GATE, "threading", "--supervisor", "off") as server:
         assert title(server.process.pid).startswith("poorhttp: standalone serve ")
 
 
-@pytest.mark.threading_only
 def test_a_child_of_the_application(tmp_path: Path) -> None:
     """It has not the request of its parent."""
     (tmp_path / "app.py").write_text(FORKING)
@@ -227,7 +221,6 @@ def test_a_child_of_the_application(tmp_path: Path) -> None:
         (tmp_path / "end").touch()
 
 
-@pytest.mark.threading_only
 def test_where_the_arguments_cannot_be_moved() -> None:
     """Then as much of a title is shown as the command line has room for."""
     program = LibraryProgram(THREADED)

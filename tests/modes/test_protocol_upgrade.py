@@ -13,6 +13,8 @@ from tests.testkit.client import Connection
 from tests.testkit.server import Server, wait_for
 from tests.testkit.versions import Versions
 
+pytestmark = pytest.mark.each_mode
+
 APP = "tests/apps/protocol_upgrade.py"
 
 ASKS = ("Connection: Upgrade", "Upgrade: anything")

@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.each_value import DIFFERENT, each_value
 from tests.testkit.process import children
 from tests.testkit.server import Program, Server, command, wait_for
+
+pytestmark = pytest.mark.each_mode
 
 APPLICATION = """\
 import asyncio, faulthandler, os, signal, sys, time
@@ -75,7 +78,7 @@ def serve(mode: str, tmp_path: Path, what: str, *options: str, **env: str) -> Se
     return Server("app.py", mode, *options, cwd=tmp_path, env={"WHAT": what, **env})
 
 
-@pytest.mark.parametrize("what", WAYS)
+@pytest.mark.parametrize(("mode", "what"), each_value(DIFFERENT, WAYS), indirect=["mode"])
 def test_the_server_reopens_its_logs_and_stops(mode: str, what: str, tmp_path: Path) -> None:
     """The worker is the same in between; a stop that is lost would take 600 seconds."""
     access, errors = tmp_path / "access.log", tmp_path / "error.log"
@@ -97,7 +100,9 @@ def test_the_server_reopens_its_logs_and_stops(mode: str, what: str, tmp_path: P
         assert children(server.process.pid) == before
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT])
+@pytest.mark.parametrize(
+    ("mode", "number"), each_value(DIFFERENT, [signal.SIGINT, signal.SIGQUIT]), indirect=["mode"]
+)
 def test_a_quick_stop(mode: str, number: signal.Signals, tmp_path: Path) -> None:
     with serve(mode, tmp_path, "handle") as server:
         server.get("/")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.each_value import DIFFERENT, each_value
 from tests.support.health_probe import wait_status
 from tests.testkit.client import HANG, Connection
 from tests.testkit.process import children
@@ -50,7 +51,9 @@ def start(
     return Server(BUSY, mode, *few, *options, env=env, bind=(bind,), launcher=launcher)
 
 
-@pytest.mark.parametrize("kind", ["new", "kept"])
+@pytest.mark.parametrize(
+    ("mode", "kind"), each_value(DIFFERENT, ["new", "kept"]), indirect=["mode"]
+)
 def test_waiting_requests_are_logged(mode: str, tmp_path: Path, kind: str) -> None:
     with start(mode) as server:
         waiting = [server.connect() for _ in range(5)] if kind == "kept" else []
@@ -69,7 +72,6 @@ def test_waiting_requests_are_logged(mode: str, tmp_path: Path, kind: str) -> No
         assert len(SATURATED.findall(server.log())) == len(OVER.findall(server.log())) == 1
 
 
-@pytest.mark.threading_only
 def test_on_a_unix_socket(mode: str, tmp_path: Path, folder: Path) -> None:
     path = str(folder / "socket")
     with start(mode, bind=f"unix:{path}") as server, ExitStack() as stack:
@@ -104,7 +106,6 @@ def wait_signs(systemd: socket.socket, count: int) -> None:
         count -= systemd.recv(4096) == b"WATCHDOG=1"
 
 
-@pytest.mark.threading_only
 def test_busy_threads_are_no_reason_where_nobody_waits(mode: str, tmp_path: Path) -> None:
     """Nothing is logged until somebody waits, and systemd hears that all is well all the time."""
     env = {"NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "400000"}
@@ -120,7 +121,6 @@ def test_busy_threads_are_no_reason_where_nobody_waits(mode: str, tmp_path: Path
         assert "no worker answers" not in server.log()
 
 
-@pytest.mark.threading_only
 def test_readiness_is_logged(mode: str, tmp_path: Path, folder: Path) -> None:
     admin = str(folder / "admin")
     why = "all threads of the worker run requests, and no worker answers"
@@ -134,7 +134,6 @@ def test_readiness_is_logged(mode: str, tmp_path: Path, folder: Path) -> None:
         assert server.log().count("/-/ready is") == 2
 
 
-@pytest.mark.threading_only
 def test_an_idle_server_is_not_checked(mode: str, tmp_path: Path) -> None:
     """When nothing happens, the main process sleeps, and is told again when something does."""
     with start(mode) as server:

@@ -14,6 +14,8 @@ from tests.conftest import Serve
 from tests.testkit.client import HANG
 from tests.testkit.server import Server, join, wait_for
 
+pytestmark = pytest.mark.each_mode
+
 flask_sock = pytest.importorskip("flask_sock")
 socketio = pytest.importorskip("socketio")
 requests = pytest.importorskip("requests")
@@ -91,12 +93,19 @@ def test_all_close_cleanly_when_the_server_stops(mode: str) -> None:
         server.ended()
 
 
-@pytest.mark.parametrize("mode", CONCURRENT)
-@pytest.mark.parametrize("transports", [["websocket"], ["polling", "websocket"], ["polling"]])
-@pytest.mark.parametrize("without", ["", "1"])
+@pytest.mark.parametrize(
+    ("mode", "transports", "without"),
+    [
+        ("threading", ["websocket"], ""),
+        ("threading", ["polling", "websocket"], ""),
+        ("threading", ["polling"], ""),
+        # Only gevent has a package of its own.
+        ("gevent", ["polling", "websocket"], ""),
+        ("gevent", ["websocket"], "1"),
+        ("gevent", ["polling"], "1"),
+    ],
+)
 def test_flask_socketio(mode: str, transports: list[str], without: str) -> None:
-    if without and mode == "threading":
-        pytest.skip("only gevent has a package of its own")
     with (
         Server(APP, mode, env={"WITHOUT_GEVENT_WEBSOCKET": without}) as server,
         requests.Session() as session,

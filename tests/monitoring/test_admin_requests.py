@@ -18,11 +18,12 @@ from poorhttp.plugins.monitor.admin.protection import Protection
 from poorhttp.plugins.monitor.admin.questions import COMMAND, Questions
 from tests.support.admin_requests import send_made_up
 from tests.support.check_each import by_file, check_each
+from tests.support.forked_command import run_command
 from tests.testkit.cases.blocks import FOLDER, Block, blocks
 from tests.testkit.cases.exchanges import Case, read_all
 from tests.testkit.client import Connection
 from tests.testkit.process import children
-from tests.testkit.server import Server, command, run
+from tests.testkit.server import Server
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
@@ -173,7 +174,7 @@ def test_token_files(token: str | None, mode: int, message: str, tmp_path: Path)
         file.write_text(token)
         file.chmod(mode)
     options = ("--admin", "127.0.0.1:0", "--admin-token-file", str(file))
-    done = run(*command("serve", GATE, "--bind", "127.0.0.1:0", *options))
+    done = run_command("serve", GATE, "--bind", "127.0.0.1:0", *options)
     assert done.returncode == 3
     assert "--admin-token-file: " in done.stderr
     assert message in done.stderr
@@ -181,7 +182,7 @@ def test_token_files(token: str | None, mode: int, message: str, tmp_path: Path)
 
 @pytest.mark.parametrize("address", ["0.0.0.0:0", "[::]:0"])
 def test_other_machines_need_a_token(address: str, tmp_path: Path) -> None:
-    done = run(*command("serve", GATE, "--bind", "127.0.0.1:0", "--admin", address))
+    done = run_command("serve", GATE, "--bind", "127.0.0.1:0", "--admin", address)
     assert done.returncode == 3
     assert "can be reached from other machines: set admin_token_file" in done.stderr
     file = tmp_path / "token"

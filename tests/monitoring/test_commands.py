@@ -37,6 +37,7 @@ from poorhttp.plugins.monitor.ctl.top_tables import TABLES
 from poorhttp.plugins.monitor.derived.notices import notices
 from poorhttp.plugins.monitor.derived.rates import Recent
 from tests.support.binary_upgrade import wait_for_end
+from tests.support.forked_command import run_command
 from tests.support.health_probe import ask, wait_status
 from tests.support.load import Load
 from tests.support.nobody import IS_ROOT, Nobody
@@ -50,7 +51,6 @@ from tests.testkit.server import (
     command,
     environment,
     join,
-    run,
     wait_for,
 )
 from tests.testkit.versions import Versions, told
@@ -67,7 +67,7 @@ class Control:
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run it."""
-        return run(*command("ctl", *self.options, *words))
+        return run_command("ctl", *self.options, *words)
 
     def says(self, *words: str) -> str:
         """What it prints, if it succeeds."""
@@ -479,7 +479,7 @@ def test_ways_to_a_server(folder: Path) -> None:
         )
 
     def ctl(*words: str, **env: str) -> tuple[int, str]:
-        done = run(*command("ctl", *words), env=env)
+        done = run_command("ctl", *words, env=env)
         return done.returncode, done.stdout + done.stderr
 
     configure("admin = 127.0.0.1:0", "admin_token_file = token")
@@ -786,10 +786,10 @@ def test_options_before_and_behind_the_command() -> None:
 
 def test_help() -> None:
     for words in (("ctl",), ("ctl", "--help"), ("ctl", "status", "-h")):
-        done = run(*command(*words))
+        done = run_command(*words)
         assert done.returncode == 0
         assert all(f"  {name}" in done.stdout for name in SUBCOMMANDS)
-    assert "  ctl " in run(*command("--help")).stdout
+    assert "  ctl " in run_command("--help").stdout
 
 
 def test_no_answer_of_the_main_process(control: Control) -> None:
@@ -878,32 +878,32 @@ def test_the_token_goes_to_no_stranger(way: str, folder: Path, nobody: Nobody) -
         ways = [("--pidfile", str(folder / "pid")), ("--admin", where), ("-c", str(ini))]
         for named in ways:
             given = ("--token-file", str(token))
-            done = run(*command("ctl", *named, "status", *given))
+            done = run_command("ctl", *named, "status", *given)
             assert (done.returncode, "user nobody" in done.stderr) == (3, True), done.stderr
             assert "it was not sent" in done.stderr
         # Nor is it found without options, among servers of other tests.
-        done = run(*command("ctl", "status"))
+        done = run_command("ctl", "status")
         assert where not in done.stdout + done.stderr
         assert "a-token" not in impostor.output()
         # Who may read the token may be sent it.
         os.chown(token, pwd.getpwnam("nobody").pw_uid, -1)
-        run(*command("ctl", "--admin", where, "status", "--token-file", str(token)))
+        run_command("ctl", "--admin", where, "status", "--token-file", str(token))
         assert "a-token" in impostor.output()
         # A file of nobody names no process of root.
         (folder / "pid").unlink()
         os.mkfifo(folder / "pid")
-        done = run(*command("ctl", "--pidfile", str(folder / "pid"), "status"))
+        done = run_command("ctl", "--pidfile", str(folder / "pid"), "status")
         assert done.stderr == f"poorhttp: {folder}/pid: it is not a regular file\n"
         (folder / "pid").unlink()
         with Server(GATE, "threading", "--admin", "127.0.0.1:0") as server:
             (folder / "pid").write_text(f"{server.process.pid}\n")
             os.chown(folder / "pid", pwd.getpwnam("nobody").pw_uid, -1)
-            done = run(*command("ctl", "--pidfile", str(folder / "pid"), "status"))
+            done = run_command("ctl", "--pidfile", str(folder / "pid"), "status")
             assert "belongs to user nobody, and names process" in done.stderr
             (folder / "pid").rename(folder / "there")
             (folder / "pid").symlink_to(folder / "there")
             os.lchown(folder / "pid", pwd.getpwnam("nobody").pw_uid, -1)
-            done = run(*command("ctl", "--pidfile", str(folder / "pid"), "status"))
+            done = run_command("ctl", "--pidfile", str(folder / "pid"), "status")
             assert "is a symbolic link of user nobody" in done.stderr
 
 
@@ -929,7 +929,7 @@ def test_a_configuration_of_a_stranger_sends_no_token(
         ini.write_text(f"[http]\nadmin = {where}\nadmin_token_file = {token}\n")
         shutil.chown(ini, owner, group)
         ini.chmod(mode)
-        done = run(*command("ctl", "-c", str(ini), "status"))
+        done = run_command("ctl", "-c", str(ini), "status")
         assert (done.returncode, done.stderr) == (
             3,
             f"poorhttp: {ini}:3: admin_token_file: {who} may write {ini}: the token was not sent; "

@@ -18,7 +18,7 @@ from poorhttp.plugins.monitor.derived.rates import Recent, added, quantile
 from tests.support.admin_address import Operator
 from tests.support.binary_upgrade import end, upgrade
 from tests.support.status_documents import document, series
-from tests.testkit.server import MODES, Server, patched, wait_for
+from tests.testkit.server import Server, patched, wait_for
 
 if TYPE_CHECKING:
     from poorhttp.plugins.monitor.admin.model import Status
@@ -53,7 +53,6 @@ def wake_ups(pid: int) -> int:
     return int(status.split("\nvoluntary_ctxt_switches:")[1].split()[0])
 
 
-@pytest.mark.parametrize("mode", MODES)
 def test_minutes_with_requests(mode: str, folder: Path) -> None:
     """Each request is in one slot; between requests the main process sleeps."""
     path = folder / "admin"
@@ -97,7 +96,6 @@ def test_requests_of_other_generations(folder: Path) -> None:
         assert requests(path) == 4
 
 
-@pytest.mark.threading_only
 def test_another_main_process(folder: Path, tmp_path: Path) -> None:
     """It goes on with the slots of the one before, and with its slot under way; and so on."""
     path, pidfile = folder / "admin", tmp_path / "pid"

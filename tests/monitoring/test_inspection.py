@@ -152,6 +152,7 @@ def runs_python(mode: str, way: str) -> bool:
     return way not in (*WAITING, *HOLDING) or (mode == "threading" and way in WAITING)
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("way", WAYS)
 def test_stacks(serve: Serve, mode: str, way: str, address: str, tmp_path: Path) -> None:
     server = serve(APP, "--admin", f"unix:{address}")
@@ -176,7 +177,6 @@ def test_stacks(serve: Serve, mode: str, way: str, address: str, tmp_path: Path)
         assert f"{way}  {os.path.abspath(APP)}:" in shown
 
 
-@pytest.mark.threading_only
 def test_stacks_of_a_version(address: str, tmp_path: Path) -> None:
     """Workers of the development server answer, too."""
     shutil.copy(APP, tmp_path / "app.py")
@@ -185,6 +185,7 @@ def test_stacks_of_a_version(address: str, tmp_path: Path) -> None:
         assert [worker["how"] for worker in ask(address, "stacks")["workers"]] == ["python"]
 
 
+@pytest.mark.each_mode
 def test_stacks_of_many(serve: Serve, mode: str, address: str, tmp_path: Path) -> None:
     """All threads and greenlets are told, each with its own request."""
     server = serve(APP, "--admin", f"unix:{address}")
@@ -206,7 +207,6 @@ def test_stacks_of_many(serve: Serve, mode: str, address: str, tmp_path: Path) -
     ]
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("way", [*WAITING, *HOLDING])
 def test_stacks_without_py_spy(address: str, way: str, tmp_path: Path) -> None:
     options = ("--admin", f"unix:{address}-alone")
@@ -227,6 +227,7 @@ def test_stacks_without_py_spy(address: str, way: str, tmp_path: Path) -> None:
         assert "by faulthandler" in profile["notes"][0]
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("way", ["in_python", "in_sleep", "in_database"])
 def test_profile(serve: Serve, mode: str, way: str, address: str, tmp_path: Path) -> None:
     """The request takes nearly all the time, in a process of one service or of several."""
@@ -265,7 +266,6 @@ def test_a_query_to_postgresql(serve: Serve, mode: str, address: str) -> None:
         assert [line for line in lines if ";in_postgres (" not in line] == []
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("form", ["svg", "speedscope"])
 def test_formats_of_a_profile(serve: Serve, address: str, form: str, tmp_path: Path) -> None:
     server = serve(APP, "--admin", f"unix:{address}")
@@ -296,7 +296,6 @@ Caused by:
 """
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -311,7 +310,6 @@ def test_why_py_spy_fails(text: str, problem: str) -> None:
     assert py_spy.problem(text) == problem
 
 
-@pytest.mark.threading_only
 def test_py_spy_of_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Root may be in a folder of somebody else, with a PATH that names the current folder."""
     (tmp_path / "py-spy").write_text("#!/bin/sh\n")
@@ -347,6 +345,7 @@ def test_names_that_are_hostile() -> None:
     shown.encode()
 
 
+@pytest.mark.each_mode
 def test_heap(serve: Serve, mode: str, address: str) -> None:
     """The first answer says what there is, the next one what has grown since."""
     server = serve(APP, "--admin", f"unix:{address}")
@@ -364,7 +363,6 @@ def test_heap(serve: Serve, mode: str, address: str) -> None:
     assert re.search(r"^ +\d+ +\+10000 +\S+\.Kept$", text.heap(result), re.MULTILINE)
 
 
-@pytest.mark.threading_only
 def test_heap_by_line(address: str) -> None:
     options = ("--admin", f"unix:{address}-traced", "--tracemalloc", "1")
     with Server(APP, "single", *options) as server:
@@ -380,7 +378,6 @@ def test_heap_by_line(address: str) -> None:
         assert row["size_grew"] > 10_000 * 16
 
 
-@pytest.mark.threading_only
 def test_a_worker_that_is_stopped(address: str) -> None:
     """It cannot answer, which the answer says; the other workers are told as ever."""
     options = ("--admin", f"unix:{address}-stopped", "--workers", "2")
@@ -395,7 +392,6 @@ def test_a_worker_that_is_stopped(address: str) -> None:
         assert ask(f"{address}-stopped", "stacks", pid=pid)["workers"][0]["how"] == "python"
 
 
-@pytest.mark.threading_only
 def test_what_is_refused(serve: Serve, address: str) -> None:
     server = serve(APP, "--admin", f"unix:{address}")
     for command, arguments, status in [
@@ -412,7 +408,6 @@ def test_what_is_refused(serve: Serve, address: str) -> None:
     assert workers(server)
 
 
-@pytest.mark.threading_only
 def test_one_at_a_time(serve: Serve, address: str) -> None:
     """And whatever the first one does, the server stops when it is told to."""
     options = ("--admin", f"unix:{address}-stops")

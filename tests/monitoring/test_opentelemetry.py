@@ -35,6 +35,7 @@ def receiver() -> Iterator[Receiver]:
 # Traces
 
 
+@pytest.mark.each_mode
 def test_a_span_for_each_request(mode: str, receiver: Receiver) -> None:
     """With the attributes of the conventions, and those of the application within it."""
     env = {**receiver.env, "OTEL_SERVICE_NAME": "shop"}
@@ -64,7 +65,6 @@ def test_a_span_for_each_request(mode: str, receiver: Receiver) -> None:
         assert {resource["service.name"] for _, resource in receiver.spans} == {"shop"}
 
 
-@pytest.mark.threading_only
 def test_a_span_lasts_until_the_body_is_closed(mode: str, receiver: Receiver) -> None:
     with Server(TRACED, mode, "--otel", "traces", env=receiver.env) as server:
         assert server.get("/pieces").body == b"piece\n" * 3
@@ -102,7 +102,6 @@ def test_a_thread_is_left_without_a_span() -> None:
     assert is_outside()
 
 
-@pytest.mark.threading_only
 def test_bodies_are_sent_as_without(mode: str, receiver: Receiver) -> None:
     """A list has a length, a file is sent by the server itself."""
     with Server(TRACED, mode, "--otel", "traces", env=receiver.env) as server:
@@ -114,7 +113,6 @@ def test_bodies_are_sent_as_without(mode: str, receiver: Receiver) -> None:
         receiver.wait_spans(4)
 
 
-@pytest.mark.threading_only
 def test_errors(mode: str, receiver: Receiver) -> None:
     with Server(TRACED, mode, "--otel", "traces", env=receiver.env) as server:
         server.tracebacks = True
@@ -142,7 +140,6 @@ def test_errors(mode: str, receiver: Receiver) -> None:
         assert attributes(event)["exception.message"] == "nothing here"
 
 
-@pytest.mark.threading_only
 def test_the_trace_of_a_client_goes_on(mode: str, receiver: Receiver) -> None:
     with Server(TRACED, mode, "--otel", "traces", env=receiver.env) as server:
         told = server.get("/", f"traceparent: {PARENT}", "tracestate: a=1").json()
@@ -162,7 +159,6 @@ def test_the_trace_of_a_client_goes_on(mode: str, receiver: Receiver) -> None:
         assert len(receiver.wait_spans(2)) == 2
 
 
-@pytest.mark.threading_only
 def test_methods_that_clients_invent(mode: str, receiver: Receiver) -> None:
     """The names of spans are few."""
     with Server(TRACED, mode, "--otel", "traces", env=receiver.env) as server:
@@ -174,7 +170,6 @@ def test_methods_that_clients_invent(mode: str, receiver: Receiver) -> None:
         assert attributes(outer)["http.request.method_original"] == "BREW"
 
 
-@pytest.mark.threading_only
 def test_spans_of_a_worker_that_ends_arrive(mode: str, receiver: Receiver) -> None:
     """Also of one that a preloader has forked."""
     env = {**receiver.env, "OTEL_BSP_SCHEDULE_DELAY": "600000"}
@@ -188,7 +183,6 @@ def test_spans_of_a_worker_that_ends_arrive(mode: str, receiver: Receiver) -> No
     assert len(receiver.spans) == 4
 
 
-@pytest.mark.threading_only
 def test_a_receiver_that_is_gone_delays_nobody(mode: str, receiver: Receiver) -> None:
     receiver.refuses = True
     with Server(
@@ -202,7 +196,6 @@ def test_a_receiver_that_is_gone_delays_nobody(mode: str, receiver: Receiver) ->
 # Metrics
 
 
-@pytest.mark.threading_only
 def test_metrics_arrive(mode: str, receiver: Receiver) -> None:
     env = {**receiver.env, "OTEL_RESOURCE_ATTRIBUTES": "service.name=shop,region=x"}
     with Server(TRACED, mode, "--otel", "metrics", "--workers", "1", env=env) as server:
@@ -240,7 +233,6 @@ def test_metrics_arrive(mode: str, receiver: Receiver) -> None:
         assert metrics["poorhttp.requests"].sum.data_points[0].start_time_unix_nano == begun
 
 
-@pytest.mark.threading_only
 def test_only_what_has_come_since(mode: str, receiver: Receiver) -> None:
     delta = {"OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE": "delta"}
     with Server(TRACED, mode, "--otel", "metrics", env={**receiver.env, **delta}) as server:

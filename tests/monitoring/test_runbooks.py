@@ -17,11 +17,12 @@ import pytest
 from poorhttp.config.settings import OPTIONS
 from tests.packages import need
 from tests.support.admin_address import Operator
+from tests.support.forked_command import run_command
 from tests.support.health_probe import ask
 from tests.support.proxies import WebServer, reserve
 from tests.testkit.client import Connection
 from tests.testkit.process import workers
-from tests.testkit.server import ROOT, Server, command, patched, run, wait_for
+from tests.testkit.server import ROOT, Server, patched, wait_for
 
 APP = "tests/apps/misbehaving.py"
 
@@ -79,7 +80,7 @@ class Watched(Server):
 
     def ctl(self, *words: str) -> str:
         """What a command prints."""
-        done = run(*command("ctl", "--admin", f"unix:{self.admin}", *words))
+        done = run_command("ctl", "--admin", f"unix:{self.admin}", *words)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

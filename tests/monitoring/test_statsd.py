@@ -18,10 +18,11 @@ import pytest
 from poorhttp.plugins.monitor.metrics import changes, statsd
 from poorhttp.plugins.monitor.metrics.families import collect
 from tests.support.binary_upgrade import upgrade, wait_for_end
+from tests.support.forked_command import run_command
 from tests.support.status_documents import DOCUMENTS, document, series, troubled
 from tests.testkit.client import HANG, Connection
 from tests.testkit.process import answers_at_admin, children
-from tests.testkit.server import Server, command, join, patched, run, wait_for
+from tests.testkit.server import Server, join, patched, wait_for
 from tests.testkit.versions import APP, Versions, told
 
 if TYPE_CHECKING:
@@ -219,7 +220,6 @@ class Receiver:
 QUICK = patched("poorhttp.plugins.monitor.metrics.statsd", INTERVAL=0.05)
 
 
-@pytest.mark.threading_only
 def test_a_server_sends(mode: str, versions: Versions) -> None:
     """Each request once: over a reload, the death of the process that sends, and the end."""
     with Receiver() as receiver:
@@ -253,7 +253,6 @@ def senders(server: Server) -> list[int]:
     return [pid for pid in children(server.process.pid) if answers_at_admin(pid)]
 
 
-@pytest.mark.threading_only
 def test_the_last_requests_are_sent_at_the_end(mode: str, versions: Versions, folder: Path) -> None:
     """Also if somebody has a connection to the admin address."""
     launcher = patched("poorhttp.plugins.monitor.metrics.statsd", INTERVAL=600)
@@ -271,7 +270,6 @@ def test_the_last_requests_are_sent_at_the_end(mode: str, versions: Versions, fo
         assert {"env:prod", "code:2xx", "state:idle"} <= receiver.tags
 
 
-@pytest.mark.threading_only
 def test_an_upgrade_counts_once(mode: str, versions: Versions, tmp_path: Path) -> None:
     with Receiver() as receiver:
         options = ("--statsd", receiver.where, "--pidfile", str(tmp_path / "pid"))
@@ -290,7 +288,6 @@ def test_an_upgrade_counts_once(mode: str, versions: Versions, tmp_path: Path) -
 
 
 @pytest.mark.full
-@pytest.mark.threading_only
 def test_an_upgrade_inherits_what_was_sent(mode: str, versions: Versions, tmp_path: Path) -> None:
     """The process of the old main process, which is stopped, sends nothing more."""
     launcher = patched("poorhttp.plugins.monitor.metrics.statsd", INTERVAL=600)
@@ -310,7 +307,6 @@ def test_an_upgrade_inherits_what_was_sent(mode: str, versions: Versions, tmp_pa
         assert receiver.counters["poorhttp.requests"] == 7
 
 
-@pytest.mark.threading_only
 def test_nobody_listens(mode: str, versions: Versions, tmp_path: Path) -> None:
     """The server goes on; the log says it once, and when it is over."""
     with versions.serve(mode, "--statsd", f"unix:{tmp_path}/statsd", launcher=QUICK) as server:
@@ -338,5 +334,5 @@ def test_nobody_listens(mode: str, versions: Versions, tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be(options: tuple[str, ...], code: int, text: str) -> None:
-    done = run(*command("serve", APP, "--bind", "127.0.0.1:0", *options))
+    done = run_command("serve", APP, "--bind", "127.0.0.1:0", *options)
     assert (done.returncode, text in done.stderr) == (code, True), done.stderr

@@ -300,7 +300,6 @@ def watch_load(
         assert said(driver) == []
 
 
-@pytest.mark.threading_only
 def test_sustained_load(driver: Chrome, look: Browser) -> None:
     """Numbers move; a killed worker goes, and another one comes; nothing is too wide."""
     looks = [(DESK, "light"), (PHONE, "dark")]
@@ -308,13 +307,11 @@ def test_sustained_load(driver: Chrome, look: Browser) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.threading_only
 def test_heavy_load(driver: Chrome, look: Browser) -> None:
     """The same with many clients, for longer, and more kills."""
     watch_load(driver, look, clients=12, kills=5, load=2_000)
 
 
-@pytest.mark.threading_only
 def test_a_server_that_stops(driver: Chrome, look: Browser) -> None:
     """The page says so, keeps the figures, and goes on with the next server at the address."""
     with Server(APP, "single", "--admin", "127.0.0.1:0", "--workers", "1") as server:

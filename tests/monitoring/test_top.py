@@ -15,8 +15,9 @@ from pexpect import EOF, TIMEOUT, spawn
 
 from tests.packages import need
 from tests.support.admin_address import Admin
+from tests.support.forked_command import run_command
 from tests.testkit.client import HANG
-from tests.testkit.server import ROOT, Server, command, environment, run, wait_for
+from tests.testkit.server import ROOT, Server, command, environment, wait_for
 
 APP = "tests/apps/watched.py"
 
@@ -230,7 +231,7 @@ def test_a_server_that_ends(folder: Path) -> None:
 
 def test_no_terminal(admin: Admin) -> None:
     """An error that names the other command."""
-    found = run(*command("top", "--admin", admin.url.removeprefix("http://")))
+    found = run_command("top", "--admin", admin.url.removeprefix("http://"))
     assert found.returncode == 2
     assert "top needs a terminal; `poorhttp ctl status` prints once" in found.stderr
 

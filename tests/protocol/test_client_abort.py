@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.each_value import DIFFERENT, each_value
 from tests.support.status_reader import Admin
 from tests.testkit.cases import gateway
 from tests.testkit.client import Closed, Connection
@@ -76,7 +77,11 @@ def connections(server: Server, kind: str, count: int) -> list[Connection]:
     return made
 
 
-@pytest.mark.parametrize("leave", [Connection.close, Connection.reset], ids=["fin", "reset"])
+@pytest.mark.parametrize(
+    ("mode", "leave"),
+    each_value(DIFFERENT, [Connection.close, Connection.reset]),
+    indirect=["mode"],
+)
 def test_a_request_of_a_departed_client_is_not_run(
     mode: str, tmp_path: Path, leave: Callable[[Connection], None]
 ) -> None:
@@ -114,6 +119,7 @@ def test_more_than_are_noticed_at_once(mode: str, tmp_path: Path) -> None:
         assert running.log().count("ran GET /work\n") <= MANY // 10
 
 
+@pytest.mark.each_mode
 def test_what_is_found_at_the_end_of_a_slow_request_has_waited_for_it(
     mode: str, tmp_path: Path
 ) -> None:
@@ -130,6 +136,7 @@ def test_what_is_found_at_the_end_of_a_slow_request_has_waited_for_it(
         assert "ran GET /work\n" not in running.log()
 
 
+@pytest.mark.each_mode
 def test_who_stays_is_answered(mode: str, tmp_path: Path) -> None:
     with server(mode, tmp_path) as running:
         kept = connections(running, "kept", 4)
@@ -197,7 +204,9 @@ def test_a_closed_half_may_wait_where_that_is_configured(mode: str, tmp_path: Pa
         running.wait_log("ran GET /leaves\n")
 
 
-@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize(
+    ("mode", "at_once"), each_value(DIFFERENT, [True, False]), indirect=["mode"]
+)
 def test_a_request_that_waits_for_its_own_predecessors_is_answered(
     mode: str, tmp_path: Path, at_once: bool
 ) -> None:
@@ -216,7 +225,6 @@ def test_a_request_that_waits_for_its_own_predecessors_is_answered(
         assert bodies == [b"/hold 0\n", b"/second 0\n", b"/third 0\n"]
 
 
-@pytest.mark.threading_only
 def test_a_unix_socket_tells_a_closed_half_from_a_departure(
     mode: str, tmp_path: Path, folder: Path
 ) -> None:
@@ -233,7 +241,6 @@ def test_a_unix_socket_tells_a_closed_half_from_a_departure(
         assert "ran GET /leaves\n" not in running.log()
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize(
     ("protocol", "how"),
     [
@@ -267,8 +274,11 @@ def test_gateways(mode: str, tmp_path: Path, protocol: str, how: str) -> None:
             connection.close()
 
 
-@pytest.mark.parametrize("where", ["new", "kept", "unix"])
-@pytest.mark.parametrize("leave", [Connection.close, Connection.reset], ids=["fin", "reset"])
+@pytest.mark.parametrize(
+    ("mode", "where", "leave"),
+    each_value(DIFFERENT, ["new", "kept", "unix"], [Connection.close, Connection.reset]),
+    indirect=["mode"],
+)
 def test_who_leaves_while_the_application_works(
     mode: str, tmp_path: Path, folder: Path, where: str, leave: Callable[[Connection], None]
 ) -> None:

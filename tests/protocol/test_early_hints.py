@@ -8,6 +8,7 @@ import pytest
 
 from tests.apps.hinting import LINK, OTHER, REFUSED
 from tests.conftest import Serve
+from tests.support.each_value import DIFFERENT, each_value
 from tests.testkit.cases.gateway import pack
 from tests.testkit.client import Connection
 from tests.testkit.server import Server
@@ -31,6 +32,7 @@ def receive(connection: Connection, length: int) -> bytes:
     return received
 
 
+@pytest.mark.each_mode
 def test_hints_come_at_once(serve: Serve, tmp_path: Path) -> None:
     """The application goes on only when the client has them."""
     expected = interim([LINK]) + interim([OTHER, ("X-Other", "1")])
@@ -44,6 +46,7 @@ def test_hints_come_at_once(serve: Serve, tmp_path: Path) -> None:
             assert (answer.status, answer.body, answer.get("Link")) == (200, b"done", None)
 
 
+@pytest.mark.each_mode
 def test_hints_between_the_start_of_a_response_and_its_body(serve: Serve) -> None:
     with serve(APP).connect() as connection:
         for _ in range(2):
@@ -58,6 +61,7 @@ def test_hints_behind_the_head_are_ignored(serve: Serve) -> None:
             assert (answer.interim, answer.body) == ([], b"done")
 
 
+@pytest.mark.each_mode
 def test_pipelined_requests(serve: Serve) -> None:
     with serve(APP).connect() as connection:
         connection.send(
@@ -77,7 +81,9 @@ def test_other_requests_get_none(serve: Serve) -> None:
         assert connection.request("GET", "/one", version="HTTP/1.0").interim == []
 
 
-@pytest.mark.parametrize("protocol", ["uwsgi", "scgi", "fastcgi"])
+@pytest.mark.parametrize(
+    ("mode", "protocol"), each_value(DIFFERENT, ["uwsgi", "scgi", "fastcgi"]), indirect=["mode"]
+)
 def test_gateway_protocols_get_none(mode: str, protocol: str) -> None:
     variables = [(b"REQUEST_METHOD", b"GET"), (b"PATH_INFO", b"/one"), (b"CONTENT_LENGTH", b"0")]
     variables += [(b"SERVER_PROTOCOL", b"HTTP/1.1"), (b"REQUEST_URI", b"/one")]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from tests.conftest import Serve
 from tests.testkit.server import ROOT
 
@@ -21,7 +19,6 @@ CHANGING |= {"HTTP_X_REQUEST_ID"}
 FIELDS = ("X-Two: a", "X-Two: b", "Content-Type: text/plain")
 
 
-@pytest.mark.threading_only
 def test_the_page_has_each_key(serve: Serve) -> None:
     app = "tests/apps/environ_texts.py"
     server = serve(app, "--request-id", "--mount", f"/shop={app}")

@@ -68,7 +68,6 @@ def alone(mode: str) -> dict[bytes, object]:
     return {}
 
 
-@pytest.mark.threading_only
 @settings(max_examples=settings().max_examples // 2)
 @given(CONVERSATIONS)
 def test_requests_in_any_order(

@@ -99,30 +99,29 @@ def check_cases(server: Server, cases: list[Case], *, slowly: bool) -> None:
         check_each(cases, check)
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("file", CASES)
 def test_cases(echo: Server, file: str) -> None:
     check_cases(echo, CASES[file], slowly=False)
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("file", CASES)
 def test_cases_with_streamed_bodies(serve: Serve, file: str) -> None:
     check_cases(serve(*STREAMED), CASES[file], slowly=False)
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("file", CASES)
 def test_cases_with_streamed_bodies_octet_by_octet(serve: Serve, file: str) -> None:
     check_cases(serve(*STREAMED), CASES[file], slowly=True)
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("file", CASES)
 def test_cases_octet_by_octet(echo: Server, file: str) -> None:
     """The core reads them; its tests do this as well (core/http/tests/cases.rs)."""
     check_cases(echo, CASES[file], slowly=True)
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("file", CASES)
 def test_cases_of_clients_that_only_read_then(patient: Server, file: str) -> None:
     """The client has closed its half of the connection; it is answered all the same."""
@@ -137,6 +136,7 @@ def test_cases_of_clients_that_only_read_then(patient: Server, file: str) -> Non
     check_each(CASES[file], check)
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize(
     "message",
     [
@@ -180,6 +180,7 @@ def check_answer(case: Case, connection: Connection) -> None:
         assert connection.response().body == f"/smuggled/{case.name}".encode()
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("file", ANSWERS_BY_FILE)
 def test_cases_of_answers(serve: Serve, file: str, way: str) -> None:
@@ -198,7 +199,6 @@ def test_cases_of_answers(serve: Serve, file: str, way: str) -> None:
         check_each(cases, check)
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("target", ["/light?a=%20b", "/a%2Fb/%C3%A9;x=1?y=%ff&z"])
 def test_a_request_split_at_every_octet(echo: Server, target: str) -> None:
     data = (
@@ -223,14 +223,6 @@ def test_a_request_split_at_every_octet(echo: Server, target: str) -> None:
 # The life of a connection
 
 
-def test_keep_alive(echo: Server) -> None:
-    with echo.connect() as connection:
-        for number in range(50):
-            response = connection.request("GET", f"/{number}")
-            assert response.json()["environ"]["PATH_INFO"] == f"/{number}"
-            assert response.get("Connection") is None
-
-
 def test_keep_alive_of_1_0(echo: Server) -> None:
     with echo.connect() as connection:
         for number in range(3):
@@ -251,6 +243,7 @@ def test_pipelined_100_in_one_write(echo: Server) -> None:
     assert paths == [f"/{number}" for number in range(100)]
 
 
+@pytest.mark.each_mode
 def test_pipelined_behind_a_large_answer(answers: Server) -> None:
     with answers.connect() as connection:
         for path in ("/large", "/one", "/large_generated", "/several"):
@@ -259,17 +252,6 @@ def test_pipelined_behind_a_large_answer(answers: Server) -> None:
         assert connection.response().body == b"hello"
         assert len(connection.response().body) == 5_000_000
         assert connection.response().body == b"one two three"
-
-
-def test_pipelined_then_half_closed(echo: Server) -> None:
-    """A client that has said all it will say still listens."""
-    with echo.connect() as connection:
-        connection.send_request("GET", "/1")
-        connection.send_request("GET", "/2")
-        connection.socket.shutdown(1)
-        assert connection.response().json()["environ"]["PATH_INFO"] == "/1"
-        assert connection.response().json()["environ"]["PATH_INFO"] == "/2"
-        assert connection.at_end()
 
 
 def test_connection_of_nothing(echo: Server) -> None:
@@ -353,7 +335,6 @@ def test_a_refusal_arrives_although_the_client_goes_on(serve: Serve) -> None:
         assert connection.response().status == 413
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize(
     ("option", "value", "head", "status"),
     [
@@ -417,23 +398,6 @@ def test_chunked_for_the_rest(answers: Server) -> None:
         assert connection.request("GET", "/one").body == b"hello"
 
 
-@pytest.mark.parametrize("header", [(), ("Connection: keep-alive",)])
-def test_close_for_1_0(answers: Server, header: tuple[str, ...]) -> None:
-    with answers.connect() as connection:
-        response = connection.request("GET", "/generated", *header, version="HTTP/1.0")
-        assert (response.framing, response.body) == ("close", b"one two three")
-        assert response.get("Connection") in (None, "close")
-
-
-def test_keep_alive_of_1_0_with_a_known_length(answers: Server) -> None:
-    with answers.connect() as connection:
-        for _ in range(2):
-            response = connection.request(
-                "GET", "/one", "Connection: keep-alive", version="HTTP/1.0"
-            )
-            assert (response.framing, response.get("Connection")) == ("length", "keep-alive")
-
-
 @pytest.mark.parametrize(
     ("path", "length"),
     [
@@ -459,23 +423,7 @@ def test_head(answers: Server, path: str, length: str | None) -> None:
         assert {name for name, _ in head.headers} <= {name for name, _ in get.headers}
 
 
-@pytest.mark.parametrize(
-    ("path", "status"),
-    [
-        ("/no_content", 204),
-        ("/no_content_body", 204),
-        ("/not_modified", 304),
-        ("/not_modified_generated", 304),
-    ],
-)
-@pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_answers_without_body(answers: Server, path: str, status: int, method: str) -> None:
-    with answers.connect() as connection:
-        assert connection.request(method, path).status == status
-        # Whatever is sent as a body of the first would be taken for the beginning of the second.
-        assert connection.request("GET", "/one").body == b"hello"
-
-
+@pytest.mark.each_mode
 @pytest.mark.parametrize("path", ["/large", "/large_generated"])
 def test_large_answer_to_a_slow_reader(answers: Server, path: str) -> None:
     with answers.connect() as connection:
@@ -500,7 +448,6 @@ def test_date_and_server(answers: Server) -> None:
     assert response.get("Server") == "poorhttp"
 
 
-@pytest.mark.threading_only
 def test_date_and_server_of_the_application(answers: Server) -> None:
     response = answers.get("/dated")
     assert response.get("Date") == "Thu, 01 Jan 1970 00:00:00 GMT"
@@ -532,7 +479,6 @@ def test_refusals_say_why(echo: Server) -> None:
         assert connection.at_end()
 
 
-@pytest.mark.threading_only
 def test_unix_socket(mode: str, folder: Path) -> None:
     path = folder / "socket"
     with Server(ECHO, mode, bind=(f"unix:{path}", "127.0.0.1:0")) as server:

@@ -42,7 +42,6 @@ def drip(connection: Connection, octets: bytes) -> None:
 # Time
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("first", ["GET /", "GET / HTTP/1.1\r\nHost: a\r\nX-Slow: "])
 def test_dripping_head(serve: Serve, first: str) -> None:
     server = serve(ECHO, "--header-timeout", SOON)
@@ -53,7 +52,6 @@ def test_dripping_head(serve: Serve, first: str) -> None:
         assert connection.at_end()
 
 
-@pytest.mark.threading_only
 def test_head_on_a_used_connection(serve: Serve) -> None:
     server = serve(ECHO, "--header-timeout", SOON)
     with server.connect() as connection:
@@ -63,14 +61,12 @@ def test_head_on_a_used_connection(serve: Serve) -> None:
         assert connection.at_end()
 
 
-@pytest.mark.threading_only
 def test_silence_from_the_beginning(serve: Serve) -> None:
     server = serve(ECHO, "--header-timeout", SOON)
     with server.connect() as connection, pytest.raises(Closed):
         connection.response()
 
 
-@pytest.mark.threading_only
 def test_idle_keep_alive(serve: Serve) -> None:
     server = serve(ECHO, "--keepalive-timeout", SOON)
     with server.connect() as connection:
@@ -78,7 +74,6 @@ def test_idle_keep_alive(serve: Serve) -> None:
         assert connection.at_end()
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize(
     ("framing", "octets"),
     [
@@ -98,7 +93,6 @@ def test_dripping_body(serve: Serve, framing: str, octets: bytes) -> None:
     assert "ran" not in server.log()
 
 
-@pytest.mark.threading_only
 def test_steady_body(serve: Serve) -> None:
     """Slow, but at the rate: it may take many times the deadline."""
     # Longer than a busy machine pauses, and not as long as the whole body takes.
@@ -111,6 +105,7 @@ def test_steady_body(serve: Serve) -> None:
         assert connection.response().json()["body"] == "x" * 20
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("path", ["/large", "/large_generated"])
 def test_reader_that_takes_nothing(serve: Serve, path: str) -> None:
     server = serve(ANSWERS, "--write-timeout", SOON)
@@ -155,7 +150,6 @@ def narrow(mode: str) -> Iterator[Server]:
         yield server
 
 
-@pytest.mark.threading_only
 def test_oldest_idle_connection_makes_room(narrow: Server) -> None:
     connections = []
     for number in range(12):
@@ -169,7 +163,6 @@ def test_oldest_idle_connection_makes_room(narrow: Server) -> None:
         connection.close()
 
 
-@pytest.mark.threading_only
 def test_503_when_all_are_busy(narrow: Server) -> None:
     busy = [narrow.connect() for _ in range(4)]
     for connection in busy:
@@ -201,7 +194,6 @@ def limited(soft: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
-@pytest.mark.threading_only
 def test_descriptors_run_out(mode: str) -> None:
     """It stops accepting, says so once, serves those it has, and goes on when there is room."""
     with ExitStack() as stack:
@@ -225,7 +217,6 @@ def test_descriptors_run_out(mode: str) -> None:
         assert server.log().count("connections have to wait") <= server.workers
 
 
-@pytest.mark.threading_only
 def test_as_many_as_descriptors_allow(mode: str) -> None:
     """By default there is always a descriptor left for the application: idle ones go first."""
     with ExitStack() as stack:
@@ -261,7 +252,6 @@ def test_body_that_cannot_be_opened(mode: str) -> None:
 BODY = bytes(range(256)) * 8192
 
 
-@pytest.mark.threading_only
 def test_no_place_for_bodies(mode: str, tmp_path: Path) -> None:
     """A large body is answered with 507 and a line in the log; nothing else happens."""
     folder = tmp_path / "temporary"
@@ -274,7 +264,6 @@ def test_no_place_for_bodies(mode: str, tmp_path: Path) -> None:
         assert server.request("POST", "/small", body=b"x" * 1000).status == 200
 
 
-@pytest.mark.threading_only
 def test_full_disk(mode: str, tmp_path: Path) -> None:
     """As above, on a disk that fills up while the body comes (here: a limit of the file size)."""
     with ExitStack() as stack:

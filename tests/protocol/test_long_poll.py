@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support.each_value import DIFFERENT, each_value
 from tests.support.main_process import MainProcess
 from tests.testkit.cases import gateway
 from tests.testkit.client import Connection
@@ -46,7 +47,6 @@ def other(main: MainProcess) -> int:
         return connection.request("GET", "/other").status
 
 
-@pytest.mark.threading_only
 def test_a_hundred_wait_while_others_are_answered(main: MainProcess) -> None:
     pid = main.start()
     waiting = [parked(main) for _ in range(100)]
@@ -70,7 +70,11 @@ def test_a_hundred_wait_while_others_are_answered(main: MainProcess) -> None:
     assert "took" not in main.log()
 
 
-@pytest.mark.parametrize("how", ["retire", "hand over", "TERM", "INT", "main process"])
+@pytest.mark.parametrize(
+    ("mode", "how"),
+    each_value(DIFFERENT, ["retire", "hand over", "TERM", "INT", "main process"]),
+    indirect=["mode"],
+)
 def test_a_stop_ends_it_properly(main: MainProcess, how: str) -> None:
     pid = main.start()
     connection = parked(main)
@@ -89,6 +93,7 @@ def test_a_stop_ends_it_properly(main: MainProcess, how: str) -> None:
     main.ended(pid)
 
 
+@pytest.mark.each_mode
 def test_a_client_that_leaves_is_forgotten(main: MainProcess) -> None:
     pid = main.start()
     waiting = [parked(main) for _ in range(4)]

@@ -13,6 +13,8 @@ from tests.conftest import Serve
 from tests.testkit.client import Connection
 from tests.testkit.server import Server
 
+pytestmark = pytest.mark.each_mode
+
 PIECES = "tests/apps/pieces.py"
 MANY_PIECES = b"".join(b"%04d" % number for number in range(MANY))
 

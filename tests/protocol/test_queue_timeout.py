@@ -52,6 +52,7 @@ def options(mode: str, *more: str) -> tuple[str, ...]:
     return (*(("--threads", "1") if mode == "threading" else ()), *more)
 
 
+@pytest.mark.each_mode
 def test_a_request_that_has_waited_too_long_is_refused(mode: str, tmp_path: Path) -> None:
     with one_thread(mode, *options(mode, "--queue-timeout", str(SHORT))) as server:
         assert statuses(server, tmp_path / "gate", 3) == [503] * 3
@@ -109,7 +110,6 @@ class Queue:
         self.holding.response()
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("socket", ["TCP", "Unix"])
 def test_who_always_has_to_wait_is_refused_if_clients_leave(
     mode: str, socket: str, tmp_path: Path
@@ -123,7 +123,6 @@ def test_who_always_has_to_wait_is_refused_if_clients_leave(
         queue.end()
 
 
-@pytest.mark.threading_only
 def test_who_waits_patiently_is_not_refused(mode: str, tmp_path: Path) -> None:
     with one_thread(mode, "--threads", "1") as server, ExitStack() as stack:
         queue = Queue(server, stack, tmp_path, leaving=0)
@@ -139,7 +138,6 @@ def test_unix_sockets_do_not_tell_how_long_exactly(mode: str, tmp_path: Path) ->
         assert statuses(server, tmp_path / "gate", 2, path) == [200] * 2
 
 
-@pytest.mark.threading_only
 def test_hundreds_at_once_are_answered(mode: str) -> None:
     """None of them is refused, although most have to wait: their clients do."""
     with Server(BUSY, mode) as server, ExitStack() as stack:

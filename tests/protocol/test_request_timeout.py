@@ -18,6 +18,7 @@ import poorhttp
 from poorhttp.errors import RequestTimeout
 from poorhttp.worker.wsgi import serve
 from tests.apps import slow
+from tests.support.each_value import DIFFERENT, each_value
 from tests.support.status_reader import Admin
 from tests.testkit.client import HANG, BadResponse, Connection
 from tests.testkit.server import MODES, Server, wait_for
@@ -42,6 +43,7 @@ def hung_in(server: Server, anywhere: bool = False) -> list[str]:
     return found
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("times", [1, pytest.param(2, marks=pytest.mark.full)])
 def test_who_hangs_is_interrupted(mode: str, times: int) -> None:
     paths = times * (ALWAYS if mode == "threading" else ALWAYS + IN_MAIN_THREAD)
@@ -98,7 +100,6 @@ def test_who_cannot_be_interrupted_is_answered_for(mode: str, path: str) -> None
         server.kill()
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_an_answer_in_the_place_of_the_application_is_logged_and_counted_once(
     mode: str, method: str, tmp_path: Path
@@ -122,7 +123,6 @@ def test_an_answer_in_the_place_of_the_application_is_logged_and_counted_once(
         assert log.read_text() == line
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("supervisor", ["on", "off"])
 def test_a_stop_does_not_fail_for_who_cannot_be_interrupted(mode: str, supervisor: str) -> None:
     options = (*SOON, "--graceful-timeout", "0.2", "--supervisor", supervisor)
@@ -139,6 +139,7 @@ def test_a_stop_does_not_fail_for_who_cannot_be_interrupted(mode: str, superviso
         server.ended()
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize(
     ("number", "supervisor"),
     [
@@ -170,7 +171,9 @@ def line_of(function: object) -> int:
     return next(at for at in range(begin, len(lines)) if lines[at].endswith("# here")) + 1
 
 
-@pytest.mark.parametrize("way", ["nap", "swallow"])
+@pytest.mark.parametrize(
+    ("mode", "way"), each_value(DIFFERENT, ["nap", "swallow"]), indirect=["mode"]
+)
 def test_an_answer_that_was_begun_is_cut_short(mode: str, way: str) -> None:
     with Server(SLOW, mode, *SOON) as server:
         connection = server.connect()
@@ -184,7 +187,6 @@ def test_an_answer_that_was_begun_is_cut_short(mode: str, way: str) -> None:
             server.kill()
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("way", ["nap", "swallow"])
 def test_an_answer_without_length_does_not_look_complete(mode: str, way: str) -> None:
     with Server(SLOW, mode, *SOON) as server:
@@ -196,6 +198,7 @@ def test_an_answer_without_length_does_not_look_complete(mode: str, way: str) ->
             server.kill()
 
 
+@pytest.mark.each_mode
 def test_the_end_of_an_answer_does_not_wait_for_the_application(mode: str, tmp_path: Path) -> None:
     """It may have much to do once it has said everything; the watch knows the socket until then."""
     mark = tmp_path / "mark"
@@ -225,6 +228,7 @@ def test_neighbours_do_not_notice(mode: str) -> None:
         assert hung_in(server) == ["nap"] * 4
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("requests", [100, pytest.param(300, marks=pytest.mark.full)])
 def test_at_the_edge_every_answer_is_the_right_one(mode: str, requests: int) -> None:
     """The timeout strikes when the application is just through, or about to be: again and again."""
@@ -256,6 +260,7 @@ def test_at_the_edge_every_answer_is_the_right_one(mode: str, requests: int) -> 
         assert "cannot be interrupted" not in log
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("times", [2, pytest.param(10, marks=pytest.mark.full)])
 def test_what_is_just_being_sent_is_sent(mode: str, times: int) -> None:
     """It strikes while the server takes over the answer: too late, and the next one is spared."""
@@ -309,12 +314,12 @@ def test_what_comes_too_late_ends_nothing() -> None:
     assert not requests.interruptions
 
 
-@pytest.mark.threading_only
 def test_a_limit_below_a_millisecond_is_one(mode: str) -> None:
     with Server(SLOW, mode, "--request-timeout", "0.0004", tracebacks=True) as server:
         assert server.get("/nap").status == 504
 
 
+@pytest.mark.each_mode
 def test_pipelined_answers_come_in_their_order(mode: str) -> None:
     """Whoever is answered for by others gets what was ready before first."""
     with Server(SLOW, mode, *SOON) as server:

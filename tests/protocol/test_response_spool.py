@@ -89,6 +89,7 @@ def test_nothing_on_the_disk(mode: str, tmp_path: Path) -> None:
         assert REASON not in server.log()
 
 
+@pytest.mark.each_mode
 def test_spooled(mode: str, tmp_path: Path) -> None:
     """Where there is room nobody waits for a client that reads nothing."""
     with Server(LONG, mode, "--temp-dir", str(tmp_path)) as server:

@@ -49,6 +49,7 @@ def half_sent(connection: Connection, path: str, content: bytes, *headers: str) 
     return content[half:]
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("length", [1, 9_000, MUCH])
 def test_bodies_arrive_whole(serve: Serve, way: str, length: int) -> None:
@@ -64,6 +65,7 @@ def test_bodies_arrive_whole(serve: Serve, way: str, length: int) -> None:
             assert (answer.status, answer.body) == (200, summary(content))
 
 
+@pytest.mark.each_mode
 def test_a_body_may_be_cut_anywhere(serve: Serve) -> None:
     content = body(50)
     with serve(APP, *ON).connect() as connection:
@@ -81,6 +83,7 @@ def test_a_body_may_be_cut_anywhere(serve: Serve) -> None:
             assert connection.response().body == summary(content)
 
 
+@pytest.mark.each_mode
 def test_the_application_reads_while_it_answers(serve: Serve) -> None:
     """Each piece is sent only when the one before has come back."""
     with serve(APP, *ON).connect() as connection:
@@ -97,6 +100,7 @@ def test_the_application_reads_while_it_answers(serve: Serve) -> None:
         assert connection.rest().endswith(b"0\r\n\r\n")
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("framing", ["Content-Length: 1000000000", "Transfer-Encoding: chunked"])
 @pytest.mark.parametrize("expect", [(), ("Expect: 100-continue",)])
 def test_an_answer_comes_before_the_body(
@@ -114,6 +118,7 @@ def test_an_answer_comes_before_the_body(
         assert not connection.was_reset
 
 
+@pytest.mark.each_mode
 def test_continue_is_sent_when_the_application_reads(serve: Serve) -> None:
     content = body(MUCH)
     with serve(APP, *ON).connect() as connection:
@@ -126,6 +131,7 @@ def test_continue_is_sent_when_the_application_reads(serve: Serve) -> None:
             assert answer.get("X-Early") == ("yes" if path == "/started" else None)
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("path", ["/refuse", "/first"])
 def test_a_connection_is_kept_if_the_rest_has_come(serve: Serve, path: str) -> None:
     """But not if it is much."""
@@ -170,6 +176,7 @@ def test_tls(mode: str, tmp_path: Path) -> None:
         connection.close()
 
 
+@pytest.mark.each_mode
 def test_pipelined_requests_are_answered_in_their_order(serve: Serve) -> None:
     content = body(12_000)
     request = b"POST /whole HTTP/1.1\r\nHost: a\r\nContent-Length: 12000\r\n\r\n" + content
@@ -241,6 +248,7 @@ def test_programs_get_their_body_whole(tmp_path: Path) -> None:
     assert "CGI programs get it whole" in found.stderr
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize(
     ("sent", "status"),
     [(b"fff\r\n" + bytes(0xFFF) + b"\r\n2\r\n", 413), (b"3\r\nabcX", 400), (b"xyz\r\n", 400)],
@@ -266,6 +274,7 @@ def test_an_announced_body_over_the_limit_is_refused_before(serve: Serve) -> Non
     assert "entered limit" not in server.log()
 
 
+@pytest.mark.each_mode
 def test_a_client_that_sends_nothing_is_given_up(serve: Serve) -> None:
     server = serve(APP, *ON, "--body-timeout", "0.3", "--log-level", "info")
     with server.connect() as connection:
@@ -275,6 +284,7 @@ def test_a_client_that_sends_nothing_is_given_up(serve: Serve) -> None:
     server.wait_log("its body is refused with 408 (the body did not arrive in time)")
 
 
+@pytest.mark.each_mode
 def test_a_client_that_leaves(serve: Serve) -> None:
     server = serve(APP, *ON, "--log-level", "info")
     for count, leave in enumerate((Connection.close, Connection.reset), 1):
@@ -311,6 +321,7 @@ def test_the_access_log(mode: str, tmp_path: Path) -> None:
     assert log.read_text().splitlines() == [f"200 {length} +", "413 2 -", "400 - X", "499 - X"]
 
 
+@pytest.mark.each_mode
 def test_request_timeout_interrupts_a_read(mode: str) -> None:
     with Server(APP, mode, *ON, "--request-timeout", "0.5") as server:
         with server.connect() as connection:
@@ -320,6 +331,7 @@ def test_request_timeout_interrupts_a_read(mode: str) -> None:
         assert server.request("POST", "/whole", body=b"a").body == summary(b"a")
 
 
+@pytest.mark.each_mode
 def test_a_stop_waits_for_the_body(mode: str) -> None:
     content = body(MUCH)
     with Server(APP, mode, *ON) as server:
@@ -372,6 +384,7 @@ def test_others_are_served_meanwhile(mode: str) -> None:
                 assert connection.response().body == summary(content)
 
 
+@pytest.mark.each_mode
 def test_a_thread_that_reads_too_late(serve: Serve, tmp_path: Path) -> None:
     server = serve(APP, *ON)
     gate = tmp_path / "gate"
@@ -445,7 +458,6 @@ def test_fastcgi_requests_without_a_body(mode: str) -> None:
         connection.close()
 
 
-@pytest.mark.threading_only
 def test_an_upload_needs_no_memory(mode: str) -> None:
     with Server(APP, mode, *ON, "--workers", "1") as server, server.connect() as connection:
         (worker,) = children(server.process.pid)

@@ -24,10 +24,12 @@ from poorhttp.errors import ApplicationError
 from poorhttp.targets import load
 from tests.apps import plain
 from tests.conftest import Serve
+from tests.support.each_value import DIFFERENT, each_value
+from tests.support.forked_command import run_command
 from tests.support.services import Tree
 from tests.testkit.client import HANG, Connection
 from tests.testkit.process import children
-from tests.testkit.server import Server, command, join, run, wait_for
+from tests.testkit.server import Server, join, wait_for
 
 PLAIN = "tcp:tests/apps/plain.py:handler"
 ECHO = "tcp:apps/services/echo.py:handler"
@@ -83,6 +85,7 @@ def told(server: Server) -> tuple[int, str, str, int, bool, Any]:
 # What passes
 
 
+@pytest.mark.each_mode
 def test_what_comes_goes_back(serve: Serve) -> None:
     data = bytes(range(256)) * 20_000
     with serve(ECHO).connect() as connection:
@@ -97,6 +100,7 @@ def test_what_comes_goes_back(serve: Serve) -> None:
         join(sender)
 
 
+@pytest.mark.each_mode
 def test_many_at_once(serve: Serve, mode: str) -> None:
     """More than there are threads; where one is served at a time, the others wait their turn."""
     server = serve(ECHO)
@@ -131,6 +135,7 @@ def test_a_client_that_has_finished_is_answered(serve: Serve) -> None:
         assert connection.rest() == b"100000 octets"
 
 
+@pytest.mark.each_mode
 def test_what_was_sent_arrives(serve: Serve) -> None:
     """Though the client goes on sending what nobody reads."""
     with begun(serve(PLAIN), "large") as connection:
@@ -180,6 +185,7 @@ def test_the_address_is_as_accept_has_it(mode: str, folder: Path) -> None:
 # What goes wrong
 
 
+@pytest.mark.each_mode
 def test_a_handler_that_fails(serve: Serve) -> None:
     server = serve(PLAIN, "--access-log", "off", tracebacks=True)
     with begun(server, "fault") as connection:
@@ -204,6 +210,7 @@ def test_a_handler_that_fails(serve: Serve) -> None:
         assert connection.rest()
 
 
+@pytest.mark.each_mode
 def test_a_client_that_leaves_is_no_fault(serve: Serve) -> None:
     server = serve(PLAIN)
     connection = begun(server, "large")
@@ -220,6 +227,7 @@ def test_a_client_that_leaves_is_no_fault(serve: Serve) -> None:
         assert connection.rest() == b""
 
 
+@pytest.mark.each_mode
 def test_a_socket_that_is_kept(mode: str) -> None:
     """Its connection has ended all the same."""
     with Server(PLAIN, mode, "--workers", "1") as server:
@@ -229,6 +237,7 @@ def test_a_socket_that_is_kept(mode: str) -> None:
             assert connection.rest() == b"-1 BrokenPipeError"
 
 
+@pytest.mark.each_mode
 def test_a_socket_left_in_another_state(serve: Serve) -> None:
     with begun(serve(PLAIN), "unblocked") as connection:
         connection.send(b"what nobody reads")
@@ -237,6 +246,7 @@ def test_a_socket_left_in_another_state(serve: Serve) -> None:
         assert connection.rest()
 
 
+@pytest.mark.each_mode
 def test_a_child_that_comes_back(mode: str) -> None:
     """It is none of the server, and ends."""
     with Server(PLAIN, mode, tracebacks=True) as server:
@@ -257,7 +267,9 @@ def test_what_a_dead_worker_had_in_hand(mode: str) -> None:
 # Limits
 
 
-@pytest.mark.parametrize("way", ["wait", "compute"])
+@pytest.mark.parametrize(
+    ("mode", "way"), each_value(DIFFERENT, ["wait", "compute"]), indirect=["mode"]
+)
 def test_who_takes_too_long_is_interrupted(way: str, mode: str, tmp_path: Path) -> None:
     """Also a thread that waits in the kernel, where exceptions do not reach it."""
     options = ("--request-timeout", "0.6", "--workers", "1")
@@ -279,6 +291,7 @@ def test_who_takes_too_long_is_interrupted(way: str, mode: str, tmp_path: Path) 
         assert told(server)[0] == pid
 
 
+@pytest.mark.each_mode
 def test_who_cannot_be_interrupted_is_cut_off(mode: str) -> None:
     with Server(PLAIN, mode, "--request-timeout", "0.6") as server:
         connection = begun(server, "swallow")
@@ -308,6 +321,7 @@ def test_too_many(mode: str) -> None:
             connection.close()
 
 
+@pytest.mark.each_mode
 def test_who_waits_is_let_in_later(mode: str) -> None:
     options = ("--max-connections", "1", "--workers", "1")
     with Server(ECHO, mode, *options) as server:
@@ -327,6 +341,7 @@ def talks(server: Server) -> bool:
             return False
 
 
+@pytest.mark.each_mode
 def test_max_requests_are_connections(mode: str) -> None:
     options = ("--max-requests", "5", "--max-requests-jitter", "0", "--workers", "1")
     with Server(PLAIN, mode, *options) as server:
@@ -338,7 +353,6 @@ def test_max_requests_are_connections(mode: str) -> None:
         wait_for(lambda: told(server)[0] != first, "a connection to its successor")
 
 
-@pytest.mark.threading_only
 def test_slow_ones_are_logged(mode: str) -> None:
     with Server(ECHO, mode, "--slow-request", "0.02") as server:
         with server.connect() as connection:
@@ -351,7 +365,6 @@ def test_slow_ones_are_logged(mode: str) -> None:
         assert re.search(r": [\d.]+ s: [\d.]+ waiting for a thread, [\d.]+ in the app", line)
 
 
-@pytest.mark.threading_only
 def test_the_access_log(mode: str) -> None:
     form = "%h %r %s %b %L %k %D"
     with Server(ECHO, mode, "--access-log", "-", "--access-log-format", form) as server:
@@ -376,7 +389,9 @@ def test_the_access_log(mode: str) -> None:
 # The end, and what follows
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    ("mode", "number"), each_value(DIFFERENT, [signal.SIGTERM, signal.SIGINT]), indirect=["mode"]
+)
 def test_handlers_in_hand_may_end(number: signal.Signals, mode: str) -> None:
     """TERM: as long as they like, here; INT ends their connections."""
     with Server(ECHO, mode) as server:
@@ -403,7 +418,9 @@ def is_refused(server: Server) -> bool:
     return False
 
 
-@pytest.mark.parametrize("supervisor", ["on", "off"])
+@pytest.mark.parametrize(
+    ("mode", "supervisor"), each_value(DIFFERENT, ["on", "off"]), indirect=["mode"]
+)
 def test_handlers_that_wait_for_ever_are_ended(supervisor: str, mode: str, tmp_path: Path) -> None:
     """What they wait for ends when graceful_timeout is over, and they can still do something."""
     options = ("--graceful-timeout", "0.3", "--supervisor", supervisor, "--workers", "1")
@@ -450,7 +467,9 @@ class Talk:
         wait_for(lambda: version in self.versions, f"a word of version {version}")
 
 
-@pytest.mark.parametrize("preload", ["off", "on"])
+@pytest.mark.parametrize(
+    ("mode", "preload"), each_value(DIFFERENT, ["off", "on"]), indirect=["mode"]
+)
 def test_no_connection_is_lost_by_reloads(preload: str, mode: str, tmp_path: Path) -> None:
     file = tmp_path / "version"
     file.write_text("1")
@@ -506,7 +525,7 @@ def test_beside_a_service_of_http(tmp_path: Path) -> None:
         "[service:web]\ntarget = apps/hello/app.py\n"
         f"[service:echo]\ntarget = {ECHO}\n"
     )
-    done = run(*command("check", "-c", str(file)))
+    done = run_command("check", "-c", str(file))
     assert f"would serve {ECHO} on tcp://127.0.0.1:0 (single, 1 worker)" in done.stdout
     assert "would serve apps/hello/app.py on http://127.0.0.1:0" in done.stdout
 
@@ -538,7 +557,6 @@ def test_handlers_that_cannot_be(target: str, complaint: str) -> None:
 # The examples
 
 
-@pytest.mark.threading_only
 def test_daytime(serve: Serve) -> None:
     with serve(DAYTIME).connect() as connection:
         line = connection.rest().decode("ascii")
@@ -551,7 +569,6 @@ def figures(text: bytes) -> dict[str, str]:
     return dict(line.split(None, 1) for line in text.decode().splitlines())
 
 
-@pytest.mark.threading_only
 def test_the_injector(mode: str) -> None:
     with Server("apps/page/app.py", mode, "--access-log", "-") as web:
         with Server(INJECTOR, mode) as server:

@@ -76,6 +76,7 @@ def descriptors(wanted: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("length", [8_000, 20_000, 300_000, 1_048_576, 1_048_577, 5_000_001])
 def test_bodies_arrive_whole(length: int, app: str, serve: Serve) -> None:
     content = body(length)
@@ -127,7 +128,6 @@ def application(environ, start_response):
                 assert connection.request("POST", query, body=content).body.decode() == expected
 
 
-@pytest.mark.threading_only
 def test_serving_threads_do_not_write_bodies(app: str, mode: str) -> None:
     """What a thread writes is counted by the kernel; psutil has that of processes only."""
     content = body(16 << 20)
@@ -143,7 +143,6 @@ def test_serving_threads_do_not_write_bodies(app: str, mode: str) -> None:
             assert name == WRITER or count < 1 << 20, written
 
 
-@pytest.mark.threading_only
 def test_small_pieces_are_gathered(app: str, mode: str) -> None:
     """Each piece of a body in chunks was a write of its own once the body went to a file."""
     content = body(1_200_000)
@@ -234,7 +233,6 @@ def unread(connection: Connection) -> int:
     raise AssertionError("the server has no such connection")
 
 
-@pytest.mark.threading_only
 def test_unfinished_uploads_do_not_use_up_the_memory(app: str, mode: str, tmp_path: Path) -> None:
     """1,300 bodies, each too small for a file, under a limit of address space."""
     content = body(220_000)
@@ -270,7 +268,6 @@ def test_unfinished_uploads_do_not_use_up_the_memory(app: str, mode: str, tmp_pa
         assert worker(server) == process
 
 
-@pytest.mark.threading_only
 def test_memory_that_is_not_there_is_503(app: str, mode: str, tmp_path: Path) -> None:
     """A body that can be neither kept nor written is refused; others are not."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -290,7 +287,6 @@ def test_memory_that_is_not_there_is_503(app: str, mode: str, tmp_path: Path) ->
         assert server.request("POST", "/", body=b"x").status == 200
 
 
-@pytest.mark.threading_only
 def test_files_are_closed(app: str, mode: str, tmp_path: Path) -> None:
     """Whether the body is complete or its client leaves in the middle of it."""
 

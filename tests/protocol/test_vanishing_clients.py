@@ -29,7 +29,6 @@ PATIENT = ("--header-timeout", "900", "--body-timeout", "900", "--write-timeout"
 REQUEST = b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" + b"x" * 50_000
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("length", [0, 1, 20, 60, 1_000, 50_000])
 @pytest.mark.parametrize("how", ["close", "reset"])
 def test_client_vanishes_mid_request(serve: Serve, length: int, how: str) -> None:
@@ -45,6 +44,7 @@ def test_client_vanishes_mid_request(serve: Serve, length: int, how: str) -> Non
     assert "ran POST /x" not in server.log(), "half a request was served"
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("how", ["close", "reset"])
 @pytest.mark.parametrize(
     ("path", "read"),
@@ -86,7 +86,6 @@ def test_the_log_says_that_a_client_left_before_the_end(serve: Serve) -> None:
 # Clients that fall silent. Each server has one time limit that is short and others that never come.
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("sent", [b"G", b"GET / HTTP/1.1\r\nHost: a\r\n"])
 def test_silent_in_the_head(serve: Serve, sent: bytes) -> None:
     server = serve(ECHO, "--header-timeout", "0.5", "--body-timeout", "900")
@@ -96,7 +95,6 @@ def test_silent_in_the_head(serve: Serve, sent: bytes) -> None:
         assert connection.at_end()
 
 
-@pytest.mark.threading_only
 def test_dripping_head(serve: Serve) -> None:
     """The limit counts from the first octet, however regularly others follow."""
     server = serve(ECHO, "--header-timeout", "0.5", "--body-timeout", "900")
@@ -113,7 +111,6 @@ def test_dripping_head(serve: Serve) -> None:
         assert connection.response().status == 408
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("framing", [b"Content-Length: 10", b"Transfer-Encoding: chunked"])
 def test_silent_in_the_body(serve: Serve, framing: bytes) -> None:
     server = serve(ECHO, "--body-timeout", "0.2", "--header-timeout", "900")
@@ -125,7 +122,6 @@ def test_silent_in_the_body(serve: Serve, framing: bytes) -> None:
     assert "ran POST /half" not in server.log()
 
 
-@pytest.mark.threading_only
 def test_idle_between_requests(serve: Serve) -> None:
     server = serve(ECHO, "--keepalive-timeout", "0.2", "--header-timeout", "900")
     with server.connect() as connection:
@@ -133,6 +129,7 @@ def test_idle_between_requests(serve: Serve) -> None:
         assert connection.at_end(), "an idle connection is closed without a word"
 
 
+@pytest.mark.each_mode
 def test_client_that_does_not_read(serve: Serve) -> None:
     server = serve(ANSWERS, "--write-timeout", "0.2")
     before = held(server)

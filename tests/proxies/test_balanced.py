@@ -202,14 +202,18 @@ def test_no_other_protocol(proxy: Proxy) -> None:
         assert "HTTP_UPGRADE" not in upgraded(connection, "h2c")
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_what_follows_an_upgrade(name: str, tmp_path: Path) -> None:
-    """Octets go to and fro, as they come, until one end closes."""
+@pytest.fixture(scope="module")
+def tunnels() -> Iterator[tuple[int, int]]:
     target = "tcp:tests.apps.tunnel:handler"
+    with Server(target) as first, Server(target) as second:
+        yield first.port, second.port
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_follows_an_upgrade(name: str, tunnels: tuple[int, int], tmp_path: Path) -> None:
+    """Octets go to and fro, as they come, until one end closes."""
     with (
-        Server(target) as first,
-        Server(target) as second,
-        Proxy(name, "balanced", tmp_path, (first.port, second.port)) as proxy,
+        Proxy(name, "balanced", tmp_path, tunnels) as proxy,
         proxy.wait_listening().connect() as connection,
     ):
         connection.send_request("GET", "/", *WEBSOCKET)
@@ -225,17 +229,22 @@ def test_what_follows_an_upgrade(name: str, tmp_path: Path) -> None:
         assert connection.at_end()
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_flask_sock(name: str, tmp_path: Path) -> None:
-    """Messages of WebSockets of an application, a large one too, and a close in good order."""
+@pytest.fixture(scope="module")
+def echoes() -> Iterator[tuple[int, int]]:
     pytest.importorskip("flask_sock")
-    websocket: Any = pytest.importorskip("websocket")
     target, options = "tests/apps/websockets_served.py", ("-c", "proxy/balanced.ini")
     with (
         Server(target, "threading", *options) as first,
         Server(target, "gevent", *options) as second,
-        Proxy(name, "balanced", tmp_path, (first.port, second.port)) as proxy,
     ):
+        yield first.port, second.port
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_flask_sock(name: str, echoes: tuple[int, int], tmp_path: Path) -> None:
+    """Messages of WebSockets of an application, a large one too, and a close in good order."""
+    websocket: Any = pytest.importorskip("websocket")
+    with Proxy(name, "balanced", tmp_path, echoes) as proxy:
         url = f"ws://127.0.0.1:{proxy.wait_listening().port}/echo"
         for _ in range(4):
             ws = websocket.create_connection(url, timeout=HANG)

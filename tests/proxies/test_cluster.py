@@ -12,6 +12,7 @@ import pytest
 from loadtests.network.hosts import Network
 from loadtests.studies.cluster.members import NAMES, Cluster, Member
 from tests.packages import need
+from tests.support.each_value import each_value
 from tests.support.load import Load
 from tests.support.network import hosts
 from tests.testkit.client import Closed, Connection
@@ -68,7 +69,11 @@ def test_far_away(cluster: Cluster) -> None:
             host.disturb()
 
 
-@pytest.mark.parametrize("how", ["reload", "replace"])
+@pytest.mark.parametrize(
+    ("cluster", "how"),
+    each_value(["haproxy", "nginx"], ["reload", "replace"]),
+    indirect=["cluster"],
+)
 def test_rolling_restart(cluster: Cluster, how: str) -> None:
     """One after the other; each must be in use again before the next."""
     with clients(cluster) as load:

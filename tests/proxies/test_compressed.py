@@ -18,8 +18,6 @@ from tests.support.proxies import WebServer, reserve
 from tests.testkit.client import Connection, Response
 from tests.testkit.server import Server, wait_for
 
-pytestmark = pytest.mark.threading_only
-
 PROTOCOLS = ("http", "uwsgi", "scgi", "fastcgi")
 GZIP = "Accept-Encoding: gzip"
 

@@ -105,11 +105,13 @@ def check_cases(server: Server, cases: list[Case], *, slowly: bool) -> None:
         check_each(cases, check)
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("file", CASES)
 def test_cases(echo: Server, file: str) -> None:
     check_cases(echo, CASES[file], slowly=False)
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("file", CASES)
 @pytest.mark.parametrize("slowly", [False, pytest.param(True, marks=pytest.mark.full)])
 def test_cases_with_streamed_bodies(serve: Serve, file: str, slowly: bool) -> None:
@@ -117,7 +119,6 @@ def test_cases_with_streamed_bodies(serve: Serve, file: str, slowly: bool) -> No
     check_cases(serve("tests/apps/streamed.py:echo", *options), CASES[file], slowly=slowly)
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("file", CASES)
 def test_cases_octet_by_octet(echo: Server, file: str) -> None:
     """The core reads them; its tests do this as well (core/http/tests/gateway.rs)."""
@@ -176,7 +177,6 @@ def test_what_controls_uwsgi_has_no_effect(echo: Server, protocol: str, tmp_path
     assert not list(tmp_path.glob("__pycache__"))
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("protocol", FIRST_LINE)
 def test_a_request_split_at_every_octet(echo: Server, protocol: str) -> None:
     variables = [
@@ -220,7 +220,6 @@ def test_fastcgi_connection_that_is_kept(echo: Server) -> None:
     assert rest == b""
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize(
     "second",
     [
@@ -260,7 +259,6 @@ def test_fastcgi_end_of_content_that_comes_later(echo: Server, length: list[Pair
         assert answer(connection.rest(), "fastcgi").status == 200
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("protocol", FIRST_LINE)
 def test_health(serve: Serve, protocol: str) -> None:
     """Nobody takes a question for one with a body."""
@@ -272,7 +270,6 @@ def test_health(serve: Serve, protocol: str) -> None:
     assert "ran GET /-/live" not in server.log()
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("protocol", FIRST_LINE)
 def test_folder_without_its_slash(serve: Serve, protocol: str, site: Path) -> None:
     """Its client finds it below where the web server has mounted us."""
@@ -288,7 +285,6 @@ def test_folder_without_its_slash(serve: Serve, protocol: str, site: Path) -> No
         assert (response.status, response.get("Location")) == (301, location)
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("protocol", FIRST_LINE)
 def test_file_that_the_application_names(serve: Serve, protocol: str, site: Path) -> None:
     server = serve(DELIVERER, *BINDS, "--trusted-proxies", "127.0.0.1", "--x-sendfile", str(site))

@@ -81,6 +81,9 @@ IN_EVERY_MODE = {
 }
 
 
+IN_QUICK_LEVEL = {"threading": EVERY, "forking": IN_EVERY_MODE, "gevent": IN_EVERY_MODE}
+
+
 def asked(ways: Sequence[Way]) -> pytest.MarkDecorator:
     """Ask on each of the ways, in each mode; most of that in the full level only."""
     return pytest.mark.parametrize(
@@ -90,7 +93,7 @@ def asked(ways: Sequence[Way]) -> pytest.MarkDecorator:
                 mode,
                 way,
                 id=f"{mode}-{way}",
-                marks=() if mode == "threading" or way in IN_EVERY_MODE else pytest.mark.full,
+                marks=() if way in IN_QUICK_LEVEL.get(mode, ()) else pytest.mark.full,
             )
             for mode in MODES
             for way in ways
@@ -577,7 +580,6 @@ def test_a_folder_without_its_slash(stage: Stage, way: Way) -> None:
     ("mode", "ways"),
     [
         pytest.param("threading", WAYS, id="threading"),
-        *(pytest.param(mode, [*IN_EVERY_MODE], id=mode) for mode in MODES if mode != "threading"),
         *(pytest.param(mode, WAYS, id=f"{mode}-every", marks=pytest.mark.full) for mode in MODES),
     ],
     indirect=["mode"],

@@ -108,7 +108,6 @@ def serves(server: Server) -> bool:
     return True
 
 
-@pytest.mark.threading_only
 def test_who_is_told_to_stop_is_taken_out_before(
     mode: str, versions: Versions, balanced: Callable[[int, int], Balancer]
 ) -> None:

@@ -22,10 +22,11 @@ from tests.conftest import Serve
 from tests.packages import need
 from tests.support.certificate import certificate
 from tests.support.check_each import by_file, check_each
+from tests.support.forked_command import run_command
 from tests.support.proxies import WebServer, reserve
 from tests.testkit.cases.trust import WATCHED, Case, read_all
 from tests.testkit.client import Connection, Response
-from tests.testkit.server import READY, Server, command, run, stop_all, wait_for
+from tests.testkit.server import READY, Server, stop_all, wait_for
 
 ECHO = "tests/apps/echo.py"
 CASES = read_all()
@@ -171,6 +172,7 @@ def check_case(case: Case, place: Place) -> None:
         assert environ_of(connection.response()) == first
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize("cases", groups(CASES))
 def test_cases(places: Places, cases: list[Case]) -> None:
     """Each on a connection of its own: who connects, and what is said first, is of that."""
@@ -188,7 +190,6 @@ def check_octet_by_octet(case: Case, place: Place) -> None:
             check(environ_of(connection.response()), expected)
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("cases", groups([case for case in CASES if case.preamble]))
 def test_cases_octet_by_octet(places: Places, cases: list[Case]) -> None:
     """The core reads them; its tests do this as well (core/http/tests/trust_cases.rs)."""
@@ -203,7 +204,6 @@ SAID = st.sampled_from(FIELDS) | st.builds(
 )
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("stranger", STRANGERS, ids=lambda case: case.name)
 @settings(max_examples=settings().max_examples // 2)
 @given(st.lists(st.lists(SAID, max_size=6), min_size=1, max_size=8))
@@ -219,7 +219,6 @@ def test_whatever_a_stranger_says_changes_nothing(
             assert not [key for key in environ if "FORWARDED" in key]
 
 
-@pytest.mark.threading_only
 def test_each_request_has_its_own_client(mode: str, tmp_path: Path) -> None:
     """Also when one head is remembered, and not the others between its repetitions."""
     log = tmp_path / "access.log"
@@ -237,7 +236,6 @@ def test_each_request_has_its_own_client(mode: str, tmp_path: Path) -> None:
 # What else is told of the client
 
 
-@pytest.mark.threading_only
 def test_access_log(mode: str, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     options = ("--trusted-proxies", "127.0.0.1", "--access-log", str(log))
@@ -262,7 +260,6 @@ def test_access_log(mode: str, tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.threading_only
 def test_access_log_as_json(mode: str, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
     trust = ("--trusted-proxies", "127.0.0.1", "--proxy-protocol", "on")
@@ -274,7 +271,6 @@ def test_access_log_as_json(mode: str, tmp_path: Path) -> None:
     assert json.loads(line)["remote_addr"] == CLIENT
 
 
-@pytest.mark.threading_only
 def test_error_log_names_the_client(mode: str) -> None:
     with Server(ECHO, mode, "--trusted-proxies", "127.0.0.1", "--max-body", "5") as server:
         for said, name in [
@@ -291,7 +287,6 @@ def test_error_log_names_the_client(mode: str) -> None:
             server.wait_log(f" of {name}: refused with 413")
 
 
-@pytest.mark.threading_only
 def test_error_log_names_nobody_for_another(mode: str) -> None:
     """What was said of a request is not true of the one behind it."""
     with Server(ECHO, mode, "--trusted-proxies", "127.0.0.1") as server:
@@ -307,7 +302,6 @@ def test_error_log_names_nobody_for_another(mode: str) -> None:
 # Who answers
 
 
-@pytest.mark.threading_only
 def test_hosts_and_folders(mode: str, tmp_path: Path) -> None:
     """Applications and published folders are chosen by the host that the client has asked for."""
     for name in ("ours", "theirs"):
@@ -336,7 +330,6 @@ def test_hosts_and_folders(mode: str, tmp_path: Path) -> None:
             assert environ_of(connection.request("GET", "/app/x", *by_x))["SCRIPT_NAME"] == ""
 
 
-@pytest.mark.threading_only
 def test_redirect_below_a_prefix(mode: str, tmp_path: Path) -> None:
     (tmp_path / "below").mkdir()
     (tmp_path / "below" / "index.html").write_text("below")
@@ -408,7 +401,6 @@ def test_a_preamble_that_ends_early(proxied: Server) -> None:
         assert connection.response().status == 200
 
 
-@pytest.mark.threading_only
 def test_only_addresses_that_declare_it(mode: str, folder: Path) -> None:
     path = folder / "socket"
     options = ("--trusted-proxies", "127.0.0.1 unix", "--proxy-protocol", f"unix:{path}")
@@ -422,7 +414,6 @@ def test_only_addresses_that_declare_it(mode: str, folder: Path) -> None:
             assert connection.response().status == 400
 
 
-@pytest.mark.threading_only
 def test_a_reload_declares_it(mode: str, tmp_path: Path) -> None:
     """The sockets stay as they are; what is spoken there does not."""
     text = f"[http]\ntarget = {Path(ECHO).absolute()}\ntrusted_proxies = 127.0.0.1\n"
@@ -464,7 +455,6 @@ listen tls
 """
 
 
-@pytest.mark.threading_only
 def test_haproxy(mode: str, tmp_path: Path) -> None:
     """Both versions, with checksums, TLS and health checks, as HAProxy sends them."""
     need("haproxy")
@@ -499,7 +489,6 @@ def test_haproxy(mode: str, tmp_path: Path) -> None:
 # What cannot be
 
 
-@pytest.mark.threading_only
 def test_a_gateway_that_is_not_trusted(mode: str) -> None:
     packet = b"\0\0\0\0"
     trust = ("--trusted-proxies", "192.0.2.1")
@@ -534,7 +523,7 @@ def test_a_gateway_that_is_not_trusted(mode: str) -> None:
 )
 @pytest.mark.parametrize("what", ["serve", "check"])
 def test_what_is_no_configuration(what: str, options: tuple[str, ...], complaint: str) -> None:
-    done = run(*command(what, ECHO, "--bind", "127.0.0.1:0", *options))
+    done = run_command(what, ECHO, "--bind", "127.0.0.1:0", *options)
     assert done.returncode == 3
     assert "--proxy-protocol: " in done.stderr
     assert complaint in done.stderr
@@ -543,7 +532,7 @@ def test_what_is_no_configuration(what: str, options: tuple[str, ...], complaint
 
 def test_a_service_that_reads_its_connections_itself() -> None:
     options = ("--proxy-protocol", "on", "--trusted-proxies", "::1", "--bind", "127.0.0.1:0")
-    done = run(*command("check", "tcp:tests/apps/plain.py:handler", *options))
+    done = run_command("check", "tcp:tests/apps/plain.py:handler", *options)
     assert done.returncode == 3
     assert "reads its connections itself" in done.stderr
 

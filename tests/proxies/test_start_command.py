@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from tests.packages import need
+from tests.support.each_value import each_value
 from tests.support.proxies import reserve
 from tests.testkit.client import HANG
 from tests.testkit.process import children, lives
@@ -114,8 +115,7 @@ def test_it_serves_until_it_is_told_to_stop(
     assert "Traceback" not in it.log()
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("victim", ["itself", "a server", "the proxy"])
+@pytest.mark.parametrize(("name", "victim"), each_value(NAMES, ["itself", "a server", "the proxy"]))
 def test_if_one_is_killed_all_end(name: str, victim: str, start: Callable[..., Started]) -> None:
     it = start(name)
     processes = it.below()

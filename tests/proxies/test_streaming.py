@@ -14,6 +14,7 @@ import pytest
 from proxy.programs import PROGRAMS
 from tests.apps.streamed import summary
 from tests.packages import need
+from tests.support.each_value import DIFFERENT, each_value
 from tests.support.proxies import WebServer, reserve
 from tests.testkit.client import Connection
 from tests.testkit.server import Server, join, wait_for
@@ -21,6 +22,9 @@ from tests.testkit.server import Server, join, wait_for
 UPLOADS = "tests/apps/streamed.py"
 HINTS = "tests/apps/hinting.py"
 NAMES = ["nginx", "haproxy", "caddy"]
+in_front = pytest.mark.parametrize(
+    ("mode", "name"), each_value(DIFFERENT, NAMES), indirect=["mode"]
+)
 MUCH = 3_000_000
 
 CONFIGURATIONS = {
@@ -97,17 +101,13 @@ class Front(WebServer):
         return Connection(("127.0.0.1", self.port))
 
 
-@pytest.fixture(params=NAMES)
-def name(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.fixture
 def uploads(mode: str) -> Iterator[Server]:
     with Server(UPLOADS, mode, "--stream-request-body", "on") as server:
         yield server
 
 
+@in_front
 def test_an_upload_is_read_as_it_comes(name: str, uploads: Server, tmp_path: Path) -> None:
     """The application runs before the client has sent the other half."""
     content = bytes(range(256)) * (MUCH // 256)
@@ -128,6 +128,7 @@ def test_an_upload_is_read_as_it_comes(name: str, uploads: Server, tmp_path: Pat
                 assert connection.response().body == summary(content)
 
 
+@in_front
 def test_an_answer_comes_before_the_body(name: str, uploads: Server, tmp_path: Path) -> None:
     """Caddy has to receive some more of the body before it passes the answer on."""
 
@@ -153,6 +154,7 @@ def test_an_answer_comes_before_the_body(name: str, uploads: Server, tmp_path: P
             assert connection.request("POST", "/whole", body=b"a").body == summary(b"a")
 
 
+@in_front
 def test_a_client_that_leaves(name: str, uploads: Server, tmp_path: Path) -> None:
     with Front(name, tmp_path, uploads) as front:
         with front.connect() as connection:
@@ -162,6 +164,7 @@ def test_a_client_that_leaves(name: str, uploads: Server, tmp_path: Path) -> Non
         uploads.wait_log("caught ConnectionResetError")
 
 
+@in_front
 def test_early_hints(name: str, mode: str, tmp_path: Path) -> None:
     """nginx before 1.29 takes a 103 for the final response (docs/guides/early-hints.md)."""
     options = ("--early-hints", "off") if name == "nginx" else ()

@@ -14,12 +14,13 @@ from pathlib import Path
 import pytest
 
 from tests.support.binary_upgrade import upgrade, wait_for_end
+from tests.support.forked_command import run_command
 from tests.support.health_probe import Probe, ask, wait_status
 from tests.support.load import Load
 from tests.support.nobody import IS_ROOT, Nobody
 from tests.testkit.client import HANG, BadResponse, Closed, Connection
 from tests.testkit.process import answers_at_admin, children, descriptors, lives, opened, workers
-from tests.testkit.server import READY, Server, command, environment, patched, run, wait_for
+from tests.testkit.server import READY, Server, command, environment, patched, wait_for
 from tests.testkit.versions import APP, Versions, told
 
 GATE = "tests/apps/gate.py"
@@ -94,7 +95,6 @@ def admin(folder: Path) -> Admin:
     return Admin(folder)
 
 
-@pytest.mark.threading_only
 def test_questions(mode: str, admin: Admin) -> None:
     with Server(GATE, mode, *admin.options) as server:
         with Connection(admin.path) as kept:
@@ -118,7 +118,6 @@ def test_questions(mode: str, admin: Admin) -> None:
 # Whether it is ready
 
 
-@pytest.mark.threading_only
 def test_not_ready_when_nobody_answers(mode: str, admin: Admin) -> None:
     """One that is stopped does not answer, and no question is needed to know that."""
     launcher = patched("poorhttp.plugins.monitor.answers", SILENCE=3600)
@@ -191,7 +190,6 @@ def test_not_ready_while_starting(versions: Versions, admin: Admin) -> None:
     assert process.returncode == 0
 
 
-@pytest.mark.threading_only
 def test_not_ready_while_draining(mode: str, admin: Admin) -> None:
     with Server(GATE, mode, *admin.options, "--drain-delay", NEVER) as server:
         assert ask(admin.path) == (200, "ready")
@@ -204,7 +202,6 @@ def test_not_ready_while_draining(mode: str, admin: Admin) -> None:
         server.ended()
 
 
-@pytest.mark.threading_only
 def test_it_tells_until_the_end(mode: str, admin: Admin, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     with Server(GATE, mode, *admin.options) as server:
@@ -224,7 +221,6 @@ def test_it_tells_until_the_end(mode: str, admin: Admin, tmp_path: Path) -> None
 # What stays as it is
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("preload", ["off", "on"])
 def test_reloads_do_not_disturb_it(
     mode: str, preload: str, versions: Versions, admin: Admin
@@ -249,7 +245,6 @@ def test_reloads_do_not_disturb_it(
         server.tracebacks = True
 
 
-@pytest.mark.threading_only
 def test_upgrades_do_not_disturb_it(mode: str, versions: Versions, admin: Admin) -> None:
     pidfile = Path(admin.path).with_name("pid")
     with versions.serve(mode, *admin.options, "--pidfile", str(pidfile)) as server:
@@ -311,7 +306,6 @@ def test_the_address_follows_a_reload(admin: Admin, folder: Path, tmp_path: Path
         server.tracebacks = True
 
 
-@pytest.mark.threading_only
 def test_workers_have_nothing_of_it(mode: str, versions: Versions, admin: Admin) -> None:
     """Neither the socket nor the connections: their ends would not be seen."""
     with versions.serve(mode, *admin.options, "--workers", "1") as server:
@@ -350,7 +344,6 @@ def answerer(server: Server) -> int:
     return found[0]
 
 
-@pytest.mark.threading_only
 def test_a_fault_there_ends_nothing(mode: str, admin: Admin) -> None:
     launcher = patched("poorhttp.supervisor.backoff", LONGEST_PAUSE=0.1)
     with Server(GATE, mode, *admin.options, launcher=launcher) as server:
@@ -489,6 +482,7 @@ def answers(path: str) -> bool:
 # Figures
 
 
+@pytest.mark.each_mode
 def test_metrics_are_complete(mode: str, admin: Admin, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     options = ("--workers", "2", "--threads", "3")
@@ -556,7 +550,6 @@ def test_reforks_are_counted(versions: Versions, admin: Admin) -> None:
         wait_for(reforked, "a refork")
 
 
-@pytest.mark.threading_only
 def test_workers_that_end_leave_their_figures(mode: str, versions: Versions, admin: Admin) -> None:
     options = ("--workers", "1", "--max-requests", "10")
     with versions.serve(mode, *admin.options, *options) as server:
@@ -573,7 +566,6 @@ def test_workers_that_end_leave_their_figures(mode: str, versions: Versions, adm
         admin.wait("poorhttp_requests_in_flight", 0)
 
 
-@pytest.mark.threading_only
 def test_requests_that_die_with_their_worker_are_in_nobodys_hand(
     mode: str, admin: Admin, tmp_path: Path
 ) -> None:
@@ -610,7 +602,7 @@ def test_what_cannot_be(folder: Path) -> None:
     ]
     for options, code, text in cases:
         for verb in ("serve", "check"):
-            done = run(*command(verb, GATE, "--bind", "127.0.0.1:0", *options))
+            done = run_command(verb, GATE, "--bind", "127.0.0.1:0", *options)
             assert (done.returncode, text in done.stderr) == (code, True), done.stderr
     taken.close()
     assert os.listdir(folder) == ["token"], "what was opened is closed again"
@@ -620,7 +612,7 @@ def test_check_beside_a_server(admin: Admin) -> None:
     """It leaves the address alone."""
     with Server(GATE, "threading", *admin.options) as server:
         bind = ("--bind", f"127.0.0.1:{server.port}")
-        done = run(*command("check", GATE, *bind, *admin.options))
+        done = run_command("check", GATE, *bind, *admin.options)
         assert done.returncode == 0, done.stderr
         assert (
             f"unix:{admin.path} was not opened: a server of poorhttp listens there" in done.stdout

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.each_value import each_value
 from tests.testkit.process import children, wait_for_end
 from tests.testkit.server import ROOT, Server, wait_for
 
@@ -356,8 +357,10 @@ HOOKS = Hooks()
 """
 
 
-@pytest.mark.parametrize("method", ["complete", "check", "approve", "opened"])
-@pytest.mark.parametrize("fault", ["exit", "quit", "generator"])
+@pytest.mark.parametrize(
+    ("method", "fault"),
+    each_value(["complete", "check", "approve", "opened"], ["exit", "quit", "generator"]),
+)
 def test_hooks_that_raise_in_a_reload(
     method: str, fault: str, install: Callable[..., dict[str, str]]
 ) -> None:

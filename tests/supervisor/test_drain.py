@@ -11,6 +11,7 @@ from threading import Event
 
 import pytest
 
+from tests.support.each_value import DIFFERENT, each_value
 from tests.support.main_process import MainProcess
 from tests.testkit.client import Connection, Response
 from tests.testkit.process import is_stopped
@@ -64,7 +65,6 @@ def test_idle_connections_are_heard(main: MainProcess) -> None:
     main.ended(one)
 
 
-@pytest.mark.threading_only
 def test_who_is_silent_for_too_long_is_closed(mode: str) -> None:
     with MainProcess(mode, "drain_timeout=0.1", "graceful_timeout=" + NEVER) as main:
         one = main.start()
@@ -76,6 +76,7 @@ def test_who_is_silent_for_too_long_is_closed(mode: str) -> None:
         main.ended(one)
 
 
+@pytest.mark.each_mode
 def test_without_connections_the_end_comes_at_once(main: MainProcess) -> None:
     one = main.start()
     opened(main).close()
@@ -93,7 +94,7 @@ def entered(main: MainProcess, gate: Path, *, begun: str = "") -> Connection:
     return connection
 
 
-@pytest.mark.parametrize("pieces", [1, 3, 7])
+@pytest.mark.parametrize(("mode", "pieces"), each_value(DIFFERENT, [1, 3, 7]), indirect=["mode"])
 def test_a_pipeline_is_answered_to_its_end(main: MainProcess, tmp_path: Path, pieces: int) -> None:
     pid, gate = main.start(), tmp_path / "gate"
     connection = entered(main, gate)
@@ -115,6 +116,7 @@ def test_a_pipeline_is_answered_to_its_end(main: MainProcess, tmp_path: Path, pi
     main.ended(pid)
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize(
     ("before", "behind", "path"),
     [
@@ -223,6 +225,7 @@ def test_who_waits_is_let_in_if_there_are_no_others(
     main.ended(pid)
 
 
+@pytest.mark.each_mode
 def test_a_quick_stop_hears_nobody(main: MainProcess) -> None:
     pid = main.start()
     connection = opened(main)
@@ -231,7 +234,6 @@ def test_a_quick_stop_hears_nobody(main: MainProcess) -> None:
     main.ended(pid)
 
 
-@pytest.mark.threading_only
 def test_a_quick_stop_ends_a_graceful_one(main: MainProcess) -> None:
     pid = main.start()
     connection = opened(main)
@@ -241,7 +243,6 @@ def test_a_quick_stop_ends_a_graceful_one(main: MainProcess) -> None:
     main.ended(pid)
 
 
-@pytest.mark.threading_only
 def test_nobody_is_heard_beyond_the_graceful_time(mode: str) -> None:
     with MainProcess(mode, "drain_timeout=" + NEVER, "graceful_timeout=0.1") as main:
         pid = main.start()
@@ -253,7 +254,6 @@ def test_nobody_is_heard_beyond_the_graceful_time(mode: str) -> None:
         main.ended(pid)
 
 
-@pytest.mark.threading_only
 def test_a_question_is_answered(main: MainProcess) -> None:
     pid = main.start()
     for _ in range(3):
@@ -274,6 +274,7 @@ def test_who_retires_does_not_count(main: MainProcess) -> None:
     main.ended(pid)
 
 
+@pytest.mark.each_mode
 def test_the_last_request_that_a_worker_was_made_for(mode: str) -> None:
     with MainProcess(mode, *told("recycle_after=3")) as main:
         pid = main.start()
@@ -333,6 +334,7 @@ class Clients:
                     self.answers += 5
 
 
+@pytest.mark.each_mode
 @pytest.mark.parametrize(
     ("rounds", "pause"), [(4, 0.005), pytest.param(10, 0, marks=pytest.mark.full)]
 )

@@ -90,7 +90,6 @@ def test_who_has_begun_is_waited_for(network: Network) -> None:
         sock.accept()[0].close()
 
 
-@pytest.mark.threading_only
 def test_where_the_kernel_may_not_be_asked(mode: str) -> None:
     """It is said once, and who has begun is waited for all the same."""
     launcher = (sys.executable, "-m", "tests.support.without_netlink")

@@ -54,7 +54,6 @@ def address(server: Server) -> tuple[str, int]:
     return ("127.0.0.1", server.port)
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize(
     ("method", "target", "fields", "status", "body"),
     QUESTIONS,
@@ -82,7 +81,6 @@ def test_questions(
                 assert response.get("Allow") == ("GET, HEAD" if status == 405 else None)
 
 
-@pytest.mark.threading_only
 def test_old_clients_and_any_host(serve: Serve) -> None:
     """HAProxy asks with HTTP/1.0 and without a host unless it is told otherwise."""
     server = serve(ECHO, *HEALTH)
@@ -97,7 +95,6 @@ def test_old_clients_and_any_host(serve: Serve) -> None:
         assert connection.request("GET", "/-/live").body == b"live\n"
 
 
-@pytest.mark.threading_only
 def test_a_body_is_not_waited_for(serve: Serve) -> None:
     server = serve(ECHO, *HEALTH)
     with server.connect() as connection:
@@ -106,14 +103,12 @@ def test_a_body_is_not_waited_for(serve: Serve) -> None:
         assert connection.at_end()
 
 
-@pytest.mark.threading_only
 def test_without_the_option_the_paths_are_the_applications(serve: Serve) -> None:
     server = serve(ECHO)
     for path in ("/-/live", "/-/ready"):
         assert b"PATH_INFO" in server.get(path).body
 
 
-@pytest.mark.threading_only
 def test_before_folders_and_hosts(mode: str, tmp_path: Path) -> None:
     (tmp_path / "-").mkdir()
     (tmp_path / "-" / "ready").write_text("a file")
@@ -130,7 +125,6 @@ def test_before_folders_and_hosts(mode: str, tmp_path: Path) -> None:
                     assert connection.response().body == body
 
 
-@pytest.mark.threading_only
 def test_who_asks_is_no_client(mode: str, tmp_path: Path, versions: Versions) -> None:
     """Not logged, not counted among max_requests; requests are."""
     log = tmp_path / "access"
@@ -168,17 +162,6 @@ def test_requests_in_hand_are_in_nobodys_way(tmp_path: Path) -> None:
 # The drain
 
 
-#: With a main process and without one, where a mode has a server of one process: forking has none,
-#: so there its function serves as `single`.
-SUPERVISED = [
-    ("forking", "on"),
-    pytest.param("single", "on", marks=pytest.mark.full),
-    *(("single", "off"), ("threading", "on"), ("threading", "off")),
-    *(("gevent", "on"), ("gevent", "off")),
-]
-supervised = pytest.mark.parametrize(("mode", "supervisor"), SUPERVISED)
-
-
 @pytest.fixture
 def draining(mode: str, supervisor: str, tmp_path: Path) -> Iterator[tuple[Server, Path]]:
     """A server that is told by TERM in the test, and a gate."""
@@ -200,9 +183,19 @@ def wait_end(server: Server) -> None:
     server.ended()
 
 
-@supervised
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT])
+@pytest.mark.parametrize(
+    ("mode", "supervisor", "number"),
+    [
+        ("forking", "on", signal.SIGTERM),
+        ("single", "off", signal.SIGINT),
+        ("threading", "on", signal.SIGQUIT),
+        ("threading", "off", signal.SIGTERM),
+        ("gevent", "on", signal.SIGINT),
+        ("gevent", "off", signal.SIGQUIT),
+    ],
+)
 def test_drained_servers_serve(draining: tuple[Server, Path], number: signal.Signals) -> None:
+    """With a main process and without one, which `forking` has not: there it serves as `single`."""
     server, gate = draining
     kept, asking = server.connect(), server.connect()
     assert kept.request("GET", "/process").status == 200
@@ -237,7 +230,6 @@ def refused(server: Server) -> bool:
     return False
 
 
-@pytest.mark.threading_only
 def test_who_dies_while_draining_is_replaced(mode: str) -> None:
     options = ("--drain-delay", NEVER, "--workers", "2")
     with Server(GATE, mode, *HEALTH, *options) as server:
@@ -264,7 +256,7 @@ def test_who_dies_while_draining_is_replaced(mode: str) -> None:
         wait_end(server)
 
 
-@supervised
+@pytest.mark.parametrize(("mode", "supervisor"), [("threading", "on"), ("gevent", "off")])
 def test_the_delay_ends_by_itself(mode: str, supervisor: str, folder: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ear:
         ear.settimeout(HANG)
@@ -279,7 +271,6 @@ def test_the_delay_ends_by_itself(mode: str, supervisor: str, folder: Path) -> N
             wait_end(server)
 
 
-@pytest.mark.threading_only
 def test_without_a_delay_who_asks_is_told_as_well(mode: str) -> None:
     with Server(GATE, mode, *HEALTH, "--drain-timeout", NEVER, "--workers", "1") as server:
         with server.connect() as connection, server.connect() as another:
@@ -296,7 +287,6 @@ def test_without_a_delay_who_asks_is_told_as_well(mode: str) -> None:
 # What is no drain
 
 
-@pytest.mark.threading_only
 def test_reloads_and_replacements_are_no_drain(mode: str, versions: Versions) -> None:
     options = ("--workers", "2", "--drain-delay", NEVER, "--max-requests", "40")
     with versions.serve(mode, *HEALTH, *options) as server:
@@ -313,7 +303,6 @@ def test_reloads_and_replacements_are_no_drain(mode: str, versions: Versions) ->
         server.stop(signal.SIGINT)
 
 
-@pytest.mark.threading_only
 def test_who_retires_is_ready(mode: str, versions: Versions) -> None:
     """Others serve: whoever asks a worker that finishes means the server."""
     with versions.serve(mode, *HEALTH, "--workers", "1", "--drain-timeout", NEVER) as server:

@@ -223,7 +223,7 @@ def test_switching_it_loses_nobody_who_waits(opened: Open) -> None:
         client.close()
 
 
-@pytest.mark.parametrize("mode", ["single", "forking", "threading"])
+@pytest.mark.parametrize("mode", ["forking", "threading"])
 def test_workers_with_sockets_of_their_own_serve(mode: str) -> None:
     with Server(ECHO, mode, "--reuse-port", "--workers", "3") as server:
         assert server.urls.count("http://") == 1
@@ -240,7 +240,6 @@ def test_workers_with_sockets_of_their_own_serve(mode: str) -> None:
 # Unix sockets: permissions, owners, files
 
 
-@pytest.mark.threading_only
 def test_a_connection_wakes_few_of_many_workers() -> None:
     """Of workers beyond the four with the fewest connections, each wakes only one."""
     with Server(ECHO, "single", "--workers", "7") as server:
@@ -397,7 +396,6 @@ def test_closed_server_frees_its_port(mode: str) -> None:
         Connection((host, int(port)))
 
 
-@pytest.mark.threading_only
 def test_relative_unix_path(mode: str, folder: Path) -> None:
     path = folder / "socket"
     with Server(ROBUST, mode, bind=("unix:socket",), cwd=folder) as server:
@@ -407,7 +405,6 @@ def test_relative_unix_path(mode: str, folder: Path) -> None:
     assert not path.exists()
 
 
-@pytest.mark.threading_only
 def test_regular_file_in_the_place_of_a_socket(mode: str, folder: Path) -> None:
     path = folder / "precious"
     path.write_text("data")

@@ -10,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.each_value import DIFFERENT, each_value
 from tests.testkit.client import HANG
 from tests.testkit.process import children, lives
 from tests.testkit.server import READY, ROOT, Program, Server, command, mode_options, wait_for
+
+pytestmark = pytest.mark.each_mode
 
 #: In C code, where no handler of Python comes to run, and in Python.
 APPLICATION = """
@@ -48,7 +51,9 @@ def wait_for_end(pids: list[int]) -> None:
     wait_for(lambda: not any(map(lives, pids)), "the end of all processes")
 
 
-@pytest.mark.parametrize("how", ["/python", "/native"])
+@pytest.mark.parametrize(
+    ("mode", "how"), each_value(DIFFERENT, ["/python", "/native"]), indirect=["mode"]
+)
 def test_a_request_that_hangs(how: str, mode: str, tmp_path: Path) -> None:
     (tmp_path / "hung.py").write_text(APPLICATION)
     with Server("hung:application", mode, *LIMIT, cwd=tmp_path) as server:

@@ -87,7 +87,6 @@ def victim() -> Iterator[int]:
         process.kill()
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize(
     "forgery",
     ["a number", "a process that is known", "no message", "a process that is no child"],
@@ -114,7 +113,6 @@ def test_the_application_cannot_name_the_process_of_a_worker(
     assert lives(victim)
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize(
     ("way", "seen"), [("ignored", "SIG_IGN"), ("handled", "handle"), ("waited for", "SIG_DFL")]
 )

@@ -8,13 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.each_value import DIFFERENT, each_value
 from tests.support.load import Load
 from tests.testkit.process import children
 from tests.testkit.server import MODES, Server, patched, wait_for
 from tests.testkit.versions import Versions, told
 
 
-@pytest.mark.parametrize("preload", ["off", "on"])
+@pytest.mark.parametrize(
+    ("mode", "preload"), each_value(DIFFERENT, ["off", "on"]), indirect=["mode"]
+)
 def test_max_requests(mode: str, preload: str, versions: Versions) -> None:
     options = ("--max-requests", "20", "--max-requests-jitter", "5", "--preload", preload)
     with versions.serve(mode, *options, "--drain-timeout", "0.2") as server:
@@ -60,7 +63,6 @@ def test_one_at_a_time(versions: Versions) -> None:
         assert 4 in seen
 
 
-@pytest.mark.threading_only
 def test_killed_workers_take_only_their_own_requests(mode: str, versions: Versions) -> None:
     launcher = patched("poorhttp.supervisor.backoff", LONGEST_PAUSE=0.1)
     with versions.serve(mode, "--workers", "3", launcher=launcher) as server:

@@ -11,13 +11,15 @@ from pathlib import Path
 import pytest
 
 from tests.support.binary_upgrade import end, wait_for_end
+from tests.support.forked_command import run_command
 from tests.support.load import Load
 from tests.testkit.client import Connection
 from tests.testkit.process import children, lives, opened
-from tests.testkit.server import Server, command, run, wait_for
+from tests.testkit.server import Server, wait_for
 from tests.testkit.versions import Versions
 
-MODES = ["single", "forking", "threading"]
+#: Those that differ; gevent refuses it.
+MODES = ["forking", "threading"]
 
 OPTIONS = ("--preload", "--drain-timeout", "0.1")
 
@@ -314,7 +316,7 @@ def test_one_worker_is_not_reforked(tmp_path: Path) -> None:
     ],
 )
 def test_where_it_is_refused(options: tuple[str, ...], why: str) -> None:
-    ended = run(*command("serve", "tests.apps.plain:application", "--refork-after", "9", *options))
+    ended = run_command("serve", "tests.apps.plain:application", "--refork-after", "9", *options)
     assert ended.returncode in (2, 3)
     assert why in ended.stderr
     assert "--refork-after" in ended.stderr

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.each_value import each_value
 from tests.support.load import Load
 from tests.testkit.client import HANG
 from tests.testkit.process import children
@@ -32,8 +33,7 @@ def reload(server: Server, times: int = 1) -> None:
     server.wait_log("reloaded: the new version serves", times)
 
 
-@pytest.mark.parametrize("preload", ["off", "on"])
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("mode", "preload"), each_value(MODES, ["off", "on"]), indirect=["mode"])
 def test_nothing_is_lost_by_reloads(mode: str, preload: str, versions: Versions) -> None:
     with versions.serve(mode, "--preload", preload) as server:
         with Load(server.port) as load:
@@ -46,7 +46,6 @@ def test_nothing_is_lost_by_reloads(mode: str, preload: str, versions: Versions)
         assert told(server)["gevent"] == (mode == "gevent")
 
 
-@pytest.mark.threading_only
 def test_workers_are_all_new(mode: str, versions: Versions) -> None:
     with versions.serve(mode, "--workers", "2") as server:
         before = {told(server)["pid"] for _ in range(20)}
@@ -54,7 +53,6 @@ def test_workers_are_all_new(mode: str, versions: Versions) -> None:
         assert not before & {told(server)["pid"] for _ in range(20)}
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("version", ["broken", "mortal"])
 @pytest.mark.parametrize("preload", ["off", "on"])
 def test_a_version_that_cannot_be_loaded(version: str, preload: str, versions: Versions) -> None:

@@ -10,9 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.each_value import DIFFERENT, each_value
+from tests.support.forked_command import run_command
 from tests.testkit.client import Connection
 from tests.testkit.process import workers
-from tests.testkit.server import ROOT, Server, command, run, wait_for
+from tests.testkit.server import ROOT, Server, wait_for
+
+pytestmark = pytest.mark.each_mode
 
 APPLICATION = """\
 import time
@@ -51,7 +55,9 @@ def replace(package: Path) -> None:
         copy.write_text("raise RuntimeError('another version')\n")
 
 
-@pytest.mark.parametrize("change", [remove, replace])
+@pytest.mark.parametrize(
+    ("mode", "change"), each_value(DIFFERENT, [remove, replace]), indirect=["mode"]
+)
 def test_the_server_goes_on_and_stops(
     mode: str, change: Callable[[Path], None], tmp_path: Path
 ) -> None:
@@ -91,5 +97,5 @@ def test_the_server_goes_on_and_stops(
             with Connection(str(tmp_path / "admin")) as connection:
                 connection.host = "localhost"
                 assert connection.request("GET", path).status == 200, path
-        done = run(*command("ctl", "--admin", f"unix:{tmp_path}/admin", "status"))
+        done = run_command("ctl", "--admin", f"unix:{tmp_path}/admin", "status")
         assert done.returncode == 0, done.stderr

@@ -13,11 +13,12 @@ import pytest
 
 from poorhttp.config import loader
 from poorhttp.errors import ConfigError
+from tests.support.forked_command import run_command
 from tests.support.load import Load
 from tests.support.services import Tree
 from tests.testkit.client import HANG
 from tests.testkit.process import children
-from tests.testkit.server import READY, command, run, wait_for
+from tests.testkit.server import READY, wait_for
 
 SERVICES = """
 [http]
@@ -130,7 +131,7 @@ def test_services_come_and_go_with_a_reload(tmp_path: Path) -> None:
 def test_one_that_cannot_start_stops_the_start(tmp_path: Path) -> None:
     file = tmp_path / "x.ini"
     file.write_text(SERVICES.replace("apps/hello/app.py", "none:none"))
-    done = run(*command("serve", "-c", str(file)), env={"VERSION_FILE": str(file)})
+    done = run_command("serve", "-c", str(file), env={"VERSION_FILE": str(file)})
     assert done.returncode == 4
     assert "none" in done.stderr
     assert "listening" not in done.stderr
@@ -139,7 +140,7 @@ def test_one_that_cannot_start_stops_the_start(tmp_path: Path) -> None:
 def test_check_tells_of_each(tmp_path: Path) -> None:
     file = tmp_path / "x.ini"
     file.write_text(SERVICES)
-    done = run(*command("check", "-c", str(file)), env={"VERSION_FILE": str(file)})
+    done = run_command("check", "-c", str(file), env={"VERSION_FILE": str(file)})
     assert done.returncode == 0, done.stderr
     assert "tests.apps.versioned:application" in done.stdout
     assert "apps/hello/app.py" in done.stdout

@@ -34,7 +34,7 @@ def found(folder: Path, mode: str, *options: str, first: str = "") -> list[str]:
         return (folder / "found").read_text().splitlines()
 
 
-@pytest.mark.parametrize("mode", ["single", "forking", "threading"])
+@pytest.mark.parametrize("mode", ["forking", "threading"])
 def test_shared_with_all_but_the_first(mode: str, tmp_path: Path) -> None:
     assert found(tmp_path, mode, "--workers", "3") == ["", "fractions", "fractions"]
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.each_value import DIFFERENT, each_value
 from tests.support.library_program import LibraryProgram
 from tests.testkit.client import HANG, BadResponse, Closed, Connection
 from tests.testkit.process import children
@@ -56,7 +57,7 @@ def refuses(server: Server) -> bool:
     return False
 
 
-@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize(("mode", "number"), each_value(DIFFERENT, [1, 2]), indirect=["mode"])
 def test_term_during_import(mode: str, number: int, folder: Path) -> None:
     (folder / "importing.py").write_text(IMPORTING)
     options = ("--workers", str(number))
@@ -98,6 +99,7 @@ def in_flight(server: Server, gate: Path) -> Iterator[None]:
     server.ended()
 
 
+@pytest.mark.each_mode
 def test_interrupt_from_the_keyboard(mode: str, tmp_path: Path) -> None:
     """Ctrl-C reaches the workers twice: from the terminal, and from their supervisor."""
     options = ("--workers", "2", *PATIENT)
@@ -114,7 +116,7 @@ def test_port_is_closed_while_requests_are_in_flight(
         server.process.terminate()
 
 
-@pytest.mark.parametrize("number", ["1", "2"])
+@pytest.mark.parametrize(("mode", "number"), each_value(DIFFERENT, ["1", "2"]), indirect=["mode"])
 def test_second_term_ends_it_at_once(mode: str, number: str, tmp_path: Path) -> None:
     with Server(GATE, mode, "--workers", number, *PATIENT) as server:
         connection = server.enter(tmp_path / "never")
@@ -270,6 +272,7 @@ print(json.dumps([changed, timer, wakeup, blocked]))
 """
 
 
+@pytest.mark.each_mode
 def test_program_lives_on_after_serve(mode: str) -> None:
     """serve() leaves neither its alarm nor its signal handlers behind."""
     with LibraryProgram(PROGRAM.format(mode=mode)) as program:

@@ -12,6 +12,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from tests.support.forked_command import run_command
 from tests.support.load import Load
 from tests.testkit.client import HANG
 from tests.testkit.process import children, wait_for_end
@@ -42,7 +43,6 @@ def application(environ, start_response):
 # How many
 
 
-@pytest.mark.threading_only
 def test_one_more_and_one_fewer(mode: str, versions: Versions) -> None:
     with versions.serve(mode, "--workers", "1") as server:
         with Load(server.port) as load:
@@ -113,6 +113,7 @@ def test_a_lost_template_is_replaced(versions: Versions) -> None:
         )
 
 
+@pytest.mark.each_mode
 def test_after_fork(mode: str, versions: Versions) -> None:
     hook = "tests.apps.versioned:forked"
     with versions.serve(mode, "--workers", "2", "--after-fork", hook) as server:
@@ -133,8 +134,13 @@ def test_after_fork(mode: str, versions: Versions) -> None:
     ],
 )
 def test_a_hook_that_fails(hook: str, complaint: str, versions: Versions) -> None:
-    done = run(
-        *command("serve", APP, "--bind", "127.0.0.1:0", "--after-fork", hook),
+    done = run_command(
+        "serve",
+        APP,
+        "--bind",
+        "127.0.0.1:0",
+        "--after-fork",
+        hook,
         env={"VERSION_FILE": str(versions.path)},
     )
     assert done.returncode == 4
@@ -184,7 +190,6 @@ def test_workers_that_cannot_begin_say_why(versions: Versions) -> None:
         server.wait_log(" cannot begin: ")
 
 
-@pytest.mark.threading_only
 def test_workers_end_when_the_main_process_is_killed(mode: str, versions: Versions) -> None:
     """What they have in hand they finish: they notice by the end of the channel, and drain."""
     with versions.serve(mode, "--workers", "2") as server:
@@ -228,7 +233,7 @@ def test_an_interrupt_that_is_the_applications(supervisor: str, tmp_path: Path) 
     """Ctrl-C would have stopped the server; so this is a fault like any other."""
     app = tmp_path / "app.py"
     app.write_text("raise KeyboardInterrupt\n")
-    done = run(*command("serve", f"{app}:app", "--bind", "127.0.0.1:0", "--supervisor", supervisor))
+    done = run_command("serve", f"{app}:app", "--bind", "127.0.0.1:0", "--supervisor", supervisor)
     assert done.returncode == 4
     assert done.stderr.count("\n") == 1
     assert "KeyboardInterrupt" in done.stderr
@@ -309,14 +314,12 @@ assert sorted(first[:-1] + rest) == sorted(strangers), rest
 """
 
 
-@pytest.mark.threading_only
 def test_processes_of_the_application_do_not_keep_it_busy() -> None:
     """They could be stopped and continued for ever, faster than the main process learns it."""
     done = run(sys.executable, "-c", MANY)
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.threading_only
 def test_a_failing_task_keeps_no_other_from_running(mode: str) -> None:
     launcher = (sys.executable, "-c", FAILING)
     with Server("tests/apps/slow.py", mode, launcher=launcher, tracebacks=True) as server:
@@ -337,7 +340,6 @@ def test_a_failing_task_keeps_no_other_from_running(mode: str) -> None:
         server.kill()
 
 
-@pytest.mark.threading_only
 def test_signals_while_the_server_drains_are_logged(mode: str) -> None:
     with Server("tests/apps/gate.py", mode, "--drain-delay", "600") as server:
         server.process.terminate()

@@ -21,15 +21,15 @@ import pytest
 from poorhttp.plugins.systemd.notifier import Notifier
 from tests.packages import need
 from tests.support.certificate import certificate
+from tests.support.forked_command import run_command
 from tests.support.tls_client import told, write
 from tests.testkit.client import HANG, Connection
 from tests.testkit.process import wait_for_end
-from tests.testkit.server import Server, command, environment, run, wait_for
+from tests.testkit.server import Server, command, environment, wait_for
 
 ECHO = "tests/apps/echo.py"
 SECURE = "tests/apps/secure.py"
 SURROUNDINGS = "tests/apps/surroundings.py"
-MODES = ["single", "forking", "threading", "gevent"]
 
 #: Passes descriptors as systemd does: from number 3, and by the pid that the server will have.
 ACTIVATOR = """
@@ -75,7 +75,6 @@ def ask(where: Any) -> Any:
 # Socket activation
 
 
-@pytest.mark.parametrize("mode", MODES)
 def test_sockets_that_were_passed(mode: str, tcp: socket.socket, unix: socket.socket) -> None:
     """The variable of a platform does not count beside them."""
     fds, environ = (tcp.fileno(), unix.fileno()), {"PORT": "1"}
@@ -178,7 +177,7 @@ def test_what_cannot_be_used(tcp: socket.socket, folder: Path) -> None:
 def test_names_that_were_not_passed(tcp: socket.socket) -> None:
     message = refused([tcp.fileno(), tcp.fileno()], "--bind", "fd:wep")
     assert message.endswith("passed no socket of that name; it passed fd:web, fd:local\n")
-    done = run(*command("check", ECHO, "--bind", "fd:web"))
+    done = run_command("check", ECHO, "--bind", "fd:web")
     assert done.returncode == 5
     assert "it passed none; is the socket unit started?" in done.stderr
 

@@ -30,7 +30,6 @@ def wait_sign(ear: socket.socket) -> None:
         pass
 
 
-@pytest.mark.threading_only
 def test_long_talks_are_no_reason_to_worry(mode: str, ear: socket.socket) -> None:
     env = {"NOTIFY_SOCKET": str(ear.getsockname()), "WATCHDOG_USEC": "400000"}
     options = ("--threads", "1", "--workers", "1")
@@ -126,7 +125,6 @@ def waiting(seconds: float) -> tuple[str, ...]:
     return patched("poorhttp.supervisor.worker_handle", STOPPED=seconds)
 
 
-@pytest.mark.threading_only
 def test_a_worker_that_is_stopped_is_replaced(mode: str, versions: Versions) -> None:
     with versions.serve(mode, "--workers", "1", launcher=waiting(0.2)) as server:
         pid = told(server)["pid"]

@@ -8,6 +8,7 @@ check_each.py         Checks every case of a group within one test, and names al
 container.py          A container like conf/container/Containerfile by namespaces
 development.py        `poorhttp dev`, and a project folder whose files tests change
 durations.py          Pytest plugin that prints the tests that came nearest to their limit of time
+each_value.py         Rows of parameters in which each value stands once
 failure.py            Runs commands that must fail, and checks exit code and message
 forked_command.py     Runs commands of `poorhttp`, each as a fork of a process that has imported it
 fuse.py               A FUSE file system with one file, served by this process, that can be blocked

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.forked_command import run_command
 from tests.support.nobody import IS_ROOT, Nobody
-from tests.testkit.server import Server, command, run
+from tests.testkit.server import Server
 
 NOBODY = pwd.getpwnam("nobody")
 
@@ -97,7 +98,7 @@ def test_relative_folder_of_several_services(tmp_path: Path) -> None:
         "[service:one]\nbind = 127.0.0.1:0\n[service:two]\nbind = 127.0.0.1:0\n"
     )
     for verb in ("check", "compile"):
-        done = run(*command(verb, "-c", "server.ini"), cwd=tmp_path)
+        done = run_command(verb, "-c", "server.ini", cwd=tmp_path)
         assert (done.returncode, done.stderr) == (0, ""), verb
 
 
@@ -119,7 +120,7 @@ def test_check_beside_the_running_server(
         before = files_of(public)
         again = (f"127.0.0.1:{server.port}", *binds[1:])
         words = [word for bind in again for word in ("--bind", bind)]
-        done = run(*command("check", app, *words, *files), env=nobody.env, cwd=public)
+        done = run_command("check", app, *words, *files, env=nobody.env, cwd=public)
         assert done.returncode == 0, done.stderr
         for bind in again:
             note = f"{bind} was not opened: a server of poorhttp listens there, "
@@ -132,13 +133,13 @@ def test_check_beside_another_program(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(APPLICATION)
     with socket.create_server(("127.0.0.1", 0)) as other:
         bind = f"127.0.0.1:{other.getsockname()[1]}"
-        done = run(*command("check", "app.py", "--bind", bind), cwd=tmp_path)
+        done = run_command("check", "app.py", "--bind", bind, cwd=tmp_path)
     assert done.returncode == 5
     assert f"cannot listen on {bind}: Address already in use; another program" in done.stderr
 
 
 def test_check_looks_for_what_traces_need(public: Path) -> None:
     words = ("check", "app.py", "--bind", "127.0.0.1:0", "--otel", "traces")
-    done = run(*command(*words), cwd=public, env={"OTEL_TRACES_EXPORTER": "telegraph"})
+    done = run_command(*words, cwd=public, env={"OTEL_TRACES_EXPORTER": "telegraph"})
     assert done.returncode == 3
     assert 'OpenTelemetry has no exporter "telegraph" of traces here' in done.stderr

@@ -14,16 +14,18 @@ import pytest
 
 from poorhttp.config import loader
 from tests.packages import FOLDERS, need
+from tests.support.forked_command import run_command
 from tests.testkit.client import Connection, Response
 from tests.testkit.process import children
 from tests.testkit.server import (
     ROOT,
     Program,
     Server,
-    command,
     run,
     wait_for,
 )
+
+pytestmark = pytest.mark.each_mode
 
 CONF = ROOT / "conf"
 UNITS = ("poorhttp.service", "poorhttp.socket", "poorhttp@.service", "poorhttp@.socket")
@@ -39,7 +41,7 @@ def test_files_of_ours(name: str) -> None:
     (settings,) = loader.load({}, {}, str(CONF / name))
     assert settings.target
     if not settings.target.startswith("/srv/"):
-        done = run(*command("check", "-c", f"conf/{name}", "--bind", "127.0.0.1:0"))
+        done = run_command("check", "-c", f"conf/{name}", "--bind", "127.0.0.1:0")
         assert done.returncode == 0, done.stderr
 
 

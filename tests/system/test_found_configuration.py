@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.forked_command import run_command
 from tests.support.nobody import IS_ROOT, Nobody
 from tests.testkit.client import Connection
-from tests.testkit.server import Program, command, run
+from tests.testkit.server import Program, command
 
 APPLICATION = """
 def app(environ, start_response):
@@ -27,13 +28,13 @@ READ = "poorhttp: poorhttp.ini of this folder is read\n"
 def project(tmp_path: Path) -> Path:
     """A folder with an application, and what `poorhttp init` writes beside it."""
     (tmp_path / "shop.py").write_text(APPLICATION)
-    done = run(*command("init"), cwd=tmp_path)
+    done = run_command("init", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     return tmp_path
 
 
 def test_what_init_writes_is_checked_and_served(project: Path) -> None:
-    done = run(*command("check", "--threads", "3"), cwd=project)
+    done = run_command("check", "--threads", "3", cwd=project)
     assert (done.returncode, done.stderr) == (0, READ)
     assert "would serve shop:app on http://127.0.0.1:8080 (threading, 1 worker of 3" in done.stdout
     with Program(*command("serve", "--bind", "127.0.0.1:0"), cwd=project) as server:
@@ -53,8 +54,8 @@ def test_what_init_writes_is_checked_and_served(project: Path) -> None:
 def test_what_init_writes_for_files(tmp_path: Path) -> None:
     """In a folder whose own files are served, it is in another one."""
     (tmp_path / "index.html").write_text("found")
-    assert run(*command("init"), cwd=tmp_path).returncode == 0
-    done = run(*command("check"), cwd=tmp_path)
+    assert run_command("init", cwd=tmp_path).returncode == 0
+    done = run_command("check", cwd=tmp_path)
     assert done.stderr == "poorhttp: .deploy/poorhttp.ini of this folder is read\n"
     assert "would serve static:." in done.stdout
 
@@ -75,17 +76,17 @@ def test_what_is_named_comes_alone(
     (project / "other.py").write_text(APPLICATION)
     (project / "other.ini").write_text("[http]\ntarget = other:app\n")
     (project / "poorhttp.ini").write_text("[http\n")
-    done = run(*command("check", *words), cwd=project, env=env)
+    done = run_command("check", *words, cwd=project, env=env)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_mistake_in_it(project: Path) -> None:
     (project / "poorhttp.ini").write_text("[http]\nthreads = x\n")
-    done = run(*command("check"), cwd=project)
+    done = run_command("check", cwd=project)
     assert done.returncode == 3
     assert done.stderr.startswith("poorhttp: poorhttp.ini:2: threads: ")
     (project / "poorhttp.ini").write_text("[http]\n")
-    done = run(*command("check"), cwd=project)
+    done = run_command("check", cwd=project)
     assert done.returncode == 2
     assert done.stderr.startswith(f"{READ}poorhttp: there is nothing to check; ")
 
@@ -164,13 +165,13 @@ def test_a_file_that_others_may_have_written(name: str, project: Path) -> None:
     if needs_root and not IS_ROOT:
         pytest.skip("only root gives files away, and is asked for more")
     change(project)
-    done = run(*command("check"), cwd=project)
+    done = run_command("check", cwd=project)
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr.startswith("poorhttp: poorhttp.ini: cannot be read: ")
     assert why in done.stderr
     if name not in ("link", "pipe"):
         assert "write -c poorhttp.ini if you trust it" in done.stderr
-        assert run(*command("check", "-c", "poorhttp.ini"), cwd=project).returncode == 0
+        assert run_command("check", "-c", "poorhttp.ini", cwd=project).returncode == 0
 
 
 def test_a_link_to_a_file_of_ones_own(project: Path, folder: Path) -> None:
@@ -179,7 +180,7 @@ def test_a_link_to_a_file_of_ones_own(project: Path, folder: Path) -> None:
     (project / "poorhttp.ini").rename(folder / "own/there.ini")
     (project / "poorhttp.ini").symlink_to(folder / "own/there.ini")
     folder.chmod(0o1777)
-    assert run(*command("check"), cwd=project).returncode == 0
+    assert run_command("check", cwd=project).returncode == 0
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="nobody else has files of somebody else")
@@ -200,20 +201,20 @@ def test_ctl_finds_the_server_by_it(project: Path) -> None:
     ini.write_text(f"{text}admin = unix:admin\n")
     with Program(*command("serve", "--bind", "127.0.0.1:0"), cwd=project) as server:
         server.wait_line()
-        done = run(*command("ctl", "status"), cwd=project)
+        done = run_command("ctl", "status", cwd=project)
         assert done.stderr == f"poorhttp: unix:{project}/admin, by poorhttp.ini of this folder\n"
         assert f"process {server.process.pid}," in done.stdout
         # Not that of another server, if this one does not answer.
         ini.write_text(f"{text}admin = unix:other\n")
-        done = run(*command("ctl", "stop"), cwd=project)
+        done = run_command("ctl", "stop", cwd=project)
         assert (done.returncode, f"no server answers at unix:{project}/other" in done.stderr) == (
             5,
             True,
         )
         # A mistake in it keeps nobody from controlling the server.
         ini.write_text("[http]\nthreads = x\n")
-        done = run(*command("ctl", "--admin", f"unix:{project}/admin", "stop"), cwd=project)
+        done = run_command("ctl", "--admin", f"unix:{project}/admin", "stop", cwd=project)
         assert (done.returncode, done.stderr) == (0, "")
-        done = run(*command("ctl", "status"), cwd=project)
+        done = run_command("ctl", "status", cwd=project)
         assert "poorhttp: poorhttp.ini of this folder is left out: poorhttp.ini:2: " in done.stderr
         assert server.wait() == 0

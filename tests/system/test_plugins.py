@@ -15,13 +15,15 @@ from zipfile import ZipFile
 import pytest
 
 from poorhttp.config.registry import registry
+from tests.support.each_value import each_value
+from tests.support.forked_command import run_command
 from tests.support.installed import examples
 from tests.support.nobody import IS_ROOT, Nobody
 from tests.support.plug_in import install, known
 from tests.testkit.client import Connection
-from tests.testkit.server import ROOT, Program, Server, command, run, wait_for
+from tests.testkit.server import ROOT, Program, Server, run, wait_for
 
-pytestmark = [pytest.mark.threading_only, pytest.mark.xdist_group("plugins")]
+pytestmark = pytest.mark.xdist_group("plugins")
 
 NAME = "poorhttp-echo"
 
@@ -162,7 +164,7 @@ def started(
 ) -> subprocess.CompletedProcess[str]:
     """The command with a folder of plug-ins on its path."""
     paths = os.pathsep.join([str(ROOT), *([str(path)] if path else [])])
-    return run(*command(*words), cwd=cwd, env={"PYTHONPATH": paths, **env})
+    return run_command(*words, cwd=cwd, env={"PYTHONPATH": paths, **env})
 
 
 ALL = {
@@ -193,8 +195,9 @@ def test_root_runs_no_code_of_a_plug_in_that_is_not_named(
     assert not ran.exists()
 
 
-@pytest.mark.parametrize("words", [("plugins",), *USES])
-@pytest.mark.parametrize("place", ["current", "chdir", "pythonpath"])
+@pytest.mark.parametrize(
+    ("words", "place"), each_value([("plugins",), *USES], ["current", "chdir", "pythonpath"])
+)
 def test_nothing_is_found_where_others_may_write(
     words: tuple[str, ...], place: str, site: Path, tmp_path: Path
 ) -> None:
@@ -216,7 +219,7 @@ def test_nothing_is_found_below_the_current_folder(site: Path, tmp_path: Path) -
     """By a relative entry of PYTHONPATH, which the interpreter makes absolute."""
     install(site, "noted", ALL, {"noting": ""})
     for entry in ("site", "./site", "../" + tmp_path.name + "/site"):
-        done = run(*command("plugins"), cwd=tmp_path, env={"PYTHONPATH": f"{ROOT}:{entry}"})
+        done = run_command("plugins", cwd=tmp_path, env={"PYTHONPATH": f"{ROOT}:{entry}"})
         assert (done.returncode, "noted 1.2" in done.stdout) == (0, False), entry
     assert "noted 1.2" in started("plugins", path=site, cwd=tmp_path).stdout
 
@@ -472,7 +475,7 @@ def test_the_current_folder_by_another_spelling(spelled: str, site: Path, tmp_pa
     cwd = tmp_path if "cwd" in spelled or "link" in spelled else site
     entry = spelled.format(tmp=tmp_path, site=site)
     env = {"PYTHONPATH": f"{ROOT}:{entry}", "POORHTTP_PLUGINS": "noted"}
-    done = run(*command("plugins"), cwd=cwd, env=env)
+    done = run_command("plugins", cwd=cwd, env=env)
     assert 'no plug-in "noted" is installed' in done.stderr
     assert not ran.exists()
 

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.support.each_value import each_value
 from tests.support.nobody import IS_ROOT
 from tests.testkit.client import HANG, Connection
 from tests.testkit.server import Server, command, environment, run, wait_for
@@ -59,8 +60,9 @@ def launcher(before: str, unset: list[str]) -> tuple[str, ...]:
     return tuple(words)
 
 
-@pytest.mark.parametrize("name", ENVIRONMENTS)
-@pytest.mark.parametrize("options", [(), ("--preload",), ("--supervisor", "off")])
+@pytest.mark.parametrize(
+    ("name", "options"), each_value(ENVIRONMENTS, [(), ("--preload",), ("--supervisor", "off")])
+)
 def test_life(folder: Path, name: str, options: tuple[str, ...]) -> None:
     before, env = ENVIRONMENTS[name]
     project, log = folder / ODD / "project", folder / ODD / "log"

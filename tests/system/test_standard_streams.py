@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.binary_upgrade import end, upgrade
+from tests.support.each_value import each_value
 from tests.testkit.client import HANG
 from tests.testkit.server import Server, environment, run, wait_for
 
@@ -58,11 +59,10 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 # The ready line is read from standard error, so the server needs that here.
-@pytest.mark.parametrize("fds", ["0", "1", "01"])
 @pytest.mark.parametrize(
-    "options", [(), ("--supervisor", "off"), ("--preload", "on")], ids=" ".join
+    ("fds", "options"),
+    each_value(["0", "1", "01"], [(), ("--supervisor", "off"), ("--preload", "on")]),
 )
-@pytest.mark.threading_only
 def test_nothing_else_gets_their_numbers(
     mode: str, app: str, fds: str, options: tuple[str, ...]
 ) -> None:
@@ -79,8 +79,7 @@ ALL = [
 ]
 
 
-@pytest.mark.parametrize("fds", ALL)
-@pytest.mark.parametrize("verb", ["serve", "dev"])
+@pytest.mark.parametrize(("fds", "verb"), each_value(ALL, ["serve", "dev"]))
 def test_a_server_without_standard_error_serves(
     app: str, fds: str, verb: str, tmp_path: Path
 ) -> None:

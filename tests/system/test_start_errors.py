@@ -33,14 +33,13 @@ def broken(tmp_path: Path) -> Path:
 # The application
 
 
-@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
-    ("target", "named"),
+    ("mode", "target", "named"),
     [
-        ("no_such_module:app", "no_such_module"),
-        ("no_such_file.py:app", "no_such_file.py"),
-        ("raises.py", "told so"),
-        ("missing.py", "no_such_module_at_all"),
+        ("single", "no_such_module:app", "no_such_module"),
+        ("forking", "no_such_file.py:app", "no_such_file.py"),
+        ("threading", "raises.py", "told so"),
+        ("gevent", "missing.py", "no_such_module_at_all"),
     ],
 )
 def test_application_cannot_be_loaded_in_any_mode(
@@ -105,11 +104,10 @@ def test_bad_file(tmp_path: Path) -> None:
     assert "threads" in text
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_occupied_port(mode: str) -> None:
+def test_occupied_port() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         address = f"127.0.0.1:{other.getsockname()[1]}"
-        assert address in says(5, "serve", ECHO, "--bind", address, *MODES[mode])
+        assert address in says(5, "serve", ECHO, "--bind", address)
 
 
 @pytest.mark.parametrize(("family", "host"), [("AF_INET", "127.0.0.1"), ("AF_INET6", "::1")])
@@ -143,12 +141,11 @@ def test_address_that_is_not_ours(folder: Path) -> None:
     assert "fd:99" in says(5, "serve", ECHO, "--bind", "fd:99")
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_folder_of_temporary_files_that_cannot_be_written(mode: str, tmp_path: Path) -> None:
+def test_folder_of_temporary_files_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for name in ("nowhere", "file"):
         path = tmp_path / name
-        options = ("--bind", "127.0.0.1:0", "--temp-dir", str(path), *MODES[mode])
+        options = ("--bind", "127.0.0.1:0", "--temp-dir", str(path))
         text = says(3, "serve", ECHO, *options)
         assert "temp-dir" in text
         assert str(path) in text

@@ -10,6 +10,7 @@ import pytest
 
 import poorhttp
 from poorhttp.errors import ApplicationError
+from tests.support.each_value import each_value
 from tests.support.failure import says
 from tests.testkit.client import HANG
 from tests.testkit.server import Server, command, environment, wait_for
@@ -40,15 +41,14 @@ WSGI = {
 }
 
 
-@pytest.mark.parametrize("kind", ASGI)
-def test_asgi_is_refused(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "verb"), each_value(ASGI, ["check", "serve"]))
+def test_asgi_is_refused(kind: str, verb: str, tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(ASGI[kind])
-    for verb in ("check", "serve"):
-        message = says(4, verb, "shop:app", "--bind", "127.0.0.1:0", cwd=tmp_path)
-        assert message == (
-            "poorhttp: shop:app is an ASGI application, and poorhttp serves WSGI (PEP 3333); "
-            "servers for it are uvicorn, hypercorn and granian, for example: uvicorn shop:app\n"
-        )
+    message = says(4, verb, "shop:app", "--bind", "127.0.0.1:0", cwd=tmp_path)
+    assert message == (
+        "poorhttp: shop:app is an ASGI application, and poorhttp serves WSGI (PEP 3333); "
+        "servers for it are uvicorn, hypercorn and granian, for example: uvicorn shop:app\n"
+    )
 
 
 @pytest.mark.parametrize("options", [(), ("--preload",), ("--supervisor", "off")])

@@ -24,7 +24,7 @@ import crates
 import notices
 import wheels
 
-pytestmark = [pytest.mark.threading_only, pytest.mark.xdist_group("wheels")]
+pytestmark = pytest.mark.xdist_group("wheels")
 
 INFO = f"poorhttpd-{__version__}.dist-info"
 #: Files of a crate for several systems.

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.support import binary_upgrade
+from tests.support.forked_command import run_command
 from tests.support.nobody import link
-from tests.testkit.server import MODES, ROOT, Server, command, run
+from tests.testkit.server import ROOT, Server
 
 APPLICATION = """
 VERSION = "{}"
@@ -37,7 +38,7 @@ def write(folder: Path, version: str) -> None:
     (folder / "alone.py").write_text(APPLICATION.format(version))
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.each_mode
 def test_the_core_serves(mode: str, core: Mapping[str, str], tmp_path: Path) -> None:
     """Also after a reload and a binary upgrade, until it is stopped."""
     write(tmp_path, "first")
@@ -57,7 +58,6 @@ def test_the_core_serves(mode: str, core: Mapping[str, str], tmp_path: Path) -> 
         server.ended()
 
 
-@pytest.mark.threading_only
 def test_a_request_for_another_protocol_is_one_as_any(
     core: Mapping[str, str], tmp_path: Path
 ) -> None:
@@ -70,7 +70,6 @@ def test_a_request_for_another_protocol_is_one_as_any(
         assert server.log().count("(WebSocket)") == 1
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize("options", [(), ("--supervisor", "off")], ids=["supervised", "alone"])
 def test_a_manager_that_waits_for_a_notice_is_answered_in_a_sentence(
     options: tuple[str, ...], core: Mapping[str, str], tmp_path: Path
@@ -79,27 +78,25 @@ def test_a_manager_that_waits_for_a_notice_is_answered_in_a_sentence(
     write(tmp_path, "first")
     words = ("serve", "alone", "--bind", "127.0.0.1:0", *options)
     env = {**core, "NOTIFY_SOCKET": str(tmp_path / "notify")}
-    done = run(*command(*words), env=env, cwd=tmp_path)
+    done = run_command(*words, env=env, cwd=tmp_path)
     assert done.returncode == 3
     assert "plug-in systemd (poorhttp." in done.stderr
     assert "is left out of this installation" in done.stderr
 
 
-@pytest.mark.threading_only
 def test_the_core_checks_and_helps(core: Mapping[str, str], tmp_path: Path) -> None:
     write(tmp_path, "first")
-    checked = run(*command("check", "alone", "--bind", "127.0.0.1:0"), env=core, cwd=tmp_path)
+    checked = run_command("check", "alone", "--bind", "127.0.0.1:0", env=core, cwd=tmp_path)
     assert (checked.returncode, checked.stderr) == (0, "")
     assert "would serve alone on http://127.0.0.1:0" in checked.stdout
     asked = ("check", "alone", "--host", "127.0.0.1", "--port", "0", "--workers", "2")
-    assert "2 workers" in run(*command(*asked), env=core, cwd=tmp_path).stdout
+    assert "2 workers" in run_command(*asked, env=core, cwd=tmp_path).stdout
     for words in (("--help",), ("serve", "--help-all")):
-        done = run(*command(*words), env=core, cwd=tmp_path)
+        done = run_command(*words, env=core, cwd=tmp_path)
         assert (done.returncode, done.stderr) == (0, "")
         assert "serve" in done.stdout
 
 
-@pytest.mark.threading_only
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -136,7 +133,7 @@ def test_a_word_of_a_missing_plug_in_is_answered_in_a_sentence(
     write(tmp_path, "first")
     (tmp_path / "monitored.ini").write_text("[http]\ntarget = alone\notel = on\n")
     address = ("--bind", "127.0.0.1:0") if words[0] == "serve" and "--bind" not in words else ()
-    done = run(*command(*words, *address), env=core, cwd=tmp_path)
+    done = run_command(*words, *address, env=core, cwd=tmp_path)
     assert done.returncode != 0
     *_, sentence = done.stderr.splitlines()
     assert "Traceback" not in done.stderr

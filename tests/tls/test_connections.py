@@ -19,8 +19,9 @@ import pytest
 from poorhttp.plugins.native import use_kernel_tls
 from tests.apps import streamed
 from tests.support.certificate import certificate
+from tests.support.forked_command import run_command
 from tests.testkit.client import HANG, Connection
-from tests.testkit.server import Server, command, run, wait_for
+from tests.testkit.server import Server, wait_for
 
 BIND = ("https://127.0.0.1:0",)
 ANSWERS = "tests/apps/answers.py"
@@ -114,6 +115,7 @@ def version(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.mark.each_mode
 def test_responses_of_every_shape(servers: Servers, version: str) -> None:
     with secure(servers(ANSWERS), version) as connection:
         for _ in range(2):
@@ -135,6 +137,7 @@ def test_the_end_is_announced(servers: Servers, version: str) -> None:
         assert connection.at_end()
 
 
+@pytest.mark.each_mode
 def test_a_slow_reader_gets_everything(servers: Servers, version: str) -> None:
     with secure(servers(ANSWERS), version) as slow, secure(servers(ANSWERS)) as other:
         slow.send_request("GET", "/large", version="HTTP/1.0")
@@ -171,6 +174,7 @@ def test_uploads(servers: Servers, version: str, size: int) -> None:
         assert connection.response().json()["body"].encode() == body
 
 
+@pytest.mark.each_mode
 def test_bodies_that_are_streamed(servers: Servers, version: str) -> None:
     server = servers("tests/apps/streamed.py", "--stream-request-body", "on")
     body = bytes(range(256)) * 8_000
@@ -233,8 +237,8 @@ def test_a_connection_goes_on_behind_large_files(
 def test_check_says_what_the_kernel_has(files: Path) -> None:
     tls = ("--tls-certificate", str(files / "site.pem"), "--bind", *BIND)
     line = f"kernel TLS: {', '.join(KERNEL) or 'not in this kernel'}\n"
-    assert line in run(*command("check", ANSWERS, *tls, "--kernel-tls", "on")).stdout
-    assert "kernel TLS" not in run(*command("check", ANSWERS, *tls)).stdout
+    assert line in run_command("check", ANSWERS, *tls, "--kernel-tls", "on").stdout
+    assert "kernel TLS" not in run_command("check", ANSWERS, *tls).stdout
 
 
 def test_what_the_application_is_told(servers: Servers, version: str) -> None:
@@ -427,7 +431,6 @@ def test_a_client_that_does_not_trust_the_certificate_is_logged(servers: Servers
     server.wait_log("has failed: received fatal alert")
 
 
-@pytest.mark.threading_only
 def test_clients_that_only_shake_hands(servers: Servers) -> None:
     for _ in range(40):
         secure(servers(ECHO)).close()
@@ -519,6 +522,7 @@ def received(connection: Connection, size: int) -> bytes:
     return data
 
 
+@pytest.mark.each_mode
 def test_an_application_takes_a_connection(servers: Servers, version: str) -> None:
     server = servers("tests/apps/protocol_upgrade.py")
     with secure(server, version) as connection:
@@ -536,6 +540,7 @@ def test_an_application_takes_a_connection(servers: Servers, version: str) -> No
         assert connection.at_end()
 
 
+@pytest.mark.each_mode
 def test_an_application_that_has_taken_a_connection_learns_of_its_end(
     servers: Servers, version: str
 ) -> None:
@@ -565,6 +570,7 @@ def test_sessions_go_on(servers: Servers, version: str) -> None:
             assert b'"SSL_SESSION_RESUMED": "%b"' % name in received
 
 
+@pytest.mark.each_mode
 def test_an_application_takes_the_connection(servers: Servers, version: str) -> None:
     """It gets one end of a pair of sockets; a thread of the core copies."""
     server = servers("tests/apps/protocol_upgrade.py")
@@ -583,6 +589,7 @@ def test_an_application_takes_the_connection(servers: Servers, version: str) -> 
         assert connection.request("GET", "/plain").status == 200
 
 
+@pytest.mark.each_mode
 def test_a_close_frame_over_tls(mode: str, files: Path) -> None:
     tls = ("--tls-certificate", str(files / "site.pem"))
     with Server("tests/apps/protocol_upgrade.py", mode, *tls, bind=BIND) as server:

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.certificate import certificate
+from tests.support.forked_command import run_command
 from tests.support.plug_in import install
 from tests.support.tls_client import connected, write
-from tests.testkit.server import ROOT, Server, command, run
-
-pytestmark = pytest.mark.threading_only
+from tests.testkit.server import ROOT, Server
 
 #: Protocols `sealed`, whose certificate is that of a variable, and others that are wrong.
 SEALED = """\
@@ -81,7 +80,7 @@ def test_a_transport_of_others_carries_http(env: dict[str, str]) -> None:
 
 def test_what_it_says_of_itself_is_shown(env: dict[str, str]) -> None:
     words = ("tests/apps/secure.py", "--bind", "sealed://127.0.0.1:0")
-    done = run(*command("check", *words), env=env)
+    done = run_command("check", *words, env=env)
     assert (done.returncode, done.stderr) == (0, "")
     assert "\nSealed:\nsealed well\nwarning: the seal is thin\n" in done.stdout
 
@@ -92,7 +91,7 @@ def test_what_it_says_of_itself_is_shown(env: dict[str, str]) -> None:
 )
 def test_one_that_raises_is_named(name: str, message: str, env: dict[str, str]) -> None:
     words = ("tests/apps/secure.py", "--bind", f"{name}://127.0.0.1:0")
-    done = run(*command("serve", *words), env=env)
+    done = run_command("serve", *words, env=env)
     assert done.returncode != 0
     named = f"poorhttp: plug-in {name} of sealed (poorhttp.transports): {message}\n"
     assert done.stderr.endswith(named)
@@ -107,7 +106,7 @@ def test_one_that_raises_is_named(name: str, message: str, env: dict[str, str]) 
 )
 def test_an_option_without_an_address(option: str) -> None:
     words = ("tests/apps/secure.py", "--bind", "127.0.0.1:0", option)
-    done = run(*command("check", *words))
+    done = run_command("check", *words)
     assert done.returncode != 0
     name = option.partition("=")[0]
     assert f"poorhttp: {name}: no address of bind speaks TLS; write one as" in done.stderr
