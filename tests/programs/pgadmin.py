@@ -103,12 +103,14 @@ class Pgadmin(Application):
         yield "without a token", refused.status_code
         cookies = "; ".join(f"{each.name}={each.value}" for each in browser.cookies)
         for transport in ("polling", "websocket"):
-            with socketio.SimpleClient() as client:
+            # One request at a time: what is sent may wait until a poll ends, after 25 s.
+            with socketio.SimpleClient(request_timeout=90) as client:
                 client.connect(
                     self.url,
                     namespace="/erd",
                     headers={"Cookie": cookies},
                     transports=[transport],
+                    wait_timeout=90,
                 )
                 yield f"events by {transport}", [client.transport, client.receive()[0]]
         yield "missing", browser.get(f"{self.url}/nothing").status_code
