@@ -115,7 +115,7 @@ pub(crate) fn end_after_parent(number: i32, milliseconds: u64) -> io::Result<()>
     }
 }
 
-/// Gives [`RESERVED`] the action of the signal `number`, unless it has one: that of the C library, in its versions before 2.34 or
+/// Gives [`RESERVED`] the action of the signal `number`, unless it has a handler (a parent may have left it ignored): that of the C library, in its versions before 2.34 or
 /// when a library has cancelled a thread.
 fn copy_action_to_reserved(number: i32) -> bool {
     // The kernel's structure, of 32 bytes at most, which begins with the handler. The C library has filled the rest.
@@ -128,7 +128,7 @@ fn copy_action_to_reserved(number: i32) -> bool {
         };
         exchange(number, nothing, ours.as_mut_ptr())
             && exchange(RESERVED, nothing, reserved.as_mut_ptr())
-            && (reserved[0] == libc::SIG_DFL || reserved[0] == ours[0])
+            && [libc::SIG_DFL, libc::SIG_IGN, ours[0]].contains(&reserved[0])
             && exchange(RESERVED, ours.as_mut_ptr(), nothing)
     }
 }
