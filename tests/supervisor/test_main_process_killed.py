@@ -134,6 +134,26 @@ def test_a_request_that_ignores_or_blocks_all_signals(how: str, mode: str, tmp_p
         server.kill()
 
 
+#: Ignores the signal of the C library that tells a worker of the end, and executes what follows.
+IGNORES = """
+import ctypes, os, platform, sys
+rt_sigaction = {"x86_64": 13, "aarch64": 134}[platform.machine()]
+ctypes.CDLL(None).syscall(rt_sigaction, 32, (ctypes.c_ulong * 4)(1), None, 8)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def test_a_signal_that_the_parent_of_the_server_ignores(tmp_path: Path) -> None:
+    """It stays ignored over exec(2)."""
+    (tmp_path / "hung.py").write_text(APPLICATION)
+    launcher = (sys.executable, "-c", IGNORES)
+    with Server("hung:application", "forking", *LIMIT, cwd=tmp_path, launcher=launcher) as server:
+        server.connect().send_request("GET", "/blocked")
+        server.wait_log("hangs")
+        wait_for_end(kill_main(server))
+        server.kill()
+
+
 #: A child for which nobody waits any more; signals to stop are blocked in it.
 ASKS = """
 import sys, time
