@@ -106,7 +106,8 @@ class Inspection:
             raise
         finally:
             os.close(write)
-        fork.after_fork_in_child.append(self._close_after_fork)
+        # Other children could read the result.
+        fork.keep_from_children(self.fd)
         Inspection._current = self
 
     def tick(self, now: float) -> bytes | None:
@@ -129,18 +130,10 @@ class Inspection:
         """End it, if it is still under way."""
         if self.fd < 0:
             return
-        fork.after_fork_in_child.remove(self._close_after_fork)
-        os.close(self.fd)
+        fork.close_own(self.fd)
         self.fd = -1
         Inspection._current = None
         signals.send(self._pid, signal.SIGKILL)
-
-    def _close_after_fork(self) -> None:
-        """Close the descriptor in other children, which could read the result."""
-        if self.fd >= 0:
-            # Not again in a process that this child forks.
-            os.close(self.fd)
-            self.fd = -1
 
 
 def begin(
