@@ -27,8 +27,7 @@ use crate::shutdown::Stage;
 use crate::sys::poller::Poller;
 use crate::sys::socket::Transport;
 use crate::sys::{Errno, clock};
-use crate::telemetry::Telemetry;
-use crate::telemetry::{logging, timing};
+use crate::telemetry::{Telemetry, logging, timing};
 use crate::websocket::relay::RelayEnd;
 
 /// A request on a connection and the way back for its response.
@@ -246,8 +245,10 @@ impl Stream {
 
     /// Counts the bytes of a response that is still being made.
     pub(crate) fn count_bytes(&mut self, state: &State) {
+        // First: it waits for a thread that sends on this connection, and no other is to wait for that.
+        let all_sent = self.0.bytes_sent();
         let _shared = state.lock();
-        timing::count_bytes(&state.telemetry, &mut self.0);
+        timing::count_bytes(&state.telemetry, &mut self.0, all_sent);
     }
 
     /// Logs responses to earlier requests that have been sent by now.

@@ -157,11 +157,11 @@ pub(crate) fn note_client_abort(telemetry: &Telemetry, connection: &mut Connecti
     }
 }
 
-/// Counts the bytes of a response that is still being made. Called under the lock of the table.
+/// Counts the bytes of a response that is still being made, of which `all_sent` bytes have been sent. Called under the lock of
+/// the table.
 #[cold]
-pub(crate) fn count_bytes(telemetry: &Telemetry, connection: &mut Connection) {
+pub(crate) fn count_bytes(telemetry: &Telemetry, connection: &mut Connection, all_sent: u64) {
     let received = mem::take(&mut connection.received);
-    let all_sent = connection.bytes_sent();
     let measured = connection.timing.get_or_insert_default();
     let sent = all_sent.saturating_sub(mem::replace(&mut measured.counted, all_sent));
     telemetry.counters.metrics.add_bytes(received, sent);
