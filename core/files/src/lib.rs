@@ -10,7 +10,7 @@
 //! file_name.rs       validation of file names
 //! folder.rs          opens files below the folder only; walk.rs does so without openat2(2)
 //! file_id.rs         device, inode, size and times: whether a file has changed
-//! cached_file.rs           a file with its representations; precompressed.rs its compressed copies
+//! cached_file.rs     a file with its representations; precompressed.rs its compressed copies
 //! compressed.rs      the content of a file in codings that were asked for
 //! representation.rs  one form of a file, and the reply to conditions and ranges; multipart.rs several ranges
 //! fields.rs          field lines; media_types.rs media types; hashed_name.rs names that hold a hash of the content

@@ -115,8 +115,8 @@ pub(crate) fn end_after_parent(number: i32, milliseconds: u64) -> io::Result<()>
     }
 }
 
-/// Gives [`RESERVED`] the action of the signal `number`, unless it has a handler (a parent may have left it ignored): that of the C library, in its versions before 2.34 or
-/// when a library has cancelled a thread.
+/// Gives [`RESERVED`] the action of the signal `number`. `false`: it has a handler, that of the C library in its versions before
+/// 2.34 or when a library has cancelled a thread. A parent may have left it ignored, which does not count.
 fn copy_action_to_reserved(number: i32) -> bool {
     // The kernel's structure, of 32 bytes at most, which begins with the handler. The C library has filled the rest.
     let (mut ours, mut reserved) = ([0_usize; 8], [0_usize; 8]);
@@ -147,7 +147,8 @@ extern "C" fn on_end_of_parent(_: libc::c_int) {
 }
 
 /// Has the kernel kill this process after the time of [`end_after_parent`], if that was called in it. Its signal may not have come:
-/// the kernel sends none after a change of the user, and where `RESERVED` is in use the application may have blocked it. Does only what is allowed in a handler.
+/// the kernel sends none after a change of the user, and where `RESERVED` is in use the application may have blocked it. Does only
+/// what is allowed in a handler.
 pub(crate) fn arm_orphan_timer() {
     let time = ORPHAN_TIME.load(Ordering::Relaxed);
     // SAFETY: the kernel reads `spec`, which on machines of 64 bits has the form of the C library. No timer has the number -1.

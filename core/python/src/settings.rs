@@ -1,4 +1,5 @@
-//! Functions that read single options from Python settings: times, `queue_timeout`; and the arguments of compression. `reactor.rs` calls them.
+//! Functions that read single options from Python settings: times, `queue_timeout`; and the arguments of
+//! compression. `reactor.rs` calls them.
 
 use std::sync::Arc;
 

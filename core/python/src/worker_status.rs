@@ -212,7 +212,7 @@ fn histogram<'py>(py: Python<'py>, histogram: &Histogram) -> PyResult<Bound<'py,
     Ok(dict)
 }
 
-/// The `Metrics` of the status document (`poorhttp/plugins/monitor/admin/model.py`) but for `oldest`.
+/// The `Figures` of the status document (`poorhttp/plugins/monitor/admin/model.py`) but for `oldest`.
 fn metrics<'py>(py: Python<'py>, counters: &Counters) -> PyResult<Bound<'py, PyDict>> {
     let (counts, metrics) = (counters.counts(), &counters.metrics);
     let all = PyDict::new(py);

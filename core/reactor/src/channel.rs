@@ -18,8 +18,8 @@ const DETACH: u8 = b'H';
 const DRAIN: u8 = b'd';
 /// The main process will not: the end of [`DRAIN`].
 const UNDRAIN: u8 = b'u';
-/// A descriptor comes with it, from which this worker reads the certificates of its listeners.
-const CERTIFICATES: u8 = b'T';
+/// A descriptor comes with it, of what the transport of the listeners uses anew: their certificates.
+const RENEW: u8 = b'T';
 /// Stop, and answer what is in flight: the same as SIGTERM, whose handler the application may have replaced.
 const STOP: u8 = b's';
 /// Stop at once: the same as SIGINT and SIGQUIT.
@@ -74,7 +74,7 @@ pub(crate) struct Received {
     /// The files of the logs have been renamed.
     pub(crate) reopen_logs: bool,
     /// New certificates.
-    pub(crate) certificates: Option<OwnedFd>,
+    pub(crate) renewed: Option<OwnedFd>,
 }
 
 impl Channel {
@@ -117,15 +117,15 @@ impl Channel {
             end_long_polls: false,
             stop: None,
             reopen_logs: false,
-            certificates: None,
+            renewed: None,
         };
         let mut buffer = [0; BUFFER];
         loop {
             match net::receive_with_fd(&self.socket, &mut buffer) {
                 Ok((length @ 1.., fd)) => {
                     let bytes = &buffer[..length];
-                    if bytes.contains(&CERTIFICATES) {
-                        received.certificates = fd.or(received.certificates);
+                    if bytes.contains(&RENEW) {
+                        received.renewed = fd.or(received.renewed);
                     }
                     received.end_long_polls |= bytes.contains(&END_LONG_POLLS);
                     received.reopen_logs |= bytes.contains(&REOPEN_LOGS);

@@ -153,7 +153,7 @@ impl Response {
         self.sent
     }
 
-    /// Has [`Response::status`] return another status from now on, for logs and figures; what was written stays.
+    /// Has [`Response::status`] return another status from now on, for logs and metrics; what was written stays.
     #[cold]
     pub fn count_as(&mut self, status: u16) {
         self.status = status;

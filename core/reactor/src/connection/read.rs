@@ -1,6 +1,7 @@
 //! Reads a request: receives and parses until it is complete, or something else has to be done first.
 
 use std::io;
+use std::sync::Arc;
 
 use crate::connection::body::incoming::IncomingBody;
 use crate::connection::body::spool::BodySpool;
@@ -10,7 +11,6 @@ use crate::connection::{Connection, NO_MEMORY, Received};
 use crate::limits::RECEIVED_AT_ONCE;
 use crate::sys::clock;
 use poorhttp_http::{Event, Limits, Reject, TrustedProxies};
-use std::sync::Arc;
 
 /// What is to be done with a connection that was read.
 #[derive(Debug)]

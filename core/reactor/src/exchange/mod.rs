@@ -603,7 +603,7 @@ impl Exchange {
         upgrade::offer(&mut self.writer, &mut self.offered)
     }
 
-    /// Gives the reservation back, if there is one: the response is complete.
+    /// Gives the reservation back, if there is one: the response is complete, or about to be sent as a whole.
     #[inline]
     fn forgo_upgrade(&mut self) {
         if self.offered.is_some() && !self.is_over() {

@@ -1,4 +1,4 @@
-//! The request timeout of an exchange: whether its thread has answered in the application's place.
+//! State of `request_timeout` in one exchange: whether its thread has ended the request, and how.
 
 use std::sync::Arc;
 

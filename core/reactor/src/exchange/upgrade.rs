@@ -11,8 +11,7 @@ use std::{mem, thread};
 
 use crate::exchange::reply::{self, text_reply};
 use crate::exchange::stream::Stream;
-use crate::exchange::writer::ResponseWriter;
-use crate::exchange::writer::UNCOUNTED;
+use crate::exchange::writer::{ResponseWriter, UNCOUNTED};
 use crate::log::entry::{Answer, Unsent};
 use crate::log::error::Level;
 use crate::scheduler::state::State;

@@ -5,8 +5,7 @@ use std::io;
 use poorhttp_files::{FileRequest, GivenFields, Lookup, Reply, SendfileTarget};
 use poorhttp_http::{ConditionalFields, Head};
 
-use crate::exchange::reply;
-use crate::exchange::reply::text_reply;
+use crate::exchange::reply::{self, text_reply};
 use crate::exchange::send_error::SendError;
 use crate::exchange::writer::ResponseWriter;
 use crate::log::error::Level;

@@ -194,7 +194,7 @@ fn parse(format: &str) -> Result<(Vec<Directive>, Wanted), String> {
     Ok((directives, wanted))
 }
 
-/// The directive of a directive, which is more than text.
+/// Any directive but text.
 fn directive(letter: char, argument: &str, wanted: &mut Wanted) -> Result<Directive, String> {
     Ok(match (letter, argument) {
         ('h' | 'a', "") => Directive::Client,

@@ -1,4 +1,4 @@
-//! Timing how long a request has waited: behind other requests, and since it arrived.
+//! Measures how long a request has waited: behind other requests, and since it arrived.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

@@ -359,7 +359,7 @@ mod tests {
         assert!(!state.may_poll(OTHER));
     }
 
-    /// State of a thread between two decisions, as in `State::wait_next`.
+    /// State of a thread between two decisions, as in [`crate::scheduler::threads`].
     #[derive(Clone, Copy, Debug, PartialEq)]
     enum Doing {
         /// Looks for work.

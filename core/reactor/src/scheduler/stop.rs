@@ -22,7 +22,7 @@ use crate::sys::{AsFd, net};
 use crate::websocket::limits;
 
 /// Stops accepting, and ends when every request in flight is answered. If `graceful`, requests of which a part has arrived
-/// are received and answered, too, and idle clients may send another one for the time of [`Timeouts::drain`].
+/// are received and answered, too, and idle clients may send another one for the time of [`crate::Timeouts::drain`].
 ///
 /// `last`: no other process listens on the same sockets, so all connections in their backlogs are accepted.
 pub(crate) fn stop(state: &Arc<State>, graceful: bool, last: bool) {
@@ -84,7 +84,7 @@ pub(crate) fn receive_commands(state: &Arc<State>) {
     if received.end_long_polls {
         end_long_polls(state);
     }
-    if let Some(fd) = received.certificates
+    if let Some(fd) = received.renewed
         && let Err(error) = state.listeners.replace_certificates(&fd)
     {
         state.log(Level::Error, &format!("new certificates are not used; the old ones stay: {error}"));

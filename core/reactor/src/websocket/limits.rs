@@ -37,7 +37,7 @@ pub(crate) struct Upgrades {
     /// By the numbers of their requests.
     open: Mutex<BTreeMap<u64, Arc<Upgraded>>>,
     /// A thread ends those that are left when the time to stop is over.
-    pub(crate) has_ender: AtomicBool,
+    has_ender: AtomicBool,
     /// A thread receives commands while the only one that runs requests cannot.
     pub(crate) has_receiver: AtomicBool,
 }
@@ -77,12 +77,12 @@ impl Upgrades {
     }
 
     /// Those that are open.
-    pub(crate) fn open(&self) -> Vec<Arc<Upgraded>> {
+    fn open(&self) -> Vec<Arc<Upgraded>> {
         self.lock().values().map(Arc::clone).collect()
     }
 
     /// Ends all that are left; returns how many.
-    pub(crate) fn shut_down(&self) -> usize {
+    fn shut_down(&self) -> usize {
         self.lock().values().filter(|upgraded| upgraded.shut_down()).count()
     }
 }
