@@ -13,7 +13,7 @@ import pytest
 from tests.hooks.events import ALL, Hooked, hooked
 from tests.support.binary_upgrade import end, upgrade
 from tests.support.nobody import IS_ROOT, Nobody
-from tests.testkit.process import children, lives
+from tests.testkit.process import children, lives, opened
 from tests.testkit.server import ROOT, Server, wait_for
 
 MODES = ["forking", "threading", "gevent"]
@@ -266,10 +266,8 @@ def test_log_rotation(tmp_path: Path) -> None:
         server.process.send_signal(signal.SIGUSR1)
         wait_for(log.exists, "the new file")
         (ready,) = server.events("server_ready")
-        links = Path(f"/proc/{ready['in']}/fd")
         wait_for(
-            lambda: str(log) in [os.readlink(link) for link in links.iterdir()],
-            "the new file in the process of the hooks",
+            lambda: str(log) in opened(ready["in"]), "the new file in the process of the hooks"
         )
         server.kill_worker()
         wait_for(lambda: "RuntimeError: not this time" in log.read_text(), "the failure")

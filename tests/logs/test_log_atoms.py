@@ -22,6 +22,10 @@ class Log:
         logged = ("--access-log", str(self.path), "--access-log-format", line)
         self.server = Server(app, mode, "--workers", "1", *logged, *options, tracebacks=True)
 
+    def wait(self, lines: int) -> None:
+        """Wait for so many: that of a request may be written after those of later ones."""
+        wait_for(lambda: len(self.path.read_text("ascii").splitlines()) == lines, f"{lines} lines")
+
     def lines(self) -> list[str]:
         """All lines, when the server has stopped."""
         self.server.stop()
@@ -31,7 +35,9 @@ class Log:
 def test_response_fields(mode: str, tmp_path: Path) -> None:
     log = Log(mode, tmp_path, "%{X-Answer}o|%{x-twice}o|%{Content-Length}o|%{Server}o|%{No}o")
     length = len(log.server.get("/").body)
+    log.wait(1)
     log.server.get("/raise")
+    log.wait(2)
     with log.server.connect() as connection:
         connection.send(b"nonsense\r\n\r\n")
         refused = connection.response()
@@ -55,7 +61,9 @@ def test_variables(mode: str, tmp_path: Path) -> None:
     )
     log = Log(mode, tmp_path, "|".join(f"%{{{name}}}e" for name in names))
     log.server.request("POST", "/", "X-A: b\xe9", body=b"x")
+    log.wait(1)
     log.server.get("/raise")
+    log.wait(2)
     with log.server.connect() as connection:
         connection.send(b"nonsense\r\n\r\n")
         connection.response()

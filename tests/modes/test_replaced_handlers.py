@@ -67,10 +67,7 @@ def application(environ, start_response):
 """
 
 FULL = pytest.mark.full
-WAYS = (
-    *("handle", "register", "default"),
-    *(pytest.param(what, marks=FULL) for what in ("ignore", "block", "wakeup")),
-)
+WAYS = ("handle", "register", "default", "ignore", "block", "wakeup")
 
 
 def serve(mode: str, tmp_path: Path, what: str, *options: str, **env: str) -> Server:

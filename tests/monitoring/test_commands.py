@@ -44,7 +44,7 @@ from tests.support.nobody import IS_ROOT, Nobody
 from tests.support.services import Tree
 from tests.support.status_documents import DOCUMENTS, HOSTILE
 from tests.testkit.client import HANG, Connection
-from tests.testkit.process import lives, workers
+from tests.testkit.process import lives, opened, workers
 from tests.testkit.server import (
     Program,
     Server,
@@ -511,6 +511,16 @@ def test_ways_to_a_server(folder: Path) -> None:
         server.process.send_signal(signal.SIGHUP)
         server.wait_log("reloaded")
         wait_for((folder / "admin").exists, "the socket")
+
+        def addresses() -> list[str]:
+            """At which a command finds it, by the names of the memory."""
+            names = [each.partition("poorhttp-admin ") for each in opened(server.process.pid)]
+            return [address for _, found, address in names if found]
+
+        wait_for(
+            lambda: addresses() and not any(where in each for each in addresses()),
+            "the process at the new address, and not at the former one",
+        )
         for words in (("-c", str(config)), ("--pidfile", str(pidfile))):
             assert pid in ctl(*words, "status")[1]
         configure("admin = off")

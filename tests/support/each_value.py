@@ -19,6 +19,7 @@ def each_value(*columns: Iterable[Any]) -> list[Any]:
     Where there is a choice, a row has pairs of values that no row before it has.
     """
     lists = [list(column) for column in columns]
+    assert not any(hasattr(value, "marks") for column in lists for value in column), "values only"
     rows = [tuple(enumerate(row)) for row in product(*(range(len(column)) for column in lists))]
     chosen: set[tuple[tuple[int, int], ...]] = set()
     values: set[tuple[int, int]] = set()
