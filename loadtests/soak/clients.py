@@ -1,4 +1,4 @@
-"""The clients of a soak, well-behaved and adverse: threads that pause together on request."""
+"""Behaviours of the clients of a soak test, well-behaved and adverse, and how many run of each."""
 
 from __future__ import annotations
 

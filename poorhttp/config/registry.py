@@ -1,4 +1,4 @@
-"""Registry of plug-ins: what each adds to the server, ours by a table, others by entry points.
+"""Registry of plug-ins: our own in a table, those of other distributions by entry points.
 
 A plug-in is a distribution with entry points in some of the groups `GROUPS`. Those of this
 distribution stand in `OURS`, so that no metadata is read and only what is used is imported.
@@ -98,8 +98,7 @@ OURS: Mapping[str, Mapping[str, str]] = {
 GROUPS = tuple(OURS)
 
 #: The class of what a plug-in of others adds, by its group; components and transports are classes
-#: derived from it.
-#: By their names, because most of these modules are not imported.
+#: derived from it. Its name, because most of these modules are not imported.
 CLASSES = {
     "transports": "net.transport.Transport",
     "commands": "config.command.Command",
@@ -143,9 +142,6 @@ FINDER = "discovery"
 #: The hooks that offer the connection of a request for another protocol to the application. They
 #: are loaded when a client sends one.
 UPGRADER = "websocket"
-
-#: Why a plug-in of ours cannot be loaded whose files are not there.
-LEFT_OUT = "is left out of this installation"
 
 #: As many links as the kernel follows in one path (path_resolution(7)).
 MOST_LINKS = 40
@@ -250,7 +246,7 @@ class Entry:
                 self.failure = f"cannot be loaded: {type(error).__name__}: {error}"
                 missing = error.name if isinstance(error, ModuleNotFoundError) else None
                 if missing and not self.plugin and f"{module}.".startswith(f"{missing}."):
-                    self.failure = LEFT_OUT
+                    self.failure = "is left out of this installation"
                     raise LeftOut(f"{self} {self.failure}") from error
                 raise ConfigError(f"{self} {self.failure}") from error
             if self.plugin:
@@ -266,8 +262,10 @@ class Entry:
         """Tell whether a plug-in of ours was not left out of this installation."""
         try:
             self.load()
+        except LeftOut:
+            return False
         except ConfigError:
-            return self.failure != LEFT_OUT
+            pass
         return True
 
     def _import(self, module: str, attribute: str) -> Any:
@@ -339,12 +337,7 @@ class Plugin:
             points = list(distribution.entry_points)
         except Exception as error:
             points = []
-            # That they are no UTF-8 is found when they are read again.
-            text = "poorhttp."
-            with suppress(UnicodeDecodeError):
-                text = distribution.read_text("entry_points.txt") or ""
-            if "poorhttp." in text:
-                self.failure = f"{type(error).__name__}: {error}"
+            self.failure = f"{type(error).__name__}: {error}"
         # Extras, which only installers need, are no part of the place.
         self.entries = [
             Entry(group, point.name, "".join(point.value.partition("[")[0].split()), self.name)

@@ -14,7 +14,7 @@ worker_pool.py          the workers of one service
 worker_handle.py        one worker, as the main process sees it
 scoreboard.py           requests in flight and counters of each worker, in shared memory
 backoff.py              pauses between restarts after early crashes
-binary_upgrade.py      starts a new main process that takes over (USR2)
+binary_upgrade.py       starts a new main process that takes over (USR2)
 hooks/                  calls functions of the application for events, in processes of their own
 """
 

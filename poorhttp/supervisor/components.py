@@ -1,4 +1,4 @@
-"""Calls the components of plug-ins in the main process, and contains the faults of others.
+"""Calls the components of plug-ins in the main process; switches off those of others that fail.
 
 A method of ours that raises is logged, and called again. A component of others that goes on failing
 is switched off, and one whose method does not return is named and ended by `Hangs`.
@@ -43,7 +43,6 @@ START_TIMEOUT = 5.0
 #: which a method that succeeds makes earlier ones forgotten.
 MOST_FAILURES = 3
 FORGOTTEN = 60.0
-
 
 #: A component of others keeps the main process from waiting if it wakes it so often in a second, or
 #: each time while it waits for less than a tenth of that second. After so many of these seconds in

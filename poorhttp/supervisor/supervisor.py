@@ -275,8 +275,7 @@ class Supervisor:
             return
         poller = select.poll()
         fds = [wakeups, *self.components.filenos(), *self.generations.filenos()]
-        timed = (self.components, self.generations)
-        times = [each.due() for each in timed]
+        times = [self.components.due(), self.generations.due()]
         for pool in self._pools:
             fds += [channel.fileno() for channel in pool.channels()]
             times.append(pool.due())
@@ -399,8 +398,7 @@ class Supervisor:
         """
         if self._inherited is None or self.generations.adopts or os.getpid() == 1:
             return set()
-        successor = {self.upgrade.pid} if self.upgrade is not None else set()
-        left = fork.other_children() - self._inherited - successor
+        left = fork.other_children() - self._inherited
         return set(filter(signals.is_running, left))
 
     def _end_left_programs(self) -> None:

@@ -119,10 +119,6 @@ def _kind(entry: Entry, target: str) -> Target:
         raise ApplicationError(f'the plug-in of the scheme "{entry.name}" {why}') from error
     if isinstance(found, Target):
         return found
-    if not callable(found):
-        raise ApplicationError(
-            f'the plug-in of the scheme "{entry.name}" is not a function: {found!r}'
-        )
     return Target(found)
 
 

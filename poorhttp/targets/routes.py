@@ -165,8 +165,9 @@ class Routes:
         loaded: dict[object, WSGIApplication] = {}
         tables: dict[str, dict[str, WSGIApplication]] = {host: {} for host in self._hosts}
         for route in applications:
+            kind = targets.find(route.target)
             key: object = route.target
-            if targets.find(route.target).takes_settings:
+            if kind.takes_settings:
                 key = route.target, id(route.settings)
             if not route.target and self._given is not None:
                 loaded[key] = self._given
@@ -176,9 +177,8 @@ class Routes:
                 except ApplicationError as error:
                     raise ApplicationError(f"{route.origin}: {error}") from error
             prefix = route.prefix.encode().decode("latin-1")
-            mount = targets.find(route.target).mount
             tables[route.host][prefix] = (
-                mount(loaded[key], prefix, whole) if mount is not None else loaded[key]
+                kind.mount(loaded[key], prefix, whole) if kind.mount is not None else loaded[key]
             )
         mounts = Mounts(tables)
         return mounts

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
     from gevent.hub import Hub
 
-
 #: Signals for which an application may have handlers.
 OTHER_SIGNALS = signal.valid_signals().difference(STOP_SIGNALS)
 

@@ -1,4 +1,4 @@
-"""A client in C, for large responses at which wrk would be the limit, and for request traces."""
+"""Runs the load client `fetch.c`, and reads its trace: times and outcome of every request."""
 
 from __future__ import annotations
 

@@ -6,5 +6,5 @@ hooks.py     functions that are called when workers start or end, and on a reloa
 limits.py    limits of time and size
 proxies.py   proxies in front of the server, `Server` header
 logs.py      access log, error log
-content.py   mounts, static files, CGI, template pages
+content.py   mounts, request bodies, static files
 """

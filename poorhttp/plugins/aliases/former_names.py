@@ -1,4 +1,4 @@
-"""Packages that are known under the names of earlier releases too, such as `poorhttp.dispatch`."""
+"""Makes a package importable under its name in earlier releases, such as `poorhttp.dispatch`."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import os
 
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
-from poorhttp.logs.sink import LogSink
+from poorhttp.logs.sink import LogSink, has_relay
 
 
 class TerminalSink(LogSink):
@@ -41,4 +41,4 @@ SINK = TerminalSink()
 
 def is_shown(settings: Settings) -> bool:
     """Tell whether the main process shows the access log of a service."""
-    return settings.access_log == "terminal" and not settings.is_enabled("log_config")
+    return settings.access_log == "terminal" and not has_relay(settings)

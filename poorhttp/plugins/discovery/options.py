@@ -1,4 +1,4 @@
-"""Options of the plug-in that finds the application in a folder (`django` and others)."""
+"""The option `django`: finds and serves the Django project of a folder."""
 
 from __future__ import annotations
 

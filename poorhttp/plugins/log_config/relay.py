@@ -76,7 +76,7 @@ class Relay:
             return Sink.lines(write)
         finally:
             os.close(write)
-            self.wake()
+            self._wake()
 
     def start(self, *, in_greenlet: bool) -> None:
         """Start the thread; `in_greenlet`: gevent, whose hub runs, makes it a greenlet."""
@@ -98,7 +98,7 @@ class Relay:
         if self._thread is None or self._is_greenlet:
             self._drain_messages()
 
-    def wake(self) -> None:
+    def _wake(self) -> None:
         """Wake the thread with an empty datagram, which is no message."""
         with suppress(OSError):
             os.write(self._sender, b"")
@@ -111,7 +111,7 @@ class Relay:
         """Wait until all output is forwarded, at most `CLOSE_TIMEOUT` seconds."""
         if self._thread is not None:
             self._ending = True
-            self.wake()
+            self._wake()
             try:
                 self._thread.join(CLOSE_TIMEOUT)
             except Exception:

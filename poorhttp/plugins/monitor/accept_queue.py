@@ -1,4 +1,4 @@
-"""Length of each accept queue, and requests that nobody has read yet, as the kernel has them."""
+"""Length of the accept queue of each address, and the number of connections with unread data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pings the workers while somebody asks whether they answer."""
+"""Pings workers every two seconds for a while after each question about status or readiness."""
 
 from __future__ import annotations
 

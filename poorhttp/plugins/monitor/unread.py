@@ -1,4 +1,4 @@
-"""Connections in which requests wait that nobody has read, as the kernel lists them.
+"""Counts connections with data that no worker has read, by netlink (sock_diag(7)).
 
 Imported where it is needed: it takes memory.
 """

@@ -134,7 +134,7 @@ class Preloader:
         shared = int(context.siblings is not None)
         numbers = context.index, context.slot, shared, context.recycle_after, refork_after
         message = " ".join(map(str, (*numbers, muted)))
-        return self.channel.send_fd(f"{message}\n".encode(), context.channel)
+        return self.channel.send_fd(message.encode() + LINE_END, context.channel)
 
 
 def _load(service: Service, scoreboard: Scoreboard, channel_fd: int) -> Process:

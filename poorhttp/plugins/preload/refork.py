@@ -141,7 +141,7 @@ class Refork:
         if self._untried is not None and any(each.serves for each in forks):
             self._untried = None
             for each in workers:
-                if each not in forks:
+                if not self._is_latest(each):
                     each.recycle_reason = each.recycle_reason or REFORKED
         if self._before is not None and 0 < len(forks) == len(workers) == pool.serving:
             before, self._before = self._before, None

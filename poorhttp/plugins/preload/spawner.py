@@ -79,14 +79,16 @@ class PreloadingSpawner(Spawner):
     def due(self) -> float:
         """Return when the preloader is to end, because it has no more workers to fork."""
         pool = self.pool
-        present = [worker for worker in pool.workers.values() if not worker.kill_at]
         if (
-            any(pool.settings.is_enabled(name) for name in RECYCLING)
-            or self.process is None
+            self.process is None
             or self.process.retired
             or pool.ordered is not None
             or pool.serving < pool.count
-            or any(worker.recycle_reason and worker.successor is None for worker in present)
+            or any(pool.settings.is_enabled(name) for name in RECYCLING)
+            or any(
+                worker.recycle_reason and worker.successor is None and not worker.kill_at
+                for worker in pool.workers.values()
+            )
         ):
             return float("inf")
         return pool.last_start + IDLE

@@ -1,4 +1,4 @@
-"""Tells whether the threads of an application keep workers from being forked from its process.
+"""Checks for threads of the application in a worker before other workers are forked from it.
 
 Threads do not survive a fork.
 """

@@ -1,4 +1,4 @@
-"""systemd is told when the server is ready, and as long as workers answer.
+"""Notifications to systemd (sd_notify(3)): start, reload, stop, and the watchdog.
 
 notifier.py       sends the messages of sd_notify(3)
 component.py      in the main process: notifies, and pings workers for the watchdog

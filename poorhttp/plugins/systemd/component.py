@@ -57,7 +57,7 @@ class Systemd(Component):
         if kind == "reload":
             self._sent = self._status()
             self._notifier.ready(self._sent if succeeded else f"{self._sent}; {message}")
-        elif succeeded and self.main.successor:
+        elif succeeded:
             self._notifier.main_pid(self.main.successor)
 
     def draining(self) -> None:
@@ -78,9 +78,10 @@ class Systemd(Component):
 
     def tick(self, now: float) -> None:
         """Notify of a changed number of workers; notify the watchdog, and ping the workers."""
-        if self._sent not in ("", self._status()) and not self.main.replaced:
-            self._sent = self._status()
-            self._notifier.status(self._sent)
+        status = self._status()
+        if self._sent not in ("", status) and not self.main.replaced:
+            self._sent = status
+            self._notifier.status(status)
         if now < self._next:
             return
         self._next = now + self._within / 4

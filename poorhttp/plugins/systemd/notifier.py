@@ -36,10 +36,10 @@ class Notifier:
         """Send that all workers serve, after the start or a reload."""
         self._send("READY=1", status)
 
-    def reloading(self, status: str = "") -> None:
+    def reloading(self) -> None:
         """Send that a reload begins; `ready` ends it."""
         microseconds = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
-        self._send(f"RELOADING=1\nMONOTONIC_USEC={microseconds}", status)
+        self._send(f"RELOADING=1\nMONOTONIC_USEC={microseconds}")
 
     def stopping(self, status: str = "") -> None:
         """Send that the shutdown has begun."""

@@ -11,6 +11,7 @@ from weakref import WeakSet
 
 from poorhttp import logs
 from poorhttp.config.address import is_raw_tcp
+from poorhttp.config.registry import USED
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
 from poorhttp.net.listener import Listener
@@ -30,15 +31,9 @@ WARN_DAYS = 14
 
 DAY = 24 * 3600
 
-#: Options without effect if no address is for TLS.
-NEED_ADDRESS = (
-    *("tls_certificate", "tls_key", "tls_ocsp", "tls_client_ca", "redirect_to_https", "hsts"),
-)
-
 #: All that exist, in the main process. A child closes their descriptors: it could send them to a
 #: client that names a file of `/proc/self/fd`.
 _loaded: WeakSet[Certificates] = WeakSet()
-
 
 #: The warnings that were logged last, by service: a reload repeats none that still holds.
 _warned: dict[str, list[str]] = {}
@@ -63,6 +58,7 @@ class Certificates(Transport):
     """
 
     title = "TLS"
+    fd = -1
 
     def __init__(self, settings: Settings) -> None:
         """Read the files.
@@ -85,29 +81,18 @@ class Certificates(Transport):
                 "each, in the same order"
             )
         # Absolute: a reload may change to another folder.
-        self.paths = [
-            os.path.abspath(path)
-            for path in (
-                *options.tls_certificate,
-                *keys,
-                *options.tls_ocsp,
-                *filter(None, [options.tls_client_ca]),
-            )
-        ]
-        count = len(keys)
-        certificates, self._keys = self.paths[:count], self.paths[count : 2 * count]
-        self._files = (
-            certificates,
-            self._keys,
-            self.paths[2 * count : 2 * count + len(options.tls_ocsp)],
-            os.path.abspath(options.tls_client_ca) if options.tls_client_ca else None,
+        certificates, self._keys, ocsp = (
+            [os.path.abspath(path) for path in paths]
+            for paths in (options.tls_certificate, keys, options.tls_ocsp)
         )
+        client_ca = os.path.abspath(options.tls_client_ca) if options.tls_client_ca else None
+        self._files = (certificates, self._keys, ocsp, client_ca)
+        self.paths = [*certificates, *self._keys, *ocsp, *filter(None, [client_ca])]
         self._version = self._identities()
         #: Versions and ciphers for which the kernel encrypts. While this process may still load its
         #: module, and before workers are forked.
         self._kernel = use_kernel_tls() if options.kernel_tls else []
         self.number = 0
-        self.fd = -1
         _loaded.add(self)
         try:
             self.config = TlsConfig(self._read())
@@ -123,7 +108,7 @@ class Certificates(Transport):
         """
         secure = [address for address in settings.bind if address.protocol == "https"]
         if not secure:
-            for name in NEED_ADDRESS:
+            for name in USED["https"]:
                 if settings.is_set(name) and settings.value(name):
                     raise ConfigError(
                         f"{settings.origin(name)}: no address of bind speaks TLS; write one as "
@@ -232,7 +217,7 @@ class Certificates(Transport):
         """Return the arguments of `poorhttp._core.Reactor`."""
         return {
             "tls": self.config,
-            "https_redirect": self.redirect_port(listeners),
+            "https_redirect": self._redirect_port(listeners),
             "hsts": self._options.hsts,
         }
 
@@ -242,7 +227,7 @@ class Certificates(Transport):
 
         watch_in_thread(self)
 
-    def redirect_port(self, listeners: Iterable[Listener]) -> int:
+    def _redirect_port(self, listeners: Iterable[Listener]) -> int:
         """Return the port to which plain requests are redirected; 0: they are not."""
         port = self._options.redirect_to_https
         if port >= 0:
@@ -280,8 +265,7 @@ class Certificates(Transport):
             self.fd = -1
 
     def __del__(self) -> None:
-        if getattr(self, "fd", -1) >= 0:
-            os.close(self.fd)
+        self.close()
 
 
 def _expired(config: TlsConfig) -> str:

@@ -44,8 +44,12 @@ def hsts(text: str) -> str:
 
 
 #: What `ssl` of Python calls the words of `tls_client_auth`, and their numbers.
-_VERIFY = {"1": "optional", "2": "required", "CERT_OPTIONAL": "optional"}
-_VERIFY["CERT_REQUIRED"] = "required"
+_VERIFY = {
+    "1": "optional",
+    "2": "required",
+    "CERT_OPTIONAL": "optional",
+    "CERT_REQUIRED": "required",
+}
 
 
 def client_certificates(text: str) -> str:

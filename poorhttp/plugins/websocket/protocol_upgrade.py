@@ -35,6 +35,9 @@ NAMES = ("poorhttp.upgrade", "werkzeug.socket", "gunicorn.socket")
 #: The methods of `socket.socket` are those of C, which send everything if the socket blocks.
 IS_NATIVE = isinstance(socket.socket.send, MethodDescriptorType)
 
+#: The package gevent-websocket is installed, and may be used.
+HAS_GEVENT_WEBSOCKET = not IS_NATIVE and find_spec("geventwebsocket") is not None
+
 #: The sockets of requests whose applications have got the connection.
 _taken: dict[Request, UpgradedSocket] = {}
 
@@ -168,7 +171,7 @@ def offer(
     offered._finish = None
     for name in NAMES:
         environ[name] = offered
-    if not IS_NATIVE and find_spec("geventwebsocket"):
+    if HAS_GEVENT_WEBSOCKET:
         from poorhttp.plugins.websocket import gevent_websocket
 
         gevent_websocket.offer(environ, offered, application)

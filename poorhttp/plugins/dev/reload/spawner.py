@@ -13,6 +13,7 @@ import time
 from poorhttp import logs
 from poorhttp._core import note_fd
 from poorhttp.errors import ApplicationError, Stopped
+from poorhttp.logs.sink import has_relay
 from poorhttp.plugins.dev.frames import strip_frames
 from poorhttp.plugins.dev.options import Development
 from poorhttp.plugins.dev.reload import own_writes, pyc_loader
@@ -177,7 +178,7 @@ class VersionSpawner(Spawner):
         """Show exceptions in colours if the error log is the terminal."""
         settings = self.service.settings
         is_on = settings.of(Development).debug != "off"
-        if is_on and settings.error_log == "-" and not settings.is_enabled("log_config"):
+        if is_on and settings.error_log == "-" and not has_relay(settings):
 
             def show(message: str, error: BaseException) -> None:
                 # A large module, imported only when there is an exception.

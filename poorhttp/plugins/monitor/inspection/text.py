@@ -1,4 +1,7 @@
-"""Results as text for a terminal; nothing in it controls the terminal."""
+"""Formats the results of inspections, stacks and growth of the heap, as text for a terminal.
+
+Control characters are escaped.
+"""
 
 from __future__ import annotations
 
