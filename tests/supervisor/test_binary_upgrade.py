@@ -22,7 +22,7 @@ from tests.testkit.versions import APP, Versions, told
 def stat(pid: int) -> str:
     try:
         return Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the latter: it ended after the opening
         return " Z "
 
 

@@ -84,7 +84,7 @@ def fdinfo(pid: int) -> str:
     texts = []
     for file in Path(f"/proc/{pid}/fdinfo").iterdir():
         # It may be closed while we look.
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError, ProcessLookupError):
             texts.append(file.read_text())
     return "".join(texts)
 

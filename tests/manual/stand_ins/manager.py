@@ -54,7 +54,7 @@ def accepting(pid: int) -> set[str]:
     """The worker processes of nginx that accept connections, if `pid` is that of nginx."""
     found = set()
     for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError, ProcessLookupError):
             title = Path(f"/proc/{child}/cmdline").read_text().strip("\0 ")
             if title == "nginx: worker process":
                 found.add(child)
@@ -276,7 +276,7 @@ class Service:
         """Whether its main process is there."""
         try:
             return bool(self.pid) and Path(f"/proc/{self.pid}/stat").read_text().split()[2] != "Z"
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):  # the latter: it ended after the opening
             return False
 
     def stop(self) -> None:
