@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use poorhttp_http::{ConditionalFields, ContentCoding};
+use poorhttp_interface::codings::{Body, Encoder, Encoders, Failed, Flush};
 
-use crate::encoder::{Body, Encoder, Failed, Flush};
 use crate::fields::{Found, rewritten, without_override};
 use crate::media_types::MediaTypes;
 
@@ -49,9 +49,18 @@ pub struct Compression {
     types: MediaTypes,
     min_size: u64,
     levels: Levels,
-    idle: Mutex<Vec<(Body, Encoder)>>,
+    encoders: Arc<dyn Encoders>,
+    idle: Mutex<Vec<Idle>>,
     /// Bytes that encoders in use may need.
     memory: AtomicUsize,
+}
+
+/// An encoder that is kept for a body of this kind.
+#[derive(Debug)]
+struct Idle {
+    coding: ContentCoding,
+    body: Body,
+    encoder: Box<dyn Encoder>,
 }
 
 /// A response that may be compressed for clients that accept it.
@@ -65,8 +74,15 @@ pub struct Choice {
 
 impl Compression {
     /// With `codings` in the order of preference. Bodies of less than `min_size` bytes are not compressed.
-    pub fn new(codings: Vec<ContentCoding>, types: MediaTypes, min_size: u64, levels: Levels) -> Self {
-        Compression { codings, types, min_size, levels, idle: Mutex::default(), memory: AtomicUsize::new(0) }
+    pub fn new(
+        codings: Vec<ContentCoding>,
+        types: MediaTypes,
+        min_size: u64,
+        levels: Levels,
+        encoders: Arc<dyn Encoders>,
+    ) -> Self {
+        let (idle, memory) = (Mutex::default(), AtomicUsize::new(0));
+        Compression { codings, types, min_size, levels, encoders, idle, memory }
     }
 
     /// Decides from status and header fields whether the response may be compressed, and in which coding it is sent to this
@@ -109,14 +125,14 @@ impl Compression {
             return None;
         }
         // From now on dropping it gives the memory back.
-        let mut lent = StreamEncoder { encoder: None, body, cost, compression: Arc::clone(self) };
-        let is_same = |(other, encoder): &(Body, Encoder)| encoder.coding() == coding && other.shares_encoder(body);
+        let mut lent = StreamEncoder { encoder: None, coding, body, cost, compression: Arc::clone(self) };
+        let is_same = |idle: &Idle| idle.coding == coding && shares_encoder(idle.body, body);
         let mut idle = self.idle();
-        let found = idle.iter().rposition(is_same).map(|at| idle.swap_remove(at).1);
+        let found = idle.iter().rposition(is_same).map(|at| idle.swap_remove(at).encoder);
         drop(idle);
         lent.encoder = match found {
             Some(mut encoder) => encoder.reset(body).ok().map(|()| encoder),
-            None => Encoder::new(coding, self.level(coding), body).ok(),
+            None => self.encoders.encoder(coding, self.level(coding), body).ok(),
         };
         lent.encoder.is_some().then_some(lent)
     }
@@ -142,9 +158,19 @@ impl Compression {
         }
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<(Body, Encoder)>> {
+    fn idle(&self) -> MutexGuard<'_, Vec<Idle>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether an encoder for one body can be used for another one.
+fn shares_encoder(one: Body, other: Body) -> bool {
+    (one == Body::Events) == (other == Body::Events)
+}
+
+/// Whether encoders of a coding can be reset.
+fn is_reusable(coding: ContentCoding) -> bool {
+    coding != ContentCoding::Brotli
 }
 
 /// Bytes that an encoder needs, as measured with these versions of the encoders.
@@ -166,7 +192,8 @@ fn cost(coding: ContentCoding, level: i32, body: Body) -> usize {
 /// An encoder on loan: it is kept for the next response when this is dropped.
 #[derive(Debug)]
 pub struct StreamEncoder {
-    encoder: Option<Encoder>,
+    encoder: Option<Box<dyn Encoder>>,
+    coding: ContentCoding,
     body: Body,
     cost: usize,
     compression: Arc<Compression>,
@@ -187,9 +214,9 @@ impl StreamEncoder {
 impl Drop for StreamEncoder {
     fn drop(&mut self) {
         self.compression.memory.fetch_sub(self.cost, Ordering::Relaxed);
-        let Some(encoder) = self.encoder.take().filter(Encoder::is_reusable) else { return };
+        let Some(encoder) = self.encoder.take().filter(|_| is_reusable(self.coding)) else { return };
         let mut idle = self.compression.idle();
-        idle.push((self.body, encoder));
+        idle.push(Idle { coding: self.coding, body: self.body, encoder });
         let oldest = (idle.len() > MOST_IDLE).then(|| idle.remove(0));
         drop(idle);
         drop(oldest);

@@ -4,12 +4,14 @@
 
 use std::sync::Arc;
 
-use poorhttp_compress::{Body, Compression, Flush, Levels, MediaTypes};
+use poorhttp_codings::Encoders;
+use poorhttp_compress::{Compression, Levels, MediaTypes};
 use poorhttp_http::{ConditionalFields, ContentCoding, Head};
+use poorhttp_interface::codings::{Body, Flush};
 
 fn compression(types: &[&str]) -> Arc<Compression> {
     let types = MediaTypes::new(types.iter().map(|&pattern| pattern.to_owned()));
-    Arc::new(Compression::new(vec![ContentCoding::Gzip], types, 1_000, Levels::default()))
+    Arc::new(Compression::new(vec![ContentCoding::Gzip], types, 1_000, Levels::default(), Arc::new(Encoders)))
 }
 
 fn is_eligible(types: &[&str], block: &str, length: Option<u64>) -> bool {

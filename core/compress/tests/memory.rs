@@ -5,8 +5,10 @@
 use std::process::Command;
 use std::sync::Arc;
 
-use poorhttp_compress::{Body, Compression, Flush, Levels, MediaTypes};
+use poorhttp_codings::Encoders;
+use poorhttp_compress::{Compression, Levels, MediaTypes};
 use poorhttp_http::ContentCoding;
+use poorhttp_interface::codings::{Body, Flush};
 
 /// Names coding, level and body to a process that measures them.
 const MEASURED: &str = "MEASURED";
@@ -26,7 +28,7 @@ fn measure(coding: ContentCoding, level: i32, body: Body) -> usize {
     let content = b"{\"id\": 12345, \"name\": \"entry\", \"tags\": [\"one\", \"two\"]}\n".repeat(200);
     let mut levels = Levels::default();
     levels.set(coding, level);
-    let compression = Arc::new(Compression::new(vec![coding], MediaTypes::new([]), 0, levels));
+    let compression = Arc::new(Compression::new(vec![coding], MediaTypes::new([]), 0, levels, Arc::new(Encoders)));
     let before = allocated();
     let mut lent = Vec::new();
     while let Some(mut encoder) = compression.encoder(coding, body) {

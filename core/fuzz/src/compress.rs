@@ -2,8 +2,9 @@
 
 use brotli::BrotliResult;
 use brotli::enc::StandardAlloc;
-use poorhttp_compress::{Body, Encoder, Flush};
+use poorhttp_codings::Encoder;
 use poorhttp_http::ContentCoding;
+use poorhttp_interface::codings::{Body, Encoder as _, Flush};
 use zlib_rs::{Inflate, InflateFlush, Status};
 
 /// Bytes that a decoder has room for at once.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use poorhttp_codings::Encoders;
 use poorhttp_compress::{Compression, Levels, MediaTypes};
 use poorhttp_http::{ConditionalFields, ContentCoding};
 
@@ -19,7 +20,8 @@ pub fn compressed_fields(block: &[u8]) {
     let message = &request.messages[0];
     let asked = ConditionalFields::of(&message.head, &message.bytes);
     let types = MediaTypes::new(["text/*".to_owned(), "+json".to_owned()]);
-    let compression = Arc::new(Compression::new(vec![ContentCoding::Gzip], types, 10, Levels::default()));
+    let codings = vec![ContentCoding::Gzip];
+    let compression = Arc::new(Compression::new(codings, types, 10, Levels::default(), Arc::new(Encoders)));
     let choice = compression.choose(200, &block, Some(100), &asked);
     let changed = compression.fields(&block, choice).unwrap_or_else(|| block.clone());
     let named = |block: &[u8], name: &str| -> Vec<Vec<u8>> {

@@ -14,17 +14,25 @@
         no crate has pthread_atfork, sigaction and timer_create, and a forked process closes descriptors that others own"
 )]
 
+use std::ffi::{CStr, c_void};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU64, Ordering};
 
+use poorhttp_http::ContentCoding;
+use poorhttp_interface::codings::{
+    Body, CODINGS, CodingsTable, Encoder, Encoders, Failed, Flush, RawStep, Step, body_number, flush_number,
+};
+use poorhttp_interface::kernel::{KernelKeys, Records};
+use poorhttp_interface::table::{Header, Sink};
+use poorhttp_interface::tls::{self, CERTIFICATES, Certificates, Session, SharedCertificates, TlsTable, flags};
 use poorhttp_reactor::{WorkerStatus, take_descriptors};
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyOSError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PyCapsule, PyString};
 
 use crate::errors::value_error;
 
@@ -324,15 +332,6 @@ pub(crate) fn duplicate(fd: RawFd) -> PyResult<OwnedFd> {
     copy.map_err(|error| PyOSError::new_err((error.raw_os_error(), format!("descriptor {fd}: {error}"))))
 }
 
-/// Takes over a descriptor that a Python function has opened for the caller.
-pub(crate) fn adopt(fd: RawFd) -> PyResult<OwnedFd> {
-    if fd < 0 {
-        return Err(value_error(format_args!("{fd} is not a file descriptor")));
-    }
-    // SAFETY: the function has returned it as its own, so nothing else closes it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
 /// Memory that processes share, with a [`WorkerStatus`] in each place.
 pub(crate) struct StatusMemory {
     begin: NonNull<WorkerStatus>,
@@ -591,4 +590,279 @@ pub(crate) fn restore_signals(signals: u64, ignored: u64) {
 
 fn numbers(signals: u64) -> impl Iterator<Item = libc::c_int> {
     (0..u64::BITS).filter(move |bit| signals & 1 << bit != 0).map(|bit| bit as libc::c_int + 1)
+}
+
+/// A [`Sink`] that calls a closure, which is used only while this is borrowed.
+struct Taker<'a> {
+    take: &'a mut dyn FnMut(&[u8]),
+    /// The closure has panicked.
+    is_broken: bool,
+}
+
+impl<'a> Taker<'a> {
+    fn new(take: &'a mut dyn FnMut(&[u8])) -> Self {
+        Taker { take, is_broken: false }
+    }
+
+    fn sink(&mut self) -> Sink {
+        Sink { context: (&raw mut *self).cast(), put }
+    }
+}
+
+unsafe extern "C" fn put(context: *mut c_void, bytes: *const u8, length: usize) {
+    // SAFETY: `context` is that of a `Taker` that `sink` was called for; it outlives the call of the other module, in the same
+    // thread, and is not used otherwise meanwhile. The other module passes a slice.
+    let (taker, bytes) = unsafe { (&mut *context.cast::<Taker<'_>>(), std::slice::from_raw_parts(bytes, length)) };
+    if !taker.is_broken {
+        // A panic must not get into the other module.
+        taker.is_broken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (taker.take)(bytes))).is_err();
+    }
+}
+
+/// Bytes that another module passes in one piece, as text.
+fn reason(call: impl FnOnce(Sink)) -> String {
+    let mut bytes = Vec::new();
+    call(Taker::new(&mut |piece| bytes.extend_from_slice(piece)).sink());
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// What a capsule of another extension module holds; an error if it is of another version.
+fn held<'a, T>(capsule: &'a Bound<'_, PyAny>, name: &CStr) -> PyResult<&'a T> {
+    let pointer = capsule.cast::<PyCapsule>()?.pointer_checked(Some(name))?;
+    // SAFETY: only our extension modules make capsules of this name, which has the version of what they hold, and they hold it as
+    // long as they exist; `capsule` is borrowed as long as the result.
+    Ok(unsafe { pointer.cast::<T>().as_ref() })
+}
+
+fn check(found: Header, wanted: Header) -> PyResult<()> {
+    if found == wanted {
+        return Ok(());
+    }
+    Err(value_error("an extension module was built from another version of the source; build all of them again"))
+}
+
+/// Certificates of the extension module for TLS: one share of them.
+#[derive(Debug)]
+pub(crate) struct ForeignCertificates {
+    table: &'static TlsTable,
+    config: *const c_void,
+}
+
+// SAFETY: a share may be used by any thread, also at the same time: it is that of a `TlsConfig`, which is `Send` and `Sync`.
+unsafe impl Send for ForeignCertificates {}
+// SAFETY: see above.
+unsafe impl Sync for ForeignCertificates {}
+
+impl ForeignCertificates {
+    /// A share of those in a capsule.
+    pub(crate) fn of(capsule: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let SharedCertificates { table, config } = *held(capsule, CERTIFICATES)?;
+        check(table.header, Header::of::<TlsTable>())?;
+        // SAFETY: the capsule holds its own share meanwhile.
+        unsafe { (table.config_clone)(config) };
+        Ok(ForeignCertificates { table, config })
+    }
+}
+
+impl Drop for ForeignCertificates {
+    fn drop(&mut self) {
+        // SAFETY: it is the share of `of`, and is not used any more.
+        unsafe { (self.table.config_drop)(self.config) }
+    }
+}
+
+impl Certificates for ForeignCertificates {
+    fn session(&self) -> Result<Box<dyn Session>, String> {
+        let (mut flags, mut session) = (0, std::ptr::null_mut());
+        // SAFETY: it is a share, and there is room for one number.
+        let error = reason(|error| session = unsafe { (self.table.session_new)(self.config, error, &raw mut flags) });
+        match NonNull::new(session) {
+            Some(session) => Ok(Box::new(ForeignSession { table: self.table, session, flags })),
+            None => Err(error),
+        }
+    }
+
+    fn replace(&self, written: &[u8]) -> Result<(), String> {
+        let mut is_done = false;
+        let (bytes, length) = (written.as_ptr(), written.len());
+        // SAFETY: it is a share, and the bytes are there while the call lasts.
+        let error = reason(|error| is_done = unsafe { (self.table.config_replace)(self.config, bytes, length, error) });
+        if is_done { Ok(()) } else { Err(error) }
+    }
+}
+
+/// A session of the extension module for TLS. It has a share of its certificates itself.
+#[derive(Debug)]
+struct ForeignSession {
+    table: &'static TlsTable,
+    session: NonNull<c_void>,
+    /// Those after the last call that may have changed them.
+    flags: u32,
+}
+
+// SAFETY: a session may be used by any thread, by one at a time: it is a `Session`, which is `Send`.
+unsafe impl Send for ForeignSession {}
+
+impl Drop for ForeignSession {
+    fn drop(&mut self) {
+        // SAFETY: it is that of `session_new`, and is not used any more.
+        unsafe { (self.table.session_drop)(self.session.as_ptr()) }
+    }
+}
+
+impl ForeignSession {
+    fn has(&self, flag: u32) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+impl Session for ForeignSession {
+    fn is_handshaking(&self) -> bool {
+        self.has(flags::HANDSHAKING)
+    }
+
+    fn is_untouched(&self) -> bool {
+        self.has(flags::UNTOUCHED)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.has(flags::CLOSED)
+    }
+
+    fn has_failed(&self) -> bool {
+        self.has(flags::FAILED)
+    }
+
+    fn has_control(&self) -> bool {
+        self.has(flags::CONTROL)
+    }
+
+    fn take_control(&mut self) -> Vec<u8> {
+        let mut records = Vec::new();
+        if self.has_control() {
+            let mut take = |bytes: &[u8]| records.extend_from_slice(bytes);
+            // SAFETY: the session is borrowed for this call, and the sink is there while it lasts.
+            self.flags = unsafe { (self.table.take_control)(self.session.as_ptr(), Taker::new(&mut take).sink()) };
+        }
+        records
+    }
+
+    fn begin(&self, buffer: &mut [u8]) -> usize {
+        // SAFETY: the buffer is borrowed for this call. So is the session, which is not `Sync`: no other thread uses it.
+        let begun = unsafe { (self.table.begin)(self.session.as_ptr(), buffer.as_mut_ptr(), buffer.len()) };
+        begun.min(buffer.len())
+    }
+
+    fn receive(&mut self, received: &mut [u8], take: &mut dyn FnMut(&[u8])) -> Result<(), String> {
+        let mut taker = Taker::new(take);
+        let (bytes, length) = (received.as_mut_ptr(), received.len());
+        let content = taker.sink();
+        let error = reason(|error| {
+            // SAFETY: session and buffer are borrowed for this call, and the sinks are there while it lasts.
+            self.flags = unsafe { (self.table.receive)(self.session.as_ptr(), bytes, length, content, error) };
+        });
+        if taker.is_broken {
+            self.flags |= flags::FAILED;
+        }
+        if self.has_failed() { Err(error) } else { Ok(()) }
+    }
+
+    fn encrypt(&mut self, content: &[u8], records: &mut [u8]) -> Result<usize, tls::Failed> {
+        let (from, length, to, size) = (content.as_ptr(), content.len(), records.as_mut_ptr(), records.len());
+        // SAFETY: session, content and room are borrowed for this call.
+        let made = unsafe { (self.table.encrypt)(self.session.as_ptr(), from, length, to, size) };
+        usize::try_from(made).ok().filter(|&made| made <= size).ok_or(tls::Failed)
+    }
+
+    fn close(&mut self) {
+        // SAFETY: the session is borrowed for this call.
+        self.flags = unsafe { (self.table.close)(self.session.as_ptr()) };
+    }
+
+    fn can_offload(&self) -> Option<Records> {
+        // SAFETY: the session is borrowed for this call, and is not `Sync`: no other thread uses it.
+        let number = unsafe { (self.table.can_offload)(self.session.as_ptr()) };
+        usize::try_from(number).ok().and_then(|number| Records::ALL.get(number).copied())
+    }
+
+    fn offload(&mut self) -> Result<KernelKeys, tls::Failed> {
+        let keys = KernelKeys::written(|room| {
+            // SAFETY: session and room are borrowed for this call.
+            let made = unsafe { (self.table.offload)(self.session.as_ptr(), room.as_mut_ptr(), room.len()) };
+            usize::try_from(made).ok()
+        });
+        keys.ok_or(tls::Failed).inspect_err(|_| self.flags |= flags::FAILED)
+    }
+
+    fn variables(&self) -> tls::Variables {
+        let (mut found, mut name) = (Vec::new(), None);
+        let mut take = |bytes: &[u8]| {
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            match name.take() {
+                None => name = Some(text),
+                Some(name) => found.push((name.into(), text)),
+            }
+        };
+        // SAFETY: the session is borrowed for this call, and is not `Sync`; the sink is there while the call lasts.
+        unsafe { (self.table.variables)(self.session.as_ptr(), Taker::new(&mut take).sink()) }
+        found
+    }
+}
+
+/// Encoders of the extension module for content codings.
+#[derive(Debug)]
+pub(crate) struct ForeignEncoders(CodingsTable);
+
+impl ForeignEncoders {
+    /// Those of a capsule. Modules are never unloaded, so that their functions stay.
+    pub(crate) fn of(capsule: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let table: CodingsTable = *held(capsule, CODINGS)?;
+        check(table.header, Header::of::<CodingsTable>())?;
+        Ok(ForeignEncoders(table))
+    }
+}
+
+impl Encoders for ForeignEncoders {
+    fn encoder(&self, coding: ContentCoding, level: i32, body: Body) -> Result<Box<dyn Encoder>, Failed> {
+        let place = ContentCoding::ALL.iter().position(|each| *each == coding).ok_or(Failed)?;
+        let (body, length) = body_number(body);
+        // SAFETY: these are numbers.
+        let encoder = NonNull::new(unsafe { (self.0.new)(place, level, body, length) }).ok_or(Failed)?;
+        Ok(Box::new(ForeignEncoder { table: self.0, encoder }))
+    }
+}
+
+/// An encoder of the extension module for content codings.
+#[derive(Debug)]
+struct ForeignEncoder {
+    table: CodingsTable,
+    encoder: NonNull<c_void>,
+}
+
+// SAFETY: an encoder may be used by any thread, by one at a time: it is an `Encoder`, which is `Send`.
+unsafe impl Send for ForeignEncoder {}
+
+impl Drop for ForeignEncoder {
+    fn drop(&mut self) {
+        // SAFETY: it is that of `new`, and is not used any more.
+        unsafe { (self.table.drop)(self.encoder.as_ptr()) }
+    }
+}
+
+impl Encoder for ForeignEncoder {
+    fn reset(&mut self, body: Body) -> Result<(), Failed> {
+        let (body, length) = body_number(body);
+        // SAFETY: the encoder is borrowed for this call.
+        if unsafe { (self.table.reset)(self.encoder.as_ptr(), body, length) } { Ok(()) } else { Err(Failed) }
+    }
+
+    fn step(&mut self, input: &[u8], then: Flush, room: &mut [u8]) -> Result<Step, Failed> {
+        let (from, length, to, size) = (input.as_ptr(), input.len(), room.as_mut_ptr(), room.len());
+        let (then, mut step) = (flush_number(then), RawStep::default());
+        // SAFETY: encoder, input and room are borrowed for this call, and there is room for what was done.
+        match unsafe { (self.table.step)(self.encoder.as_ptr(), from, length, then, to, size, &raw mut step) } {
+            true => Ok(Step { taken: step.taken, made: step.made, is_done: step.is_done }),
+            false => Err(Failed),
+        }
+    }
 }

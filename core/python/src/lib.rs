@@ -74,7 +74,7 @@ mod _core {
     #[pymodule_export]
     use super::title::{set_process_title, set_thread_name};
     #[pymodule_export]
-    use super::tls::{TlsConfig, TlsSettings, advance_tickets, self_signed, use_kernel_tls};
+    use super::tls::use_kernel_tls;
     #[pymodule_export]
     use super::upgrade::UpgradedConnection;
     #[pymodule_export]

@@ -28,7 +28,7 @@ use crate::request::{Request, Waits};
 use crate::settings::{CompressionArguments, compressions, microseconds, milliseconds, option, queue_limit};
 use crate::sink::Sink;
 use crate::static_files::{Route, open_routes, open_sendfile_roots};
-use crate::tls::TlsConfig;
+use crate::tls::certificates;
 use crate::worker_status::{SharedStatuses, WorkerStatus};
 
 /// Iterator over the requests of a process.
@@ -251,10 +251,10 @@ impl Reactor {
         routes: Vec<Route<'_>>,
         streamed_bodies: Vec<(String, String, bool)>,
         live_reload: Option<(String, String)>,
-        tls: Option<Bound<'_, TlsConfig>>,
+        tls: Option<Bound<'_, PyAny>>,
         https_redirect: Option<u16>,
         hsts: Option<String>,
-        compression: Option<CompressionArguments>,
+        compression: Option<CompressionArguments<'_>>,
         request_context: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let request_ids = option::<bool>(settings, "request_id")?.then(RequestIds::default);
@@ -358,12 +358,13 @@ impl Reactor {
             access_log: access_log.map(Arc::new),
             error_log: Arc::clone(&error_log.get().inner),
         };
+        let tls = tls.as_ref().map(certificates).transpose()?;
         let (mut opened, mut bases) = (Vec::new(), Vec::new());
         for (fd, base, protocol, proxied) in listeners {
             let (protocol, tls) = match (Protocol::named(&protocol), &tls) {
                 (Some(protocol), _) => (protocol, None),
                 // That of a transport, which carries HTTP.
-                (None, Some(config)) => (Protocol::Http, Some(Arc::clone(&config.get().inner))),
+                (None, Some(config)) => (Protocol::Http, Some(Arc::clone(config))),
                 (None, None) => return Err(value_error(format_args!("an unknown protocol, {protocol:?}"))),
             };
             opened.push(Listener { socket: duplicate(fd)?.into(), protocol, proxied, tls });

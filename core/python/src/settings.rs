@@ -9,6 +9,7 @@ use poorhttp_reactor::QueueLimit;
 use pyo3::prelude::*;
 
 use crate::errors::value_error;
+use crate::ffi::ForeignEncoders;
 
 pub(crate) fn option<T: for<'a, 'py> FromPyObject<'a, 'py, Error = PyErr>>(
     settings: &Bound<'_, PyAny>,
@@ -48,12 +49,13 @@ pub(crate) fn microseconds(settings: &Bound<'_, PyAny>, name: &str) -> PyResult<
 /// Compression of static files and of all other responses. `None`: they are not compressed.
 pub(crate) type Compressions = (Option<Arc<Compression>>, Option<Arc<Compression>>);
 
-/// The codings in order of preference, perhaps with `static`; their levels; media types; the smallest length.
-pub(crate) type CompressionArguments = (Vec<String>, Vec<(String, i32)>, Vec<String>, u64);
+/// The codings in order of preference, perhaps with `static`; their levels; media types; the smallest length; the capsule of
+/// `poorhttp.plugins.compression._codings`.
+pub(crate) type CompressionArguments<'py> = (Vec<String>, Vec<(String, i32)>, Vec<String>, u64, Bound<'py, PyAny>);
 
 /// Reads what the plug-in of compression gives.
-pub(crate) fn compressions(arguments: Option<CompressionArguments>) -> PyResult<Compressions> {
-    let Some((mut names, given_levels, types, min_size)) = arguments else { return Ok((None, None)) };
+pub(crate) fn compressions(arguments: Option<CompressionArguments<'_>>) -> PyResult<Compressions> {
+    let Some((mut names, given_levels, types, min_size, encoders)) = arguments else { return Ok((None, None)) };
     let all = names.len();
     names.retain(|name| name != "static");
     let only_files = names.len() < all;
@@ -68,6 +70,7 @@ pub(crate) fn compressions(arguments: Option<CompressionArguments>) -> PyResult<
     for (name, level) in given_levels {
         levels.set(coding(&name)?, level);
     }
-    let compression = Arc::new(Compression::new(codings, MediaTypes::new(types), min_size, levels));
+    let encoders = Arc::new(ForeignEncoders::of(&encoders)?);
+    let compression = Arc::new(Compression::new(codings, MediaTypes::new(types), min_size, levels, encoders));
     Ok((Some(Arc::clone(&compression)), (!only_files).then_some(compression)))
 }

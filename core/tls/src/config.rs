@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use poorhttp_interface::tls::{self, Certificates};
 use rustls::server::NoServerSessionStorage;
 use rustls::{ServerConfig, version};
 
@@ -10,6 +11,7 @@ use crate::client_verifier::ClientVerifier;
 use crate::clock::now;
 use crate::provider::{digest, provider};
 use crate::resolver::Resolver;
+use crate::session::Session;
 use crate::settings::{Settings, Version};
 use crate::tickets::Tickets;
 
@@ -56,6 +58,19 @@ impl TlsConfig {
 
     fn read<T>(&self, get: impl FnOnce(&Present) -> T) -> T {
         get(&self.present.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Certificates for TlsConfig {
+    fn session(&self) -> Result<Box<dyn tls::Session>, String> {
+        match Session::new(self.current()) {
+            Ok(session) => Ok(Box::new(session)),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn replace(&self, written: &[u8]) -> Result<(), String> {
+        self.replace(&Settings::decode(written).ok_or("they cannot be read")?)
     }
 }
 

@@ -34,7 +34,6 @@ mod variables;
 
 pub use certificates::Info;
 pub use config::TlsConfig;
-pub use offload::{KernelKeys, Records};
 pub use rustls;
 pub use self_signed::{SelfSigned, self_signed};
 pub use settings::{Certificate, Pem, Settings, Version};

@@ -7,21 +7,17 @@ use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
 
+use poorhttp_interface::kernel::{KernelKeys, Records};
+use poorhttp_interface::tls::{self, ALERT, FATAL, INTERNAL_ERROR, REFUSAL};
+pub use poorhttp_interface::tls::{LARGEST_REST, OVERHEAD, RECORD};
 use rustls::PeerIncompatible::Tls12NotOffered;
 use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
 use rustls::unbuffered::{ConnectionState, EncodeError, EncodeTlsData, EncryptError, UnbufferedStatus, WriteTraffic};
 use rustls::{Error, HandshakeKind, InvalidMessage, PeerMisbehaved, ServerConfig};
 
-use crate::offload::{self, KernelKeys, Receiver, Records};
+use crate::offload::{self, Receiver, records_of};
 use crate::tickets::{self, Origin};
-use crate::variables::SessionInfo;
-
-/// Bytes of content in the largest record (RFC 8446 section 5.1).
-pub const RECORD: usize = 16 << 10;
-/// Bytes that a record may have beyond its content: its header, nonce or type, tag, and padding to a block (TLS 1.2).
-pub const OVERHEAD: usize = 64;
-/// Bytes that may wait for the rest of their message or record: a whole record, or the certificates of a client.
-pub const LARGEST_REST: usize = 32 << 10;
+use crate::variables::{SessionInfo, variables};
 
 thread_local! {
     /// The name of the ClientHello that this thread has just processed.
@@ -130,7 +126,7 @@ impl Session {
         if !self.may_offload || !is_quiet || self.is_closed || self.has_failed {
             return None;
         }
-        connection.negotiated_cipher_suite().and_then(Records::of)
+        connection.negotiated_cipher_suite().and_then(records_of)
     }
 
     /// Gives the keys for sending away: only [`Session::begin`] and [`Session::receive`] are left. An error is the end of the
@@ -356,20 +352,66 @@ impl Session {
     }
 }
 
-/// Type of a record with an alert (RFC 8446 section 5.1).
-const ALERT: u8 = 21;
-/// Level of an alert.
-const FATAL: u8 = 2;
+impl tls::Session for Session {
+    fn is_handshaking(&self) -> bool {
+        self.is_handshaking()
+    }
+
+    fn is_untouched(&self) -> bool {
+        self.is_untouched()
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_closed()
+    }
+
+    fn has_failed(&self) -> bool {
+        self.has_failed()
+    }
+
+    fn has_control(&self) -> bool {
+        self.has_control()
+    }
+
+    fn take_control(&mut self) -> Vec<u8> {
+        self.take_control()
+    }
+
+    fn begin(&self, buffer: &mut [u8]) -> usize {
+        self.begin(buffer)
+    }
+
+    fn receive(&mut self, received: &mut [u8], take: &mut dyn FnMut(&[u8])) -> Result<(), String> {
+        self.receive(received, take).map_err(|error| error.to_string())
+    }
+
+    fn encrypt(&mut self, content: &[u8], records: &mut [u8]) -> Result<usize, tls::Failed> {
+        self.encrypt(content, records).map_err(|_| tls::Failed)
+    }
+
+    fn close(&mut self) {
+        self.close();
+    }
+
+    fn can_offload(&self) -> Option<Records> {
+        self.can_offload()
+    }
+
+    fn offload(&mut self) -> Result<KernelKeys, tls::Failed> {
+        self.offload().map_err(|_| tls::Failed)
+    }
+
+    fn variables(&self) -> tls::Variables {
+        variables(&self.info())
+    }
+}
+
 /// Alerts (RFC 8446 section 6).
 const UNEXPECTED_MESSAGE: u8 = 10;
 const RECORD_OVERFLOW: u8 = 22;
 const HANDSHAKE_FAILURE: u8 = 40;
 const DECODE_ERROR: u8 = 50;
 const PROTOCOL_VERSION: u8 = 70;
-const INTERNAL_ERROR: u8 = 80;
-
-/// A record with the alert for a client that is not served, and has no session.
-pub const REFUSAL: [u8; 7] = [ALERT, 3, 3, 0, 2, FATAL, INTERNAL_ERROR];
 
 /// The alert that the standard has for an error for which rustls sends another one, or none.
 fn alert_for(error: &Error) -> Option<u8> {

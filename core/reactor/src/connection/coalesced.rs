@@ -7,8 +7,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
-use poorhttp_compress::{Flush, StreamEncoder};
+use poorhttp_compress::StreamEncoder;
 use poorhttp_http::Response;
+use poorhttp_interface::codings::Flush;
 
 use crate::connection::shared_socket::SharedSocket;
 use crate::sys::Errno;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use poorhttp_http::Protocol;
-use poorhttp_tls::TlsConfig;
+use poorhttp_interface::tls::Certificates;
 
 use crate::sys::file::read_all;
 use crate::sys::net::{self, NotAccepted};
@@ -24,7 +24,7 @@ pub struct Listener {
     /// Connections of trusted peers begin with a PROXY protocol header.
     pub proxied: bool,
     /// Its connections speak TLS, with these certificates.
-    pub tls: Option<Arc<TlsConfig>>,
+    pub tls: Option<Arc<dyn Certificates>>,
 }
 
 impl From<OwnedFd> for Listener {
@@ -67,10 +67,9 @@ impl Listeners {
     #[cold]
     pub(crate) fn replace_certificates(&self, fd: &OwnedFd) -> Result<(), String> {
         let bytes = read_all(fd, MAX_CERTIFICATES).map_err(|error| error.to_string())?;
-        let settings = poorhttp_tls::Settings::decode(&bytes).ok_or("they cannot be read")?;
         // All listeners have the same.
         let tls = self.open().iter().find_map(|listener| listener.tls.clone());
-        tls.map_or(Ok(()), |tls| tls.replace(&settings))
+        tls.map_or(Ok(()), |tls| tls.replace(&bytes))
     }
 
     /// Registers all with the poller. `in_turn`: a connection wakes only one of the workers that are registered so.

@@ -5,9 +5,10 @@
 
 use std::sync::Arc;
 
-use poorhttp_compress::{Body, Choice, Compression, Flush, StreamEncoder};
+use poorhttp_compress::{Choice, Compression, StreamEncoder};
 use poorhttp_files::{Content, Reply};
 use poorhttp_http::{ConditionalFields, Ending};
+use poorhttp_interface::codings::{Body, Flush};
 
 use crate::connection::coalesced::{COALESCED_FOR, Coder, SharedCoder};
 use crate::exchange::backpressure::add_rest;

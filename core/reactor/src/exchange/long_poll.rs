@@ -4,7 +4,7 @@
 //! the client disconnects. Until then, each chunk of [`crate::Reactor::push_to_long_polls`] is sent to all of them; a client that
 //! reads slowly misses some.
 
-use poorhttp_compress::Flush;
+use poorhttp_interface::codings::Flush;
 
 use crate::connection::Connection;
 use crate::connection::coalesced::Coder;

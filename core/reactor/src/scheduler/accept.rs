@@ -171,8 +171,8 @@ pub(crate) fn add_connection(
 #[inline]
 fn transport(state: &State, listener: &Listener, socket: OwnedFd) -> Option<Socket> {
     let Some(config) = &listener.tls else { return Some(socket.into()) };
-    match TlsSocket::new(socket, config.current()) {
-        Ok(socket) => Some(Socket::Tls(Box::new(socket))),
+    match config.session() {
+        Ok(session) => Some(Socket::Tls(Box::new(TlsSocket::new(socket, session)))),
         Err(error) => {
             state.log(Level::Error, &format!("a connection is closed, because TLS cannot begin: {error}"));
             None

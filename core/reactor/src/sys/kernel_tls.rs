@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 
-use poorhttp_tls::{KernelKeys, Records};
+use poorhttp_interface::kernel::{KernelKeys, Records};
 use rustix::io::{Errno, Result};
 
 /// System calls that no crate offers without `unsafe`, which is not for this one.

@@ -1,6 +1,6 @@
 //! Send buffer of a TLS connection: encrypted records that the kernel has not taken yet.
 
-use poorhttp_tls::session::RECORD;
+use poorhttp_interface::tls::RECORD;
 
 use crate::sys::socket::{PlainSocket, Transport};
 use crate::sys::{BorrowedFd, Errno, file};

@@ -8,11 +8,9 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use poorhttp_tls::rustls::ServerConfig;
-use poorhttp_tls::session::{LARGEST_REST, OVERHEAD, RECORD, REFUSAL, Session};
-use poorhttp_tls::variables;
+use poorhttp_interface::tls::{LARGEST_REST, OVERHEAD, RECORD, REFUSAL, Session, Variables};
 
 use crate::connection::transport::outgoing::{Content, ENCRYPTED_AT_ONCE, Outgoing};
 use crate::sys::socket::{PeerState, PlainSocket, Transport};
@@ -69,7 +67,7 @@ enum Stage {
 #[derive(Debug)]
 struct State {
     stage: Stage,
-    session: Session,
+    session: Box<dyn Session>,
     outgoing: Outgoing,
     /// Decrypted content that was not received, from `taken` on.
     content: Vec<u8>,
@@ -107,7 +105,7 @@ pub(crate) struct TlsSocket {
     /// Something may be there to be received: in the kernel, or decrypted.
     more: AtomicBool,
     /// The environ's variables of the session, made once.
-    variables: OnceLock<Vec<(Cow<'static, str>, String)>>,
+    variables: OnceLock<Variables>,
 }
 
 /// The error of a session that has failed.
@@ -115,8 +113,7 @@ const FAILED: Errno = Errno::PROTO;
 
 impl TlsSocket {
     /// TLS begins with [`TlsSocket::handshake`]; until then, bytes go through as they are.
-    pub(crate) fn new(socket: OwnedFd, config: Arc<ServerConfig>) -> Result<Self, String> {
-        let session = Session::new(config).map_err(|error| error.to_string())?;
+    pub(crate) fn new(socket: OwnedFd, session: Box<dyn Session>) -> Self {
         let state = State {
             stage: Stage::Clear,
             session,
@@ -126,12 +123,12 @@ impl TlsSocket {
             records: 0,
             is_finished: false,
         };
-        Ok(TlsSocket {
+        TlsSocket {
             socket: socket.into(),
             state: Mutex::new(state),
             more: AtomicBool::new(true),
             variables: OnceLock::new(),
-        })
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -172,7 +169,7 @@ impl TlsSocket {
             return Handshake::Plain;
         }
         let content = &mut state.content;
-        let outcome = state.session.receive(input, |bytes| content.extend_from_slice(bytes));
+        let outcome = state.session.receive(input, &mut |bytes| content.extend_from_slice(bytes));
         state.outgoing.add(&state.session.take_control());
         let is_done = outcome.is_ok() && !state.session.is_handshaking();
         if is_done {
@@ -188,7 +185,7 @@ impl TlsSocket {
             Err(error) => {
                 // What the client still sends is dropped, so that the alert is not lost.
                 state.stage = Stage::Clear;
-                Handshake::Failed(error.to_string())
+                Handshake::Failed(error)
             }
             Ok(()) if is_lost => Handshake::Left,
             Ok(()) if is_done => Handshake::Done,
@@ -229,7 +226,7 @@ impl TlsSocket {
     pub(crate) fn variables(&self) -> &[(Cow<'static, str>, String)] {
         self.variables.get_or_init(|| {
             let state = self.state();
-            if state.stage == Stage::Open { variables(&state.session.info()) } else { Vec::new() }
+            if state.stage == Stage::Open { state.session.variables() } else { Vec::new() }
         })
     }
 
@@ -349,7 +346,7 @@ impl Transport for TlsSocket {
                 }?;
                 self.more.store(received == RECEIVED_AT_ONCE, Ordering::Relaxed);
                 let (content, mut filled) = (&mut state.content, 0);
-                let outcome = state.session.receive(&mut input[..begun + received], |bytes| {
+                let outcome = state.session.receive(&mut input[..begun + received], &mut |bytes| {
                     let taken = if content.is_empty() { bytes.len().min(room.len() - filled) } else { 0 };
                     room[filled..filled + taken].copy_from_slice(&bytes[..taken]);
                     filled += taken;

@@ -2,8 +2,9 @@
 
 #![allow(missing_docs, clippy::unwrap_used)]
 
-use poorhttp_compress::{Body, Encoder, Flush};
+use poorhttp_codings::Encoder;
 use poorhttp_http::ContentCoding;
+use poorhttp_interface::codings::{Body, Encoder as _, Flush};
 
 /// What a client decodes of a body that may not be complete.
 fn decoded(coding: ContentCoding, coded: &[u8]) -> Vec<u8> {
