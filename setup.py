@@ -61,13 +61,19 @@ class BuildPackages(build_py):
 
 
 class BuildCore(build_rust):
-    """Compiles the core, and reports how far that is."""
+    """Compiles the extension modules, all or those of a variable, and reports how far that is."""
 
     def run(self) -> None:
         """Run cargo; what it lacks is said in words."""
         sys.path.insert(0, str(ROOT / "core"))
         import compiling
 
+        chosen = os.environ.get(compiling.MODULES, "").split()
+        self.extensions = [
+            each
+            for each in self.extensions
+            if not chosen or any(name.rpartition(".")[2] in chosen for name in each.target.values())
+        ]
         with compiling.reported():
             super().run()
 

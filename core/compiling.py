@@ -21,6 +21,9 @@ import progress
 #: Variable with the path of a pipe for the progress: a line each time.
 PIPE = "CORE_BUILD_PROGRESS"
 
+#: Variable with the names of extension modules, `_core`, that are built; without it, all are.
+MODULES = "CORE_BUILD_MODULES"
+
 #: Seconds of the processor that all crates take which compile beside each other, and seconds that
 #: the last step takes, which optimises all of them together in one thread.
 BESIDE_EACH_OTHER = 300

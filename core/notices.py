@@ -1,8 +1,8 @@
-"""Collects the licences of the crates that the extension links: `notices.py [TARGET]` prints them.
+"""Collects the licences of the crates that extension modules link: `notices.py [TARGET]` prints them.
 
-Reads the licence files of each crate that `cargo metadata` finds below the extension, those of the
-C libraries that such a crate carries, and those of Rust's standard library. A text that several
-crates share is printed once.
+Reads the licence files of each crate that `cargo metadata` finds below the extension modules, those
+of the C libraries that such a crate carries, and those of Rust's standard library. A text that
+several crates share is printed once.
 """
 
 import json
@@ -13,8 +13,8 @@ from typing import Any
 
 MANIFEST = Path(__file__).resolve().parent / "Cargo.toml"
 
-#: The crate from which the graph is followed.
-EXTENSION = "poorhttp-python"
+#: The crates of the extension modules, from which the graph is followed.
+EXTENSIONS = ("poorhttp-python", "poorhttp-python-codings", "poorhttp-python-tls")
 
 #: How the names of licence files begin.
 NAMES = ("licen", "copying", "copyright", "notice", "unlicense")
@@ -38,12 +38,13 @@ def licence_files(folder: Path) -> list[Path]:
 
 
 def linked_crates(target: str | None) -> list[dict[str, Any]]:
-    """The crates that the extension links for a platform, without those that only build it."""
+    """The crates that the extension modules link for a platform, without those that only build it."""
     # `cargo tree` knows which crates these features need; `cargo metadata`, where they are.
     platform = [f"--target={target}"] if target else []
     options = ["--locked", f"--manifest-path={MANIFEST}"]
     edges = ["--edges=normal,no-proc-macro", "--prefix=none", "--format={p}"]
-    tree = run("cargo", "tree", *options, f"--package={EXTENSION}", *platform, *edges)
+    packages = [f"--package={each}" for each in EXTENSIONS]
+    tree = run("cargo", "tree", *options, *packages, *platform, *edges)
     linked = {tuple(line.split()[:2]) for line in tree.splitlines() if line}
     metadata = json.loads(run("cargo", "metadata", *options, "--format-version=1"))
     # Those without a source are ours.

@@ -7,8 +7,8 @@ built per CPython and platform: the stable ABI costs a request 4 % more instruct
 (docs/guides/install.md). Why not maturin: it writes neither the templates of `poorhttp init` nor
 the man pages, which setup.py does.
 
-Steps: setup.py makes one wheel for this machine, with an extension that zig has built; a wheel for
-another platform is the same with its own extension and tags. auditwheel checks each of them.
+Steps: setup.py makes one wheel for this machine, with extension modules that zig has built; a wheel
+for another platform is the same with its own modules and tags. auditwheel checks each of them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import sysconfig
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from notices import notices
+from notices import EXTENSIONS, notices
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build/wheels"
@@ -49,6 +49,13 @@ RUNNING = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 NOTICES = "THIRD-PARTY-NOTICES.txt"
 
+#: The extension modules: their places in a wheel, and the files that cargo makes.
+MODULES = {
+    "poorhttp/_core": "lib_core.so",
+    "poorhttp/plugins/compression/_codings": "lib_codings.so",
+    "poorhttp/plugins/tls/_tls": "lib_tls.so",
+}
+
 
 def run(*command: str, **environment: str) -> None:
     """Run a command in the root of the source; CalledProcessError if it fails."""
@@ -60,8 +67,8 @@ def cargo_home() -> str:
     return os.environ.get("CARGO_HOME") or os.path.expanduser("~/.cargo")
 
 
-def build_extension(target: str, python: str) -> Path:
-    """The extension for a platform and a CPython."""
+def build_extensions(target: str, python: str) -> dict[str, Path]:
+    """The extension modules for a platform and a CPython, by their places in `MODULES`."""
     registry = f"{cargo_home()}/registry/src"
     # No path of this machine stands in messages.
     rust_flags = [
@@ -79,7 +86,8 @@ def build_extension(target: str, python: str) -> Path:
     name = f"{target}.2.17" if target.endswith("gnu") else target
     folder = ROOT / "core/target/wheels"
     run(
-        *("cargo-zigbuild", "zigbuild", "--release", "--locked", "--package=poorhttp-python"),
+        *("cargo-zigbuild", "zigbuild", "--release", "--locked"),
+        *(f"--package={each}" for each in EXTENSIONS),
         *("--manifest-path=core/Cargo.toml", f"--target={name}", f"--target-dir={folder}"),
         RUSTFLAGS=" ".join(rust_flags),
         CFLAGS=" ".join(f"-ffile-prefix-map={path}=crates" for path in Path(registry).glob("*")),
@@ -87,18 +95,21 @@ def build_extension(target: str, python: str) -> Path:
         PYO3_CROSS="1",
         PYO3_CROSS_PYTHON_VERSION=python,
     )
-    built = BUILD / "extensions" / f"{target}-{python}.so"
-    built.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(folder / target / "release/lib_core.so", built)
-    if target.endswith("musl"):
-        # By the name that Alpine's compiler gives it, by which auditwheel knows musl.
-        libc = f"libc.musl-{target.partition('-')[0]}.so.1"
-        run("patchelf", "--replace-needed", "libc.so", libc, str(built))
-    return built
+    kept = BUILD / "extensions" / f"{target}-{python}"
+    kept.mkdir(parents=True, exist_ok=True)
+    found = {}
+    for place, file in MODULES.items():
+        found[place] = built = kept / file
+        shutil.copyfile(folder / target / "release" / file, built)
+        if target.endswith("musl"):
+            # By the name that Alpine's compiler gives it, by which auditwheel knows musl.
+            libc = f"libc.musl-{target.partition('-')[0]}.so.1"
+            run("patchelf", "--replace-needed", "libc.so", libc, str(built))
+    return found
 
 
-def build_template(extension: Path, folder: Path) -> Path:
-    """A wheel for this machine and Python, from which others differ in the extension only."""
+def build_template(extensions: dict[str, Path], folder: Path) -> Path:
+    """A wheel for this machine and Python, from which others differ in extension modules only."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     build = folder / "lib"
@@ -107,13 +118,16 @@ def build_template(extension: Path, folder: Path) -> Path:
     extra = {"DIST_EXTRA_CONFIG": str(settings)}
     run(sys.executable, "setup.py", "--quiet", "build_py", **extra)
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
-    shutil.copyfile(extension, build / f"poorhttp/_core{suffix}")
+    for place, extension in extensions.items():
+        shutil.copyfile(extension, build / f"{place}{suffix}")
     options = ("--skip-build", f"--dist-dir={folder}", f"--bdist-dir={folder / 'content'}")
     run(sys.executable, "setup.py", "--quiet", "bdist_wheel", *options, **extra)
     return next(folder.glob("*.whl"))
 
 
-def assemble(template: Path, extension: Path, target: str, python: str, folder: Path) -> Path:
+def assemble(
+    template: Path, extensions: dict[str, Path], target: str, python: str, folder: Path
+) -> Path:
     """The wheel for a platform and a CPython, as `auditwheel` takes it."""
     tag = "cp" + python.replace(".", "")
     machine = target.split("-", maxsplit=1)[0]
@@ -121,10 +135,11 @@ def assemble(template: Path, extension: Path, target: str, python: str, folder: 
     info = f"{project}.dist-info"
     with ZipFile(template) as archive:
         content = {name: archive.read(name) for name in archive.namelist()}
-    for name in [name for name in content if re.match(r"poorhttp/_core\..*so$", name)]:
+    for name in [name for name in content if name.endswith(".so")]:
         del content[name]
     # With the plain suffix, which every CPython takes: the tag of the wheel says for which it is.
-    content["poorhttp/_core.so"] = extension.read_bytes()
+    for place, extension in extensions.items():
+        content[f"{place}.so"] = extension.read_bytes()
     content[f"{info}/licenses/{NOTICES}"] = notices(target).encode()
     metadata = content[f"{info}/METADATA"]
     content[f"{info}/METADATA"] = metadata.replace(
@@ -194,12 +209,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=ROOT / "dist")
     chosen = parser.parse_args()
     chosen.out.mkdir(parents=True, exist_ok=True)
-    template = build_template(build_extension(HERE, RUNNING), BUILD / "template")
+    template = build_template(build_extensions(HERE, RUNNING), BUILD / "template")
     made = []
     for target in chosen.target:
         for python in chosen.python:
-            extension = build_extension(target, python)
-            wheel = assemble(template, extension, target, python, BUILD / "assembled" / target)
+            extensions = build_extensions(target, python)
+            wheel = assemble(template, extensions, target, python, BUILD / "assembled" / target)
             made.append(finish(wheel, target, chosen.out))
     run(sys.executable, "-m", "twine", "check", "--strict", *map(str, made))
 

@@ -319,7 +319,7 @@ class Reactor:
         tls: object = None,
         https_redirect: int | None = None,
         hsts: str | None = None,
-        compression: tuple[Sequence[str], Sequence[tuple[str, int]], Sequence[str], int]
+        compression: tuple[Sequence[str], Sequence[tuple[str, int]], Sequence[str], int, object]
         | None = None,
         request_context: ContextVar[RequestName | None] | None = None,
     ) -> None:
@@ -356,9 +356,11 @@ class Reactor:
                 called before the body of a request has come.
             live_reload: the live-reload script for HTML pages: text before and after the server's
                 path prefix.
-            tls: certificates of the listeners whose protocol is that of a transport.
+            tls: certificates of the listeners whose protocol is that of a transport: an object with
+                an attribute `shared`, a capsule.
             https_redirect: port of `https` to which requests without TLS are redirected.
-            compression: codings, perhaps with `static`; levels; media types; smallest length.
+            compression: codings, perhaps with `static`; levels; media types; smallest length;
+                encoders, a capsule.
             hsts: value of `Strict-Transport-Security` in responses over TLS.
             request_context: variable that the name of the request is set to in its greenlet, with
                 `request_id`.

@@ -31,7 +31,8 @@ ORDER = (
 #: Plug-ins, above all of the core. They do not import each other, but `aliases` may import any.
 ANY = "plugins/aliases"
 
-#: What the extension has for several plug-ins, with its types: any of them may import it.
+#: What extension modules have for several plug-ins, with the types: any of them may import it. So
+#: are those in folders of plug-ins, `poorhttp.plugins.tls._tls`.
 NATIVE = "plugins/native"
 
 #: The one file of the core that names plug-ins, as strings.
@@ -54,6 +55,8 @@ def room(module: str) -> str:
     parts = module.split(".")[1:]
     if not parts or parts == ["__main__"]:
         return "top"
+    if parts[0] == "plugins" and parts[-1].startswith("_"):
+        return NATIVE
     return "/".join(parts[: 2 if parts[0] == "plugins" else 1])
 
 
@@ -174,7 +177,7 @@ def sizes() -> dict[str, int]:
     for path in (ROOT / "poorhttp").rglob("*.py*"):
         if path.suffix in (".py", ".pyi"):
             name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-            place = "top" if path.suffix == ".pyi" and "_core" not in name else room(name)
+            place = "top" if path.suffix == ".pyi" and not path.name.startswith("_") else room(name)
             found[place] = found.get(place, 0) + lines(path)
     for crate in (ROOT / "core").glob("*/Cargo.toml"):
         sources = [*crate.parent.glob("src/**/*.rs"), *crate.parent.glob("fuzz_targets/*.rs")]

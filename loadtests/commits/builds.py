@@ -21,7 +21,15 @@ FOLDER = ROOT / "build" / "commits"
 TREE = "this tree"
 """The name of the working tree in tables."""
 
-EXTENSION = f"_core{sysconfig.get_config_var('EXT_SUFFIX')}"
+SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
+EXTENSION = f"_core{SUFFIX}"
+
+MODULES = {
+    "python": "_core",
+    "python-codings": "plugins/compression/_codings",
+    "python-tls": "plugins/tls/_tls",
+}
+"""The extension modules in `poorhttp`, by the folders of their crates. Old commits have one."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +89,8 @@ def _build(commit: str, folder: Path) -> None:
         raise LabError(f"git does not give the files of {commit[:10]}")
     # All builds share what they compile of other people's crates.
     target = FOLDER / "target"
-    command = ["cargo", "build", "--quiet", "--release", "-p", "poorhttp-python"]
+    made = {crate: name for crate, name in MODULES.items() if (folder / "core" / crate).exists()}
+    command = ["cargo", "build", "--quiet", "--release", *(f"-ppoorhttp-{each}" for each in made)]
     command += ["--manifest-path", "core/Cargo.toml", "--target-dir", str(target)]
     environ = {**os.environ, "PYO3_PYTHON": sys.executable, "PYO3_BUILD_EXTENSION_MODULE": "1"}
     try:
@@ -92,7 +101,9 @@ def _build(commit: str, folder: Path) -> None:
         raise LabError("there is no cargo on the path; `make instructions` has one") from None
     if done.returncode != 0:
         raise LabError(f"{commit[:10]} does not compile: {done.stderr.strip()[-500:]}")
-    shutil.copy(target / "release" / "lib_core.so", folder / "poorhttp" / EXTENSION)
+    for name in made.values():
+        built = target / "release" / f"lib{name.rpartition('/')[2]}.so"
+        shutil.copy(built, folder / "poorhttp" / f"{name}{SUFFIX}")
 
 
 def _git(*words: str) -> str:

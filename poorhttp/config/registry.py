@@ -243,6 +243,10 @@ class Entry:
             except (KeyboardInterrupt, Stopped):
                 raise
             except BaseException as error:
+                if isinstance(error, ConfigError) and not self.plugin:
+                    # It says itself what is to be done.
+                    self.failure = str(error)
+                    raise
                 self.failure = f"cannot be loaded: {type(error).__name__}: {error}"
                 missing = error.name if isinstance(error, ModuleNotFoundError) else None
                 if missing and not self.plugin and f"{module}.".startswith(f"{missing}."):

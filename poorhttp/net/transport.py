@@ -80,7 +80,8 @@ def load(settings: Settings) -> Transport | None:
         try:
             kind: type[Transport] = entry.named(entry.load())
         except ConfigError as error:
-            raise ConfigError(f"{settings.origin('bind')}: {address}: {error}") from None
+            place = settings.origin("bind") if address is None else f"{settings.origin('bind')}: {address}"
+            raise ConfigError(f"{place}: {error}") from None
         found = kind.of(settings)
         if found is not None:
             carrier: Transport = entry.named(found)

@@ -2,11 +2,7 @@
 
 from poorhttp._core import (
     Inotify,
-    TlsConfig,
-    TlsSettings,
     UpgradedConnection,
-    advance_tickets,
-    self_signed,
     set_log_level,
     share_log_level,
     sum_figures,
@@ -15,11 +11,7 @@ from poorhttp._core import (
 
 __all__ = [
     "Inotify",
-    "TlsConfig",
-    "TlsSettings",
     "UpgradedConnection",
-    "advance_tickets",
-    "self_signed",
     "set_log_level",
     "share_log_level",
     "sum_figures",

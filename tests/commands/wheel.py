@@ -26,7 +26,7 @@ def build(folder: Path) -> Path:
     """Build the wheel of the server in an empty folder."""
     for name in SOURCE:
         if (ROOT / name).is_dir():
-            ignored = shutil.ignore_patterns("*.pyc", "_core*.so")
+            ignored = shutil.ignore_patterns("*.pyc", "*.so")
             shutil.copytree(ROOT / name, folder / name, ignore=ignored)
         else:
             shutil.copy(ROOT / name, folder / name)
@@ -34,8 +34,8 @@ def build(folder: Path) -> Path:
     done = run(*setup, "build_py", cwd=folder)
     assert done.returncode == 0, done.stderr
     (built,) = (folder / "build").glob("lib*")
-    for core in (ROOT / "poorhttp").glob("_core*.so"):
-        shutil.copy(core, built / "poorhttp")
+    for module in (ROOT / "poorhttp").rglob("*.so"):
+        shutil.copy(module, built / module.relative_to(ROOT))
     done = run(*setup, "bdist_wheel", "--skip-build", cwd=folder)
     assert done.returncode == 0, done.stderr
     (wheel,) = (folder / "dist").glob("*.whl")

@@ -41,9 +41,10 @@ DATA = f"poorhttpd-{__version__}.data/data"
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A wheel for this machine with the extension that the tests run with."""
     folder = tmp_path_factory.mktemp("wheel")
-    extension = Path(_core.__file__)
-    template = wheels.build_template(extension, folder / "template")
-    return wheels.assemble(template, extension, wheels.HERE, wheels.RUNNING, folder)
+    suffix = Path(_core.__file__).name.removeprefix("_core")
+    extensions = {place: ROOT / f"{place}{suffix}" for place in wheels.MODULES}
+    template = wheels.build_template(extensions, folder / "template")
+    return wheels.assemble(template, extensions, wheels.HERE, wheels.RUNNING, folder)
 
 
 def test_the_name_and_the_tags_agree(wheel: Path) -> None:
@@ -67,10 +68,16 @@ def test_all_of_the_package_is_inside_and_nothing_else(wheel: Path) -> None:
     files = "poorhttp/plugins/setup/deployment/files/"
     present = {name for name in names if name.endswith(".py") and not name.startswith(files)}
     assert present == written
-    assert [name for name in names if name.endswith(".so")] == ["poorhttp/_core.so"]
+    assert {name for name in names if name.endswith(".so")} == {
+        "poorhttp/_core.so",
+        "poorhttp/plugins/compression/_codings.so",
+        "poorhttp/plugins/tls/_tls.so",
+    }
     assert {
         "poorhttp/py.typed",
         "poorhttp/_core.pyi",
+        "poorhttp/plugins/compression/_codings.pyi",
+        "poorhttp/plugins/tls/_tls.pyi",
         "poorhttp/plugins/setup/options.md",
         "poorhttp/config/other_servers/advice.txt",
         "poorhttp/plugins/monitor/page/page.css",

@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509 import ocsp
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from poorhttp.plugins.native import TlsConfig, TlsSettings
+from poorhttp.plugins.tls._tls import TlsConfig, TlsSettings
 from poorhttp.process.safe_open import open_regular
 from tests.packages import need
 from tests.support.certificate import certificate

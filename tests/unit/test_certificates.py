@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import serialization
 
 from poorhttp.config.settings import Settings
 from poorhttp.errors import ConfigError
-from poorhttp.plugins.native import TlsConfig, TlsSettings
+from poorhttp.plugins.tls._tls import TlsConfig, TlsSettings
 from poorhttp.plugins.tls.certificate_watcher import folders_of
 from poorhttp.plugins.tls.certificates import Certificates
 from poorhttp.plugins.tls.options import Tls

@@ -13,8 +13,7 @@ from contextlib import suppress
 
 from poorhttp.config.address import Address
 from poorhttp.config.settings import OPTIONS, Settings
-from poorhttp.errors import ConfigError
-from poorhttp.plugins.native import TlsConfig, TlsSettings, self_signed
+from poorhttp.errors import ConfigError, not_built
 from poorhttp.process.safe_open import make_folders, open_regular, write_file
 
 #: Names of this machine for itself.
@@ -49,6 +48,10 @@ def _secure(address: Address) -> str:
 
 def _kept(hosts: Sequence[str], place: str) -> str:
     """Return the path of the file with a valid certificate for the hosts, and its key."""
+    try:
+        from poorhttp.plugins.tls._tls import TlsConfig, TlsSettings, self_signed
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"{place}: {not_built(error)}") from None
     others = sorted({*hosts} - {*NAMES, *EVERYWHERE})
     names = [*NAMES, *others]
     name = "localhost"

@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from select import POLLIN, poll
 
 from poorhttp import logs
-from poorhttp.plugins.native import Inotify, advance_tickets
+from poorhttp.plugins.native import Inotify
+from poorhttp.plugins.tls._tls import advance_tickets
 from poorhttp.plugins.tls.certificates import Certificates
 from poorhttp.process.fork import after_fork_in_child
 

@@ -13,14 +13,19 @@ from poorhttp import logs
 from poorhttp.config.address import is_raw_tcp
 from poorhttp.config.registry import USED
 from poorhttp.config.settings import Settings
-from poorhttp.errors import ConfigError
+from poorhttp.errors import ConfigError, not_built
 from poorhttp.net.listener import Listener
 from poorhttp.net.transport import Transport
-from poorhttp.plugins.native import TlsConfig, TlsSettings, use_kernel_tls
+from poorhttp.plugins.native import use_kernel_tls
 from poorhttp.plugins.tls.options import Tls
 from poorhttp.process.fork import after_fork_in_child
 from poorhttp.process.privileges import Privileges
 from poorhttp.process.safe_open import open_regular
+
+try:
+    from poorhttp.plugins.tls._tls import TlsConfig, TlsSettings
+except ModuleNotFoundError as error:
+    raise ConfigError(not_built(error)) from None
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
