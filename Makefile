@@ -2,6 +2,8 @@
 #
 #   make run                    serve apps/lightheavy on http://127.0.0.1:8080
 #   make run MODE=forking BIND=127.0.0.1:8081 APP=dispatch:apps/lightheavy OPTIONS="--workers 4"
+#   make modules                compiles the extension modules for TLS and compression too, which `make run` does only if OPTIONS
+#                               or BIND ask for them
 #   make test [TESTS=tests/protocol/test_wsgi.py] [PYTEST="-k close -x"] [JOBS=4]
 #   make test-for PATH ...      the tests that cover a change of these files or folders; of none, of what git says is changed
 #   make test-full              every test in every mode it has, too
@@ -54,19 +56,25 @@ BASE    = HEAD
 WHEELS  =
 
 python  = $(VENV)/bin/python
+# What is compiled: all extension modules once somebody has asked for them, until then the one that every server loads.
+all     = $(VENV)/modules.ready
+built   = $(if $(wildcard $(all)),,CORE_BUILD_MODULES=_core)
+asked   = $(findstring https,$(BIND) $(OPTIONS))$(findstring tls,$(OPTIONS))$(findstring compress,$(OPTIONS))
 # A command with a Rust toolchain on its path, which is installed for this user if there is none.
 rust    = $(python) core/bootstrap.py run
 # Says what it does and how far it is. Quiet itself, so that a step is one line.
-install = @$(python) core/bootstrap.py install
+install = @$(built) $(python) core/bootstrap.py install
 sources = $(shell find core \( -name target -o -name fuzz \) -prune -o \( -name '*.rs' -o -name 'Cargo.*' \) -print)
 
 studies = $(filter-out bench,$(shell sed -n 's/^    "\(.*\)": .*,$$/\1/p' loadtests/studies/catalogue.py)) compare
 
-.PHONY: run test test-for test-full test-all programs packages lint format bench $(studies) advise instructions footprint figures map request-path docs docs-links peers soak fuzz corpus miri mutants wheels sdist clean
+.PHONY: run modules test test-for test-full test-all programs packages lint format bench $(studies) advise instructions footprint figures map request-path docs docs-links peers soak fuzz corpus miri mutants wheels sdist clean
 
-run: $(VENV)/run.ready
+run: $(VENV)/run.ready $(if $(asked),$(all))
 	@echo "start: $(APP) on http://$(BIND), at once; Ctrl-C ends it" >&2
 	$(python) -m poorhttp serve $(APP) --mode $(MODE) --bind $(BIND) $(OPTIONS)
+
+modules: $(all)
 
 # Every folder of proxy/ is one: proxy-lighttpd, proxy-nginx, proxy-haproxy, proxy-apache2, proxy-caddy.
 proxy-%: $(VENV)/run.ready
@@ -93,7 +101,7 @@ test-for: packages $(VENV)/test.ready
 	$(rust) $(python) -m tests $(JOBS:%=--jobs %) $(if $(PYTEST),--options="$(PYTEST)") --changed $(or $(paths),$(changed))
 
 # Installs each program once, into .venv/programs; then no network is needed.
-programs: $(VENV)/run.ready
+programs: $(all)
 	@$(python) tests/packages.py programs || true
 	$(python) -m tests.programs $(PROGRAMS)
 
@@ -182,7 +190,7 @@ sdist: $(VENV)/wheels.ready
 
 clean:
 	rm -rf .venv .nox build dist *.egg-info core/target
-	rm -rf .mypy_cache .pytest_cache .ruff_cache poorhttp/_core.*.so
+	rm -rf .mypy_cache .pytest_cache .ruff_cache poorhttp/_core.*.so poorhttp/plugins/*/_*.so
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 # Set-up. An empty file stands for each step that is done.
@@ -198,9 +206,13 @@ $(VENV)/venv.ready: core/bootstrap.py
 $(VENV)/run.ready: $(VENV)/venv.ready setup.cfg pyproject.toml $(sources)
 	@$(python) -m pip --quiet uninstall --yes poorhttp 2>/dev/null
 	$(install) --editable .
+	@touch $@ $(wildcard $(all))
+
+$(all): $(VENV)/run.ready
+	@CORE_BUILD_MODULES= $(python) core/bootstrap.py install --editable .
 	@touch $@
 
-$(VENV)/test.ready: setup.cfg | $(VENV)/run.ready
+$(VENV)/test.ready: setup.cfg | $(all)
 	$(install) --editable '.[gevent,test,lab,docs]'
 	@touch $@
 
@@ -217,7 +229,7 @@ $(VENV)/wheels.ready: setup.cfg | $(VENV)/venv.ready
 	$(python) core/bootstrap.py tools wheels
 	@touch $@
 
-$(VENV)/lab.ready: setup.cfg | $(VENV)/run.ready
+$(VENV)/lab.ready: setup.cfg | $(all)
 	$(install) --editable '.[dev,gevent,pages,lab]'
 	@touch $@
 

@@ -73,12 +73,14 @@ def is_up(left: str, right: str) -> bool:
 def graph() -> Graph:
     """Which module of `poorhttp` depends on which, but for the names of plug-ins in the registry.
 
-    The extension depends also on the modules that its Rust code imports by a string.
+    The extension depends also on the modules that its Rust code imports by a string, but for other
+    extension modules: it names where classes are that were its own.
     """
     found = python_graph(ROOT / "poorhttp")
     for path in (ROOT / "core").glob("*/src/**/*.rs"):
         for name in re.findall(r'"(poorhttp\.[\w.]+)"', path.read_text(encoding="utf-8")):
             found["poorhttp._core"] |= {name} & set(found) - {"poorhttp._core"}
+    found["poorhttp._core"] = {to for to in found["poorhttp._core"] if room(to) != NATIVE}
     if REGISTRY in found:
         found[REGISTRY] = {to for to in found[REGISTRY] if not to.startswith("poorhttp.plugins")}
     return found

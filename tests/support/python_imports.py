@@ -34,7 +34,7 @@ def python_graph(*folders: Path, strings: bool = True) -> dict[str, set[str]]:
     known = {name: path for folder in folders for name, path in modules(folder).items()}
     known.update({f"{folder.name}._core": folder / "_core.pyi" for folder in folders})
     for folder in folders:
-        for path in folder.rglob("*/_*.pyi"):
+        for path in folder.glob("plugins/*/_[a-z]*.pyi"):
             known[".".join(path.relative_to(folder.parent).with_suffix("").parts)] = path
     graph: dict[str, set[str]] = {name: set() for name in known}
     for name, path in known.items():

@@ -4,6 +4,7 @@ test_check_command.py             `poorhttp check` and `compile`: user and folde
 test_cli.py                       The command line: arguments, messages and exit codes
 test_conf_files.py                The files of conf/, each with the program that it configures
 test_container.py                 conf/container: the server as process 1, with few privileges
+test_extension_modules.py         Those for TLS and content codings: loaded when needed, or named
 test_first_build.py               What the first build says meanwhile, and if something is missing
 test_found_configuration.py       `poorhttp.ini` of the current folder, which nobody has named
 test_kubernetes.py                conf/kubernetes: numbers and names agree

@@ -142,6 +142,17 @@ mod _core {
         super::ffi::trim_memory();
     }
 
+    /// What this module had itself before TLS got one of its own: plug-ins of others may name it here.
+    #[pyo3::pyfunction]
+    fn __getattr__<'py>(py: pyo3::Python<'py>, name: &str) -> pyo3::PyResult<pyo3::Bound<'py, pyo3::PyAny>> {
+        use pyo3::prelude::*;
+        if !matches!(name, "TlsConfig" | "TlsSettings" | "advance_tickets" | "self_signed") {
+            let text = format!("module 'poorhttp._core' has no attribute {name:?}");
+            return Err(pyo3::exceptions::PyAttributeError::new_err(text));
+        }
+        py.import("poorhttp.plugins.tls._tls")?.getattr(name)
+    }
+
     /// Whether the build is optimised, for benchmarks.
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
