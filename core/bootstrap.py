@@ -289,7 +289,7 @@ def install(arguments: "list[str]") -> None:
     """Have pip install these, with the toolchain, and report what it does; end if it fails."""
     import threading
 
-    from compiling import PIPE, about
+    from compiling import MODULES, PIPE, about
     from progress import Step
 
     environment = rust_environment(says_found=True)
@@ -305,6 +305,8 @@ def install(arguments: "list[str]") -> None:
         before = os.path.isdir(os.path.join(ROOT, "core", "target", "release"))
         takes = "only what has changed" if before else about()
         text = f"the core, in Rust: {takes}"
+        if os.environ.get(MODULES):
+            text += "; `make modules` compiles TLS and compression"
     # Built here and not in pip's usual isolation: cargo's work is kept, and no network is needed
     # again.
     options = ["--no-build-isolation", "--config-settings=editable_mode=compat"]

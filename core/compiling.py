@@ -25,9 +25,10 @@ PIPE = "CORE_BUILD_PROGRESS"
 MODULES = "CORE_BUILD_MODULES"
 
 #: Seconds of the processor that all crates take which compile beside each other, and seconds that
-#: the last step takes, which optimises all of them together in one thread.
-BESIDE_EACH_OTHER = 300
-ALONE = 90
+#: the last steps take, which optimise all of a module together in one thread: of what every server
+#: loads, and of all modules.
+CORE = (100, 40)
+ALL = (300, 120)
 
 #: Lines of cargo in which the cause of a failure is looked for.
 MOST_LINES = 300
@@ -41,9 +42,10 @@ NO_SPACE = re.compile(r"No space left on device|Disk quota exceeded")
 
 
 def about() -> str:
-    """Return about how long everything takes to compile here, in words."""
+    """Return about how long it takes to compile here what is chosen, in words."""
     cores = len(os.sched_getaffinity(0))
-    minutes = max(1, round((BESIDE_EACH_OTHER / cores + ALONE) / 60))
+    beside_each_other, alone = CORE if os.environ.get(MODULES) else ALL
+    minutes = max(1, round((beside_each_other / cores + alone) / 60))
     return f"about {minutes} minute{'s' * (minutes > 1)} with {cores} core{'s' * (cores > 1)}"
 
 
