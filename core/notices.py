@@ -1,4 +1,4 @@
-"""Collects the licences of the crates that extension modules link: `notices.py [TARGET]` prints them.
+"""Collects the licences of the crates that are linked: `notices.py [TARGET]` prints them.
 
 Reads the licence files of each crate that `cargo metadata` finds below the extension modules, those
 of the C libraries that such a crate carries, and those of Rust's standard library. A text that
@@ -38,7 +38,7 @@ def licence_files(folder: Path) -> list[Path]:
 
 
 def linked_crates(target: str | None) -> list[dict[str, Any]]:
-    """The crates that the extension modules link for a platform, without those that only build it."""
+    """The crates that are linked for a platform, without those that only build the modules."""
     # `cargo tree` knows which crates these features need; `cargo metadata`, where they are.
     platform = [f"--target={target}"] if target else []
     options = ["--locked", f"--manifest-path={MANIFEST}"]

@@ -80,7 +80,9 @@ def load(settings: Settings) -> Transport | None:
         try:
             kind: type[Transport] = entry.named(entry.load())
         except ConfigError as error:
-            place = settings.origin("bind") if address is None else f"{settings.origin('bind')}: {address}"
+            place = settings.origin("bind")
+            if address is not None:
+                place += f": {address}"
             raise ConfigError(f"{place}: {error}") from None
         found = kind.of(settings)
         if found is not None:

@@ -1,6 +1,6 @@
 # Types of the functions and classes of `_core` that only plug-ins of the server use.
 from collections.abc import Sequence
-from typing import Any, Final, Literal, final
+from typing import Any, Literal, final
 
 from _typeshed import ReadableBuffer
 

@@ -1,4 +1,4 @@
-"""Extension modules for TLS and content codings: loaded for their options only, named if missing."""
+"""Extension modules for TLS and content codings: loaded for options, named if missing."""
 
 from __future__ import annotations
 
@@ -32,13 +32,14 @@ def loaded(server: Server) -> set[str]:
 
 
 def test_a_server_loads_what_its_options_need(site: Path) -> None:
-    tls = {"bind": ("https://127.0.0.1:0",)}
-    for options, bind, expected in (
-        ([], {}, {"_core"}),
-        (["--compress", "static"], {}, {"_core", "_codings"}),
-        (["--tls-certificate", str(site)], tls, {"_core", "_tls"}),
+    tls = ("--tls-certificate", str(site))
+    for options, address, expected in (
+        ((), "127.0.0.1:0", {"_core"}),
+        (("--compress", "static"), "127.0.0.1:0", {"_core", "_codings"}),
+        (tls, "https://127.0.0.1:0", {"_core", "_tls"}),
     ):
-        with Server("tests/apps/echo.py", "single", *options, "--supervisor", "off", **bind) as server:
+        words = (*options, "--supervisor", "off")
+        with Server("tests/apps/echo.py", "single", *words, bind=(address,)) as server:
             assert loaded(server) == expected
 
 

@@ -15,6 +15,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use poorhttp_http::{Limits, Protocol};
+use poorhttp_interface::tls::Certificates;
 use poorhttp_reactor::{
     Body, Exchange, Listener, Next, Options, Reactor, SendError, TimedRequest, TimeoutHandler, Timeouts,
 };
@@ -55,7 +56,8 @@ impl Server {
             session_timeout: 300,
             kernel: true,
         };
-        let tls = Some(Arc::new(TlsConfig::new(&settings).unwrap()));
+        let config: Arc<dyn Certificates> = Arc::new(TlsConfig::new(&settings).unwrap());
+        let tls = Some(config);
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();
         socket.set_nonblocking(true).unwrap();
         let address = socket.local_addr().unwrap();
