@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -159,14 +160,13 @@ def close_half(connection: Connection, *targets: str) -> None:
     connection.socket.shutdown(socket.SHUT_WR)
 
 
-@pytest.mark.parametrize("kept", [False, True])
 def test_a_closed_half_is_answered_where_the_request_begins_at_once(
-    mode: str, tmp_path: Path, kept: bool
+    mode: str, tmp_path: Path
 ) -> None:
     with server(mode, tmp_path) as running:
         waited = 0
 
-        def answered() -> bool:
+        def answered(kept: bool) -> bool:
             """Whether it began at once: on a busy machine, it may wait as if others were before."""
             nonlocal waited
             connection = running.connect()
@@ -180,7 +180,8 @@ def test_a_closed_half_is_answered_where_the_request_begins_at_once(
             waited += 1
             return False
 
-        wait_for(answered, "an answer to a closed half")
+        for kept in (False, True):
+            wait_for(lambda: answered(kept), "an answer to a closed half")  # noqa: B023
         wait_for(lambda: logged(tmp_path, 499) == waited, "499 for those that waited")
 
 
@@ -204,25 +205,24 @@ def test_a_closed_half_may_wait_where_that_is_configured(mode: str, tmp_path: Pa
         running.wait_log("ran GET /leaves\n")
 
 
-@pytest.mark.parametrize(
-    ("mode", "at_once"), each_value(DIFFERENT, [True, False]), indirect=["mode"]
-)
+@pytest.mark.each_mode
 def test_a_request_that_waits_for_its_own_predecessors_is_answered(
-    mode: str, tmp_path: Path, at_once: bool
+    mode: str, tmp_path: Path
 ) -> None:
     with server(mode, tmp_path) as running:
-        gate = tmp_path / "gate"
-        connection = running.connect()
-        targets = [f"/hold?{gate}", "/second", "/third"]
-        if not at_once:
-            connection.send_request("GET", targets.pop(0))
+        for at_once in (True, False):
+            gate = tmp_path / f"gate-{at_once}"
+            connection = running.connect()
+            targets = [f"/hold?{gate}", "/second", "/third"]
+            if not at_once:
+                connection.send_request("GET", targets.pop(0))
+                running.wait_log(f"holds {gate}\n")
+            close_half(connection, *targets)
             running.wait_log(f"holds {gate}\n")
-        close_half(connection, *targets)
-        running.wait_log(f"holds {gate}\n")
-        time.sleep(NOTICEABLE)
-        gate.touch()
-        bodies = [connection.response().body for _ in range(3)]
-        assert bodies == [b"/hold 0\n", b"/second 0\n", b"/third 0\n"]
+            time.sleep(NOTICEABLE)
+            gate.touch()
+            bodies = [connection.response().body for _ in range(3)]
+            assert bodies == [b"/hold 0\n", b"/second 0\n", b"/third 0\n"]
 
 
 def test_a_unix_socket_tells_a_closed_half_from_a_departure(
@@ -241,82 +241,73 @@ def test_a_unix_socket_tells_a_closed_half_from_a_departure(
         assert "ran GET /leaves\n" not in running.log()
 
 
-@pytest.mark.parametrize(
-    ("protocol", "how"),
-    [
-        *((protocol, how) for protocol in ("uwsgi", "scgi", "fastcgi") for how in ("fin", "reset")),
-        # It is the only one in which this can be said.
-        ("fastcgi", "abort"),
-    ],
-)
-def test_gateways(mode: str, tmp_path: Path, protocol: str, how: str) -> None:
+def test_gateways(mode: str, tmp_path: Path) -> None:
+    """Only FastCGI has a record that says that the client has left."""
+    protocols = ("uwsgi", "scgi", "fastcgi")
+    ends = {"fin": Connection.close, "reset": Connection.reset, "abort": abort}
     variables = [(b"REQUEST_METHOD", b"GET"), (b"REQUEST_URI", b"/leaves")]
     variables += [(b"SERVER_PROTOCOL", b"HTTP/1.1"), (b"REMOTE_ADDR", b"192.0.2.1")]
-    aborts = gateway.record(2, b"")
-    options = ("--trusted-proxies", "127.0.0.1")
-    bind = ("127.0.0.1:0", f"{protocol}://127.0.0.1:0")
-    with server(mode, tmp_path, *options, bind=bind) as running:
-        port = int(re.findall(rf"{protocol}://127\.0\.0\.1:(\d+)", running.urls)[0])
-        with held(running, tmp_path / "gate"):
-            made = [Connection(("127.0.0.1", port)) for _ in range(5)]
+    bind = ("127.0.0.1:0", *(f"{protocol}://127.0.0.1:0" for protocol in protocols))
+    with server(mode, tmp_path, "--trusted-proxies", "127.0.0.1", bind=bind) as running:
+        left = 0
+        for protocol, how in [*product(protocols, ["fin", "reset"]), ("fastcgi", "abort")]:
+            address = ("127.0.0.1", running.port_of(protocol))
+            with held(running, tmp_path / f"{protocol}-{how}"):
+                made = [Connection(address) for _ in range(5)]
+                for connection in made:
+                    connection.send(gateway.pack(protocol, variables))
+                    ends[how](connection)
+            assert running.get("/after").status == 200
+            left += len(made)
+            wait_for(lambda: logged(tmp_path, 499) == left, f"{left} times 499: {protocol} {how}")  # noqa: B023
             for connection in made:
-                connection.send(gateway.pack(protocol, variables))
-                if how == "abort":
-                    connection.send(aborts)
-                elif how == "fin":
-                    connection.close()
-                else:
-                    connection.reset()
-        assert running.get("/after").status == 200
-        wait_for(lambda: logged(tmp_path, 499) == 5, "499 five times")
+                connection.close()
         assert "ran GET /leaves\n" not in running.log()
-        for connection in made:
-            connection.close()
+
+
+def abort(connection: Connection) -> None:
+    """Send the record of FastCGI that aborts a request."""
+    connection.send(gateway.record(2, b""))
 
 
 @pytest.mark.parametrize(
-    ("mode", "where", "leave"),
-    each_value(DIFFERENT, ["new", "kept", "unix"], [Connection.close, Connection.reset]),
+    ("mode", "leave"),
+    each_value(DIFFERENT, [Connection.close, Connection.reset]),
     indirect=["mode"],
 )
 def test_who_leaves_while_the_application_works(
-    mode: str, tmp_path: Path, folder: Path, where: str, leave: Callable[[Connection], None]
+    mode: str, tmp_path: Path, folder: Path, leave: Callable[[Connection], None]
 ) -> None:
     """Counted and logged with 499, as by nginx; who stays is not."""
     admin = Admin(folder)
     path = folder / "server"
     bind = ("127.0.0.1:0", f"unix:{path}")
     with server(mode, tmp_path, *admin.options, bind=bind) as running:
-        with Connection(str(path)) if where == "unix" else running.connect() as leaving:
-            if where == "kept":
-                assert leaving.request("GET", "/before").status == 200
-            gate = tmp_path / "gate"
-            leaving.send_request("GET", f"/hold?{gate}")
-            running.wait_log(f"holds {gate}\n")
-            leave(leaving)
-        # So long a request is worth asking the kernel for its client.
-        time.sleep(2 * WORTH_ASKING)
-        gate.touch()
-        wait_for(lambda: logged(tmp_path, 499) == 1, "the line")
+        for number, where in enumerate(("new", "kept", "unix"), 1):
+            with Connection(str(path)) if where == "unix" else running.connect() as leaving:
+                if where == "kept":
+                    assert leaving.request("GET", "/before").status == 200
+                gate = tmp_path / where
+                leaving.send_request("GET", f"/hold?{gate}")
+                running.wait_log(f"holds {gate}\n")
+                leave(leaving)
+            # So long a request is worth asking the kernel for its client.
+            time.sleep(2 * WORTH_ASKING)
+            gate.touch()
+            wait_for(lambda: logged(tmp_path, 499) == number, f"the line of {where}")  # noqa: B023
         found = admin.figures()
-        assert (found["departed"], found["responses"]["4xx"]) == (1, 1)
+        assert (found["departed"], found["responses"]["4xx"]) == (3, 3)
         with held(running, tmp_path / "other"):
             time.sleep(2 * WORTH_ASKING)
         assert running.get("/after").status == 200
-        assert admin.figures()["departed"] == 1
-        assert logged(tmp_path, 499) == 1
-
-
-def test_who_leaves_before_anything_can_be_sent(mode: str, tmp_path: Path, folder: Path) -> None:
-    """Noticed when sending fails, however short it was; also without figures."""
-    path = folder / "server"
-    with server(mode, tmp_path, bind=("127.0.0.1:0", f"unix:{path}")) as running:
-        gate = tmp_path / "gate"
+        assert admin.figures()["departed"] == logged(tmp_path, 499) == 3
+        # Noticed when sending fails, however short it was.
         with Connection(str(path)) as leaving:
+            gate = tmp_path / "short"
             leaving.send_request("GET", f"/hold?{gate}")
             running.wait_log(f"holds {gate}\n")
         gate.touch()
-        wait_for(lambda: logged(tmp_path, 499) == 1, "the line")
+        wait_for(lambda: logged(tmp_path, 499) == 4, "the line")
 
 
 def test_who_leaves_in_the_middle_of_the_response(tmp_path: Path, folder: Path) -> None:

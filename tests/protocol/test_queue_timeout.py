@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -18,10 +17,8 @@ SHORT = 0.05
 LONG = 0.2
 
 
-@contextmanager
-def one_thread(mode: str, *options: str, bind: str = "127.0.0.1:0") -> Iterator[Server]:
-    with Server(BUSY, mode, "--workers", "1", *options, bind=(bind,)) as server:
-        yield server
+def one_thread(mode: str, *options: str, bind: str = "127.0.0.1:0") -> Server:
+    return Server(BUSY, mode, "--workers", "1", *options, bind=(bind,))
 
 
 def statuses(server: Server, gate: Path, count: int, address: str = "") -> list[int]:
