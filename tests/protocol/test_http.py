@@ -14,7 +14,7 @@ from tests.support.check_each import KeptConnection, by_file, check_each, log_si
 from tests.support.each_value import DIFFERENT, each_value
 from tests.testkit.cases.exchanges import WAYS, Case, read_all
 from tests.testkit.client import Connection, Response
-from tests.testkit.server import Server, wait_for
+from tests.testkit.server import AT_ONCE, Server, wait_for
 
 ECHO = "tests/apps/echo.py"
 #: Receives bodies while it runs, if it may.
@@ -393,3 +393,13 @@ def test_headers_of_the_application(answers: Server) -> None:
     assert (response.reason, response.get("X-Word")) == ("Tr\xe8s bien", "caf\xe9")
     response = answers.get("/odd_status")
     assert (response.status, response.reason, response.body) == (299, "", b"odd")
+
+
+@pytest.mark.each_mode
+def test_concurrency_is_told_honestly(echo: Server, serve: Serve, mode: str) -> None:
+    """Also the greenlets of a process: the application may be entered again while it waits."""
+    several = echo if mode == "forking" else serve(ECHO, "--workers", "2")
+    for server in (echo, several):
+        environ = server.get("/").json()["environ"]
+        assert environ["wsgi.multithread"] == (mode != "forking" and AT_ONCE[mode] > 1)
+        assert environ["wsgi.multiprocess"] == (server is several)

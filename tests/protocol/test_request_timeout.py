@@ -85,55 +85,50 @@ def line_of(function: object) -> int:
     return next(at for at in range(begin, len(lines)) if lines[at].endswith("# here")) + 1
 
 
-@pytest.mark.parametrize(
-    ("mode", "path"),
-    [
-        *((mode, path) for mode in DIFFERENT for path in ("/swallow", "/hold")),
-        ("threading", "/sleep"),
-    ],
-)
-def test_who_cannot_be_interrupted_is_answered_for(mode: str, path: str) -> None:
+@pytest.mark.each_mode
+def test_who_cannot_be_interrupted_is_answered_for(mode: str) -> None:
     """Behind what was ready before; what is behind it gets no answer."""
     with Server(SLOW, mode, *SOON) as server:
-        connection = server.connect()
-        request = "GET {} HTTP/1.1\r\nHost: test\r\nX-Name: {}\r\n\r\n"
-        paths = ["/", "/", path, "/"]
-        connection.send("".join(request.format(path, path) for path in paths).encode())
-        assert [connection.response().status for _ in range(2)] == [200, 200]
-        response = connection.response()
-        assert (response.status, response.get("Connection")) == (504, "close")
-        assert connection.at_end()
-        server.wait_log(f"GET {path}: after ")
-        server.wait_log("the application cannot be interrupted: its client got 504")
-        if path == "/hold":
-            # Nobody can run Python, and still it is known where it hangs.
-            server.wait_log("(most recent call first):")
-            server.wait_log(f'{SLOW}", line ')
-            assert f"line {line_of(slow.hold)} in hold" in server.log()
+        # The last one keeps the whole process.
+        paths = ("/swallow", *(["/sleep"] if mode == "threading" else []), "/hold")
+        for number, path in enumerate(paths, 1):
+            connection = server.connect()
+            request = "GET {0} HTTP/1.1\r\nHost: test\r\nX-Name: {0}\r\n\r\n"
+            connection.send("".join(map(request.format, ("/", "/", path, "/"))).encode())
+            assert [connection.response().status for _ in range(2)] == [200, 200]
+            response = connection.response()
+            assert (response.status, response.get("Connection")) == (504, "close")
+            assert connection.at_end()
+            server.wait_log(f"GET {path}: after ")
+            server.wait_log("the application cannot be interrupted: its client got 504", number)
+        # Nobody can run Python, and still it is known where it hangs.
+        server.wait_log("(most recent call first):")
+        server.wait_log(f'{SLOW}", line ')
+        assert f"line {line_of(slow.hold)} in hold" in server.log()
         server.kill()
 
 
-@pytest.mark.parametrize("method", ["GET", "HEAD"])
 def test_an_answer_in_the_place_of_the_application_is_logged_and_counted_once(
-    mode: str, method: str, tmp_path: Path
+    mode: str, tmp_path: Path
 ) -> None:
-    os.mkfifo(fifo := tmp_path / "fifo")
     log = tmp_path / "access.log"
     admin = Admin(tmp_path)
     options = (*SOON, "--access-log", str(log), "--access-log-format", "%m %U %s %b")
+    size = len(b"504 Gateway Timeout: the application took too long\n")
+    lines = [f"GET /read 504 {size}\n", "HEAD /read 504 -\n"]
     with Server("tests/apps/gate.py", mode, *options, *admin.options) as server:
-        assert server.request(method, f"/read?{fifo}").status == 504
-        size = len(b"504 Gateway Timeout: the application took too long\n")
-        line = f"{method} /read 504 {size if method == 'GET' else '-'}\n"
-        # The application has not returned yet, and perhaps never will.
-        wait_for(lambda: log.read_text() == line, "the line of the 504")
-        figures = admin.figures()
-        assert (figures["responses"]["5xx"], figures["timed_out"]) == (1, 1)
-        # The application that was interrupted may close the fifo as soon as it has opened it.
-        with contextlib.suppress(BrokenPipeError):
-            fifo.write_text("late")
+        for count, method in enumerate(("GET", "HEAD"), 1):
+            os.mkfifo(fifo := tmp_path / method)
+            assert server.request(method, f"/read?{fifo}").status == 504
+            # The application has not returned yet, and perhaps never will.
+            wait_for(lambda: log.read_text() == "".join(lines[:count]), "the line of the 504")  # noqa: B023
+            figures = admin.figures()
+            assert (figures["responses"]["5xx"], figures["timed_out"]) == (count, count)
+            # The application that was interrupted may close the fifo as soon as it has opened it.
+            with contextlib.suppress(BrokenPipeError):
+                fifo.write_text("late")
         server.stop()
-        assert log.read_text() == line
+        assert log.read_text() == "".join(lines)
 
 
 @pytest.mark.parametrize("supervisor", ["on", "off"])
@@ -152,15 +147,10 @@ def test_a_stop_does_not_fail_for_who_cannot_be_interrupted(mode: str, superviso
         server.ended()
 
 
-@pytest.mark.each_mode
 @pytest.mark.parametrize(
-    ("number", "supervisor"),
-    [
-        (signal.SIGTERM, "on"),
-        (signal.SIGINT, "off"),
-        pytest.param(signal.SIGTERM, "off", marks=pytest.mark.full),
-        pytest.param(signal.SIGINT, "on", marks=pytest.mark.full),
-    ],
+    ("mode", "number", "supervisor"),
+    each_value(DIFFERENT, [signal.SIGTERM, signal.SIGINT], ["on", "off"]),
+    indirect=["mode"],
 )
 def test_a_stop_whose_time_is_over_names_what_it_ends(
     mode: str, number: signal.Signals, supervisor: str
@@ -234,7 +224,7 @@ def test_neighbours_do_not_notice(mode: str) -> None:
 
 
 @pytest.mark.each_mode
-@pytest.mark.parametrize("requests", [100, pytest.param(300, marks=pytest.mark.full)])
+@pytest.mark.parametrize("requests", [60, pytest.param(300, marks=pytest.mark.full)])
 def test_at_the_edge_every_answer_is_the_right_one(mode: str, requests: int) -> None:
     """The timeout strikes when the application is just through, or about to be: again and again."""
     with Server(SLOW, mode, "--request-timeout", "0.004", "--log-level", "info") as server:

@@ -20,7 +20,7 @@ from tests.testkit.process import children
 from tests.testkit.server import Server, run, wait_for
 
 APP = "tests/apps/streamed.py"
-ON = ("--stream-request-body", "on")
+ON = ("--stream-request-body", "on", "--log-level", "info")
 #: The same behind a web server.
 BEHIND = (
     *(*ON, "--trusted-proxies=127.0.0.1"),
@@ -238,7 +238,7 @@ def test_programs_get_their_body_whole(tmp_path: Path) -> None:
 )
 def test_a_body_that_is_refused(serve: Serve, sent: bytes, status: int) -> None:
     """Where the application reads it. Nothing that comes behind it is answered."""
-    server = serve(APP, *ON, "--max-body", "4096", "--log-level", "info")
+    server = serve(APP, *ON, "--max-body", "4096")
     with server.connect() as connection:
         connection.send_request("POST", f"/whole?{len(sent)}", "Transfer-Encoding: chunked")
         server.wait_log(f"entered whole {len(sent)}")
@@ -252,14 +252,14 @@ def test_a_body_that_is_refused(serve: Serve, sent: bytes, status: int) -> None:
 
 
 def test_an_announced_body_over_the_limit_is_refused_before(serve: Serve) -> None:
-    server = serve(APP, *ON, "--max-body", "4096", "--log-level", "info")
+    server = serve(APP, *ON, "--max-body", "4096")
     assert server.request("POST", "/limit", "Content-Length: 4097").status == 413
     assert "entered limit" not in server.log()
 
 
 @pytest.mark.each_mode
 def test_a_client_that_sends_nothing_is_given_up(serve: Serve) -> None:
-    server = serve(APP, *ON, "--body-timeout", "0.3", "--log-level", "info")
+    server = serve(APP, *ON, "--body-timeout", "0.3")
     with server.connect() as connection:
         connection.send_request("POST", "/whole", "Content-Length: 10")
         answer = connection.response()
@@ -269,13 +269,14 @@ def test_a_client_that_sends_nothing_is_given_up(serve: Serve) -> None:
 
 @pytest.mark.each_mode
 def test_a_client_that_leaves(serve: Serve) -> None:
-    server = serve(APP, *ON, "--log-level", "info")
-    for count, leave in enumerate((Connection.close, Connection.reset), 1):
+    server = serve(APP, *ON)
+    for leave in (Connection.close, Connection.reset):
         connection = server.connect()
-        half_sent(connection, "/whole", body(MUCH))
-        server.wait_log("entered whole", count)
+        half_sent(connection, f"/whole?{leave.__name__}", body(MUCH))
+        server.wait_log(f"entered whole {leave.__name__}")
         leave(connection)
-        server.wait_log("POST /whole: the client left before the end of the response", count)
+        left = "the client left before the end of the response"
+        server.wait_log(f"POST /whole?{leave.__name__}: {left}")
     connection = server.connect()
     half_sent(connection, "/caught", body(MUCH))
     connection.close()

@@ -12,7 +12,7 @@ import pytest
 from tests.apps.pep3333 import WRONG
 from tests.conftest import Serve
 from tests.testkit.client import BadResponse, Response
-from tests.testkit.server import AT_ONCE, Server, wait_for
+from tests.testkit.server import Server, wait_for
 
 PEP3333 = "tests/apps/pep3333.py"
 ECHO = "tests/apps/echo.py"
@@ -247,15 +247,6 @@ def test_environ_has_what_the_pep_requires(serve: Serve) -> None:
     # They describe a body, and there is none.
     assert environ.get("CONTENT_TYPE", "") == ""
     assert environ.get("CONTENT_LENGTH", "") in ("", "0")
-
-
-@pytest.mark.each_mode
-@pytest.mark.parametrize("options", [(), ("--workers", "2")])
-def test_concurrency_is_told_honestly(serve: Serve, mode: str, options: tuple[str, ...]) -> None:
-    environ = serve(ECHO, *options).get("/").json()["environ"]
-    # Greenlets of one process: the application may be entered again while it waits.
-    assert environ["wsgi.multithread"] == (mode != "forking" and AT_ONCE[mode] > 1)
-    assert environ["wsgi.multiprocess"] == (mode == "forking" or bool(options))
 
 
 # What is wrong

@@ -6,7 +6,7 @@ import json
 import socket
 import ssl
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,30 @@ def reserve() -> socket.socket:
     reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     reserved.bind(("127.0.0.1", 0))
     return reserved
+
+
+#: The beginning of a configuration of HAProxy.
+HAPROXY = """
+defaults
+    mode http
+    timeout connect 10s
+    timeout client 60s
+    timeout server 60s
+"""
+
+
+def nginx_text(folder: Path, servers: Iterable[str], more: str = "") -> str:
+    """A configuration of nginx with these servers, whose files are in a folder."""
+    parts = ("client_body", "proxy", "fastcgi", "scgi", "uwsgi")
+    temporary = " ".join(f"{part}_temp_path {folder}/{part}-files;" for part in parts)
+    return f"""
+        daemon off; pid {folder}/nginx.pid; error_log stderr info; worker_processes 1;
+        events {{ worker_connections 512; }}
+        http {{
+            access_log off; client_max_body_size 100m; {temporary} {more}
+            {" ".join(servers)}
+        }}
+    """
 
 
 class WebServer(Program):
