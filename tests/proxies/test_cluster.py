@@ -49,6 +49,38 @@ def numbers(member: Member) -> set[int]:
     return set(map(int, found))
 
 
+def test_one_is_cut_off(cluster: Cluster, tmp_path: Path) -> None:
+    """What it has in hand fails, and what is sent to it before that is known; nothing else.
+
+    First: what a balancer has missed before it does not forget.
+    """
+    gate = tmp_path / "gate"
+    lost, *others = cluster.members
+    with clients(cluster) as load, ExitStack() as stack:
+        load.wait_more(30)
+        waiting: list[Connection] = []
+        while f"entered {gate}\n" not in lost.server.log():
+            connection = stack.enter_context(cluster.connect())
+            connection.send_request("POST", f"/wait?{gate}", body=b"x")
+            waiting.append(connection)
+            wait_for(lambda: entered(gate, cluster) == len(waiting), "the request in hand")
+        assert not cluster.balancer.misses(lost.host)
+        lost.host.cut()
+        gate.touch()
+        answers = [answered(connection) for connection in waiting]
+        assert answers[-1] != 200
+        assert set(answers[:-1]) <= {200}
+        wait_for(lambda: cluster.balancer.misses(lost.host), "that it is gone")
+        known = load.number()
+        load.wait_more(100)
+        lost.host.mend()
+        load.pids.clear()
+        load.wait_pids(lost.pids())
+    for member in others:
+        assert not load.failed & numbers(member), load.faults
+    assert all(number < known for number in load.failed), (known, load.faults)
+
+
 @pytest.mark.parametrize("cluster", ["haproxy"], indirect=True)
 def test_far_away(cluster: Cluster) -> None:
     """Long and lossy ways make everything slow, and nothing wrong."""
@@ -81,35 +113,6 @@ def test_rolling_restart(cluster: Cluster, how: str) -> None:
             load.wait_version(str(number))
         load.wait_more(100)
     load.check()
-
-
-def test_one_is_cut_off(cluster: Cluster, tmp_path: Path) -> None:
-    """What it has in hand fails, and what is sent to it before that is known; nothing else."""
-    gate = tmp_path / "gate"
-    lost, *others = cluster.members
-    with clients(cluster) as load, ExitStack() as stack:
-        load.wait_more(30)
-        waiting: list[Connection] = []
-        while f"entered {gate}\n" not in lost.server.log():
-            connection = stack.enter_context(cluster.connect())
-            connection.send_request("POST", f"/wait?{gate}", body=b"x")
-            waiting.append(connection)
-            wait_for(lambda: entered(gate, cluster) == len(waiting), "the request in hand")
-        assert not cluster.balancer.misses(lost.host)
-        lost.host.cut()
-        gate.touch()
-        answers = [answered(connection) for connection in waiting]
-        assert answers[-1] != 200
-        assert set(answers[:-1]) <= {200}
-        wait_for(lambda: cluster.balancer.misses(lost.host), "that it is gone")
-        known = load.number()
-        load.wait_more(100)
-        lost.host.mend()
-        load.pids.clear()
-        load.wait_pids(lost.pids())
-    for member in others:
-        assert not load.failed & numbers(member), load.faults
-    assert all(number < known for number in load.failed), (known, load.faults)
 
 
 def entered(gate: Path, cluster: Cluster) -> int:

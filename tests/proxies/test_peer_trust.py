@@ -23,7 +23,7 @@ from tests.packages import need
 from tests.support.certificate import certificate
 from tests.support.check_each import by_file, check_each
 from tests.support.forked_command import run_command
-from tests.support.proxies import WebServer, reserve
+from tests.support.proxies import HAPROXY, WebServer, reserve
 from tests.testkit.cases.trust import WATCHED, Case, read_all
 from tests.testkit.client import Connection, Response
 from tests.testkit.server import READY, Server, stop_all, wait_for
@@ -33,6 +33,8 @@ CASES = read_all()
 #: Of version 1, over IPv4.
 LINE = b"PROXY TCP4 203.0.113.1 127.0.0.1 4711 443\r\n"
 CLIENT = "203.0.113.1"
+TRUST = ("--trusted-proxies", "127.0.0.1")
+PROXIED = (*TRUST, "--proxy-protocol", "on")
 #: A field without what a server refuses.
 PLAIN = re.compile(r"[\t -~]*")
 GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -172,10 +174,12 @@ def check_case(case: Case, place: Place) -> None:
         assert environ_of(connection.response()) == first
 
 
-@pytest.mark.each_mode
 @pytest.mark.parametrize("cases", groups(CASES))
 def test_cases(places: Places, cases: list[Case]) -> None:
-    """Each on a connection of its own: who connects, and what is said first, is of that."""
+    """Each on a connection of its own: who connects, and what is said first, is of that.
+
+    The reactor decides it, in all modes alike; `test_each_request_has_its_own_client` asks in each.
+    """
     check_each(cases, lambda case: check_case(case, places.of(case)))
 
 
@@ -219,12 +223,12 @@ def test_whatever_a_stranger_says_changes_nothing(
             assert not [key for key in environ if "FORWARDED" in key]
 
 
+@pytest.mark.each_mode
 def test_each_request_has_its_own_client(mode: str, tmp_path: Path) -> None:
     """Also when one head is remembered, and not the others between its repetitions."""
     log = tmp_path / "access.log"
     options = ("--access-log", str(log), "--access-log-format", "%h %{X-Forwarded-For}i")
-    trust = ("--trusted-proxies", "127.0.0.1")
-    with Server(ECHO, mode, *trust, *options) as server, server.connect() as connection:
+    with Server(ECHO, mode, *TRUST, *options) as server, server.connect() as connection:
         for number in [*range(12)] * 3:
             said = f"X-Forwarded-For: 203.0.113.{number}"
             environ = environ_of(connection.request("GET", "/", said))
@@ -238,9 +242,15 @@ def test_each_request_has_its_own_client(mode: str, tmp_path: Path) -> None:
 
 def test_access_log(mode: str, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
-    options = ("--trusted-proxies", "127.0.0.1", "--access-log", str(log))
-    with Server(ECHO, mode, *options, "--access-log-format", "%h|%a|%{X-Forwarded-For}i|%>s") as at:
-        with Connection(("127.0.0.1", at.port), "127.0.0.1") as connection:
+    options = (
+        *TRUST,
+        "--access-log",
+        str(log),
+        "--access-log-format",
+        "%h|%a|%{X-Forwarded-For}i|%>s",
+    )
+    with Server(ECHO, mode, *options) as at:
+        with at.connect() as connection:
             for said in ("203.0.113.1:81", "203.0.113.1:81", "unknown", "", "::ffff:203.0.113.2"):
                 connection.request("GET", "/", *([f"X-Forwarded-For: {said}"] if said else []))
             assert connection.request("GET", "/", "X-Forwarded-For: a").status == 400
@@ -262,41 +272,32 @@ def test_access_log(mode: str, tmp_path: Path) -> None:
 
 def test_access_log_as_json(mode: str, tmp_path: Path) -> None:
     log = tmp_path / "access.log"
-    trust = ("--trusted-proxies", "127.0.0.1", "--proxy-protocol", "on")
     logged = ("--access-log", str(log), "--access-log-format", "json")
-    with Server(ECHO, mode, *trust, *logged) as server, server.connect() as connection:
+    with Server(ECHO, mode, *PROXIED, *logged) as server, server.connect() as connection:
         connection.send(LINE + GET)
         assert environ_of(connection.response())["REMOTE_ADDR"] == CLIENT
     (line,) = log.read_text().splitlines()
     assert json.loads(line)["remote_addr"] == CLIENT
 
 
-def test_error_log_names_the_client(mode: str) -> None:
-    with Server(ECHO, mode, "--trusted-proxies", "127.0.0.1", "--max-body", "5") as server:
-        for said, name in [
-            ("203.0.113.1", "203.0.113.1"),
-            ("[2001:db8::1]:81", "[2001:db8::1]:81"),
-            ("2001:db8::2", "2001:db8::2"),
-        ]:
-            with server.connect() as connection:
-                connection.send(
-                    b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n"
-                    b"X-Forwarded-For: %s\r\n\r\n6\r\nabcdef\r\n0\r\n\r\n" % said.encode()
-                )
-                assert connection.response().status == 413
-            server.wait_log(f" of {name}: refused with 413")
-
-
-def test_error_log_names_nobody_for_another(mode: str) -> None:
-    """What was said of a request is not true of the one behind it."""
-    with Server(ECHO, mode, "--trusted-proxies", "127.0.0.1") as server:
+def test_error_log_names_the_client(serve: Serve) -> None:
+    server = serve(ECHO, *TRUST, "--max-body", "5")
+    for name in ("203.0.113.1", "[2001:db8::1]:81", "2001:db8::2"):
         with server.connect() as connection:
-            ours = connection.socket.getsockname()[1]
-            connection.request("GET", "/", "X-Forwarded-For: 203.0.113.1")
-            connection.send(b"nonsense\r\n\r\n")
-            assert connection.response().status == 400
-        server.wait_log(f" of 127.0.0.1:{ours}: refused with 400")
-        assert "203.0.113.1" not in server.log()
+            chunked = "Transfer-Encoding: chunked"
+            connection.send_request("POST", "/", chunked, f"X-Forwarded-For: {name}")
+            connection.send(b"6\r\nabcdef\r\n0\r\n\r\n")
+            assert connection.response().status == 413
+        server.wait_log(f" of {name}: refused with 413")
+    # What was said of a request is not true of the one behind it.
+    before = server.log_size()
+    with server.connect() as connection:
+        ours = connection.socket.getsockname()[1]
+        connection.request("GET", "/", "X-Forwarded-For: 203.0.113.1")
+        connection.send(b"nonsense\r\n\r\n")
+        assert connection.response().status == 400
+    server.wait_log(f" of 127.0.0.1:{ours}: refused with 400")
+    assert "203.0.113.1" not in server.log(before)
 
 
 # Who answers
@@ -307,36 +308,30 @@ def test_hosts_and_folders(mode: str, tmp_path: Path) -> None:
     for name in ("ours", "theirs"):
         (tmp_path / name / "below").mkdir(parents=True)
         (tmp_path / name / "name.txt").write_text(name)
+        (tmp_path / name / "below" / "index.html").write_text("below")
     (tmp_path / "x.ini").write_text(
         f"[http]\ntarget = {ECHO}\nstatic = /files={tmp_path}/ours\n"
         f"[host:a.example]\nstatic = /files={tmp_path}/theirs\nmount = /app={ECHO}\n"
     )
     config = ("-c", str(tmp_path / "x.ini"))
-    with Server(ECHO, mode, *config, "--trusted-proxies", "127.0.0.1") as server:
-        by_x = ("X-Forwarded-Host: A.example:8080",)
-        by_forwarded = ('Forwarded: host="a.example"',)
+    with Server(ECHO, mode, *config, *TRUST) as server:
+        said = ("X-Forwarded-Host: A.example:8080", 'Forwarded: host="a.example"')
         with server.connect() as connection:
-            for _ in range(3):
-                for said in (by_x, by_forwarded):
-                    assert connection.request("GET", "/files/name.txt", *said).body == b"theirs"
-                    assert connection.request("GET", "/files/name.txt").body == b"ours"
-                    environ = environ_of(connection.request("GET", "/app/x", *said))
-                    assert (environ["SCRIPT_NAME"], environ["PATH_INFO"]) == ("/app", "/x")
-                    prefixed = (*said, "X-Forwarded-Prefix: /outer")
-                    environ = environ_of(connection.request("GET", "/app/x", *prefixed))
-                    assert (environ["SCRIPT_NAME"], environ["PATH_INFO"]) == ("/outer/app", "/x")
+            for host in said * 3:
+                assert connection.request("GET", "/files/name.txt", host).body == b"theirs"
+                assert connection.request("GET", "/files/name.txt").body == b"ours"
+                for outer in ("", "/outer"):
+                    fields = [host, *([f"X-Forwarded-Prefix: {outer}"] if outer else [])]
+                    environ = environ_of(connection.request("GET", "/app/x", *fields))
+                    assert environ["SCRIPT_NAME"] == f"{outer}/app"
+                    assert environ["PATH_INFO"] == "/x"
+        for prefix in ("", "/caf%C3%A9"):
+            fields = [f"X-Forwarded-Prefix: {prefix}/"] if prefix else []
+            found = server.get("/files/below", *fields).get("Location")
+            assert found == f"{prefix}/files/below/"
         with Connection(("127.0.0.1", server.port), "127.0.0.2") as connection:
-            assert connection.request("GET", "/files/name.txt", *by_x).body == b"ours"
-            assert environ_of(connection.request("GET", "/app/x", *by_x))["SCRIPT_NAME"] == ""
-
-
-def test_redirect_below_a_prefix(mode: str, tmp_path: Path) -> None:
-    (tmp_path / "below").mkdir()
-    (tmp_path / "below" / "index.html").write_text("below")
-    with Server(f"static:{tmp_path}", mode, "--trusted-proxies", "127.0.0.1") as server:
-        said = "X-Forwarded-Prefix: /caf%C3%A9/"
-        assert server.get("/below", said).get("Location") == "/caf%C3%A9/below/"
-        assert server.get("/below").get("Location") == "/below/"
+            assert connection.request("GET", "/files/name.txt", said[0]).body == b"ours"
+            assert environ_of(connection.request("GET", "/app/x", said[0]))["SCRIPT_NAME"] == ""
 
 
 # The PROXY protocol on a connection
@@ -344,7 +339,7 @@ def test_redirect_below_a_prefix(mode: str, tmp_path: Path) -> None:
 
 @pytest.fixture
 def proxied(serve: Serve) -> Server:
-    return serve(ECHO, "--trusted-proxies", "127.0.0.1", "--proxy-protocol", "on")
+    return serve(ECHO, *PROXIED)
 
 
 def test_many_requests_behind_a_preamble(proxied: Server) -> None:
@@ -361,44 +356,33 @@ def test_many_requests_behind_a_preamble(proxied: Server) -> None:
             assert answer["environ"]["REMOTE_PORT"] == "4711"
 
 
-def test_a_preamble_alone_and_a_request_later(proxied: Server) -> None:
+def test_a_preamble_stands_alone_before_the_first_request(proxied: Server) -> None:
+    """It may end early; the request may come later, and another preamble may not."""
+    with proxied.connect() as connection:
+        connection.send(LINE[:20])
+        connection.socket.shutdown(socket.SHUT_WR)
+        assert connection.at_end()
     with proxied.connect() as connection:
         connection.send(LINE)
         # By the answer to another connection it has usually been read.
         with proxied.connect() as other:
             other.send(LINE + GET)
-            other.response()
+            assert other.response().status == 200
         connection.send(GET)
         assert environ_of(connection.response())["REMOTE_ADDR"] == CLIENT
-
-
-def test_a_preamble_stands_before_the_first_request_only(proxied: Server) -> None:
-    with proxied.connect() as connection:
-        connection.send(LINE + GET + LINE)
-        assert connection.response().status == 200
+        connection.send(LINE)
         assert connection.response().status == 400
         assert connection.at_end()
 
 
 @pytest.mark.parametrize("part", [b"", LINE[:20], b"\r\n\r\n\0\r\nQUIT\n\x21\x11\x00\x0c\xcb"])
 def test_a_preamble_has_the_time_of_a_head(serve: Serve, part: bytes) -> None:
-    options = ("--trusted-proxies", "127.0.0.1", "--proxy-protocol", "on")
-    server = serve(ECHO, *options, "--header-timeout", "0.2")
+    server = serve(ECHO, *PROXIED, "--header-timeout", "0.2")
     with server.connect() as connection:
         connection.send(part)
         if part:
             assert connection.response().status == 408
         assert connection.at_end()
-
-
-def test_a_preamble_that_ends_early(proxied: Server) -> None:
-    with proxied.connect() as connection:
-        connection.send(LINE[:20])
-        connection.socket.shutdown(socket.SHUT_WR)
-        assert connection.at_end()
-    with proxied.connect() as connection:
-        connection.send(LINE + GET)
-        assert connection.response().status == 200
 
 
 def test_only_addresses_that_declare_it(mode: str, folder: Path) -> None:
@@ -436,12 +420,9 @@ def test_a_reload_declares_it(mode: str, tmp_path: Path) -> None:
 # Real proxies
 
 
-HAPROXY = """\
-defaults
+CONFIG = """\
+{defaults}
     mode tcp
-    timeout connect 10s
-    timeout client 60s
-    timeout server 60s
 listen one
     bind 127.0.0.1:{one}
     server s 127.0.0.1:{server} send-proxy
@@ -459,13 +440,12 @@ def test_haproxy(mode: str, tmp_path: Path) -> None:
     """Both versions, with checksums, TLS and health checks, as HAProxy sends them."""
     need("haproxy")
     certificate().write(tmp_path / "tls.pem")
-    options = ("--trusted-proxies", "127.0.0.1", "--proxy-protocol", "on")
     reserved = [reserve() for _ in range(3)]
     one, two, tls = (each.getsockname()[1] for each in reserved)
-    with Server(ECHO, mode, *options) as server:
+    with Server(ECHO, mode, *PROXIED) as server:
         config = tmp_path / "haproxy.cfg"
-        ports = {"one": one, "two": two, "tls": tls, "server": server.port, "folder": tmp_path}
-        config.write_text(HAPROXY.format(**ports))
+        ports = {"one": one, "two": two, "tls": tls, "server": server.port}
+        config.write_text(CONFIG.format(**ports, folder=tmp_path, defaults=HAPROXY))
         words = (PROGRAMS["haproxy"].path(), "-db", "-f", str(config))
         with WebServer(*words, reserved=reserved) as proxy:
             wait_for(proxy.is_listening, "haproxy listens")
@@ -493,8 +473,7 @@ def test_a_gateway_that_is_not_trusted(mode: str) -> None:
     packet = b"\0\0\0\0"
     trust = ("--trusted-proxies", "192.0.2.1")
     with Server(ECHO, mode, *trust, bind=("127.0.0.1:0", "uwsgi://127.0.0.1:0")) as server:
-        port = int(re.findall(r"uwsgi://127\.0\.0\.1:(\d+)", server.urls)[0])
-        with Connection(("127.0.0.1", port)) as connection:
+        with Connection(("127.0.0.1", server.port_of("uwsgi"))) as connection:
             connection.send(packet)
             assert b"403" in connection.rest().split(b"\r\n")[0]
         server.wait_log("refused with 403 (an untrusted gateway)")
@@ -521,28 +500,22 @@ def test_a_gateway_that_is_not_trusted(mode: str) -> None:
         ),
     ],
 )
-@pytest.mark.parametrize("what", ["serve", "check"])
-def test_what_is_no_configuration(what: str, options: tuple[str, ...], complaint: str) -> None:
-    done = run_command(what, ECHO, "--bind", "127.0.0.1:0", *options)
-    assert done.returncode == 3
-    assert "--proxy-protocol: " in done.stderr
-    assert complaint in done.stderr
-    assert not READY.search(done.stderr)
+def test_what_is_no_configuration(options: tuple[str, ...], complaint: str) -> None:
+    for what in ("serve", "check"):
+        done = run_command(what, ECHO, "--bind", "127.0.0.1:0", *options)
+        assert done.returncode == 3
+        assert "--proxy-protocol: " in done.stderr
+        assert complaint in done.stderr
+        assert not READY.search(done.stderr)
 
 
-def test_a_service_that_reads_its_connections_itself() -> None:
+def test_who_reads_its_connections_itself_and_the_library() -> None:
     options = ("--proxy-protocol", "on", "--trusted-proxies", "::1", "--bind", "127.0.0.1:0")
     done = run_command("check", "tcp:tests/apps/plain.py:handler", *options)
     assert done.returncode == 3
     assert "reads its connections itself" in done.stderr
-
-
-def test_the_library_says_the_same() -> None:
-    def application(environ: object, start_response: object) -> list[bytes]:
-        return []
-
     with pytest.raises(ConfigError, match="only trusted_proxies may speak"):
-        poorhttp.Server(application, proxy_protocol="on")
+        poorhttp.Server(print, proxy_protocol="on")  # type: ignore[arg-type]
 
 
 def test_the_library_hears_proxies() -> None:

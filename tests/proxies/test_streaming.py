@@ -134,10 +134,13 @@ def test_a_client_that_leaves(front: Front) -> None:
 def test_early_hints(name: str, tmp_path: Path) -> None:
     """nginx before 1.29 takes a 103 for the final response (docs/guides/early-hints.md)."""
     options = ("--early-hints", "off") if name == "nginx" else ()
-    with Server(HINTS, "threading", *options) as server, Front(name, tmp_path, server) as front:
-        with front.connect() as connection:
-            for path in ("/one", "/started", "/late", "/none"):
-                answer = connection.request("GET", path)
-                assert (answer.status, answer.body) == (200, b"done")
-                passed = name != "nginx" and path in ("/one", "/started")
-                assert answer.interim == ([103] if passed else [])
+    with (
+        Server(HINTS, "threading", *options) as server,
+        Front(name, tmp_path, server) as front,
+        front.connect() as connection,
+    ):
+        for path in ("/one", "/started", "/late", "/none"):
+            answer = connection.request("GET", path)
+            assert (answer.status, answer.body) == (200, b"done")
+            passed = name != "nginx" and path in ("/one", "/started")
+            assert answer.interim == ([103] if passed else [])
